@@ -6,7 +6,7 @@
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
 From all of them come tinyc/explain/measured_costs.json, where cores that were not measured keep what is known of them,
-and the table of docs/estimate.md. The errors of models "of a new kind" are those of models that the fit has not seen:
+and the tables of docs/estimate.md. The errors of models "of a new kind" are those of models that the fit has not seen:
 each is estimated with what models of other names say.
 """
 
@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,15 @@ from tables import ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
-from tinyc.explain.estimate import MeasuredCosts, assembly_bytes, assembly_stack_bytes, estimate, kernel_keys
+from tinyc.explain.estimate import (
+    FEATURES,
+    MeasuredCosts,
+    assembly_bytes,
+    assembly_stack_bytes,
+    estimate,
+    features_of,
+    kernel_keys,
+)
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.options import Precision
 from tinyc.pipeline.proving import prove_in
@@ -117,10 +126,9 @@ def _measure(model: Path, precision: Precision, name: str) -> Record:
             {
                 "kernel": step.kernel,
                 "op": step.op,
-                "macs": step.macs,
+                "features": features_of(made),
                 "stack": depths.get(functions[step.step].name, 0) if step.step in functions else 0,
                 "own_stack": assembly_stack_bytes(made),
-                "said": step.instructions,
                 "counted": layer.instructions,
                 "code": functions[step.step].size if step.step in functions else 0,
             }
@@ -147,7 +155,7 @@ def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> di
     return found
 
 
-Line = tuple[float, ...]  # instructions for each one said, of a step, and for each MAC
+Line = tuple[float, ...]  # instructions for each of the features
 _PARTS = ("kernels", "code", "base", "stack", "errors")
 
 
@@ -163,16 +171,16 @@ class Fitted(NamedTuple):
 
 
 def _fit_core(records: Sequence[Record]) -> Fitted:
-    layers: dict[str, dict[tuple[float, float, float], Layer]] = defaultdict(dict)  # equal ones count once
+    layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
     code: dict[str, list[int]] = defaultdict(list)
     stack: dict[str, int] = defaultdict(int)
     for record in records:
         stack[""] = max(stack[""], record["stack_bytes"] - max((step["stack"] for step in record["steps"]), default=0))
         for step, keys in zip(record["steps"], _keys(record), strict=True):
             for key in keys[2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
-                own = step["said"], step["macs"], step["counted"]
+                own = (*step["features"], step["counted"])
                 whole = min(record["instructions"], layers[key][own].whole if own in layers[key] else 2**62)
-                layers[key][own] = Layer(*own, whole)
+                layers[key][own] = Layer(tuple(step["features"]), step["counted"], whole)
             deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
             stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
             for kernel in (step["kernel"], ""):
@@ -183,52 +191,69 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
         key: _line(own, key not in assembly) for key, own in known.items() if " " not in key or len(own) >= _ENOUGH
     }
     every = [layer for own in layers.values() for layer in own.values()]
-    kernels[""] = (round(statistics.median(layer.counted / layer.said for layer in every), 4), 0.0)
+    kernels[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
     steps = {kernel: round(statistics.median(sizes)) for kernel, sizes in code.items()}
     rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in records]
     return Fitted(kernels, steps, round(statistics.median(rest)), dict(stack))
 
 
-_TERMS = ((0,), (0, 1), (0, 2), (2,), (1, 2), (0, 1, 2))  # of said, a step, MACs; in doubt the first of these
 _ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
 _WORTHWHILE = 0.9  # another term has to bring errors below this share
+_MOST = 4  # terms of a line
+_STEP = FEATURES.index("step")
 
 
 class Layer(NamedTuple):
-    """What a step's kernel said, its MACs, what was counted, and of how many instructions of its model."""
+    """Features of a step, what was counted, and of how many instructions of its model."""
 
-    said: float
-    macs: float
+    features: tuple[float, ...]
     counted: float
     whole: float
 
 
 def _line(layers: Sequence[Layer], compiled: bool) -> Line:
     """The line that says best what a layer takes which it has not seen, by the shares of models that it misses; for
-    assembly the ratio. compiled: C."""
-    said, macs, counted, whole = (np.array(column, np.float64) for column in zip(*layers, strict=True))
-    terms = np.stack([said, np.ones_like(said), macs], 1) / whole[:, None]
-    wanted = counted / whole
-    best, least = _solved(terms, wanted, _TERMS[0]), _missed(terms, wanted, _TERMS[0])
-    for chosen in _TERMS[1:] if compiled and len(layers) > _ENOUGH else ():
-        error, line = _missed(terms, wanted, chosen), _solved(terms, wanted, chosen)
-        if error < _WORTHWHILE * least and line[0] >= 0 and line[2] >= 0 and (terms @ line > 0).all():
-            best, least = line, error
-    factor, summand, per_mac = (round(float(value), 4) for value in best)
-    return (factor, summand, per_mac) if per_mac else (factor, summand)
+    assembly the ratio. In doubt fewer terms. compiled: C."""
+    terms = np.array([layer.features for layer in layers], np.float64)
+    whole = np.array([layer.whole for layer in layers], np.float64)
+    wanted = np.array([layer.counted for layer in layers], np.float64) / whole
+    terms /= whole[:, None]
+    chosen, best = (0,), _solved(terms, wanted, (0,))
+    least = _missed(terms, wanted, chosen)
+    for count in range(1, _MOST + 1) if compiled and len(layers) > _ENOUGH else ():
+        tried = [
+            (_missed(terms, wanted, own), own, line)
+            for own in combinations(range(len(FEATURES)), count)
+            if len(layers) > 2 * count - 1 and (line := _solved(terms, wanted, own)) is not None
+        ]
+        usable = [
+            one for one in tried if (np.delete(one[2], _STEP) >= 0).all() and (terms @ one[2] > 0).all()
+        ]  # more work never takes less
+        error, own, line = min(usable, key=lambda one: one[0], default=(least, chosen, best))
+        if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
+            chosen, best, least = own, line, error
+    found = [round(float(value), 5) for value in best]
+    while len(found) > 1 and not found[-1]:
+        found.pop()
+    return tuple(found)
 
 
 def _missed(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> float:
     """The sum of squares of what lines miss, each of the layer that it was made without."""
-    kept = [np.arange(len(wanted)) != at for at in range(len(wanted))] if len(wanted) > 1 else [np.array([True])]
-    lines = [_solved(terms[own], wanted[own], chosen) for own in kept]
-    return float(sum((row @ line - value) ** 2 for row, line, value in zip(terms, lines, wanted, strict=True)))
+    own = terms[:, list(chosen)]
+    scale = np.abs(own).max(axis=0)
+    hat = (own / np.where(scale > 0, scale, 1)) @ np.linalg.pinv(own / np.where(scale > 0, scale, 1))
+    left = 1 - np.diag(hat)
+    missed = (wanted - hat @ wanted) / np.where(left > 1e-9, left, np.nan)
+    return float(np.sum(np.nan_to_num(missed, nan=1.0) ** 2))  # a line that only one layer decides says nothing of it
 
 
 def _solved(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> Floats:
     """Factors of all terms, 0 but for the chosen ones, that miss least."""
+    own = terms[:, list(chosen)]
+    scale = np.where((largest := np.abs(own).max(axis=0)) > 0, largest, 1)
     found = np.zeros(terms.shape[1])
-    found[list(chosen)] = np.linalg.lstsq(terms[:, list(chosen)], wanted, rcond=None)[0]
+    found[list(chosen)] = np.linalg.lstsq(own / scale, wanted, rcond=None)[0] / scale
     return found
 
 
@@ -258,7 +283,7 @@ def _errors(
             continue
         costs = MeasuredCosts({"": fitted.kernels}, {}, {}, {})
         steps = zip(record["steps"], _keys(record), strict=True)
-        total = sum(costs.counted("", keys, step["said"], step["macs"]) for step, keys in steps)
+        total = sum(costs.counted("", keys, step["features"]) for step, keys in steps)
         instructions.append(total / record["instructions"] - 1)
         size = record["assembly_bytes"] + _steps_code(record, fitted.code) + fitted.base
         code.append(size / record["code_bytes"] - 1)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import tempfile
 import warnings
@@ -430,13 +431,37 @@ def _export(module: Any, example: Any, path: Path) -> None:
         raise TinycError("a torch.nn.Module says no shapes", hint="give example=, a tensor like its input")
     torch = importlib.import_module("torch")
     was_training = module.training
+    inputs = example if isinstance(example, tuple) else (example,)
     try:
         module.eval()
-        torch.onnx.export(module, example if isinstance(example, tuple) else (example,), str(path))
+        with _quiet_exporter():
+            torch.onnx.export(module, inputs, str(path), verbose=False)
     except Exception as error:
-        raise TinycError(f"PyTorch cannot export the module: {error}", hint="torch.onnx.export has to work") from error
+        said = _first_cause(error).strip().partition("\n")[0]
+        raise TinycError(f"PyTorch cannot export the module: {said}", hint="torch.onnx.export has to work") from error
     finally:
         module.train(was_training)
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """PyTorch's exporter says what it does, and which packages it does without, for every module of a search."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _first_cause(error: BaseException) -> str:
+    """What the first of a chain of exceptions says."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__
 
 
 def _write_npz(path: Path, arrays: Mapping[str, Array]) -> None:

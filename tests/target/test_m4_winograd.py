@@ -19,7 +19,7 @@ from tinyc.kernels.fast import winograd
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.winograd import NAMES, kernel_name
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.ops.conv2d import Conv2D, prepare
 from tinyc.reference.interpreter import run_int
 

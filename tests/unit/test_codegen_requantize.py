@@ -12,6 +12,7 @@ from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_packed, finish_wide
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of, without_add
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
@@ -67,7 +68,7 @@ def test_thresholds_are_where_the_definition_steps(y_zero, rounding):
 def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, seed):
     p, taps = random_layer(seed, y_zero, rounding)
     p = replace(p, y_min=y_min)
-    finish = fit(p, taps)
+    finish = fit(Matrix(p, taps))
     assert finish is not None
     acc = all_accumulators(steps_of(p, taps))
     low, high = finish.requant.clamp or (-128, 127)
@@ -79,7 +80,7 @@ def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, 
 def test_nudges_alone_serve_every_accumulator(seed):
     p, taps = random_layer(seed, -128, Rounding.DOUBLE, 1.5)
     every = np.full(8, 11)
-    finish = finish_wide(p, taps, 11, lambda steps: every)
+    finish = finish_wide(Matrix(p, taps), 11, lambda steps: every)
     steps = steps_of(p, taps)
     found = without_add(finish.scaling, steps, 8)
     assert finish.scaling.add.any()
@@ -101,20 +102,20 @@ def test_a_constant_channel_needs_its_add():
 
 def test_relu_needs_no_sign_and_general_double_rounding_does():
     relu, general = (random_layer(2, y_zero, Rounding.DOUBLE, 1.05) for y_zero in (-128, 0))
-    assert not finish_wide(*relu).requant.sign
-    assert finish_wide(*general).requant.sign
+    assert not finish_wide(Matrix(*relu)).requant.sign
+    assert finish_wide(Matrix(*general)).requant.sign
 
 
 def test_layers_with_other_scales_share_their_shift():
     """Equal shifts are equal code."""
-    ways = {finish_wide(*random_layer(seed, -128, Rounding.SINGLE, 1.5)).requant for seed in range(6)}
+    ways = {finish_wide(Matrix(*random_layer(seed, -128, Rounding.SINGLE, 1.5))).requant for seed in range(6)}
     assert len(ways) == 1
 
 
 def test_wrong_constants_are_not_proved():
     p, taps = random_layer(3, -128, Rounding.DOUBLE)
     steps = steps_of(p, taps)
-    found = finish_wide(p, taps).scaling
+    found = finish_wide(Matrix(p, taps)).scaling
     assert found.equals(steps).all()
     for bent in (
         replace(found, add=found.add + 512),
@@ -127,7 +128,7 @@ def test_wrong_constants_are_not_proved():
 def test_a_channel_without_thresholds_is_a_constant():
     p = params([1e-9, 0.01], [40_000_000, 7])
     taps = np.array([[100, -100], [3, 50]], np.int64)
-    finish = finish_wide(*_padded(p, taps))
+    finish = finish_wide(Matrix(*_padded(p, taps)))
     assert finish.live.tolist() == [False, True, False, False]
     acc = np.array([[40_000_000 - 200], [0], [0], [0]])
     assert np.clip(finish.scaling.outputs(acc)[0, 0], -128, 127) == definition(p, acc[:2])[0, 0]
@@ -148,7 +149,7 @@ def test_no_solution_is_none():
     """A factor above 2^8 makes thresholds closer than the multiplier of any scale can tell apart."""
     p = params([300.0] * 4, [0] * 4)
     taps = np.full((4, 2), 100, np.int64)
-    assert finish_packed(p, taps) is None
+    assert finish_packed(Matrix(p, taps)) is None
 
 
 def test_shifts_beyond_the_instruction_are_refused():
@@ -163,17 +164,17 @@ def test_registers_that_overflow_are_not_proved():
     p, taps = random_layer(6, -128, Rounding.SINGLE)
     steps = steps_of(p, taps)
     far = replace(steps, high=steps.high + 2**31)
-    found = finish_wide(p, taps).scaling
+    found = finish_wide(Matrix(p, taps)).scaling
     assert isinstance(found, ScalingConstants)
     assert not found.fits(far).any()
 
 
 def test_channels_in_blocks_are_proved_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     p, taps = random_layer(5, -3, Rounding.DOUBLE)
-    steps, finish = steps_of(p, taps), finish_wide(p, taps)
+    steps, finish = steps_of(p, taps), finish_wide(Matrix(p, taps))
     monkeypatch.setattr(requantizing, "_TOGETHER", 3)
     assert len(taps) > 3
-    parts, by_parts = steps_of(p, taps), finish_wide(p, taps)
+    parts, by_parts = steps_of(p, taps), finish_wide(Matrix(p, taps))
     np.testing.assert_array_equal(parts.reach, steps.reach)
     np.testing.assert_array_equal(parts.below, steps.below)
     assert finish is not None

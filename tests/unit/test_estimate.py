@@ -87,18 +87,18 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
 
 
 def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
-    lines = {"k": (1.0, 0.0), "k fused": (2.0, 0.0, 3.0), "k shared": (4.0, 5.0), "": (6.0, -1000.0)}
+    lines = {"k": (1.0,), "k fused": (2.0, 0.0, 3.0), "k shared": (4.0, 5.0), "": (6.0, -1000.0)}
     costs = MeasuredCosts({"core": lines}, {}, {}, {})
 
     def counted(kernel: str, title: str, steps: int) -> int:
-        return costs.counted("core", kernel_keys(kernel, title, steps), 100, 10)
+        return costs.counted("core", kernel_keys(kernel, title, steps), (100, 1, 10))
 
     assert counted("k", "conv2d", 1) == 100
     assert counted("k", "conv2d", 2) == 405
     assert counted("k", "conv2d + relu", 1) == 230
     assert counted("k", "conv2d + relu", 2) == 230  # of shared ones with an activation none was measured
     assert counted("unknown", "conv2d", 1) == 0
-    assert costs.counted("other", kernel_keys("k", "conv2d", 1), 100, 10) == 100
+    assert costs.counted("other", kernel_keys("k", "conv2d", 1), (100, 1, 10)) == 100
 
 
 def test_no_stack_without_measurements() -> None:
@@ -121,7 +121,7 @@ def test_models_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.frameworks
-def test_a_torch_module() -> None:
+def test_a_torch_module(capfd: pytest.CaptureFixture[str]) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     module = torch.nn.Sequential(
         torch.nn.Conv1d(4, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14, 3)
@@ -129,8 +129,32 @@ def test_a_torch_module() -> None:
     found = tinyc.estimate(module, example=torch.randn(1, 4, 16))
     assert found.macs == 14 * 8 * 4 * 3 + 8 * 14 * 3
     assert module.training
+    printed = capfd.readouterr()
+    assert printed.out == printed.err == ""
     with pytest.raises(TinycError, match="says no shapes"):
         tinyc.estimate(module)
+
+
+@pytest.mark.frameworks
+def test_a_torch_module_of_two_inputs(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    class Two(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+            self.head = torch.nn.Linear(8, 4)
+
+        def forward(self, x: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
+            return self.head(self.body(x).mean((2, 3)) + more)
+
+    module, example = Two(), (torch.randn(1, 3, 12, 12), torch.randn(1, 8))
+    found = tinyc.estimate(module, "cortex-m0plus", example=example)
+    torch.onnx.export(module.eval(), example, str(tmp_path / "two.onnx"), verbose=False)
+    of_file = tinyc.estimate(tmp_path / "two.onnx", "cortex-m0plus")
+    assert (found.instructions, found.arena_bytes) == (of_file.instructions, of_file.arena_bytes)
+    with pytest.raises(TinycError, match="cannot export the module: missing a required argument: 'more'"):
+        tinyc.estimate(module, example=example[0])
 
 
 @pytest.mark.slow

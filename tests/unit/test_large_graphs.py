@@ -10,11 +10,13 @@ import pytest
 
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Goal, candidates, choose
-from tinyc.plan import Plan, plan_graph
+from tinyc.plan import Plan, draft_plan
 from tinyc.plan import layout as memory
 from tinyc.plan import shrink as shrinking
+from tinyc.plan.problem import Problem
 from tinyc.plan.rows.cuts import WORK, measure
 from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.validate import validate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -39,10 +41,10 @@ def test_few_plans_of_a_large_graph_are_tried(network: large_graphs.Graph, monke
     plans: list[Plan] = []
 
     def counted(*args: object, **options: object) -> Plan:
-        plans.append(plan_graph(*args, **options))  # type: ignore[arg-type]
+        plans.append(draft_plan(*args, **options))  # type: ignore[arg-type]
         return plans[-1]
 
-    monkeypatch.setattr(shrinking, "plan_graph", counted)
+    monkeypatch.setattr(shrinking, "draft_plan", counted)
     found = candidates(network, ISA, Numerics.TFLM)
     chosen = choose(found, Goal("speed"))
     for price in (0.01, 0.2):
@@ -51,6 +53,23 @@ def test_few_plans_of_a_large_graph_are_tried(network: large_graphs.Graph, monke
         assert len(plans) <= shrinking.PLANS // 4 + 2
         assert plan.arena_bytes <= plans[0].arena_bytes
         assert plan.gap_bytes == 0
+
+
+def test_of_the_plans_that_are_tried_the_one_that_is_taken_is_validated(
+    network: large_graphs.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+
+    def counted(problem: Problem, plan: Plan) -> None:
+        seen.append(plan)
+        validate(problem, plan)
+
+    monkeypatch.setattr(memory, "validate", counted)
+    found = candidates(network, ISA, Numerics.TFLM)
+    kernels = memory.Kernels(found, choose(found, Goal("speed")))
+    _, plan = memory.plan_memory(network, kernels, memory.Aim(memory="speed"))
+    assert isinstance(plan, Plan)
+    assert seen == [plan]
 
 
 def test_very_large_graphs_are_streamed_only_where_they_must(

@@ -15,7 +15,7 @@ from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import Piece, free, saving
+from tinyc.machine.schedule import MoveGain, Piece, free
 from tinyc.machine.thumb import Asm
 
 M4 = CORES["cortex-m4"]
@@ -150,7 +150,7 @@ def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None
             order = [*rng.sample(range(last), last), last]
             moved = [*order[:at], *order[at + 1 :]]
             moved.insert(to, order[at])
-            assert saving(piece, order, at, to) == of_all(order) - of_all(moved)
+            assert MoveGain(piece, order, at).at(to) == of_all(order) - of_all(moved)
 
 
 def test_results_stay() -> None:

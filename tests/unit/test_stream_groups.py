@@ -100,10 +100,11 @@ def test_options_are_the_forms_that_no_cheaper_one_beats(by_scratch: int) -> Non
         return form.time // 1000 + by_scratch * form.scratch_bytes
 
     measured = measure(problem())
-    assert weigh_all(measured, weigh) == tuple(map(Weighing(weigh).candidate, measured))
+    weighed = tuple(map(Weighing(weigh).candidate, measured))
+    assert [one.options for one in weigh_all(measured, weigh)] == [one.options for one in weighed]
     for one, candidate in zip(measured, weigh_all(measured, weigh), strict=True):
         for layer, load, options in zip(one.layers, one.loads, candidate.options, strict=True):
-            forms = layer.whole_forms if one.group.is_whole else layer.row_forms
+            forms = layer.whole_forms if one.is_whole else layer.row_forms
             ranked = sorted((weigh(form), load.need(form), rank) for rank, form in enumerate(forms))
             least = np.minimum.accumulate([need for _, need, _ in ranked]).tolist()
             kept = [i for i in range(len(ranked)) if i == 0 or ranked[i][1] < least[i - 1]]

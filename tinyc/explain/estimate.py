@@ -89,11 +89,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """measured_costs.json, each by core. kernels: by `kernel_keys`, counted = factor * said +
-    summand (+ per_mac * MACs). code: by kernel, bytes of a step's function that calls it, or that it is part of.
-    base: bytes of the rest of a library's code. errors: in words. The kernel `""` stands for one that was never
-    measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are taken
-    beside steps."""
+    """measured_costs.json, each by core. kernels: by `kernel_keys`, how many instructions each of `FEATURES` stands
+    for, as far as the last that stands for any. code: by kernel, bytes of a step's function that calls it, or that it
+    is part of. base: bytes of the rest of a library's code. errors: in words. The kernel `""` stands for one that was
+    never measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are
+    taken beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
@@ -101,11 +101,11 @@ class MeasuredCosts:
     errors: Mapping[str, str]
     stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def counted(self, core: str, keys: Sequence[str], said: float, macs: int) -> int:
-        """Instructions of a step whose kernel says so many. keys: of `kernel_keys`."""
+    def counted(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
+        """Instructions of a step with these features. keys: of `kernel_keys`."""
         of_core = self.kernels.get(core, {})
-        factor, summand, *per_mac = next((of_core[key] for key in keys if key in of_core), (1.0, 0.0))
-        return max(round(factor * said + summand + sum(per_mac) * macs), 0)
+        factors = next((of_core[key] for key in keys if key in of_core), (1.0,))
+        return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
 
     def code_of(self, core: str, kernel: str) -> int:
         of_core = self.code.get(core, {})
@@ -117,6 +117,23 @@ def kernel_keys(kernel: str, title: str, steps: int) -> Sequence[str]:
     what is fused into it. steps: that call the kernel; of a single one it becomes part, its parameters constants."""
     fused = " fused" * (" + " in title)
     return f"{kernel}{fused} {'shared' if steps > 1 else 'alone'}", f"{kernel}{fused}", kernel, ""
+
+
+FEATURES = ("said", "step", "macs", "outputs", "pixels", "inputs", "rows")
+
+
+def features_of(step: Step) -> tuple[float, ...]:
+    """What instructions of a step may grow with, as `FEATURES`: what its kernel says that it takes, with the call; 1;
+    MACs; elements of its outputs; elements of one channel of them; elements of its largest input; calls of the kernel.
+    Compilers decide what each of them costs, so that is measured."""
+    site = step.choice.site
+    outputs = [site.y(i) for i in range(len(step.node.outputs))]
+    inputs = [site.x(i).elements for i in range(len(step.node.inputs)) if site.has(i) and not site.is_const(i)]
+    elements = sum(y.elements for y in outputs)
+    channels = outputs[0].shape[-1] if outputs and outputs[0].shape else 1
+    calls = step.call.rows.calls if step.call.rows else 1
+    pixels = elements // max(channels, 1)
+    return (step_cost(step)[0] + _CALL, 1, step.macs, elements, pixels, max(inputs, default=0), calls)
 
 
 class _File:
@@ -167,7 +184,7 @@ def _counted(program: Program, core: str, measured: MeasuredCosts) -> Iterator[i
     kernels = [step.choice.kernel.name for step in program.steps]
     for step, kernel in zip(program.steps, kernels, strict=True):
         keys = kernel_keys(kernel, step.title, kernels.count(kernel))
-        yield measured.counted(core, keys, step_cost(step)[0] + _CALL, step.macs)
+        yield measured.counted(core, keys, features_of(step))
 
 
 def _layer(step: Step, instructions: int, timed: bool) -> LayerEstimate:
@@ -214,7 +231,7 @@ def assembly_stack_bytes(step: Step) -> int:
 
 def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
     """What the library takes at most; None where a kernel was never measured. known: of the core, by kernel."""
-    if any(step.choice.kernel.name not in known for step in program.steps):
+    if not known or any(step.choice.kernel.name not in known for step in program.steps):
         return None
     deepest = max((known[step.choice.kernel.name] + assembly_stack_bytes(step) for step in program.steps), default=0)
     return known[""] + deepest

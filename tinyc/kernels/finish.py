@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve, steps_of
+from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps
 from tinyc.machine.thumb import Asm
 
-GROUP = 4  # output channels that a kernel computes together
 FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
 _LARGEST_SCALE = 8  # 127 * 2^8 fits int16
@@ -145,23 +145,21 @@ class Finish:
 
 
 def finish_wide(
-    p: ConvParams,
-    taps: Int64s,
+    matrix: Matrix,
     least: int = 0,
     most: Callable[[Steps], Int64s] | None = None,
     multiple: int = 1,
     packed: bool = False,
 ) -> Finish | None:
-    """The cheapest proved requantization for int16 weights; None if none is. taps [O, K], O a multiple of 4.
+    """The cheapest proved requantization for int16 weights; None if none is.
 
     The scale of each channel is at least `least`; `most` says what it is at most, where the factors of the
     products are not the weights themselves. multiple: accumulators come times that. packed: the scales are those of
     weights of which two channels lie over each other; channels 0 and 2 of four come times 2^8 more.
     """
-    over = _over(len(taps), packed)
-    steps = steps_of(p, taps).without_dead()
-    p, steps = _multiplied(p, steps, multiple)
-    room = _wide_room(taps, steps) if most is None else most(steps)
+    over = _over(len(matrix.taps), packed)
+    p, steps = matrix.multiplied(multiple)
+    room = _wide_room(matrix.taps, steps) if most is None else most(steps)
     if (room < least).any():
         return None
     live = steps.is_live
@@ -175,7 +173,7 @@ def finish_wide(
         scale = np.where(live, np.clip(scale, least, room), least)
         if not sign:
             shifts = np.where(live, shifts + over, 0) if varies else shifts + over
-        found = solve(p, steps, Shifts(scale + over, shifts, sign), grain)
+        found = matrix.solved(Shifts(scale + over, shifts, sign), grain, multiple)
         if found is not None:
             fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
             return Finish(Requantization(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
@@ -187,18 +185,8 @@ def _over(channels: int, packed: bool) -> Int64s:
     return 8 * packed * (np.arange(channels, dtype=np.int64) % 2 == 0)
 
 
-def _multiplied(p: ConvParams, steps: Steps, multiple: int) -> tuple[ConvParams, Steps]:
-    """The same for accumulators times `multiple`."""
-    if multiple == 1:
-        return p, steps
-    bits = multiple.bit_length() - 1
-    mult = np.rint(p.mult.astype(np.int64) * 2**bits / multiple).astype(np.int32)
-    return replace(p, mult=mult, shift=p.shift - bits), steps.times(multiple)
-
-
 def finish_drops(
-    p: ConvParams,
-    taps: Int64s,
+    matrix: Matrix,
     least: int,
     most: Callable[[Steps], Int64s],
     multiple: int,
@@ -206,10 +194,9 @@ def finish_drops(
 ) -> Finish | None:
     """As `finish_wide`, a requantization with one shift for all channels, which takes a drop of each off negative sums;
     None if none is proved."""
-    over = _over(len(taps), packed)
-    steps = steps_of(p, taps).without_dead()
-    live, down = steps.is_live, -p.shift.astype(np.int64)
-    p, steps = _multiplied(p, steps, multiple)
+    over = _over(len(matrix.taps), packed)
+    live, down = matrix.live_steps.is_live, -matrix.p.shift.astype(np.int64)
+    p, steps = matrix.multiplied(multiple)
     room = most(steps)
     if (room < least).any() or not live.any():
         return None
@@ -219,7 +206,7 @@ def finish_drops(
         scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
         shifts = shift + over
         drop = np.where(live, np.int64(1) << np.clip(shifts - down, 0, MAX_SHIFT), 0)
-        found = solve(p, steps, Shifts(scale + over, shifts, True, drop), np.ones_like(down))
+        found = matrix.solved(Shifts(scale + over, shifts, True, drop), np.ones_like(down), multiple)
         if found is not None:
             fixed = tuple(int(s) for s in shifts[:GROUP])
             requant = Requantization(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
@@ -256,12 +243,12 @@ def _varying(down: Int64s, sign: bool) -> Int64s:
     return np.clip(down if sign else down - 1, 0, MAX_SHIFT)
 
 
-def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
-    """The cheapest proved requantization for packed int8 weights; None if none is. taps [O, K], O a multiple of 4.
+def finish_packed(matrix: Matrix, unit: int = 0) -> Finish | None:
+    """The cheapest proved requantization for packed int8 weights; None if none is.
 
     unit: the registers come times 2^unit more, and are lowered.
     """
-    steps = steps_of(p, taps).without_dead()
+    p, steps = matrix.p, matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
         return None
     down = -p.shift.astype(np.int64)
@@ -281,7 +268,7 @@ def finish_packed(p: ConvParams, taps: Int64s, unit: int = 0) -> Finish | None:
         else:
             shifts = shift + scale
         grain = np.where(over, 1, 2 if requant.double else 1)
-        found = solve(p, steps, Shifts(scale, shifts, requant.sign), grain)
+        found = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
             return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)

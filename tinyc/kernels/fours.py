@@ -23,9 +23,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.finish import FOURS, GROUP, Finish, Requantization, clamp_of, finish_wide
-from tinyc.kernels.requantize import MAX_SHIFT, Int64s, Shifts, solve, steps_of
+from tinyc.kernels.finish import FOURS, Finish, Requantization, clamp_of, finish_wide
+from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.requantize import MAX_SHIFT, Int64s, Shifts
 from tinyc.machine.thumb import Asm
 
 _SIGNED, _UNSIGNED = (0, 8, 0, 8), (0, 8, 8, 8)
@@ -34,14 +34,12 @@ _PER_TURN = 8  # steps whose taps are summed without a branch
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
 
 
-def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
-    """The cheapest proved requantization for int4 weights; None if none is, or they leave [-8, 7].
-
-    taps [O, K], O a multiple of 4.
-    """
+def finish_fours(matrix: Matrix) -> Finish | None:
+    """The cheapest proved requantization for int4 weights; None if none is, or they leave [-8, 7]."""
+    p, taps = matrix.p, matrix.taps
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
-    steps = steps_of(p, taps).without_dead()
+    steps = matrix.live_steps
     down, live, groups = -p.shift.astype(np.int64), steps.is_live, len(taps) // GROUP
     if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << np.tile(FOURS, groups) >= _LARGEST).any():
         return None
@@ -53,30 +51,31 @@ def finish_fours(p: ConvParams, taps: Int64s) -> Finish | None:
         else:
             shifts = np.full_like(down, shift) if requant.sign else shift + scale
         grain = np.tile([1, 1, 1, 1 << requant.last_scale], groups)
-        found = solve(p, steps, Shifts(scale, shifts, requant.sign), grain)
+        found = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
         if found is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
             return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), found, live)
     return None
 
 
-def finish_raised(p: ConvParams, taps: Int64s) -> Finish | None:
+def finish_raised(matrix: Matrix) -> Finish | None:
     """The cheapest proved requantization for int4 weights on top of int16, times 2^12; None if none is, or they leave
     [-8, 7]."""
+    p, taps = matrix.p, matrix.taps
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
     scale = np.full(len(taps), FOURS[0])
-    found = finish_wide(p, taps, int(FOURS[0]), lambda steps: scale)
+    found = finish_wide(matrix, int(FOURS[0]), lambda steps: scale)
     if found is not None:
         return found
-    steps = steps_of(p, taps).without_dead()
+    steps = matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << FOURS[0] >= _LARGEST).any():
         return None
     live, ones = steps.is_live, np.ones_like(scale)
     down = np.clip(np.where(live, -p.shift.astype(np.int64), 0), 0, MAX_SHIFT)
     for shift in (int(down[live].min()) if live.any() else 1, None):
         shifts = down if shift is None else np.full_like(down, shift)
-        scaling = solve(p, steps, Shifts(ones, shifts, True), ones)
+        scaling = matrix.solved(Shifts(ones, shifts, True), ones)
         if scaling is not None:
             fixed = None if shift is None else (shift,) * GROUP
             return Finish(Requantization(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p)), scaling, live)

@@ -4,47 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import fours as digits
-from tinyc.kernels.finish import GROUP, Finish, finish_packed, finish_wide
-from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.finish import Finish, finish_packed, finish_wide
+from tinyc.kernels.matrix import GROUP, Matrix
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """Weights [O, K] of a layer with everything that scales them; O is padded to a multiple of 4 with nothing."""
-
-    p: ConvParams
-    taps: Int64s
-    _found: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
-        padded, wide, spare = replace(p, attrs=None, w=taps), taps.astype(np.int64), -len(taps) % GROUP
-        if spare:
-            padded = replace(
-                padded,
-                bias=np.pad(p.bias, (0, spare)),
-                mult=np.pad(p.mult, (0, spare)),
-                shift=np.pad(p.shift, (0, spare), constant_values=-1),
-            )
-            wide = np.pad(wide, ((0, spare), (0, 0)))
-        return cls(padded, wide)
-
-    def once(self, prove: Callable[..., T], *how: Any) -> T:
-        """prove(self, *how): for the first kernel of the layer that asks; all others get what it found."""
-        if (prove, how) not in self._found:
-            self._found[prove, how] = prove(self, *how)
-        found: T = self._found[prove, how]
-        return found
 
 
 def matrix_of(p: ConvParams) -> Matrix:
@@ -67,24 +37,24 @@ def _by_last(p: ConvParams) -> Matrix:
 
 def wide(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int16 weights; None if it cannot be."""
-    return finish_wide(matrix.p, matrix.taps)
+    return finish_wide(matrix)
 
 
 def packed(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
     if (matrix.taps[0::2].min(initial=0)) < -127:
         return None
-    return finish_packed(matrix.p, matrix.taps)
+    return finish_packed(matrix)
 
 
 def raised(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
-    return digits.finish_raised(matrix.p, matrix.taps)
+    return digits.finish_raised(matrix)
 
 
 def fours(matrix: Matrix) -> Finish | None:
     """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
-    return digits.finish_fours(matrix.p, matrix.taps)
+    return digits.finish_fours(matrix)
 
 
 Fit = Callable[[Matrix], Finish | None]

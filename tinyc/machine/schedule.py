@@ -60,9 +60,13 @@ def takes_stack(op: Decoded) -> bool:
 
 def _move(piece: Piece, order: list[int], at: int, last: int) -> None:
     """Put the instruction at the best of the places that it may go to."""
+    places = _places(piece, order, at, last)
+    if not places:
+        return
     best, gain = at, 0
-    for to in _places(piece, order, at, last):
-        saved = saving(piece, order, at, to)
+    saving = MoveGain(piece, order, at)
+    for to in places:
+        saved = saving.at(to)
         if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
             best, gain = to, saved
     if best != at:
@@ -84,27 +88,32 @@ def _places(piece: Piece, order: Sequence[int], at: int, last: int) -> list[int]
     return found
 
 
-def saving(piece: Piece, order: Sequence[int], at: int, to: int) -> int:
-    """Cycles that it saves to put the instruction at place `at` to another place: those of all whose neighbour before
-    them is another then."""
-    ops, count = piece.ops, len(order)
+class MoveGain:
+    """Cycles that it saves to put the instruction at one place to another: those of all whose neighbour before them is
+    another then."""
 
-    def op(place: int) -> Decoded | None:
-        if 0 <= place < count:
-            return ops[order[place]]
-        return piece.before if place < 0 else piece.behind
+    def __init__(self, piece: Piece, order: Sequence[int], place: int) -> None:
+        self._piece, self._order, self._place = piece, order, place
+        ops = piece.ops
+        self._line = [piece.before, *[ops[number] for number in order], piece.behind]  # places are one further
+        before, self._moved, behind = self._line[place : place + 3]
+        self._taken = self._cycles(self._moved, before)
+        self._taken += self._cycles(behind, self._moved) - self._cycles(behind, before)
 
-    def cycles(second: Decoded | None, first: Decoded | None) -> int:
-        return 0 if second is None else piece.cycles(second, first)
+    def _cycles(self, second: Decoded | None, first: Decoded | None) -> int:
+        return 0 if second is None else self._piece.cycles(second, first)
 
-    moved, before, behind = op(at), op(to - (to < at)), op(to + (to > at))
-    saved = cycles(moved, op(at - 1)) + cycles(op(at + 1), moved) - cycles(op(at + 1), op(at - 1))
-    saved += cycles(behind, before) - cycles(moved, before) - cycles(behind, moved)
-    if max(at, to) >= count - 3 and ops[-1].leaves:
-        after = [*order[:at], *order[at + 1 :]]
-        after.insert(to, order[at])
-        saved += piece.back([ops[number] for number in order[-3:-1]]) - piece.back([ops[n] for n in after[-3:-1]])
-    return saved
+    def at(self, to: int) -> int:
+        """At another place."""
+        place, line, moved, cycles = self._place, self._line, self._moved, self._cycles
+        before, behind = (line[to], line[to + 1]) if to < place else (line[to + 1], line[to + 2])
+        saved = self._taken + cycles(behind, before) - cycles(moved, before) - cycles(behind, moved)
+        ops, order, back = self._piece.ops, self._order, self._piece.back
+        if max(place, to) >= len(order) - 3 and ops[-1].leaves:
+            after = [*order[:place], *order[place + 1 :]]
+            after.insert(to, order[place])
+            saved += back([ops[number] for number in order[-3:-1]]) - back([ops[number] for number in after[-3:-1]])
+        return saved
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -38,6 +38,8 @@ class ThreeStage:
     late_fetch: int = 1
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
+        if len(ops) == 1 and len(before) < LONG_RUN - 1:  # as kernels ask while they are written
+            return [self._cost(ops[0], before[-1] if before else None)]
         seen = (*before, *ops)
         alone = [self._cost(op, last) for op, last in zip(seen, (None, *seen[:-1]), strict=True)]
         return [alone[at] + self._late(seen, alone, at) for at in range(len(before), len(seen))]

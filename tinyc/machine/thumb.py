@@ -82,7 +82,9 @@ class Asm:
     def op(self, mnemonic: str, *operands: str) -> None:
         """One instruction: `op("smlad", "r1", "r2", "r3", "r1")`."""
         line = line_of(mnemonic, operands)
-        self._add(line)
+        self._items.append(line)  # `_add` without its questions: every instruction comes here
+        self._often.append(self._flow.now)
+        self._lines += 1
         if line.taken:
             self._flow.ends()
 
@@ -231,7 +233,7 @@ class Asm:
     def _cycles(self) -> Sequence[int]:
         """Of each item, run once. Kept for the items that there are: asked for each unit, and by the widths."""
         if len(self._known_cycles) != len(self._items):
-            self._known_cycles, self._known_sums = list(self._counted()), ()
+            self._known_cycles, self._known_sums = self._counted(), ()
         return self._known_cycles
 
     @property
@@ -247,17 +249,25 @@ class Asm:
             self._known_sums = tuple(sums.values())
         return self._known_sums
 
-    def _counted(self) -> Iterator[int]:
-        name, before = self._core.name, tuple[Decoded, ...]()
+    def _counted(self) -> list[int]:
+        name, found = self._core.name, list[int]()
+        first: Decoded | None = None  # the two instructions before
+        last: Decoded | None = None
         for item in self._items:
-            if isinstance(item, Line):
-                cycles = _cycles(name, item.op, before[-1] if before else None)
-                yield cycles + (_taken(name, item.op, before) if item.taken else 0)
-                before = () if item.taken else (*before[-1:], item.op)
+            if type(item) is Line:
+                op = item.op
+                cycles = _cycles(name, op, last)
+                if item.taken:
+                    cycles += _taken(name, op, tuple(one for one in (first, last) if one is not None))
+                    first = last = None
+                else:
+                    first, last = last, op
+                found.append(cycles)
             else:
-                yield 0
-                if isinstance(item, Label):
-                    before = ()
+                found.append(0)
+                if type(item) is Label:
+                    first = last = None
+        return found
 
     def reorder(self) -> None:
         """Moves instructions within pieces that run in loops to where the core waits less for them, once. To be asked

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyc.plan.answer import Alias, Buffer, Plan, PlanStep
 from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
-from tinyc.plan.planner import plan_graph, solve
+from tinyc.plan.planner import draft_plan, plan_graph, solve
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.schedule import MAX_RUNS
@@ -28,6 +28,7 @@ __all__ = [
     "Problem",
     "SlidingInput",
     "TensorRows",
+    "draft_plan",
     "plan_graph",
     "solve",
     "validate",

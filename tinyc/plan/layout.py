@@ -18,6 +18,8 @@ from tinyc.plan.parts import SlowPart, rows_in_parts, steps_in_parts
 from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, plan_streamed
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
+from tinyc.plan.validate import validate
+from tinyc.plan.whole import whole_problem
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
@@ -79,14 +81,20 @@ def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
     changed, plan = _layer_by_layer(graph, kernels, aim)
     fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
     if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
-        return changed, plan
+        return _checked(graph, changed, plan)
     limits = _limits(kernels, aim)
     if fits:
         limits = _worth(limits, kernels, aim, plan.arena_bytes)
     streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
-        return changed, plan
+        return _checked(graph, changed, plan)
     return _choices(streamed), streamed
+
+
+def _checked(graph: Graph, choices: dict[str, Choice], plan: Plan) -> Planned:
+    """A plan layer by layer, validated."""
+    validate(whole_problem(graph, choices, slide=True, fuse=plan.fused), plan)
+    return choices, plan
 
 
 def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Planned) -> Planned:
@@ -147,7 +155,7 @@ def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Pla
         raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
     left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
     left_aim = replace(aim, ram_bytes=left)
-    changed, plan = _in_parts(graph, kernels, left_aim, _layer_by_layer(graph, kernels, left_aim))
+    changed, plan = _in_parts(graph, kernels, left_aim, _checked(graph, *_layer_by_layer(graph, kernels, left_aim)))
     assert isinstance(plan, Plan)
     return changed, place_states(graph, plan)
 

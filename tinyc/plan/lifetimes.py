@@ -174,15 +174,32 @@ def conflicts(
 
 def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of b - start of a."""
-    if len(a.members) == len(b.members) == 1 and not gaps:
-        (m,), (n,) = a.members, b.members
-        return ((m.at - n.at - n.size, m.at - n.at + m.size),) if m.size and n.size else ()
+    if not gaps:
+        return _disjoint(a, b)
     found: list[Interval] = []
     for m in a.members:
         for n in b.members:
             if m.born < n.dies and n.born < m.dies and m.size and n.size:
                 shift = m.at - n.at
                 found += [(low + shift, high + shift) for low, high in _between(m, n, gaps)]
+    return _union(found)
+
+
+def _disjoint(a: Block, b: Block) -> tuple[Interval, ...]:
+    """`_apart` of blocks whose members do not share bytes."""
+    if len(a.members) == len(b.members) == 1:
+        (m,), (n,) = a.members, b.members
+        return ((m.at - n.at - n.size, m.at - n.at + m.size),) if m.size and n.size else ()
+    theirs = [
+        (n.at, n.at + n.size, n.born, n.dies) for n in b.members if n.size and n.born < a.dies and a.born < n.dies
+    ]
+    found = [
+        (m.at - end, m.at + m.size - at)
+        for m in a.members
+        if m.size and m.born < b.dies and b.born < m.dies
+        for at, end, born, dies in theirs
+        if m.born < dies and born < m.dies
+    ]
     return _union(found)
 
 

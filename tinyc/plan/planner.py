@@ -26,42 +26,62 @@ def plan_graph(
     *,
     slide: bool = False,
     work: int = WORK,
-    runs: int = MAX_RUNS,
     fuse: bool | None = None,
 ) -> Plan:
     """Order of the steps, lifetimes and arena offsets of a graph; `choices` by node name (views have none).
 
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
     kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run.
-    work: how long to look for offsets, see `arena.place`; THOROUGH for the last plan of many. runs: and for an order,
-    see `best_order`. With `fuse`, concats and slices that addresses can do are not run; None: where that takes no more
-    bytes. The plan has been validated. Raises TinycError if an output of the model is a constant.
+    work: how long to look for offsets, see `arena.place`. With `fuse`, concats and slices that addresses can do are not
+    run; None: where that takes no more bytes. The plan has been validated. Raises TinycError if an output of the model
+    is a constant.
     """
+    plan = draft_plan(graph, choices, slide=slide, work=work, fuse=fuse)
+    validate(whole_problem(graph, choices, slide=slide, fuse=plan.fused), plan)
+    return plan
+
+
+def draft_plan(
+    graph: Graph,
+    choices: Mapping[str, Choice],
+    *,
+    slide: bool = False,
+    work: int = WORK,
+    runs: int = MAX_RUNS,
+    fuse: bool | None = None,
+) -> Plan:
+    """As `plan_graph`, of many plans one, of which the one that is taken has to be validated. work: THOROUGH for the
+    last of them. runs: how long to look for an order, see `best_order`."""
 
     def problem_with(moves: bool) -> Problem:
         return whole_problem(graph, choices, slide=slide, fuse=moves)
 
     problem = problem_with(fuse is not False)
     fused = bool(problem.joins or problem.cuts)
-    plan = replace(solve(problem, work=work, runs=runs), fused=fused)
+    plan = replace(_drafted(problem, work=work, runs=runs), fused=fused)
     if fuse is not None or not fused:
         return plan
-    copied = solve(problem_with(False), work=work, runs=runs)
+    copied = _drafted(problem_with(False), work=work, runs=runs)
     return copied if copied.arena_bytes < plan.arena_bytes else plan
 
 
-def solve(problem: Problem, exact: bool = False, work: int = WORK, runs: int = MAX_RUNS) -> Plan:
-    """The smallest plan found: in the graph's own order unless another one gives a smaller arena.
+def solve(problem: Problem, exact: bool = False) -> Plan:
+    """The smallest plan found, validated: in the graph's own order unless another one gives a smaller arena.
 
     exact: a plan above its lower bound goes to an exact solver, which improves it or raises the bound; TinycError where
     OR-tools is not installed.
     """
+    plan = _drafted(problem, exact)
+    validate(problem, plan)
+    return plan
+
+
+def _drafted(problem: Problem, exact: bool = False, work: int = WORK, runs: int = MAX_RUNS) -> Plan:
     best, given = best_order(problem, runs), graph_order(problem)
     plan = plan_order(problem, best.tasks, exact, work)
     if given.tasks != best.tasks and lower_bound(problem, given.tasks) < plan.arena_bytes:
         other = plan_order(problem, given.tasks, exact, work)
         plan = other if other.arena_bytes <= plan.arena_bytes else plan
-    validate(problem, plan)
     least = lower_bound(problem, best.tasks)
     return replace(plan, optimal=best.optimal and plan.arena_bytes <= least)
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tinyc.choose.select import FLASH_PER_RAM, Choice
 from tinyc.ir.graph import Graph
-from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Needs, Plan, plan_graph
+from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Needs, Plan, draft_plan
 
 Memory = Literal["speed", "balanced", "min"]
 # How much longer an inference may take, in estimated time (`Cost.time`), for a smaller arena.
@@ -58,7 +58,8 @@ class Budget:
 def shrink(
     graph: Graph, found: Mapping[str, Sequence[Choice]], choices: Mapping[str, Choice], budget: Budget
 ) -> tuple[Picked, Plan]:
-    """Choices and their plan, with an arena as small as the budget buys. found: all candidates of each node."""
+    """Choices and their plan, with an arena as small as the budget buys; of all plans that are tried none has been
+    validated, the one that is taken has to be. found: all candidates of each node."""
     base = dict(choices)
     search = _Search(graph, found, base, budget.flash_per_ram)
     instructions = sum(choice.cost.instructions for choice in base.values())
@@ -77,7 +78,7 @@ class _Search:
 
     def __init__(self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, flash_per_ram: int) -> None:
         self.graph, self.found, self.base, self.flash_per_ram = graph, found, base, flash_per_ram
-        self.plan = plan_graph(graph, base, slide=True)
+        self.plan = draft_plan(graph, base, slide=True)
         self.needs = Needs(graph, base, [step.node for step in self.plan.steps], self.plan.fused)
         large = len(base) > LARGE
         self.work, self.runs = (QUICK_WORK, QUICK_RUNS) if large else (WORK, MAX_RUNS)
@@ -160,7 +161,7 @@ class _Search:
 
     def _planned(self, picked: Picked) -> Plan:
         fuse = self.plan.fused
-        return plan_graph(self.graph, picked, slide=True, work=self.work, runs=self.runs, fuse=fuse)
+        return draft_plan(self.graph, picked, slide=True, work=self.work, runs=self.runs, fuse=fuse)
 
 
 def _rank(found: tuple[Picked, Plan]) -> tuple[int, int]:
@@ -171,7 +172,7 @@ def _polished(graph: Graph, choices: Picked, plan: Plan) -> tuple[Picked, Plan]:
     """The same choices, planned more thoroughly if their plan is above its bound."""
     if not plan.gap_bytes:
         return choices, plan
-    again = plan_graph(graph, choices, slide=True, work=THOROUGH, fuse=plan.fused)
+    again = draft_plan(graph, choices, slide=True, work=THOROUGH, fuse=plan.fused)
     return choices, again if again.arena_bytes < plan.arena_bytes else plan
 
 

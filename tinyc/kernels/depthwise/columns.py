@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _ACC = ("r4", "r5", "r6", "r7")

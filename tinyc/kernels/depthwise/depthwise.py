@@ -32,7 +32,8 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Requantization
-from tinyc.kernels.stream import Fit, Matrix, depthwise_matrix_of, raised, wide
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"

@@ -22,8 +22,9 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.finish import GROUP, Finish, Requantization
-from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
+from tinyc.kernels.finish import Finish, Requantization
+from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 
 _RESIDENT_WORDS = 6  # weight words of a channel that registers hold
 _UNROLLED_OUTPUTS = 26  # of the loop over output rows

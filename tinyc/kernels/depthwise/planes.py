@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD

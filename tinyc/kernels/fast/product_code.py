@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tinyc.kernels.fast.tiles import Tiles
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm
 
 ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, then of the second

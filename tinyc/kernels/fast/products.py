@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from tinyc.kernels.fast.product_code import ACC, ProductCode
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Naked, Work
 
 _VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns

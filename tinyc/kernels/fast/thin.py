@@ -22,9 +22,10 @@ from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import array, either, initializer, named, products_twin
 from tinyc.kernels.fast.thin_code import MOST_CHANNELS, TWOS, ThinTiles, columns_function, factors_function
 from tinyc.kernels.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
-from tinyc.kernels.finish import GROUP, Finish
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.kernels.stream import matrix_of
 from tinyc.machine.thumb import Work
 
 _NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel

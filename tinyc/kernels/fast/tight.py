@@ -19,7 +19,7 @@ from tinyc.kernels.fast.bilinear import F2, BilinearForm
 from tinyc.kernels.fast.text import layer_text, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Naked, Work
 
 _STEPS = 2  # of four channels

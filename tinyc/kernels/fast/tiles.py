@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyc.kernels.fast.bilinear import BilinearForm
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 

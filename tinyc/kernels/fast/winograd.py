@@ -40,9 +40,10 @@ from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import layer_text, named, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
-from tinyc.kernels.finish import GROUP, Finish, Requantization, finish_drops, finish_packed, finish_wide
+from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_packed, finish_wide
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
-from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.kernels.stream import matrix_of
 from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
@@ -160,13 +161,13 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix.p, matrix.taps, form.scale, most, multiple, packed)
+    found = finish_wide(matrix, form.scale, most, multiple, packed)
     if form.largest_input < 2**15 and (found is None or found.requant.sign or found.requant.shifts is None):
-        dropping = finish_drops(matrix.p, matrix.taps, form.scale, most, multiple, packed)
+        dropping = finish_drops(matrix, form.scale, most, multiple, packed)
         if dropping is not None and _fits_raised(dropping, top):
             return dropping
     if found is None and packed:
-        return finish_packed(matrix.p, matrix.taps, form.scale)
+        return finish_packed(matrix, form.scale)
     if found is None or form.largest_input >= 2**15:
         return None
     return found if _fits_raised(found, top) else None

@@ -32,11 +32,12 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.block import RowBlock, block_function, block_twin
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.columns import Columns, columns_function, columns_twin
 from tinyc.kernels.mve.dot import LANES, Dot
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, lanes
 from tinyc.kernels.mve.pixels import PARAMETERS, alone_function, can_read, pixels_function
-from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.kernels.stream import matrix_of
 from tinyc.kernels.weighted.conv import POINT, row_pieces, walk
 from tinyc.kernels.weighted.layer import RowPiece
 from tinyc.machine.thumb import Work

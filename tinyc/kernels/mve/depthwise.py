@@ -22,11 +22,12 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
 from tinyc.kernels.mve.walk import By, LineWalk, write
-from tinyc.kernels.stream import Matrix, depthwise_matrix_of
+from tinyc.kernels.stream import depthwise_matrix_of
 
 NAME = "tc_depthwise_conv2d_s8_mve"
 _OFFSET_LIMIT = 1 << 16  # of outputs of a block

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, LaneRequantization
 from tinyc.kernels.mve.lanes import needed
-from tinyc.kernels.stream import Matrix
 
 LANES = 4  # int32 in a vector
 STEP = 16  # bytes in a vector

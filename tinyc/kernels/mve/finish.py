@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import (
     MAX_SHIFT,
     Bools,
@@ -31,9 +32,7 @@ from tinyc.kernels.requantize import (
     best_slope,
     interval,
     solve,
-    steps_of,
 )
-from tinyc.kernels.stream import Matrix
 
 _NARROW_SHIFT = 16  # that VQRSHRN reaches
 _FLAT = 30  # log2 of the multiplier of channels whose output is always the same
@@ -99,11 +98,7 @@ PROVED = "a requantization that is proved for vectors"
 
 def lanes(matrix: Matrix) -> LaneFinish | None:
     """The cheapest proved requantization of a layer; None if none is proved."""
-    return _finish(matrix.p, matrix.taps)
-
-
-def _finish(p: ConvParams, taps: Int64s) -> LaneFinish | None:
-    steps = steps_of(p, taps)
+    p, steps = matrix.p, matrix.steps
     always = np.where(steps.has_reach, steps.outputs, p.y_min).max(axis=1, initial=p.y_min)
     steps = steps.without_dead()
     live = steps.is_live

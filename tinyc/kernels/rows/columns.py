@@ -30,7 +30,8 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_bytes, row_geometry
 from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.stream import PROVED, Matrix, depthwise_matrix_of, wide
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
 from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"

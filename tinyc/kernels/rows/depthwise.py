@@ -15,10 +15,11 @@ from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
 from tinyc.kernels.depthwise.plane_layer import row_words
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import Matrix, depthwise_matrix_of, wide
+from tinyc.kernels.stream import depthwise_matrix_of, wide
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"

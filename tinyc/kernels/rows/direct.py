@@ -14,9 +14,10 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Speci
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import move_function
-from tinyc.kernels.stream import Matrix, matrix_of, stream, wide
+from tinyc.kernels.stream import matrix_of, stream, wide
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"

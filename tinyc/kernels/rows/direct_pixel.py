@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import Weights
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function

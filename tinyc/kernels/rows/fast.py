@@ -20,12 +20,13 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
-from tinyc.kernels.finish import GROUP, Finish
+from tinyc.kernels.finish import Finish
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.twice import twice
-from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.kernels.stream import matrix_of
 
 _NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2))  # of rows, of columns
 _NESTED_S2 = ((ROW, S2), (S2, S2))

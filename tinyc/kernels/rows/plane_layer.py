@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyc.kernels.depthwise.plane_layer import Mac, row_macs, row_words
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB

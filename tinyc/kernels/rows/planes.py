@@ -14,7 +14,7 @@ All bytes of four channels are read before their outputs are written, so the out
 
 from __future__ import annotations
 
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work

@@ -8,8 +8,8 @@ import numpy as np
 from tinyc.ir.graph import Array
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_wide
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s, Steps
-from tinyc.kernels.stream import Matrix
 
 _LARGEST_SCALE = 10
 
@@ -63,9 +63,9 @@ def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix.p, matrix.taps, unit, most, multiple)
+    found = finish_wide(matrix, unit, most, multiple)
     if found is None or found.requant.sign or found.requant.shifts is None:
-        dropping = finish_drops(matrix.p, matrix.taps, unit, most, multiple)
+        dropping = finish_drops(matrix, unit, most, multiple)
         if dropping is not None and _fits_raised(dropping, top):
             return dropping
     return found if found is not None and _fits_raised(found, top) else None

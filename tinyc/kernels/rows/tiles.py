@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.fast.transforms import toom
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.walks import WalkStep, walk_of
 from tinyc.machine.thumb import Asm, Naked, Work
 

@@ -28,10 +28,11 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.finish import Finish, finish_wide
+from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import steps_of, without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
-from tinyc.kernels.stream import Matrix, matrix_of
+from tinyc.kernels.stream import matrix_of
 
 ISA = frozenset({"rv32m"})
 _LANES = 8  # channels beside each other
@@ -48,7 +49,7 @@ def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
     found: tuple[Finish, int] | None = None
     for scale in _SCALES:
         every = np.full(len(matrix.taps), scale)
-        finish = finish_wide(matrix.p, matrix.taps, scale, lambda steps, every=every: every)  # type: ignore[misc]
+        finish = finish_wide(matrix, scale, lambda steps, every=every: every)  # type: ignore[misc]
         if finish is not None and (found is None or not finish.requant.sign):
             found = finish, scale
         if found is not None and not found[0].requant.sign:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tinyc.kernels import fours
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
 from tinyc.machine.thumb import Naked, Work

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinyc.kernels import fours
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, fpu_registers

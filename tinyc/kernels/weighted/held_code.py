@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
 OUTPUTS = 8  # at a time

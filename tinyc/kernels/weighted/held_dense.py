@@ -19,7 +19,8 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedK
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.stream import PROVED, Matrix, matrix_of, packed
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.stream import PROVED, matrix_of, packed
 from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.kernels.weighted.layer import NEEDS_FPU
 from tinyc.machine.thumb import Naked, Work

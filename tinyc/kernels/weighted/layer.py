@@ -30,7 +30,8 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.stream import Matrix, stream, twin_text
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.stream import stream, twin_text
 from tinyc.kernels.weighted.dense import dense_code, dense_function
 from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
 from tinyc.kernels.weighted.pixels import pixels_code, pixels_function

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.kernels.finish import GROUP
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.dense import DenseWriter
 from tinyc.kernels.weighted.groups import FIRST, STREAM, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer

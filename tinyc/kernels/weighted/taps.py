@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyc.kernels.finish import GROUP, Requantization
+from tinyc.kernels.finish import Requantization
+from tinyc.kernels.matrix import GROUP
 
 _REACH = 1020  # of the immediate of LDRD
 _FPU_REGISTERS = 32

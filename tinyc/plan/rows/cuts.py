@@ -10,14 +10,14 @@ them. The least bytes for a given cost come by bisection.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.kernel.kernel import Cost
 from tinyc.plan.answer import Group
 from tinyc.plan.problem import Form, Layer, Problem
-from tinyc.plan.rows.live import Load, Names, loads_of
-from tinyc.plan.rows.schedule import ORDERS, Slots, orders, slots_of, whole_turn
+from tinyc.plan.rows.live import Liveness, Load, Names
+from tinyc.plan.rows.schedule import ORDERS, Orders, Slots, slots_of, whole_turn
 from tinyc.plan.rows.uses import Uses, uses_of
 
 WORK = 400_000  # turns of all groups that are tried: some seconds
@@ -27,13 +27,26 @@ _ROUNDED = 8  # more than rounding takes from the weight of a form that is two
 Weigh = Callable[[Form], int]  # what is minimized
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
-    """A group that may be chosen, its layers (with the walks that the group has), and the load of each of them."""
+    """Layers [start, stop) as a group that may be chosen: when its turns run, its layers (with the walks that the group
+    has), and the load of each of them. need: bytes without which no forms fit."""
 
-    group: Group
+    start: int
+    stop: int
+    slots: Slots
     layers: tuple[Layer, ...]
     loads: tuple[Load, ...]
+    need: int
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.slots.whole)
+
+    @functools.cached_property
+    def group(self) -> Group:
+        """Of most that are measured nobody asks for it."""
+        return Group(self.start, self.stop, self.slots.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +58,56 @@ class Option:
     form: Form
 
 
-@dataclass(frozen=True, slots=True)
 class Ranking:
-    """Forms of a layer that may be the best somewhere: (weight, scratch bytes, form), least weight first. least: the
-    least scratch of those in place of the same tensors."""
+    """Forms of a layer that may be the best somewhere, least weight first: (weight, scratch bytes, form). least: none
+    weighs less."""
 
-    forms: tuple[tuple[int, int, Form], ...]
-    least: tuple[tuple[Names, int], ...]
+    def __init__(self, forms: tuple[tuple[int, int, Form], ...]) -> None:
+        self.forms = forms
+        self.least = forms[0][0] - _ROUNDED if forms else 0
+        self._names = tuple(dict.fromkeys(form.inplace for _, _, form in forms))
+        self._options: dict[tuple[int, ...], tuple[Option, ...]] = {}  # by the live bytes in place of each of the names
 
-    def need(self, load: Load) -> int:
-        """Bytes without which no form fits."""
-        most = load.fullest[()]
-        return min((load.fullest.get(names, most) + scratch for names, scratch in self.least), default=_NEVER)
+    def options(self, load: Load) -> tuple[Option, ...]:
+        """Those that the load leaves, without forms that need more bytes than a cheaper one. Many loads are alike."""
+        fullest = load.fullest
+        live = tuple([fullest.get(names, fullest[()]) for names in self._names])
+        known = self._options.get(live)
+        if known is None:
+            known = self._options[live] = _options(self.forms, dict(zip(self._names, live, strict=True)))
+        return known
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A group that may be chosen: the forms of its layers, least weight first, and the loads of its layers. need: bytes
-    without which no forms fit. weight: no forms weigh less."""
+    """A group that may be chosen, and the forms of its layers, least weight first. weight: no forms weigh less."""
 
-    group: Group
+    measured: Measured
     rankings: tuple[Ranking, ...]
-    loads: tuple[Load, ...]
     weigh: Weigh
-    need: int
     weight: int
+
+    @property
+    def need(self) -> int:
+        """Bytes without which no forms fit."""
+        return self.measured.need
 
     @functools.cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:
         """By layer, least weight first; of most groups that are weighed nobody asks for them."""
-        return tuple(_options(*own) for own in zip(self.rankings, self.loads, strict=True))
+        return tuple(ranking.options(load) for ranking, load in zip(self.rankings, self.measured.loads, strict=True))
 
     def choose(self, limit: int) -> tuple[int, tuple[Form, ...]] | None:
         """(weight, forms) of the cheapest forms within the limit of bytes; None if there are none."""
         if limit < self.need:
             return None
         forms, weight = [], 0
-        for options, load in zip(self.options, self.loads, strict=True):
+        for options, load in zip(self.options, self.measured.loads, strict=True):
             rank = next(rank for rank, option in enumerate(options) if option.need <= limit)
-            mixed = self._mixtures(options, rank, load, limit) if rank and not self.group.is_whole else ()
-            found = min((options[rank], *mixed), key=lambda option: option.weight)
+            found = options[rank]
+            if rank and not self.measured.is_whole:
+                mixed = self._mixtures(options, rank, load, limit)
+                found = min((found, *mixed), key=lambda option: option.weight)
             forms.append(found.form)
             weight += found.weight
         return weight, tuple(forms)
@@ -124,28 +147,62 @@ def measure(problem: Problem) -> tuple[Measured, ...]:
     """Every group that may be chosen, by its last layer; of large models those between narrow places."""
     uses = uses_of(problem)
     places = _places(problem, uses)
+    measuring, orders = Measuring(problem, Liveness(problem, uses, 0, len(problem.layers))), Orders(uses)
     found = []
     for stop in range(1, len(problem.layers) + 1):
         found.append(measure_group(problem, Group(stop - 1, stop, whole_turn(stop - 1)), uses))
         for start, _ in _starts(problem, stop):
             if start == stop - 1 or (start in places and stop in places):
-                found += measure_rows(problem, start, stop, uses)
+                found += [measuring.of(slots, start, stop) for slots in orders.of(start, stop)]
     return tuple(found)
 
 
 def measure_group(problem: Problem, group: Group, uses: Uses) -> Measured:
     """The group with the walks that its layers have in the problem."""
-    return _measured(problem, group, slots_of(group.turns), uses)
+    slots = slots_of(group.turns)
+    liveness = Liveness(problem, uses, group.start, group.stop, slots.whole)
+    return Measuring(problem, liveness).of(slots, group.start, group.stop)
 
 
 def measure_rows(problem: Problem, start: int, stop: int, uses: Uses) -> list[Measured]:
     """The groups of layers [start, stop) by rows, one for each order of their turns."""
-    return [_measured(problem, Group(start, stop, slots.turns), slots, uses) for slots in orders(uses, start, stop)]
+    measuring = Measuring(problem, Liveness(problem, uses, start, stop))
+    return [measuring.of(slots, start, stop) for slots in Orders(uses).of(start, stop)]
 
 
-def _measured(problem: Problem, group: Group, slots: Slots, uses: Uses) -> Measured:
-    layers = problem.layers[group.start : group.stop]
-    return Measured(group, layers, loads_of(problem, slots, group.start, group.stop, uses))
+class Measuring:
+    """Measures groups of layers with the walks that these have in the problem. scratch: of forms the least, by what
+    they are made in place of; found once for all groups."""
+
+    def __init__(self, problem: Problem, liveness: Liveness, scratch: LeastScratch | None = None) -> None:
+        self._problem, self._liveness = problem, liveness
+        self._scratch = LeastScratch() if scratch is None else scratch
+
+    def of(self, slots: Slots, start: int, stop: int) -> Measured:
+        """Layers [start, stop) as a group whose turns run so."""
+        layers = self._problem.layers[start:stop]
+        loads = self._liveness.loads(slots, start, stop)
+        forms = [layer.whole_forms if slots.whole else layer.row_forms for layer in layers]
+        need = max(self._scratch.need(own, load) for own, load in zip(forms, loads, strict=True))
+        return Measured(start, stop, slots, layers, loads, need)
+
+
+class LeastScratch:
+    """The least scratch of forms, which many groups share, by what they are made in place of."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[tuple[Form, ...], Mapping[Names, int]]] = {}  # by id of the forms, kept alive
+
+    def need(self, forms: tuple[Form, ...], load: Load) -> int:
+        """Bytes without which none of the forms fits beside the load."""
+        if id(forms) not in self._known:
+            least: dict[Names, int] = {}
+            for form in forms:
+                least[form.inplace] = min(least.get(form.inplace, _NEVER), form.scratch_bytes)
+            self._known[id(forms)] = forms, least
+        most = load.fullest[()]
+        least_of = self._known[id(forms)][1]
+        return min((load.fullest.get(names, most) + scratch for names, scratch in least_of.items()), default=_NEVER)
 
 
 def _places(problem: Problem, uses: Uses) -> frozenset[int]:
@@ -217,17 +274,15 @@ class Weighing:
 
     def candidate(self, measured: Measured) -> Candidate:
         """The group with its options in order of weight."""
-        whole, loads = measured.group.is_whole, measured.loads
-        rankings = tuple(self._ranking(layer.whole_forms if whole else layer.row_forms) for layer in measured.layers)
-        need = max(ranking.need(load) for ranking, load in zip(rankings, loads, strict=True))
-        weight = sum(ranking.forms[0][0] - _ROUNDED for ranking in rankings if ranking.forms)
-        return Candidate(measured.group, rankings, loads, self.weigh, need, weight)
-
-    def _ranking(self, forms: tuple[Form, ...]) -> Ranking:
-        known = self._rankings.get(id(forms))
-        if known is None:
-            known = self._rankings[id(forms)] = forms, _ranked(forms, self.weigh)
-        return known[1]
+        known, whole, rankings, weight = self._rankings, measured.is_whole, [], 0
+        for layer in measured.layers:
+            forms = layer.whole_forms if whole else layer.row_forms
+            if id(forms) not in known:
+                known[id(forms)] = forms, _ranked(forms, self.weigh)
+            ranking = known[id(forms)][1]
+            rankings.append(ranking)
+            weight += ranking.least
+        return Candidate(measured, tuple(rankings), self.weigh, weight)
 
 
 def weigh_all(found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
@@ -244,17 +299,15 @@ def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
         if scratch < least.get(forms[rank].inplace, _NEVER):
             least[forms[rank].inplace] = scratch
             kept.append((weight, rank, scratch))
-    ranked = tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept))
-    return Ranking(ranked, tuple(least.items()))
+    return Ranking(tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept)))
 
 
-def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
-    """Without forms that need more bytes than a cheaper one."""
+def _options(forms: Sequence[tuple[int, int, Form]], live: Mapping[Names, int]) -> tuple[Option, ...]:
+    """Without forms that need more bytes than a cheaper one. live: bytes in place of each of the tensors."""
     kept: list[Option] = []
-    fullest, least = load.fullest, _NEVER
-    most = fullest[()]
-    for weight, scratch, form in ranking.forms:  # of each layer in thousands of groups: `load.peak` without a call
-        need = fullest.get(form.inplace, most) + scratch
+    least = _NEVER
+    for weight, scratch, form in forms:
+        need = live[form.inplace] + scratch
         if need >= least:
             continue
         if kept and weight == kept[-1].weight:
@@ -266,18 +319,19 @@ def _options(ranking: Ranking, load: Load) -> tuple[Option, ...]:
 
 def cheapest(found: Sequence[Candidate], limit: int) -> Partition | None:
     """The cut of least weight within `limit` bytes; None if none fits."""
-    count = max(candidate.group.stop for candidate in found)
+    count = max(candidate.measured.stop for candidate in found)
     best: list[int | None] = [0] + [None] * count
     last: list[tuple[Candidate, tuple[Form, ...]] | None] = [None] * (count + 1)
     for candidate in found:
-        before, known = best[candidate.group.start], best[candidate.group.stop]
+        start, stop = candidate.measured.start, candidate.measured.stop
+        before, known = best[start], best[stop]
         if before is None or (known is not None and known <= before + candidate.weight):
             continue
         chosen = candidate.choose(limit)
         total = before + chosen[0] if chosen else 0
         if chosen and (known is None or total < known):
-            best[candidate.group.stop] = total
-            last[candidate.group.stop] = (candidate, chosen[1])
+            best[stop] = total
+            last[stop] = (candidate, chosen[1])
     weight = best[count]
     return None if weight is None else _trace(last, count, weight)
 
@@ -289,15 +343,16 @@ def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int,
         entry = last[stop]
         assert entry is not None
         candidate, chosen = entry
-        groups.insert(0, candidate.group)
+        groups.insert(0, candidate.measured.group)
         forms[:0] = chosen
-        stop = candidate.group.start
+        stop = candidate.measured.start
     return Partition(tuple(groups), tuple(forms), weight)
 
 
 def smallest(found: Sequence[Candidate], allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
     """(bytes, cut) of the fewest bytes whose cheapest cut is allowed; None if none is."""
-    limits = sorted({option.need for c in found for options in c.options for option in options})
+    different = {id(options): options for candidate in found for options in candidate.options}
+    limits = sorted({option.need for options in different.values() for option in options})
     low, high = 0, len(limits)
     best = None
     while low < high:

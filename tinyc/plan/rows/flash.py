@@ -26,10 +26,12 @@ def fastest_in(measured: Sequence[Measured], cut: Partition, arena: int, flash: 
     """
     if len(cut.forms) > _LAYERS:
         return cut
-    known = {id(one.group): one for one in measured}
+    known: dict[tuple[int, int], list[Measured]] = {}
+    for one in measured:
+        known.setdefault((one.start, one.stop), []).append(one)
     classes = []
     for group in cut.groups:
-        own = known[id(group)]
+        own = next(one for one in known[group.start, group.stop] if one.group is group)
         for layer, load in zip(own.layers, own.loads, strict=True):
             forms = layer.whole_forms if group.is_whole else layer.row_forms
             classes.append([form for form in forms if load.need(form) <= arena])

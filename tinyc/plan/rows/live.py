@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -15,14 +16,13 @@ from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
 from tinyc.plan.rows.schedule import Slots
 from tinyc.plan.rows.uses import Access, Ints, Uses
 
-_NEVER = np.array([-1])
 TURN_BITS = 32  # turns that generated code tells apart one by one
 
 Names = tuple[str, ...]
 Lives = Mapping[str, tuple[Ints, Ints]]  # of each tensor: its rows live in turns [born, dies); 0, 0: in none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Load:
     """A layer in a group: live bytes in each of its turns, without scratch.
 
@@ -30,13 +30,17 @@ class Load:
     are made in place of; () for none.
     """
 
-    turns: tuple[int, ...]
-    inplace: Mapping[Names, tuple[int, ...]]
+    turns: Ints
+    inplace: Mapping[Names, Ints]
     fullest: Mapping[Names, int]
 
     @property
     def bytes(self) -> int:
         return self.fullest[()]
+
+    def live(self, inplace: Names) -> Ints:
+        """Live bytes in each turn where rows are made in place of one of these tensors."""
+        return self.inplace.get(inplace, self.turns)
 
     def peak(self, inplace: Names) -> int:
         """Live bytes in the fullest turn where rows are made in place of one of these tensors."""
@@ -48,8 +52,7 @@ class Load:
 
     def tight(self, form: Form, limit: int) -> tuple[int, ...]:
         """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""
-        room = limit - form.scratch_bytes
-        found = [turn for turn, live in enumerate(self.inplace.get(form.inplace, self.turns)) if live > room]
+        found = np.flatnonzero(self.live(form.inplace) > limit - form.scratch_bytes).tolist()
         return tuple(range(found[0], found[-1] + 1)) if found and len(self.turns) > TURN_BITS else tuple(found)
 
 
@@ -80,66 +83,245 @@ def writes_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[i
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
-    """When the turns of layers [start, stop) begin and end. A turn that is never there, the number after a layer's last
-    one, begins after all and ends before all."""
+class _Rows:
+    """The rows of tensors one behind the other. Turns are places in `Liveness.numbers`.
 
-    slots: Slots
-    start: int
-    stop: int
-    uses: Uses
-    numbers: Mapping[int, Ints]  # of each layer's turns, with that of the turn that is never there: -1
+    places: where the rows of each tensor are. made: the turn that makes each row; None: it is there before the group.
+    read: the last turn in which a reader reads it, of one reader after the other. last: the last layer that reads it.
+    given: it is there even where nobody reads it. sizes: bytes.
+    """
 
-    def begins(self, layer: int, turns: Ints | int) -> Ints:
-        found: Ints = self.numbers[layer][turns]
-        return np.where(found < 0, self.slots.count, found)
+    places: Mapping[str, slice]
+    made: Ints | None
+    read: Sequence[Ints]
+    last: Ints
+    given: Ints
+    sizes: Ints
 
-    def ends(self, layer: int, turns: Ints | int) -> Ints:
-        found: Ints = self.numbers[layer][turns] + 1
+
+_Alive = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]  # [born, dies) of rows that a group makes, and of those before it
+
+
+class Liveness:
+    """When rows are alive in groups of layers [first, stop) with these walks. whole: layers that run in one turn.
+
+    What groups make is one table of rows by the layers that make them, and what is there before a group another, so
+    that a group looks at all its rows at once. What arrives row by row, or lasts from call to call, is looked at tensor
+    by tensor.
+    """
+
+    def __init__(
+        self, problem: Problem, uses: Uses, first: int, stop: int, whole: frozenset[int] = frozenset()
+    ) -> None:
+        self.problem, self.uses, self.whole = problem, uses, whole
+        self.layers = range(first, stop)
+        counts = [1 if (own := self._access(index)) is None else own.turns for index in self.layers]
+        self.starts = {first + i: at for i, at in enumerate(accumulate((count + 1 for count in counts), initial=0))}
+        self.never = self.starts[stop]  # the place of a number that no turn has
+        self.numbers = np.full(self.never + 1, -1, np.int64)
+        self.alone = {*problem.kept, *(problem.inputs if problem.by_rows else ())}
+        made = [[name for name in problem.layers[index].writes if name not in self.alone] for index in self.layers]
+        rows = [sum(problem.tensors[name].rows for name in names) for names in made]
+        self.own = {first + i: at for i, at in enumerate(accumulate(rows, initial=0))}  # rows of each layer
+        self.made = self._table([name for names in made for name in names], made=True)
+        self.there: dict[int, _Rows] = {}
+
+    def _access(self, index: int) -> Access | None:
+        """What the turns of a layer make and read; None where turn 0 does all."""
+        return None if index in self.whole else self.uses.access[index]
+
+    def _table(self, names: Sequence[str], made: bool = False, since: int = 0) -> _Rows:
+        """The rows of tensors, with their readers from layer `since` on."""
+        uses, tensors = self.uses, self.problem.tensors
+        ends = list(accumulate((tensors[name].rows for name in names), initial=0))
+        readers = [[i for i in uses.readers[name] if i in self.layers and i >= since] for name in names]
+        read = np.full((max(map(len, readers), default=0), ends[-1]), self.never, np.int64)
+        makers = np.zeros(ends[-1], np.int64)
+        for name, own, (start, stop) in zip(names, readers, pairwise(ends), strict=True):
+            for k, index in enumerate(own):
+                read[k, start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.read)
+            if made:
+                index = uses.maker[name]
+                makers[start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.made)
+        rows = [tensors[name].rows for name in names]
+        return _Rows(
+            {name: slice(start, stop) for name, (start, stop) in zip(names, pairwise(ends), strict=True)},
+            makers if made else None,
+            list(read),
+            np.repeat([uses.last[name] for name in names], rows).astype(np.int64),
+            np.repeat([self.problem.is_resident(name) for name in names], rows).astype(np.int64),
+            np.repeat([round_up(tensors[name].row_bytes, self.problem.unit) for name in names], rows).astype(np.int64),
+        )
+
+    def _before(self, start: int) -> _Rows:
+        """What is there before the layers from `start` on, and read by them."""
+        if start not in self.there:
+            names = [name for name in self.uses.crossing[start] if name not in self.alone]
+            self.there[start] = self._table(names, since=start)
+        return self.there[start]
+
+    def _alive(self, slots: Slots, start: int, stop: int) -> _Alive:
+        """[born, dies) of the rows that the group makes, and of those that are there before it."""
+        numbers, count = self.numbers, slots.count
+        numbers[self.starts[start] : self.starts[stop]] = slots.numbers
+        own, there = slice(self.own[start], self.own[stop]), self._before(start)
+        assert self.made.made is not None
+        makes = numbers[self.made.made[own]]
+        dies = makes + 1
+        for read in self.made.read:
+            np.maximum(dies, numbers[read[own]] + 1, out=dies)
+        dies[self.made.last[own] >= stop] = count
+        alive = (makes >= 0) & (makes < dies)
+        made = makes * alive, dies * alive
+        dies = there.given.copy() if start == 0 else np.zeros_like(there.given)
+        for read in there.read:
+            np.maximum(dies, numbers[read] + 1, out=dies)
+        dies[there.last >= stop] = count
+        return made, (np.zeros_like(dies), dies)
+
+    def lives(self, slots: Slots, start: int, stop: int) -> Lives:
+        """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns."""
+        return self._named(self._alive(slots, start, stop), slots.count, start, stop)
+
+    def _named(self, alive: _Alive, count: int, start: int, stop: int) -> Lives:
+        (born, dies), (before, ends) = alive
+        shift = self.own[start]
+        found = {name: (before[place], ends[place]) for name, place in self._before(start).places.items()}
+        for index in range(start, stop):
+            for name in self.problem.layers[index].writes:
+                if name not in self.alone:
+                    own = self.made.places[name]
+                    place = slice(own.start - shift, own.stop - shift)
+                    found[name] = born[place], dies[place]
+        return {**found, **self._lives_alone(count, start, stop)}
+
+    def _lives_alone(self, count: int, start: int, stop: int) -> Lives:
+        """Of tensors that arrive row by row, or last from call to call. Turns are in `numbers`."""
+        made = (name for layer in self.problem.layers[start:stop] for name in layer.writes)
+        names = dict.fromkeys((*self.uses.crossing[start], *made, *self.problem.kept)) if self.alone else ()
+        lives = {name: self._life(name, count, start, stop) for name in names if name in self.alone}
+        return {name: life for name, life in lives.items() if life is not None}
+
+    def _life(self, name: str, end: int, start: int, stop: int) -> tuple[Ints, Ints] | None:
+        """[born, dies) of a tensor's rows; None: it has nothing to do with the layers."""
+        uses, problem = self.uses, self.problem
+        rows, kept, maker, last = (
+            problem.tensors[name].rows,
+            problem.kept.get(name, 0),
+            uses.maker[name],
+            uses.last[name],
+        )
+        arrives = problem.by_rows and name in problem.inputs
+        comes = arrives and start <= uses.first[name] < stop
+        there = maker < start and not (arrives and uses.first[name] >= start)
+        made = start <= maker < stop
+        if not made and not comes and not there and not kept:
+            return None
+        readers = [layer for layer in uses.readers[name] if start <= layer < stop]
+        born = np.zeros(rows, np.int64) if there else np.full(rows, end)
+        born[:kept] = 0
+        for layer in readers if comes else ():
+            own = self._access(layer)
+            born = np.minimum(born, self._begins(layer, 0 if own is None else own.wanted, end))
+        if comes:  # turns that read nothing of the input, as of rows of padding, run when its first row is there
+            born[0] = 0
+        given = start == 0 and problem.is_resident(name)  # also rows that nobody reads
+        dies = np.full(rows, end if (there or made or comes) and last >= stop else int(given))
+        for layer in readers if last < stop else ():
+            own = self._access(layer)
+            dies = np.maximum(dies, self._ends(layer, 0 if own is None else own.read))
+        if made:
+            own = self._access(maker)
+            turns = 0 if own is None else own.made
+            born, dies = np.minimum(born, self._begins(maker, turns, end)), np.maximum(dies, self._ends(maker, turns))
+        if kept:  # from the call before, read later in this one; or for the next call
+            dies[slice(kept) if maker >= stop else slice(rows - kept, rows)] = end
+        alive = born < dies
+        return born * alive, dies * alive
+
+    def _begins(self, layer: int, turns: Ints | int, end: int) -> Ints:
+        """When turns begin; one that is never there begins after all, and ends before all."""
+        found: Ints = self.numbers[self.starts[layer] + turns]
+        return np.where(found < 0, end, found)
+
+    def _ends(self, layer: int, turns: Ints | int) -> Ints:
+        found: Ints = self.numbers[self.starts[layer] + turns] + 1
         return found
 
-    def access(self, layer: int) -> Access | None:
-        """What the turns of a layer make and read; None where turn 0 does all."""
-        return None if layer in self.slots.whole else self.uses.access[layer]
+    def loads(self, slots: Slots, start: int, stop: int) -> tuple[Load, ...]:
+        """The load of each layer of a group."""
+        alive = self._alive(slots, start, stop)
+        live = self._live(alive, slots, start, stop)
+        if slots.whole:
+            return (_whole_load(self.problem, start, int(live[0]), self.uses),)
+        own = live[slots.numbers]  # and 0 behind each layer's turns, as after the last turn of all
+        peaks = np.maximum.reduceat(own, [place.start for place in slots.places.values()]).tolist()
+        lives: Lives | None = None
+        found = []
+        for (index, place), peak in zip(slots.places.items(), peaks, strict=True):
+            access = self.uses.access[index]
+            inplace: dict[Names, Ints] = {}
+            if access is not None and access.inplace:
+                lives = lives or self._named(alive, slots.count, start, stop)
+                inplace = self._in_place(index, own[place], slots, lives)
+            fullest = {(): peak, **{names: int(bytes_.max()) for names, bytes_ in inplace.items()}}
+            found.append(Load(own[place], inplace, fullest))
+        return tuple(found)
+
+    def _live(self, alive: _Alive, slots: Slots, start: int, stop: int) -> Ints:
+        """Live bytes in each turn, without scratch; 0 after the last one."""
+        made, there = alive
+        sizes = self.made.sizes[self.own[start] : self.own[stop]]
+        born, dies = np.concatenate((made[0], there[0])), np.concatenate((made[1], there[1]))
+        sizes = np.concatenate((sizes, self._before(start).sizes))
+        changes = np.zeros(slots.count + 1)  # bincount of nothing is of integers
+        changes += np.bincount(born, sizes, slots.count + 1) - np.bincount(dies, sizes, slots.count + 1)
+        for name, (first, last) in self._lives_alone(slots.count, start, stop).items():
+            size = np.full(len(first), round_up(self.problem.tensors[name].row_bytes, self.problem.unit))
+            changes += np.bincount(first, size, slots.count + 1) - np.bincount(last, size, slots.count + 1)
+        for index, place in slots.places.items():
+            walk = self.problem.layers[index].walk
+            if walk is not None and walk.accumulates and index not in slots.whole:
+                turns = slots.numbers[place]
+                size_bytes = round_up(walk.accumulator_bytes, self.problem.unit)
+                changes[0 if self.problem.early_sums else turns[0]] += size_bytes
+                changes[turns[-1] + 1] -= size_bytes
+        return changes.cumsum().astype(np.int64)
+
+    def _in_place(self, index: int, own: Ints, slots: Slots, lives: Lives) -> dict[Names, Ints]:
+        """Live bytes in a layer's turns where its rows are made in place of tensors, by these. own: where not."""
+        numbers, layer, access = slots.numbers[slots.places[index]], self.problem.layers[index], self.uses.access[index]
+        assert access is not None
+        start, stop = min(slots.places), max(slots.places) + 1
+        y, found = self.problem.tensors[layer.writes[0]], dict[Names, Ints]()
+        for names in access.inplace if self.uses.is_inside(y.name, start, stop) else ():
+            dying = [
+                (np.append(lives[name][1], -1)[access.tops] == numbers[:, None] + 1).sum(axis=1)
+                for name in names
+                if self.uses.is_inside(name, start, stop) and self.problem.tensors[name].row_bytes == y.row_bytes
+            ]
+            if dying:
+                found[names] = own - round_up(y.row_bytes, self.problem.unit) * np.max(dying, axis=0)
+        return found
 
 
 def lifetimes(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> Lives:
     """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns."""
-    numbers = {layer: np.concatenate((own, _NEVER)) for layer, own in slots.of.items()}
-    clock = _Clock(slots, start, stop, uses, numbers)
-    made = (name for layer in problem.layers[start:stop] for name in layer.writes)
-    names = dict.fromkeys((*uses.crossing[start], *made, *problem.kept))
-    return {name: life for name in names if (life := _life(problem, name, clock)) is not None}
+    return Liveness(problem, uses, start, stop, slots.whole).lives(slots, start, stop)
 
 
-def _life(problem: Problem, name: str, clock: _Clock) -> tuple[Ints, Ints] | None:
-    """[born, dies) of a tensor's rows; None: it has nothing to do with the layers."""
-    uses, end = clock.uses, clock.slots.count
-    rows, kept, maker, last = problem.tensors[name].rows, problem.kept.get(name, 0), uses.maker[name], uses.last[name]
-    arrives = problem.by_rows and name in problem.inputs
-    comes = arrives and clock.start <= uses.first[name] < clock.stop
-    there = maker < clock.start and not (arrives and uses.first[name] >= clock.start)
-    made = clock.start <= maker < clock.stop
-    if not made and not comes and not there and not kept:
-        return None
-    readers = [layer for layer in uses.readers[name] if clock.start <= layer < clock.stop]
-    born = np.zeros(rows, np.int64) if there else np.full(rows, end)
-    born[:kept] = 0
-    for layer in readers if comes else ():
-        born = np.minimum(born, clock.begins(layer, own.wanted if (own := clock.access(layer)) else 0))
-    if comes:  # turns that read nothing of the input, as of rows of padding, run when its first row is there
-        born[0] = 0
-    given = clock.start == 0 and problem.is_resident(name)  # also rows that nobody reads
-    dies = np.full(rows, end if (there or made or comes) and last >= clock.stop else int(given))
-    for layer in readers if last < clock.stop else ():
-        dies = np.maximum(dies, clock.ends(layer, own.read if (own := clock.access(layer)) else 0))
-    if made:
-        turns = own.made if (own := clock.access(maker)) else 0
-        born, dies = np.minimum(born, clock.begins(maker, turns)), np.maximum(dies, clock.ends(maker, turns))
-    if kept:  # from the call before, read later in this one; or for the next call
-        dies[slice(kept) if maker >= clock.stop else slice(rows - kept, rows)] = end
-    alive = born < dies
-    return born * alive, dies * alive
+def loads_of(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> tuple[Load, ...]:
+    """The load of each layer of the group."""
+    return Liveness(problem, uses, start, stop, slots.whole).loads(slots, start, stop)
+
+
+def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
+    layer = problem.layers[index]
+    saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)
+    found = {form.inplace for form in layer.whole_forms if form.inplace}
+    dying = {name for name in layer.reads if uses.last[name] == index}
+    less = {names: most - saved * bool(dying.intersection(names)) for names in found}
+    return Load(np.array([most]), {names: np.array([bytes_]) for names, bytes_ in less.items()}, {(): most, **less})
 
 
 def dying_rows(problem: Problem, turn: Turn, name: str, lives: Lives, number: int) -> tuple[int, ...]:
@@ -153,51 +335,3 @@ def dying_rows(problem: Problem, turn: Turn, name: str, lives: Lives, number: in
         return ()
     top = layer.walk.needs[turn[1]][: len(made[0][1])]
     return tuple(row for row in top if lives[name][1][row] == number + 1)
-
-
-def loads_of(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> tuple[Load, ...]:
-    """The load of each layer of the group."""
-    lives = lifetimes(problem, slots, start, stop, uses)
-    sizes = [round_up(problem.tensors[name].row_bytes, problem.unit) for name in lives]
-    weights = np.repeat(sizes, [len(born) for born, _ in lives.values()])
-    changes = np.zeros(slots.count + 1)
-    if lives:
-        changes += np.bincount(np.concatenate([born for born, _ in lives.values()]), weights, slots.count + 1)
-        changes -= np.bincount(np.concatenate([dies for _, dies in lives.values()]), weights, slots.count + 1)
-    for index in range(start, stop):
-        walk = problem.layers[index].walk
-        if walk is not None and walk.accumulates and index not in slots.whole:
-            own = slots.of[index]
-            changes[0 if problem.early_sums else own[0]] += round_up(walk.accumulator_bytes, problem.unit)
-            changes[own[-1] + 1] -= round_up(walk.accumulator_bytes, problem.unit)
-    live = changes.cumsum().astype(np.int64)
-    if slots.whole:
-        return (_whole_load(problem, start, int(live[0]), uses),)
-    return tuple(_row_load(problem, index, live, lives, slots, uses) for index in range(start, stop))
-
-
-def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
-    layer = problem.layers[index]
-    saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)
-    found = {form.inplace for form in layer.whole_forms if form.inplace}
-    dying = {name for name in layer.reads if uses.last[name] == index}
-    less = {names: (most - saved * bool(dying.intersection(names)),) for names in found}
-    return Load((most,), less, {(): most, **{names: turns[0] for names, turns in less.items()}})
-
-
-def _row_load(problem: Problem, index: int, live: Ints, lives: Lives, slots: Slots, uses: Uses) -> Load:
-    numbers, layer, access = slots.of[index], problem.layers[index], uses.access[index]
-    assert access is not None
-    start, stop = min(slots.of), max(slots.of) + 1
-    own, y = live[numbers], problem.tensors[layer.writes[0]]
-    found: dict[Names, Ints] = {(): own}
-    for names in access.inplace if uses.is_inside(y.name, start, stop) else ():
-        dying = [
-            (np.append(lives[name][1], -1)[access.tops] == numbers[:, None] + 1).sum(axis=1)
-            for name in names
-            if uses.is_inside(name, start, stop) and problem.tensors[name].row_bytes == y.row_bytes
-        ]
-        if dying:
-            found[names] = own - round_up(y.row_bytes, problem.unit) * np.max(dying, axis=0)
-    turns = {names: tuple(bytes_.tolist()) for names, bytes_ in found.items()}
-    return Load(turns.pop(()), turns, {names: int(bytes_.max()) for names, bytes_ in found.items()})

@@ -25,12 +25,19 @@ ORDERS: tuple[TurnOrder, ...] = ("eager", "lazy")
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """When turns run: `of` each layer, the numbers of its turns among all `count`, ascending. whole: layers that run in
-    one turn."""
+    """When turns run, among all `count`. numbers: those of each layer's turns, ascending, layer after layer, and behind
+    each of them -1, the number of a turn that is never there. places: where those of a layer are, without the -1.
+    whole: layers that run in one turn."""
 
     count: int
-    of: Mapping[int, Ints]
+    numbers: Ints
+    places: Mapping[int, slice]
     whole: frozenset[int] = frozenset()
+
+    @property
+    def of(self) -> Mapping[int, Ints]:
+        """The numbers of each layer's turns."""
+        return {index: self.numbers[place] for index, place in self.places.items()}
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -48,23 +55,63 @@ def slots_of(turns: Sequence[Turn]) -> Slots:
     for number, (index, _) in enumerate(turns):
         numbers.setdefault(index, []).append(number)
     whole = frozenset(index for index, row in turns if row == WHOLE)
-    return Slots(len(turns), {index: np.array(own) for index, own in numbers.items()}, whole)
+    return _slots(len(turns), dict(sorted(numbers.items())), whole)
+
+
+def _slots(count: int, numbers: Mapping[int, Sequence[int]], whole: frozenset[int] = frozenset()) -> Slots:
+    return Slots(
+        count,
+        np.array([number for own in numbers.values() for number in (*own, -1)], np.int64),
+        _places({index: len(own) for index, own in numbers.items()}),
+        whole,
+    )
+
+
+def _places(turns: Mapping[int, int]) -> dict[int, slice]:
+    """Where the numbers of each layer's turns are. turns: how many it has."""
+    places, at = {}, 0
+    for index, count in turns.items():
+        places[index] = slice(at, at + count)
+        at += count + 1
+    return places
+
+
+class Orders:
+    """The orders of groups of layers with these walks. What a group has in common with one of fewer layers from the
+    same layer on is done once."""
+
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self._eager: dict[int, Eager] = {}  # of each first layer, the last group that was asked for
+
+    def of(self, start: int, stop: int) -> list[Slots]:
+        """The different orders of layers [start, stop) by rows."""
+        return different_orders(self.eager(start, stop), self._uses, start, stop)
+
+    def eager(self, start: int, stop: int) -> Slots:
+        known = self._eager.get(start)
+        if known is None or known.stop > stop:
+            known = Eager.empty(start)
+        self._eager[start] = known = known.until(stop, self._uses)
+        return known.slots
+
+
+def different_orders(eager: Slots, uses: Uses, start: int, stop: int) -> list[Slots]:
+    """The eager order of layers [start, stop), and the lazy one where that is another."""
+    if all(_inside(uses, index, start) == [index - 1] for index in range(start + 1, stop)):
+        return [eager]
+    lazy = _lazy(uses, start, stop)
+    return [eager] if np.array_equal(eager.numbers, lazy.numbers) else [eager, lazy]
 
 
 def orders(uses: Uses, start: int, stop: int) -> list[Slots]:
     """The different orders of layers [start, stop) by rows."""
-    eager = group_slots(uses, start, stop, "eager")
-    if all(_inside(uses, index, start) == [index - 1] for index in range(start + 1, stop)):
-        return [eager]
-    lazy = group_slots(uses, start, stop, "lazy")
-    return [eager] if all(np.array_equal(eager.of[i], lazy.of[i]) for i in eager.of) else [eager, lazy]
+    return Orders(uses).of(start, stop)
 
 
 def group_slots(uses: Uses, start: int, stop: int, order: TurnOrder) -> Slots:
     """When turns of layers [start, stop) run by rows; all of them have a walk."""
-    access = {index: own for index in range(start, stop) if (own := uses.access[index])}
-    demands = {index: _demands(uses, access, index, start) for index in access}
-    return _eager(access, demands) if order == "eager" else _lazy(access, demands)
+    return Orders(uses).eager(start, stop) if order == "eager" else _lazy(uses, start, stop)
 
 
 def whole_turn(layer: int) -> tuple[Turn, ...]:
@@ -77,35 +124,70 @@ def _inside(uses: Uses, index: int, start: int) -> list[int]:
     return [source for source in uses.sources[index] if source >= start]
 
 
-# Of a layer, by the layer that makes what it reads: how many turns of that one each of its turns waits for.
-Demands = Sequence[tuple[int, Ints]]
+def _access(uses: Uses, index: int) -> Access:
+    access = uses.access[index]
+    assert access is not None
+    return access
 
 
-def _demands(uses: Uses, access: Mapping[int, Access], index: int, start: int) -> Demands:
-    return [(source, access[source].needed[access[index].reach]) for source in _inside(uses, index, start)]
+def _waits(uses: Uses, index: int, source: int) -> Ints:
+    """Of each turn of a layer, how many turns it waits for of the layer that makes what it reads."""
+    return _access(uses, source).needed[_access(uses, index).reach]
 
 
-def _eager(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:
-    """A layer more is the deepest of all so far: each of its turns comes right behind the one that it waits for, and
-    the others keep their order."""
-    numbers = np.empty(sum(own.turns for own in access.values()), np.int64)  # of all layers, one behind the other
-    places: dict[int, slice] = {}
-    count = 0
-    for index, own in access.items():
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """The numbers of the turns of layers [start, stop), as `Slots` has them.
+
+    A layer more is the deepest of all so far: each of its turns comes right behind the one that it waits for, and the
+    others keep their order.
+    """
+
+    start: int
+    stop: int
+    count: int
+    numbers: Ints
+    places: Mapping[int, slice]
+
+    @classmethod
+    def empty(cls, start: int) -> Eager:
+        return cls(start, start, 0, np.empty(0, np.int64), {})
+
+    @property
+    def slots(self) -> Slots:
+        return Slots(self.count, self.numbers, self.places)
+
+    def until(self, stop: int, uses: Uses) -> Eager:
+        """With the layers up to `stop`."""
+        known = self
+        while known.stop < stop:
+            known = known.with_next(uses)
+        return known
+
+    def with_next(self, uses: Uses) -> Eager:
+        """With a layer more."""
+        index, own = self.stop, _access(uses, self.stop)
         gates = np.full(own.turns, -1)
-        for source, turns in demands[index]:
-            gates = np.maximum(gates, np.append(numbers[places[source]], -1)[turns - 1])
+        for source in _inside(uses, index, self.start):
+            place, waits = self.places[source], _waits(uses, index, source)
+            last = np.where(waits > 0, waits - 1, place.stop - place.start)  # of none: the number of no turn
+            gates = np.maximum(gates, self.numbers[place.start + last])
         gates = np.maximum.accumulate(gates)
-        numbers[:count] += np.searchsorted(gates, numbers[:count])
-        places[index] = slice(count, count + own.turns)
-        numbers[places[index]] = gates + np.arange(1, own.turns + 1)
-        count += own.turns
-    return Slots(count, {index: numbers[place] for index, place in places.items()})
+        numbers = np.empty(len(self.numbers) + own.turns + 1, np.int64)
+        place = slice(len(self.numbers), len(numbers) - 1)
+        np.add(self.numbers, np.searchsorted(gates, self.numbers), out=numbers[: place.start])
+        np.add(gates, np.arange(1, own.turns + 1), out=numbers[place])
+        numbers[-1] = -1
+        return Eager(self.start, self.stop + 1, self.count + own.turns, numbers, {**self.places, index: place})
 
 
-def _lazy(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots:
-    waits = {index: [(source, turns.tolist()) for source, turns in own] for index, own in demands.items()}
-    numbers: dict[int, list[int]] = {index: [] for index in access}
+def _lazy(uses: Uses, start: int, stop: int) -> Slots:
+    layers = range(start, stop)
+    waits = {
+        index: [(source, _waits(uses, index, source).tolist()) for source in _inside(uses, index, start)]
+        for index in layers
+    }
+    numbers: dict[int, list[int]] = {index: [] for index in layers}
     count = 0
 
     def run(last: int) -> None:
@@ -114,19 +196,21 @@ def _lazy(access: Mapping[int, Access], demands: Mapping[int, Demands]) -> Slots
         pending = [last]
         while pending:
             index = pending[-1]
-            turn = len(numbers[index])
+            own = numbers[index]
+            turn = len(own)
             for source, turns in waits[index]:
                 if len(numbers[source]) < turns[turn]:
                     pending.append(source)
                     break
             else:
-                numbers[index].append(count)
+                own.append(count)
                 count += 1
                 pending.pop()
 
-    read = {source for own in demands.values() for source, _ in own}
-    ends = [index for index in access if index not in read]
-    for index in (*ends, *reversed(list(access))):  # then the rows that nobody reads
-        while len(numbers[index]) < access[index].turns:
+    read = {source for own in waits.values() for source, _ in own}
+    ends = [index for index in layers if index not in read]
+    for index in (*ends, *reversed(layers)):  # then the rows that nobody reads
+        turns = _access(uses, index).turns
+        while len(numbers[index]) < turns:
             run(index)
-    return Slots(count, {index: np.array(own) for index, own in numbers.items()})
+    return _slots(count, numbers)

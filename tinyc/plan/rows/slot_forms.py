@@ -37,10 +37,10 @@ def cuts_in_slots(
     weigh = candidates[0].weigh
     ranked: list[tuple[int, int, Group, tuple[Form, ...]]] = []
     for candidate in candidates:
-        group = candidate.group
-        chosen = candidate.choose(ram) if (group.start, group.stop) == (main.start, main.stop) else None
-        if chosen and not group.is_whole:
-            ranked.append((chosen[0], len(ranked), group, chosen[1]))
+        one = candidate.measured
+        chosen = candidate.choose(ram) if (one.start, one.stop) == (main.start, main.stop) else None
+        if chosen and not one.is_whole:
+            ranked.append((chosen[0], len(ranked), one.group, chosen[1]))
     found = []
     for _, _, group, forms in sorted(ranked)[:_CANDIDATES]:
         groups = tuple(group if other == main else other for other in cut.groups)
@@ -217,7 +217,7 @@ class _Slots:
 def _mixtures(layer: Layer, load: Load) -> Iterator[Form]:
     """Every form with each that takes less scratch, which runs in the turns around the fullest ones."""
     for fast in layer.row_forms:
-        live = load.inplace.get(fast.inplace, load.turns)
+        live = load.live(fast.inplace).tolist()
         spans = dict.fromkeys(load.tight(fast, level - 1 + fast.scratch_bytes) for level in sorted(set(live)))
         for spare in layer.row_forms:
             if spare.inplace == fast.inplace and spare.scratch_bytes < fast.scratch_bytes and fast.time < spare.time:

@@ -12,8 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tinyc.plan.problem import Layer, Problem
-from tinyc.plan.rows.cuts import Candidate, Measured, Partition, Weighing, cheapest, measure_rows, smallest
-from tinyc.plan.rows.uses import Access, access_of, uses_of
+from tinyc.plan.rows.cuts import (
+    Candidate,
+    LeastScratch,
+    Measured,
+    Measuring,
+    Partition,
+    Weighing,
+    cheapest,
+    smallest,
+)
+from tinyc.plan.rows.live import Liveness
+from tinyc.plan.rows.schedule import Eager, Slots, different_orders
+from tinyc.plan.rows.uses import Access, Uses, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
 _ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do not reach the live bytes
@@ -41,7 +52,7 @@ def with_wider(
     while cut := cheapest(plain, int(limit * _STEP)):
         limit = int(limit * _STEP)
         search.widen(cut, limit)
-    return tuple(sorted((*measured, *search.found), key=lambda one: one.group.stop))
+    return tuple(sorted((*measured, *search.found), key=lambda one: one.stop))
 
 
 class _Search:
@@ -53,6 +64,8 @@ class _Search:
         self._wider = [_walks(problem, layer) for layer in problem.layers]
         self._known: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
         self._turns = _TURNS
+        self._scratch = LeastScratch()
+        self._eager: dict[tuple[int, WalkChoice], Eager] = {}  # of the first layers of a group, with their walks
 
     @property
     def found(self) -> tuple[Measured, ...]:
@@ -89,10 +102,23 @@ class _Search:
             for i, walk in enumerate(choice, start):
                 layers[i], access[i] = self._wider[i][walk]
             problem, uses = replace(self.problem, layers=tuple(layers)), replace(self.uses, access=access)
-            found = measure_rows(problem, start, stop, uses)
+            measuring = Measuring(problem, Liveness(problem, uses, start, stop), self._scratch)
+            eager = self._eager_of(start, choice, uses)
+            found = [measuring.of(slots, start, stop) for slots in different_orders(eager, uses, start, stop)]
             self._known[key] = tuple((measured, self.weighing.candidate(measured)) for measured in found)
-            self._turns -= sum(len(measured.group.turns) for measured in found)
+            self._turns -= sum(measured.slots.count for measured in found)
         return self._known.get(key, ())
+
+    def _eager_of(self, start: int, choice: WalkChoice, uses: Uses) -> Slots:
+        """The eager order of layers with these walks: from that of the most of them that are known so."""
+        count = len(choice)
+        while count and (start, choice[:count]) not in self._eager:
+            count -= 1
+        known = self._eager[start, choice[:count]] if count else Eager.empty(start)
+        while count < len(choice):
+            count += 1
+            known = self._eager[start, choice[:count]] = known.with_next(uses)
+        return known.slots
 
 
 def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer, Access | None]]:
