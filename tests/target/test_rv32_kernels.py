@@ -10,7 +10,9 @@ from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
-from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernel.windows import conv_params
+from tinyc.kernels.scalar import rv32_conv
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -74,6 +76,24 @@ def test_depthwise_of_any_size(bits: int) -> None:
     layer = Layer("depthwise_conv2d", attrs, (1, 5, 9, 6), (3, 5, 6), bits=bits, weights="least")
     kernel = DEPTHWISE[bits].replace("3x3_", "")
     check_on_core(graph_of(layer), samples(layer), kernel, board_name=BOARD)
+
+
+BLOCKS = {
+    "eight channels, rows of five": conv((2, 5, 4), (8, 1, 4), Conv2D(act=RELU), y_zero=-128, gain=0.5),
+    "two blocks and one channel": conv((1, 7, 8), (17, 1, 1), Conv2D(act=RELU), y_zero=-128, gain=0.5),
+    "clamped": conv((3, 4, 5), (16, 1, 1), Conv2D(act=RELU6), y_zero=-100, seed=3),
+}
+
+
+@pytest.mark.parametrize("board", [BOARD, "hazard3"])
+def test_blocks_of_channels_go_to_bytes_in_registers(board: str) -> None:
+    """Groups of three, two and one pixels; with bit manipulation, the clamp is another."""
+    for layer in BLOCKS.values():
+        graph = graph_of(layer)
+        site = Site(graph, graph.nodes[0], Numerics.TFLM)
+        fields = rv32_conv.lower(site, conv_params(site, 0)).params.fields
+        assert fields["out.plain"] == 1
+    check_together([(graph_of(layer), samples(layer), KERNEL[8]) for layer in BLOCKS.values()], board_name=board)
 
 
 @pytest.mark.parametrize("bits", [8, 4])

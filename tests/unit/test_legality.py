@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.build.disassembly import decode
-from tinyc.build.legality import is_armv6m, needed_feature
+from tinyc.build.disassembly import decode, decode_riscv
+from tinyc.build.legality import is_armv6m, needed_extension, needed_feature
 
 M0 = frozenset[str]()
 M3 = frozenset({"thumb2"})
@@ -76,3 +76,40 @@ def test_armv6m_long_instructions_are_only_these() -> None:
             "udf": list(range(0xF7F0, 0xF800)),
         }
         assert firsts == expected[name]
+
+
+RV32I, RV32IM, RV32IMB = frozenset[str](), frozenset({"rv32m"}), frozenset({"rv32m", "rv32b"})
+#            encoding    what                 the extension
+RISCV_TABLE = [
+    ("3385c500", "add t2, a1, a2", None),
+    ("0505", "c.addi a0, 1", None),
+    ("13f57500", "andi a0, a1, 7", None),
+    ("13954500", "slli a0, a1, 4", None),
+    ("732500b0", "csrr a0, mcycle", None),
+    ("3385c502", "mul a0, a1, a2", "rv32m"),
+    ("33a5c520", "sh1add a0, a1, a2", "rv32b"),
+    ("33c4bf0b", "min s0, t6, s11", "rv32b"),
+    ("33feee0b", "maxu t3, t4, t5", "rv32b"),
+    ("13954560", "sext.b a0, a1", "rv32b"),
+    ("33c50508", "zext.h a0, a1", "rv32b"),
+    ("13d57560", "rori a0, a1, 0x7", "rv32b"),
+    ("1395b528", "bseti a0, a1, 0xb", "rv32b"),
+    ("13d58569", "rev8 a0, a1", "rv32b"),
+    ("33d5c548", "bext a0, a1, a2", "rv32b"),
+    ("2fa50510", "lr.w a0, (a1)", "rv32a"),
+    ("53f5c500", "fadd.s fa0, fa1, fa2", "rv32f"),
+    ("07a54500", "flw fa0, 4(a1)", "rv32f"),
+    ("4861", "c.flw fa0, 4(a0)", "rv32f"),
+    ("87000502", "vle8.v v1, (a0)", "rv32v"),
+    ("d7802102", "vadd.vv v1, v2, v3", "rv32v"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "text", "needed"), RISCV_TABLE, ids=[text for _, text, _ in RISCV_TABLE])
+def test_which_extension_of_riscv_an_instruction_needs(encoding: str, text: str, needed: str | None) -> None:
+    (instruction,) = decode_riscv(bytes.fromhex(encoding), 0)
+    assert needed_extension(instruction, RV32I) == needed
+    assert needed_extension(instruction, RV32IM) == (needed if needed != "rv32m" else None)
+    assert needed_extension(instruction, RV32IMB) == (needed if needed not in ("rv32m", "rv32b") else None)
+    if needed == "rv32b":
+        assert f"{instruction.mnemonic} {instruction.operands}" == text

@@ -12,6 +12,7 @@ from tinyc.base.extras import load_extra
 from tinyc.board import Board
 from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
+from tinyc.machine.rv32_bits import decode_bits
 
 CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
 RISCV = "EM_RISCV"
@@ -52,7 +53,9 @@ def instruction_bytes(code: bytes, at: int, riscv: bool) -> int:
 def decode_riscv(code: bytes, address: int) -> Iterator[Instruction]:
     """The instructions of RV32 code that begins at an address."""
     for at, size, text, operands in _decode_raw(code, address, riscv=True):
-        yield Instruction(address + at, code[at : at + size], text, operands)
+        own = code[at : at + size]
+        known = decode_bits(own) if text == UNKNOWN else None
+        yield Instruction(address + at, own, *(known or (text, operands)))
 
 
 def decode(code: bytes, address: int) -> Iterator[Instruction]:

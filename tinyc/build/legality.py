@@ -12,6 +12,7 @@ from tinyc.board.core import core_named
 from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
+from tinyc.machine.rv32_bits import extension
 
 _NAMES = {
     "thumb2": "Thumb-2 of Armv7-M",
@@ -22,6 +23,11 @@ _NAMES = {
     "v8m": "Armv8-M",
     "v8.1m": "Armv8.1-M",
     "mve": "Helium (MVE)",
+    "rv32m": "multiplication (M)",
+    "rv32b": "bit manipulation (Zba, Zbb, Zbs)",
+    "rv32a": "atomic instructions (A)",
+    "rv32f": "floating point (F, D)",
+    "rv32v": "vectors (V, Zve)",
 }
 
 _SMALL_LANES = frozenset({"8", "16", "s8", "u8", "s16", "u16"})  # of VMOV: the FPU has 32 bits only
@@ -35,13 +41,14 @@ _FPV5 = re.compile(r"vsel\w\w|v(max|min)nm|vrint\w|vcvt[anpm]")
 def check_legal(elf: Elf, board: Board) -> None:
     """Raises TinycError with the first instruction that the board's core does not have, and its function.
 
-    Takes milliseconds. A board without a core of Arm's M profile is not looked at.
+    Takes milliseconds. A board with a core of another kind than Arm's M profile and RISC-V is not looked at.
     """
-    if board.startup != "cortex-m":
+    if board.startup not in ("cortex-m", "riscv"):
         return
     there = board.isa | core_named(board.core).extras
+    needs = needed_feature if board.startup == "cortex-m" else needed_extension
     for instruction in disassemble(elf).values():
-        needed = needed_feature(instruction, there)
+        needed = needs(instruction, there)
         if needed is not None:
             raise _error(elf, board, instruction, needed)
 
@@ -54,6 +61,12 @@ def needed_feature(instruction: Instruction, there: frozenset[str]) -> str | Non
     if "thumb2" not in there:
         return None if is_armv6m(instruction.code) else "thumb2"
     return next((feature for feature in _features(instruction) if feature not in there), None)
+
+
+def needed_extension(instruction: Instruction, there: frozenset[str]) -> str | None:
+    """The extension of RISC-V that an instruction needs and a core with the words `there` has not; None when it has."""
+    needed = extension(instruction.code)
+    return None if needed in there else needed
 
 
 def _features(instruction: Instruction) -> tuple[str, ...]:
