@@ -8,7 +8,7 @@
 
 #include "tc_row_table.h"
 
-static TC_ENTRY void tc_copy_stream(uint8_t *to, const void *from, int32_t bytes)
+static TC_UNUSED TC_ENTRY void tc_copy_stream(uint8_t *to, const void *from, int32_t bytes)
 {
     tc_copy_words(to, (const uint8_t *)from, bytes);
 }

@@ -74,6 +74,7 @@ class LibraryOptions(TypedDict, total=False):
     flash_budget: int | None
     ram_budget: int | None
     ram_code: int | None
+    stream_weights: int | None
     recipe: Recipe | None
     states: tuple[str, ...]
     sequence: int

@@ -147,6 +147,18 @@ RamCode = Annotated[
 ]
 
 
+StreamWeights = Annotated[
+    int | None,
+    typer.Option(
+        "--stream-weights",
+        parser=number_of_bytes,
+        metavar="BYTES",
+        help="RAM for two buffers that weights come to, by your DMA, while the layer before runs.",
+        show_default="none",
+    ),
+]
+
+
 class MemoryFor(StrEnum):
     """How much time a smaller arena may cost: 1, 5 or 20 % more."""
 
@@ -398,6 +410,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "memory": (MemoryOption, MemoryFor.BALANCED),
     "ram_budget": (RamBudget, None),
     "ram_code": (RamCode, None),
+    "stream_weights": (StreamWeights, None),
     "input_rows": (InputRows, False),
     "incremental": (Incremental, None),
     "hop": (Hop, 1),
@@ -418,7 +431,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
 # Headings of --help. What is under none of them stands first.
 _PANELS: dict[str, tuple[str, ...]] = {
     "Kernels and memory": (
-        *("optimize", "flash_budget", "memory", "ram_budget", "ram_code"),
+        *("optimize", "flash_budget", "memory", "ram_budget", "ram_code", "stream_weights"),
         *("input_rows", "incremental", "hop", "stream_unpadded", "weights_blob", "like"),
     ),
     "Quantizing a float model": ("calibration", *QUANTIZE_OPTIONS),
@@ -495,6 +508,7 @@ def make_options(
     flash_budget: int | None,
     ram_budget: int | None,
     ram_code: int | None,
+    stream_weights: int | None,
     memory: MemoryFor,
     input_rows: bool,
     incremental: int | None,
@@ -527,6 +541,7 @@ def make_options(
         flash_budget=flash_budget,
         ram_budget=ram_budget,
         ram_code=ram_code,
+        stream_weights=stream_weights,
         memory=memory.value,
         input_rows=input_rows,
         incremental=incremental,

@@ -29,6 +29,7 @@ _NOT_HERE = (
     "optimize",
     "ram_budget",
     "ram_code",
+    "stream_weights",
     "memory",
     "input_rows",
     "toolchain",

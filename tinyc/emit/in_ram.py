@@ -76,7 +76,7 @@ def _code_bytes(special: SpecializedKernel) -> int:
 
 def _constants(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
     arrays = {symbol.name: symbol.const for symbol in program.symbols}
-    apart = program.blob.offsets.keys() if program.blob is not None else ()
+    apart = program.fetched_symbols | (program.blob.offsets.keys() if program.blob is not None else set())
     found: Counter[str] = Counter()
     for step, own in zip(program.steps, waits, strict=True):
         consts = call_consts(step.call)

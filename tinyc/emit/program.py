@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
@@ -178,6 +178,19 @@ class InRam:
     budget: int
 
 
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A constant that comes to RAM while the step before runs. symbol: its C name; at: its place in the arena."""
+
+    symbol: str
+    const: Const
+    at: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.const.data.nbytes
+
+
 LOST = 0xFFFF  # in a table of rows: a row that has no place
 
 
@@ -289,6 +302,7 @@ class Program:
     slow_bytes: int = 0  # of the arena's slow part, which arena_bytes does not count
     blob: Blob | None = None
     in_ram: InRam | None = None
+    fetches: Mapping[int, Fetch] = field(default_factory=dict)  # by the step that reads them
 
     @property
     def kind(self) -> str:
@@ -309,6 +323,24 @@ class Program:
     def address(self, offset: int, arena: str = "arena") -> str:
         """C of a place, in a function that calls the arena so."""
         return f"{self.name}_slow + {offset - SLOW}" if offset >= SLOW else f"{arena} + {offset}"
+
+    @property
+    def first_fetch(self) -> Fetch | None:
+        """What a run begins with."""
+        return next(iter(self.fetches.values()), None)
+
+    @property
+    def fetch_bytes(self) -> int:
+        """Of the buffers, which are the end of the arena."""
+        return self.arena_bytes - min((fetch.at for fetch in self.fetches.values()), default=self.arena_bytes)
+
+    @property
+    def fetched_symbols(self) -> frozenset[str]:
+        return frozenset(fetch.symbol for fetch in self.fetches.values())
+
+    def fetch_after(self, step: int) -> Fetch | None:
+        """What is fetched while a step runs that has fetched its own."""
+        return next((fetch for index, fetch in self.fetches.items() if index > step), None)
 
     def stream_of(self, step: int) -> Stream | None:
         """The streamed group that the step belongs to."""
@@ -334,6 +366,8 @@ class Program:
         found: dict[str, None] = {}
         for step in self.steps:
             found.update(dict.fromkeys(step.headers))
+        if self.fetches:
+            found["tc_copy_stream.h"] = None
         if self.incremental is not None:
             found["tc_row_table.h"] = None  # moves rows
         return tuple(found)

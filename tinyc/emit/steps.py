@@ -167,7 +167,9 @@ def _field(program: Program, value: int | float | str | Const) -> str:
 def _body(program: Program, step: Step) -> Body:
     rows = step.call.rows
     pointers = tuple(_pointer(program, step, arg) for arg in step.call.args if isinstance(arg, In | Out))
-    copies = tuple(_copying(program, step, arg) for arg in step.call.args if isinstance(arg, Copied))
+    own = program.fetches.get(step.index)
+    copied = (arg for arg in step.call.args if isinstance(arg, Copied) and (own is None or arg.const is not own.const))
+    copies = tuple(_copying(program, step, arg) for arg in copied)
     if rows is None:
         return Body(pointers, _call(program, step), copies=copies)
     if rows.out_h == rows.k_h == 1 and rows.begins(0) == 0:
@@ -211,22 +213,28 @@ def _argument(program: Program, step: Step, arg: Arg, rows: str, advance: str) -
             return rows or _local(step, arg)
         case Out():
             return _local(step, arg) + advance
-        case Scratch() | Copied():
-            return _in_scratch(step, arg)
+        case Scratch():
+            return f"arena + {step.scratch_offset}"
         case Params():
             return "&params" if _takes_address(program, step) else f"&{_params(program, step)}"
-        case Const():
-            return program.symbol_of(arg)
+        case Const() | Copied():
+            return _constant(program, step, arg)
         case int():
             return c_int(arg)
         case Accumulator() | RowIndex():
             raise ValueError(f"{step.function}: an argument of a row form in a call for the whole tensor")
 
 
-def _in_scratch(step: Step, arg: Scratch | Copied) -> str:
-    if isinstance(arg, Scratch):
-        return f"arena + {step.scratch_offset}"
-    return f"{const_cast(element_ctype(arg.const.data))}(arena + {step.scratch_offset + arg.at})"
+def _constant(program: Program, step: Step, arg: Const | Copied) -> str:
+    """Where a constant is when the step's kernel runs: in flash, fetched, or copied to scratch."""
+    own, const = program.fetches.get(step.index), arg.const if isinstance(arg, Copied) else arg
+    if own is not None and const is own.const:
+        at = own.at
+    elif isinstance(arg, Copied):
+        at = step.scratch_offset + arg.at
+    else:
+        return program.symbol_of(const)
+    return f"{const_cast(element_ctype(const.data))}(arena + {at})"
 
 
 def _padding(program: Program, rows: Rows) -> str:

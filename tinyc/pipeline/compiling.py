@@ -17,6 +17,7 @@ from tinyc.board.parts import FlashTiming
 from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
+from tinyc.emit.fetching import with_fetches
 from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
@@ -237,6 +238,8 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
     with progress.stage("lower"):
         program = _program(made, laid, _name(made.path, options))
         program = with_blob(program) if options.weights_blob else program
+        if options.stream_weights is not None:
+            program = with_fetches(program, options.stream_weights)
         if options.ram_code is not None:
             program = with_ram_code(program, options.ram_code, board.flash_timing, runs_code_from_ram(board))
         return Lowered(laid.graph, program, laid.plan, laid.found)

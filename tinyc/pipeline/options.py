@@ -48,6 +48,7 @@ class Options:
     flash_budget: int | None = None  # bytes of constants and kernel code; None: by the board's flash
     ram_budget: int | None = None  # bytes of arena; None: the board's RAM
     ram_code: int | None = None  # bytes of RAM for code and constants that wait for flash most; None: all stays there
+    stream_weights: int | None = None  # bytes of two buffers that weights come to while the step before runs
     memory: Memory = "balanced"
     input_rows: bool = False  # the library takes its input row by row
     incremental: int | None = None  # axis of time: the library keeps what overlapping windows share
@@ -91,7 +92,7 @@ class Options:
         """Those that make the library another one than the defaults do, as on the command line. Paths are left out:
         the same file elsewhere gives the same library."""
         plain = Options(self.board)
-        budgets = ("flash_budget", "memory", "ram_budget", "ram_code")
+        budgets = ("flash_budget", "memory", "ram_budget", "ram_code", "stream_weights")
         valued = ("precision", "numerics", "optimize", *budgets, "incremental", "hop")
         words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
         words += [_option(name) for name in ("input_rows", "stream_unpadded", "weights_blob") if getattr(self, name)]

@@ -30,7 +30,9 @@ Setting = str | int | float | bool
 
 OPTIONS: Mapping[str, type] = {  # of the pipeline
     **dict.fromkeys(("numerics", "optimize", "memory", "frontend", "picture", "toolchain", "emulator"), str),
-    **dict.fromkeys(("flash_budget", "ram_budget", "ram_code", "incremental", "hop", "samples", "sequence"), int),
+    **dict.fromkeys(
+        ("flash_budget", "ram_budget", "ram_code", "stream_weights", "incremental", "hop", "samples", "sequence"), int
+    ),
     **dict.fromkeys(("input_rows", "stream_unpadded"), bool),
 }
 RECIPE: Mapping[str, type] = {  # of quantizing a float model
