@@ -19,21 +19,25 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
+from tinyc.machine.target import code_for
 from tinyc.reference.interpreter import run_int
 
 QUICK = 9  # of the layers, every so many
 
 
 @pytest.mark.parametrize(
-    ("board_name", "feature", "every"),
+    ("board_name", "feature", "every", "core"),
     [
-        ("cortex-m4", "dsp", QUICK),
-        ("cortex-m55", "mve", 1),
-        pytest.param("cortex-m4", "dsp", 1, marks=pytest.mark.slow),
+        ("cortex-m4", "dsp", QUICK, "cortex-m4"),
+        ("cortex-m4", "dsp", 3 * QUICK, "cortex-m7"),  # the order of instructions is of another core
+        ("cortex-m55", "mve", 1, "cortex-m55"),
+        pytest.param("cortex-m4", "dsp", 1, "cortex-m4", marks=pytest.mark.slow),
+        pytest.param("cortex-m4", "dsp", 1, "cortex-m7", marks=pytest.mark.slow),
+        pytest.param("cortex-m4", "dsp", 1, "cortex-m33", marks=pytest.mark.slow),
     ],
 )
 def test_gives_the_reference_and_touches_nothing_else(
-    kernel_library: Callable[..., KernelLibrary], board_name: str, feature: str, every: int, tmp_path: Path
+    kernel_library: Callable[..., KernelLibrary], board_name: str, feature: str, every: int, core: str, tmp_path: Path
 ) -> None:
     board = load_board(board_name)
     try:
@@ -44,7 +48,8 @@ def test_gives_the_reference_and_touches_nothing_else(
     all_made = kernel_library(board.isa).made if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
     made = in_assembly(all_made, feature, every)
     assert len(made.graph.nodes) > 10
-    found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path)
+    with code_for(core):
+        found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path)
     wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
     differ = [
         name

@@ -157,6 +157,11 @@ def test_a_branch_waits_for_fresh_flags(before: str, branch: str, more: int) -> 
         ),
         ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r4, r5", [1, 0]),
         ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r0, r5", [1, 2]),
+        ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r4, r2; smlad r5, r3, r0, r5", [1, 0, 2]),  # of the cycle before
+        ("cortex-m7", "ldrd r0, r6, [r1]; smlad r2, r3, r0, r2", [1, 2]),
+        ("cortex-m7", "ldm r1, {r0, r6, r7}; smlad r2, r3, r0, r2; smlad r4, r3, r7, r4", [2, 1, 1]),
+        ("cortex-m7", "smmla r0, r1, r2, r3; ssat r0, #8, r0, asr #3", [1, 3]),
+        ("cortex-m7", "ssat r0, #8, r0; smlad r2, r3, r4, r2; smlad r2, r3, r4, r2; ssat r0, #8, r0", [1, 0, 1, 1]),
         ("cortex-m7", "ldr r0, [r1]; smlad r2, r3, r5, r0", [1, 1]),  # what is added to comes in time
         ("cortex-m7", "ldr r0, [r1]; add r2, r0, r3; ldrsb r0, [r1]; add r2, r0, r3", [1, 1, 0, 2]),
         ("cortex-m7", "ldr r0, [r1]; ldr r2, [r0]", [1, 2]),

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site
+from tinyc.machine.target import weighed
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -231,7 +232,7 @@ class WrittenCode:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
-    cycles of a Cortex-M4 without wait states; where none are given, what is usual for compiled C.
+    cycles without wait states of the core that is written for; where none are given, what is usual for compiled C.
 
     Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
     fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. ram_code, ram_consts:
@@ -261,9 +262,8 @@ class Cost:
 
     @property
     def time(self) -> int:
-        """What select and shrink compare: instructions and cycles together. A kernel that saves one must not lose as
-        much of the other: LDM is one instruction and many cycles."""
-        return self.instructions + self.cycles
+        """What select and shrink compare: instructions and cycles together, or cycles alone (`weighed`)."""
+        return weighed(self.instructions, self.cycles)
 
 
 class Once(Generic[T]):

@@ -8,9 +8,8 @@ a half by the factor, which is kept times 2^8, and drops 16 bits of zeros.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 NAME = "tc_add_linear_s8_asm"
@@ -53,7 +52,7 @@ def cost(shift: int, elements: int) -> Cost:
     return Cost(whole.instructions, flash, 0, whole.cycles, Fetches.around(16, flash - 16, whole.instructions))
 
 
-@lru_cache(maxsize=32)
+@kept_by_core(maxsize=32)
 def _function(shift: int) -> Asm:
     """The assembly; units: a `turn` of the loop, an element of the rest (`last`).
 

@@ -4,6 +4,7 @@ far the sums are from boards."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ _PARALLEL = r"(?:[suq]|[su]h|uq)(?:add16|add8|sub16|sub8|asx|sax)|qd?(?:add|sub)
 _SUMS = re.compile(r"[su]xta[bh](16)?")  # extend and add
 _PACKED = re.compile(rf"pkh(bt|tb)|[su]xt[bh]16|{_PARALLEL}")
 _FIELDS = re.compile(rf"[su]xta?[bh](16)?|[su]bfx|bf[ic]|pkh(bt|tb)|clz|rev\w*|rbit|[su]sat(16)?|{_PARALLEL}")
+# Of the Cortex-M7: what moves bits of all that it reads, or of the last register, before anything else is done; and
+# what the first stage can do alone.
+_MOVED_FIRST = re.compile(r"[su]bfx|rbit|rev\w*|pkhtb")
+_MOVED_SECOND = re.compile(r"bfi|pkhbt|[su]xta[bh](16)?")
+_FIRST_STAGE = re.compile(r"adds?|addw|subs?|subw|movs?|movw|movt|lsls?|lsrs?|asrs?|rors?|rbit|rev\w*|adr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +33,22 @@ class CortexM33:
 
     name: str
     error: str
+    width: int = 1  # instructions that may begin in a cycle
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
         return [self._cost(op, last) for op, last in zip(ops, (_last(before), *ops[:-1]), strict=True)]
+
+    def alone(self, op: Decoded) -> int:
+        """Cycles of an instruction without others."""
+        return self._cost(op, None)
+
+    def lag(self, first: Decoded, second: Decoded) -> int:
+        """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
+        return self._cost(first, None) + bool(_late(first) & _needed(second, first))
+
+    def pairs(self, older: Decoded, younger: Decoded) -> bool:
+        """Only short branches do, which stay at the end of a piece."""
+        return False
 
     def taken(self, op: Decoded, target: Instruction | None, before: Sequence[Decoded] = ()) -> int:
         """A branch that pairs is free but for the cycle that its target takes, or two where its flags are fresh."""
@@ -107,43 +126,87 @@ class CortexM7:
 
     name: str
     error: str
+    width: int = 2  # instructions that may begin in a cycle
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
-        """Greedy: the second instruction of a pair costs nothing."""
+        """In order, each as early as it may begin; the second instruction of a pair costs nothing."""
+        issue = Issue(self)
+        for op in before:
+            issue.add(op)
         costs: list[int] = []
-        older: Decoded | None = None  # the instruction that still has a free place beside it
-        last = _last(before)
         for op in ops:
-            waits = last is not None and bool(_next_cycle(last) & _early(op, last))
-            if older is not None and not waits and self._pairs(older, op):
-                costs.append(0)
-                older = None
-            else:
-                cost = self._alone(op)
-                costs.append(waits + cost)
-                older = op if cost == 1 else None
-            last = op
+            end = issue.end
+            issue.add(op)
+            costs.append(issue.end - end)
         return costs
 
     def taken(self, op: Decoded, target: Instruction | None, before: Sequence[Decoded] = ()) -> int:
         return 0 if op.kind in (Kind.BRANCH, Kind.CALL) else 1
 
-    @staticmethod
-    def _alone(op: Decoded) -> int:
-        if op.kind in (Kind.LOADS, Kind.STORES) or (op.is_memory and op.words > 1):
-            return max(1, (op.words + 1) // 2)  # a 64-bit path to memory
-        return FIXED.get(op.kind, 1)
+    def alone(self, op: Decoded) -> int:
+        """Cycles of an instruction without others."""
+        return _cycles_of(op)
 
-    @staticmethod
-    def _pairs(older: Decoded, younger: Decoded) -> bool:
-        """Whether both may start in one cycle."""
-        if older.leaves or _alone(older) or _alone(younger):
-            return False
-        joined = {older.instruction.mnemonic, younger.instruction.mnemonic} == {"movw", "movt"}
-        result = older.writes & (younger.reads | younger.writes)
-        if result and not joined and not _stores(younger, result):
-            return False
-        return not _clash(older, younger)
+    def lag(self, first: Decoded, second: Decoded) -> int:
+        """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
+        return _lag(first, second)
+
+    def pairs(self, older: Decoded, younger: Decoded) -> bool:
+        """Whether both may begin in one cycle, as far as they share no registers."""
+        return _may_pair(older, younger)
+
+
+class Issue:
+    """Instructions that begin one after the other, as early as they may. end: cycles until the last one is done."""
+
+    def __init__(self, core: CortexM7) -> None:
+        self._core = core
+        self._recent: list[tuple[int, Decoded]] = []  # with the cycle in which each began
+        self._older: Decoded | None = None  # the instruction that still has a free place beside it
+        self.end = 0
+
+    def add(self, op: Decoded) -> None:
+        """The next instruction."""
+        core = self._core
+        ready = max((began + core.lag(first, op) for began, first in self._recent), default=0)
+        start = self._recent[-1][0] if self._recent else 0
+        if self._older is not None and ready <= start and core.pairs(self._older, op):
+            self._older = None
+        else:
+            start, cycles = max(ready, self.end), core.alone(op)
+            self._older = op if cycles == 1 else None
+            self.end = start + cycles
+        self._recent = [*self._recent[1 - SEEN :], (start, op)]
+
+
+SEEN = 8  # instructions whose results may not be there yet: two in each of the cycles that a result takes
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _cycles_of(op: Decoded) -> int:
+    if op.kind in (Kind.LOADS, Kind.STORES) or (op.is_memory and op.words > 1):
+        return max(1, (op.words + 1) // 2)  # a 64-bit path to memory
+    return FIXED.get(op.kind, 1)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _may_pair(older: Decoded, younger: Decoded) -> bool:
+    if older.leaves or _alone(older) or _alone(younger):
+        return False
+    return not _clash(older, younger)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _lag(first: Decoded, second: Decoded) -> int:
+    result = first.writes & second.reads
+    if {first.instruction.mnemonic, second.instruction.mnemonic} == {"movw", "movt"}:
+        return 0
+    behind = int(bool(first.writes & second.writes))  # one register is written once in a cycle
+    if not result:
+        return behind
+    moved = first.address & result if first.writeback else frozenset[str]()
+    lags = [_result_lag(first, second, register) for register in result - moved]
+    return max(behind, *lags, int(bool(moved)))
 
 
 _NEVER = frozenset({Kind.DIV, Kind.SYSTEM, Kind.TABLE, Kind.FP_DIV, Kind.FP_MAC, Kind.FP_PAIR, Kind.LOADS, Kind.STORES})
@@ -186,27 +249,46 @@ def _same_bank(older: Decoded, younger: Decoded) -> bool:
     return (places[0].offset ^ places[1].offset) & 4 == 0
 
 
-def _next_cycle(op: Decoded) -> frozenset[str]:
-    """What it writes that some instructions cannot take in the next cycle."""
-    if op.kind is Kind.LOAD or op.is_product or _is_field(op):
-        return op.writes - (op.address if op.kind is Kind.LOAD else frozenset())
-    return frozenset()
+def _result_lag(first: Decoded, second: Decoded, register: str) -> int:
+    """Cycles from an instruction to one that reads its result."""
+    if second.kind is Kind.STORE and register not in second.address and not first.is_product:
+        return 0  # whatever is made in the same cycle
+    if second.is_product and register in _added(second):
+        return 1 + _place(first, register)  # a sum is read last
+    early = _is_early(second, register)
+    if first.kind in (Kind.LOAD, Kind.LOADS):
+        narrow = first.row.size < 4
+        return 1 + narrow + (early or second.is_product) + _place(first, register)
+    if first.kind is Kind.FP and register[0] in "rl":
+        return 2 + (early or second.is_product)
+    if first.is_product:
+        return 1 if second.kind is Kind.STORE and not early else 2 + early
+    return _cycles_of(first) + (early and _is_late(first))
 
 
-def _early(op: Decoded, last: Decoded) -> frozenset[str]:
-    """What it reads a cycle before others do, as far as the instruction before is late with it."""
-    if last.kind is Kind.LOAD:
-        if op.is_product:
-            return op.reads - _added(op)
-        if op.is_memory:
-            return op.address
-        late = last.row.size < 4 or _shifted(op) or _is_field(op)
-        return op.reads if late else frozenset()
-    if last.is_product:
-        if op.is_product:
-            return op.reads - _added(op)
-        return op.address if op.kind is Kind.STORE else op.reads
-    return op.address if op.is_memory else frozenset()
+def _place(first: Decoded, register: str) -> int:
+    """Cycles that several registers are loaded for before it is this one's turn."""
+    if first.kind is not Kind.LOADS:
+        return 0
+    loaded = [name for operand in first.operands if not isinstance(operand, Address) for name in operand.words]
+    return loaded.index(register) // 2 if register in loaded else 0
+
+
+def _is_early(op: Decoded, register: str) -> bool:
+    """Whether it reads the register in the first of the two stages of data processing: as an address, or to move its
+    bits."""
+    if op.is_memory:
+        return register in op.address
+    if _MOVED_FIRST.fullmatch(op.instruction.mnemonic):
+        return True
+    moved = _shifted(op) or _MOVED_SECOND.fullmatch(op.instruction.mnemonic)
+    return bool(moved) and register in _names(op.operands[-1 - _shifted(op) :])
+
+
+def _is_late(op: Decoded) -> bool:
+    """Whether its result comes from the second stage of data processing."""
+    simple = _FIRST_STAGE.fullmatch(op.instruction.mnemonic) and not _shifted(op)
+    return op.kind is Kind.ALU and not simple
 
 
 def _last(before: Sequence[Decoded]) -> Decoded | None:

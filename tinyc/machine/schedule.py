@@ -127,7 +127,7 @@ def free(first: Decoded, second: Decoded, own_stack: bool = False) -> bool:
         return False
     if not (first.is_memory and second.is_memory) or (first.row.loads and second.row.loads):
         return True
-    return _apart(first, second, own_stack)
+    return apart(first, second, own_stack)
 
 
 def _flags(op: Decoded) -> bool:
@@ -135,7 +135,7 @@ def _flags(op: Decoded) -> bool:
     return bool(op.row.flags) or op.row.carries
 
 
-def _apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
+def apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
     """Whether two accesses are known to touch different bytes: from one base, or one of them on the stack alone."""
     (a, start_a, end_a), (b, start_b, end_b) = _bytes(first), _bytes(second)
     if own_stack and ("sp" in first.address) is not ("sp" in second.address):

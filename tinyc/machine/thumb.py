@@ -17,10 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tinyc.machine.cores import CORES, CORTEX_M55, Core
+from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
+from tinyc.machine.list_schedule import Addresses, better
 from tinyc.machine.op import Decoded
 from tinyc.machine.schedule import Piece, ordered, stays, takes_stack
 from tinyc.machine.table import Kind
+from tinyc.machine.target import written_for
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.unwind import Mark, directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
@@ -34,6 +37,7 @@ _LONG_STRING = """#pragma GCC diagnostic push
 """  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
 
 
+ListCore = CortexM7 | CortexM33  # cores that wait for results, or begin two instructions: `list_schedule.py`
 _PLAIN_BRANCH = re.compile(r"b(?!l$|l\.)\w*(\.w)?")  # no call, and nothing but a label behind it
 
 
@@ -54,11 +58,12 @@ class Asm:
     """The instructions of one function.
 
     Loops are written within `loop`, which says how often they turn; a branch forward with a condition says how often
-    it is taken, if that is worth counting. core: by whose rules cycles are counted.
+    it is taken, if that is worth counting. core: by whose rules cycles are counted; None: of the core that is written
+    for.
     """
 
-    def __init__(self, core: Core = CORES["cortex-m4"]) -> None:
-        self._core = core
+    def __init__(self, core: Core | None = None) -> None:
+        self._core = written_for() if core is None else core
         self._items: list[Line | Label | Note] = []
         self._flow = Flow()
         self._often: list[Often] = []  # of each item
@@ -66,6 +71,7 @@ class Asm:
         self._known_cycles: Sequence[int] = ()
         self._known_sums: Sequence[tuple[Often, int, int]] = ()
         self._is_ordered = False
+        self._constants: frozenset[str] = frozenset()
         self._labels: dict[str, int] = {}
         self._seen: set[str] = set()
 
@@ -73,6 +79,10 @@ class Asm:
     def items(self) -> Sequence[Line | Label | Note]:
         """All of the function, in order."""
         return self._items
+
+    def reads_constants(self, *registers: str) -> None:
+        """Through these registers only is read what the function does not write, wherever it does."""
+        self._constants |= frozenset(registers)
 
     def _add(self, item: Line | Label | Note) -> None:
         self._items.append(item)
@@ -216,6 +226,8 @@ class Asm:
 
         Branches back are taken, forward ones with a condition are not.
         """
+        if isinstance(self._core, ListCore):
+            self.reorder()
         known: dict[str, Often] = {}
         instructions = cycles = 0
         for often, count, cost in self._sums:
@@ -250,6 +262,8 @@ class Asm:
         return self._known_sums
 
     def _counted(self) -> list[int]:
+        if isinstance(self._core, ListCore):
+            return self._counted_together(self._core)
         name, found = self._core.name, list[int]()
         first: Decoded | None = None  # the two instructions before
         last: Decoded | None = None
@@ -269,9 +283,34 @@ class Asm:
                     first = last = None
         return found
 
+    def _counted_together(self, core: ListCore) -> list[int]:
+        """Of a core where cycles depend on more than the instruction before."""
+        costs = [0] * len(self._items)
+        run: list[tuple[int, Line]] = []
+
+        def count() -> None:
+            if not run:
+                return
+            ops = [line.op for _, line in run]
+            for number, ((at, line), cost) in enumerate(zip(run, core.costs(ops), strict=True)):
+                before = tuple(ops[max(0, number - 2) : number])
+                costs[at] = cost + (_taken(core.name, line.op, before) if line.taken else 0)
+            run.clear()
+
+        for at, item in enumerate(self._items):
+            if isinstance(item, Line):
+                run.append((at, item))
+            if isinstance(item, Label) or (isinstance(item, Line) and item.taken):
+                count()
+        count()
+        return costs
+
     def reorder(self) -> None:
         """Moves instructions within pieces that run in loops to where the core waits less for them, once. To be asked
         for when the function is complete; comments and labels stay."""
+        if isinstance(self._core, ListCore) and not self._is_ordered:
+            self._known_cycles, self._known_sums, self._is_ordered = (), (), True
+            self._schedule(self._core)
         if not isinstance(self._core, ThreeStage) or self._is_ordered:
             return
         self._known_cycles, self._known_sums, self._is_ordered = (), (), True
@@ -280,6 +319,37 @@ class Asm:
         for start, stop in self._pieces():
             if stop - start > 2 and weights[start] > 1:
                 self._reorder(start, stop, own_stack)
+
+    def _schedule(self, core: ListCore) -> None:
+        """By list scheduling, comments first: instructions go over them."""
+        own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
+        memory, weights = Addresses(own_stack, self._constants), self._weights()
+        items: list[Line | Label | Note] = []
+        often: list[Often] = []
+        for start, stop in self._stretches():
+            part = self._items[start:stop]
+            lines = [item for item in part if isinstance(item, Line)]
+            if len(lines) > 2 and weights[start] > 1:
+                part = [item for item in part if isinstance(item, Note)]
+                part += better(lines, core, memory)
+            items += part
+            often += [self._often[start]] * len(part)
+        self._items, self._often = items, often
+
+    def _stretches(self) -> Iterator[tuple[int, int]]:
+        """All items, cut where something stays where it is; comments do not."""
+        start = 0
+        for at, item in enumerate(self._items):
+            leaves = isinstance(item, Line) and item.op.leaves
+            fixed = isinstance(item, Label) or (isinstance(item, Line) and not leaves and stays(item.op))
+            if start < at and (fixed or self._often[at] is not self._often[start]):
+                yield start, at
+                start = at
+            if fixed or leaves:
+                yield start, at + 1
+                start = at + 1
+        if start < len(self._items):
+            yield start, len(self._items)
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
         """Items that are run one after the other, equally often, with nothing among them that stays where it is."""

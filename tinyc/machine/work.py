@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tinyc.machine.target import weighed
+
 CALL = ""  # the unit of what a call executes anyway
 
 Often = Mapping[str, int]
@@ -40,8 +42,8 @@ class Work:
 
     @property
     def time(self) -> int:
-        """As of a Cost: both together."""
-        return self.instructions + self.cycles
+        """As of a Cost."""
+        return weighed(self.instructions, self.cycles)
 
 
 def _plus(a: Often, b: Often, sign: int = 1) -> Often:

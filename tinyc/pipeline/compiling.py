@@ -29,6 +29,7 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
 from tinyc.load.states import said
+from tinyc.machine.target import code_for
 from tinyc.ops import all_ops, op_of
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
@@ -227,6 +228,11 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
 @one_thread
 def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
+    with code_for(board.core):
+        return _lowered(made, board, options, progress)
+
+
+def _lowered(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
     laid = _lay_out(graph, made.numerics, board, options, progress)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
 from tinyc.ir.graph import Graph
+from tinyc.machine.target import cycles_alone
 from tinyc.plan import Plan
 from tinyc.plan.parts import SlowPart, rows_in_parts, steps_in_parts
 from tinyc.plan.persistent import place_states, state_bytes
@@ -184,7 +185,9 @@ def _choices(plan: StreamPlan) -> dict[str, Choice]:
 
 def _limits(kernels: Kernels, aim: Aim) -> Limits:
     """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
-    instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
+    instructions = float("inf")
+    if not cycles_alone():
+        instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
     time = time_of(kernels.chosen) * (1 + OF_TIME * aim.price)
     return Limits(instructions * (1 + _OF_INSTRUCTIONS * aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
 

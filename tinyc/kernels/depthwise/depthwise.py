@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Requantization
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
@@ -78,13 +79,13 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     return PlanePlan(best, finish, matrix, *_moved(best))
 
 
-@lru_cache(maxsize=512)
+@kept_by_core(maxsize=512)
 def _written(layer: PlaneLayer) -> tuple[Asm, Work]:
     asm = function(layer)
     return asm, asm.work()
 
 
-@lru_cache(maxsize=512)
+@kept_by_core(maxsize=512)
 def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
     """Of the best of several functions alone instructions move; what a call executes then."""
     asm, _ = _written(layer)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
 from tinyc.machine.frame import Frame
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
@@ -294,7 +294,7 @@ def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     return DirectPlan(layer, finish, matrix, *_written(layer))
 
 
-@lru_cache(maxsize=256)
+@kept_by_core(maxsize=256)
 def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     """The function, and what a call executes."""
     asm = _Writer(layer).write()

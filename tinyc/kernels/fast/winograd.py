@@ -10,7 +10,7 @@ weights do but for 4x4 outputs, two channels may lie over each other: half of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_pa
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
@@ -104,7 +105,7 @@ def products_code(tiles: Tiles) -> Naked:
 _Counts = tuple[tuple[Work, Work], Work, Work]
 
 
-@lru_cache(maxsize=128)
+@kept_by_core(maxsize=128)
 def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[tuple[int, int]]]:
     """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
     the products."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from tinyc.kernels.depthwise.columns import Column, add_function, finish_functio
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
@@ -175,7 +175,7 @@ def _twin_layer(column: Column) -> str:
 }};"""
 
 
-@lru_cache(maxsize=128)
+@kept_by_core(maxsize=128)
 def _pixels_text(column: Column, out_w: int, stride: int) -> tuple[str, Work]:
     """C text of a row of pixels, `@(stream, x, y)`, and what each pixel executes."""
     fast, executed = pixel_function("@_pixel", column)
@@ -205,7 +205,7 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
     return text, executed
 
 
-@lru_cache(maxsize=128)
+@kept_by_core(maxsize=128)
 def _sums_text(column: Column) -> tuple[str, Work, Work]:
     """C text of `@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
     add, adding = add_function("@_add", column)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
 from tinyc.kernels.stream import depthwise_matrix_of, wide
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
@@ -110,7 +110,7 @@ def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArra
     return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
 
 
-@lru_cache(maxsize=128)
+@kept_by_core(maxsize=128)
 def _function(layer: RowLayer) -> tuple[Naked, Work]:
     """The function `@`, and what a call executes."""
     return row_function("@", layer)

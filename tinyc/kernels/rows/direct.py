@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import move_function
 from tinyc.kernels.stream import matrix_of, stream, wide
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"
@@ -114,7 +115,7 @@ def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finis
     return (np.stack(found) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-@lru_cache(maxsize=64)
+@kept_by_core(maxsize=64)
 def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
     """C text of the functions of a layer, called `@`, and what a row executes."""
     fast, call, per_row, turn = pixel_function("@_pixel", direct)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_conv2d_3x3_s8_row_asm"
@@ -43,7 +44,7 @@ class FastRow:
     held: bool
 
 
-@lru_cache(maxsize=64)
+@kept_by_core(maxsize=64)
 def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], WrittenCode, Work]:
     """The function of a call and its parts, the code of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
@@ -107,7 +108,7 @@ def _named(stem: str, comment: str, fast: str, twin: str) -> SpecializedKernel:
 # ---- parts ----
 
 
-@lru_cache(maxsize=64)  # whether outputs are held or not
+@kept_by_core(maxsize=64)  # whether outputs are held or not
 def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
@@ -122,7 +123,7 @@ def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tu
     return parts, [work for _, _, work in found]
 
 
-@lru_cache(maxsize=64)
+@kept_by_core(maxsize=64)
 def _products(tiles: RowTiles) -> tuple[_Part, Work]:
     code, work = products_function("@", tiles)
     stem = f"{_PART}_{tiles.name}_products_i{tiles.in_c}_o{tiles.out_c}"

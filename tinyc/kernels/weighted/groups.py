@@ -106,6 +106,7 @@ class GroupWriter:
         self.layer = layer
         self.frame = WeightedFrame(layer)
         self.asm = Asm()
+        self.asm.reads_constants(STREAM)
         self.group_bytes = 0
 
     @property

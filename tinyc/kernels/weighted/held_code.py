@@ -9,11 +9,11 @@ first 64 in FPU registers (if there are any), the others on the stack; a fetch i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
 OUTPUTS = 8  # at a time
@@ -73,7 +73,7 @@ def _at(name: str) -> str:
     return f"[sp, #{_SLOTS[name]}]" if _SLOTS[name] else "[sp]"
 
 
-@lru_cache(maxsize=64)
+@kept_by_core(maxsize=64)
 def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm = Asm()

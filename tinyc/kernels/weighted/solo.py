@@ -8,12 +8,11 @@ r5-r10 and r14 weights, r11 and r12 taps.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.dense import DenseWriter
 from tinyc.kernels.weighted.groups import FIRST, STREAM, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
+from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _MOST_STEPS = 64  # of unrolled code
@@ -35,7 +34,7 @@ def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
     return found if fits else None
 
 
-@lru_cache(maxsize=256)
+@kept_by_core(maxsize=256)
 def solo_function(name: str, layer: SoloLayer) -> tuple[Naked, Work]:
     """The naked function `name(stream, x, y, n, first)` for one pixel, and what it executes."""
     writer = _SoloWriter(layer)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of a straight piece of code for a core that waits for results, or begins two instructions in a cycle.
+
+A list scheduler: cycle by cycle the instruction begins that has the longest way to the end of the piece before it, of
+those whose operands are there; with a second one beside it where the core pairs them. What depends on each other keeps
+its order: registers, flags, and accesses to memory that are not known to be apart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tinyc.machine.lines import Line
+from tinyc.machine.op import Decoded
+from tinyc.machine.schedule import apart
+from tinyc.machine.single_loads import single_loads
+
+TRIED = 6  # instructions that are tried beside the first one of a cycle
+
+
+class Pipeline(Protocol):
+    """What a scheduler asks a core. width: instructions that may begin in a cycle."""
+
+    @property
+    def width(self) -> int: ...
+
+    def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> Sequence[float]:
+        """Cycles of each of a straight piece of code."""
+
+    def alone(self, op: Decoded) -> int:
+        """Cycles of an instruction without others."""
+
+    def lag(self, first: Decoded, second: Decoded) -> int:
+        """Cycles from the beginning of an instruction to that of a later one that reads or writes what it wrote."""
+
+    def pairs(self, older: Decoded, younger: Decoded) -> bool:
+        """Whether both may begin in one cycle, as far as they share no registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What is known of addresses in a function. own_stack: nothing but the stack pointer is an address on its stack.
+    constants: registers through which only is read what the function does not write."""
+
+    own_stack: bool = False
+    constants: frozenset[str] = frozenset()
+
+    def apart(self, first: Decoded, second: Decoded, same_base: bool) -> bool:
+        """Whether two accesses are known to touch different bytes, or both only read. same_base: no address register
+        of the first is written between them."""
+        if first.row.loads and second.row.loads:
+            return True
+        if any(op.row.loads and op.address and op.address <= self.constants for op in (first, second)):
+            return True
+        return same_base and apart(first, second, self.own_stack)
+
+
+def better(lines: Sequence[Line], core: Pipeline, memory: Addresses) -> list[Line]:
+    """A straight piece of code in a better order, with single loads where that saves cycles; of equals the shortest."""
+    tried = [list(lines), list(single_loads(lines))]
+    found = [[piece[n] for n in scheduled([line.op for line in piece], core, memory)] for piece in tried]
+    return min([*tried[:1], *found], key=lambda piece: (sum(core.costs([line.op for line in piece])), len(piece)))
+
+
+Behind = list[dict[int, int]]  # of each instruction: those that come behind it, and so many cycles later at least
+
+
+def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Behind:
+    """What has to come behind each instruction of a piece, and how many cycles later at least."""
+    found: Behind = [{} for _ in ops]
+    writer: dict[str, int] = {}
+    readers: defaultdict[str, list[int]] = defaultdict(list)
+    accesses: list[int] = []
+
+    def behind(first: int, second: int, cycles: int) -> None:
+        found[first][second] = max(found[first].get(second, 0), cycles)
+
+    for number, op in enumerate(ops):
+        reads, writes = op.reads | _flags_read(op), op.writes | _flags_set(op)
+        for register in reads | writes:
+            if register in writer:
+                cycles = core.lag(ops[writer[register]], op) if register != FLAGS else 1
+                behind(writer[register], number, cycles)
+        for register in writes:
+            for reader in readers.pop(register, ()):
+                behind(reader, number, 0)
+            writer[register] = number
+        for register in reads:
+            readers[register].append(number)
+        if op.is_memory:
+            for access in accesses:
+                written = (writer.get(register, -1) for register in ops[access].address)
+                if not memory.apart(ops[access], op, all(last < access for last in written)):
+                    behind(access, number, int(not ops[access].row.loads))
+            accesses.append(number)
+    return found
+
+
+FLAGS = "flags"
+
+
+def _flags_read(op: Decoded) -> frozenset[str]:
+    return frozenset({FLAGS}) if op.row.carries or op.leaves else frozenset()
+
+
+def _flags_set(op: Decoded) -> frozenset[str]:
+    return frozenset({FLAGS}) if op.row.flags else frozenset()
+
+
+def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]:
+    """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other."""
+    found = [0] * len(ops)
+    for number in range(len(ops) - 1, -1, -1):
+        own = core.alone(ops[number])
+        found[number] = max(own, *(cycles + found[later] for later, cycles in behind[number].items()), 0)
+    return found
+
+
+def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> list[int]:
+    """A better order of a piece, as numbers of its instructions; the order that it has where none is found. A jump
+    stays at the end."""
+    last = len(ops) - ops[-1].leaves
+    behind = dependences(ops[:last], core, memory)
+    orders = [list(range(last))]
+    high = heights(ops[:last], behind, core)
+    orders.append(_List(ops[:last], core, behind, [(-height, n) for n, height in enumerate(high)]).order())
+    orders.append(_List(ops[:last], core, behind, [(n - height, n) for n, height in enumerate(high)]).order())
+    best = min(orders, key=lambda order: sum(core.costs([ops[number] for number in order])))
+    return [*best, *range(last, len(ops))]
+
+
+class _List:
+    """The scheduler at work. rank: of each instruction; the lowest that may begin is taken."""
+
+    def __init__(self, ops: Sequence[Decoded], core: Pipeline, behind: Behind, rank: Sequence[tuple[int, int]]) -> None:
+        self._ops, self._core, self._behind, self._rank = ops, core, behind, rank
+        self._waits_for = [0] * len(ops)
+        for later in behind:
+            for number in later:
+                self._waits_for[number] += 1
+        self._earliest = [0] * len(ops)
+        self._free = sorted((n for n in range(len(ops)) if not self._waits_for[n]), key=lambda n: rank[n])
+        self._order: list[int] = []
+
+    def order(self) -> list[int]:
+        cycle = 0
+        while self._free:
+            ready = [n for n in self._free if self._earliest[n] <= cycle]
+            if not ready:
+                cycle = min(self._earliest[n] for n in self._free)
+                continue
+            cycle += self._begin(ready, cycle)
+        return self._order
+
+    def _begin(self, ready: Sequence[int], cycle: int) -> int:
+        """One or two instructions in a cycle; gives the cycles that they take."""
+        first = ready[0]
+        if self._core.width == 1 or self._core.alone(self._ops[first]) > 1:
+            self._take(first, cycle)
+            return self._core.alone(self._ops[first])
+        younger = next((n for n in ready[1:TRIED] if self._pairs(first, n)), None)
+        older = next((n for n in ready[1:TRIED] if self._pairs(n, first)), None)
+        if younger is None and older is not None:
+            self._take(older, cycle)
+            self._take(first, cycle)
+            return 1
+        self._take(first, cycle)
+        beside = (n for n in self._free if self._earliest[n] <= cycle)
+        tried = (n for n, _ in zip(beside, range(TRIED), strict=False))
+        beside_it = next((n for n in tried if self._pairs(first, n)), None)
+        if beside_it is not None:
+            self._take(beside_it, cycle)
+        return 1
+
+    def _pairs(self, older: int, younger: int) -> bool:
+        return self._core.pairs(self._ops[older], self._ops[younger])
+
+    def _take(self, number: int, cycle: int) -> None:
+        self._order.append(number)
+        self._free.remove(number)
+        added = False
+        for later, cycles in self._behind[number].items():
+            self._earliest[later] = max(self._earliest[later], cycle + cycles)
+            self._waits_for[later] -= 1
+            if not self._waits_for[later]:
+                self._free.append(later)
+                added = True
+        if added:
+            self._free.sort(key=lambda n: self._rank[n])
