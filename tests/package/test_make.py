@@ -144,10 +144,13 @@ def test_manifests_with_hostile_names_say_them(facts: Facts) -> None:
             assert visible(name)[:900] in said(text), (kind, name)
 
 
-def test_module_descriptions(facts: Facts) -> None:
+@pytest.mark.parametrize("name", ["kws", "no", "null", "true"])
+def test_module_descriptions(facts: Facts, name: str) -> None:
+    """A name that is a word of YAML stays a name: Zephyr asks for a string."""
     yaml = pytest.importorskip("yaml")
-    module = yaml.safe_load(package_files(facts, kinds_of("zephyr")[0], "1.0.0")["zephyr/module.yml"])
-    assert module == {"name": "kws", "build": {"cmake": ".", "kconfig": "Kconfig"}, "samples": ["samples"]}
+    named = replace(facts, name=name)
+    module = yaml.safe_load(package_files(named, kinds_of("zephyr")[0], "1.0.0")["zephyr/module.yml"])
+    assert module == {"name": name, "build": {"cmake": ".", "kconfig": "Kconfig"}, "samples": ["samples"]}
 
 
 @pytest.mark.parametrize("own", ["kws", "a", "model_quantized_of_the_second_training_" + "x" * 100])
