@@ -39,6 +39,10 @@ fi
 [ "$more" != browser ] || {
     command -v chromium >/dev/null || apt_install chromium fonts-dejavu-core ||
         echo "not installed: chromium; the tests that need it skip" >&2
+    [ -x "$bin/../tools/explorer/bin/model-explorer" ] || { # with what it asks for: 660 MB
+        "$bin/python" -m venv "$bin/../tools/explorer" &&
+            "$bin/../tools/explorer/bin/python" -m pip install --quiet ai-edge-model-explorer
+    } || echo "not installed: ai-edge-model-explorer; the test that needs it skips" >&2
     exit 0
 }
 

@@ -268,6 +268,7 @@ def test_names_are_unique_and_printable(load: Any) -> None:
     g = load(build_model(renamed, operators, ["a\nb"], ["same;2"]))
     assert g.inputs == ("a?b",)
     assert [n.outputs for n in g.nodes] == [("same",), ("same#2",)]
+    assert [g.values[n.outputs[0]].loc.tensor for n in g.nodes] == ["same;1", "same;2"]
 
 
 def test_open_batch_becomes_one(load: Any) -> None:

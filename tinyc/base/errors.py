@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyc.base.escape import visible
 
@@ -14,7 +14,8 @@ class Loc:
     """Where something comes from in the user's file.
 
     `file` is the name as the user gave it, `node` the index in the file's own order, `name` the
-    node's or tensor's own name, `op` the foreign operator name (`Conv`, `DEPTHWISE_CONV_2D`).
+    node's or tensor's own name, `op` the foreign operator name (`Conv`, `DEPTHWISE_CONV_2D`). `tensor`: the whole
+    name of a tensor of which `name` is a part, for other programs that read the file; it is not printed.
     Prints as `kws.onnx: node 12 'layer2/conv' (Conv)`, in one line; what is unknown is left out.
     """
 
@@ -22,6 +23,7 @@ class Loc:
     node: int | None = None
     name: str = ""
     op: str = ""
+    tensor: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         parts = []

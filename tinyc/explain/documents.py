@@ -186,9 +186,14 @@ def _uri(name: str) -> str:
 
 def node_data(report: Report | UnprovedReport) -> Json:
     """Colours of the nodes of the model file for Model Explorer ("node data"): what each layer takes, by the tensor
-    that it makes; cycles, else instructions, else bytes of constants."""
+    that it makes, of a node that became several layers their sum; cycles, else instructions, else bytes of
+    constants."""
     unit = next((name for name in ("cycles", "instructions") if _has(report.layers, name)), "const_bytes")
-    results = {layer.tensor: {"value": getattr(layer, unit) or 0} for layer in report.layers if layer.tensor}
+    taken: dict[str, int] = {}
+    for layer in report.layers:
+        if layer.tensor:
+            taken[layer.tensor] = taken.get(layer.tensor, 0) + (getattr(layer, unit) or 0)
+    results = {tensor: {"value": cost} for tensor, cost in taken.items()}
     gradient = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e8743b"}]
     words = "bytes of constants" if unit == "const_bytes" else unit
     return {"results": results, "name": f"tinyc, {report.board}: {words}", "gradient": gradient}

@@ -29,7 +29,7 @@ MAGIC = b"TFL3"
 MAX_ITEMS = 1 << 16  # operators, tensors or buffers; the largest published models have some thousands
 MAX_SUBGRAPHS = 64
 MAX_RANK = 8
-_MAX_NAME = 200
+_MAX_NAME, _MAX_WHOLE_NAME = 200, 4000
 _BUILTIN_CODE = 10  # vtable slot of OperatorCode.builtin_code, the fourth field
 
 
@@ -45,7 +45,7 @@ _OPTIONS = _enum(tflite.BuiltinOptions)
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
     """A tensor as the file declares it. `name`: up to the first `;`, where converters append the names of
-    the layers that they fused. `data`: raw bytes of a constant, None for an activation.
+    the layers that they fused; `whole_name` has them. `data`: raw bytes of a constant, None for an activation.
 
     `signature` has -1 where the exporter left a dimension open. `scale` is empty without quantization.
     """
@@ -61,6 +61,7 @@ class StoredTensor:
     data: npt.NDArray[np.uint8] | None
     refused: str  # why tinyc cannot use it (sparse, variable), or ""
     is_variable: bool = False  # keeps its elements from run to run
+    whole_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +186,9 @@ def _code(code: Any) -> str:
     return OPERATORS.get(number, f"builtin operator {number}")
 
 
-def _text(name: bytes) -> str:
+def _text(name: bytes, most: int = _MAX_NAME) -> str:
     """A name from the file, safe to print: no control characters, not endless."""
-    text = name[:_MAX_NAME].decode("utf-8", errors="replace")
+    text = name[:most].decode("utf-8", errors="replace")
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -212,6 +213,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
             data=buffers[buffer] if buffer else None,  # buffer 0 is the empty one by convention
             refused=refused,
             is_variable=bool(t.IsVariable()),
+            whole_name=_text(t.Name() or b"", _MAX_WHOLE_NAME),
         )
 
 

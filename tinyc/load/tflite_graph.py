@@ -91,7 +91,8 @@ class TfliteBuilder:
         self._check_free(tensor, where)
         elements(tensor, where)
         dtype = dtype_of(tensor, where)
-        value = Value(self._names[tensor.index], tensor.shape, dtype, quant_of(tensor, dtype), where)
+        here = replace(where, tensor=tensor.whole_name)
+        value = Value(self._names[tensor.index], tensor.shape, dtype, quant_of(tensor, dtype), here)
         if value.quant is not None and value.quant.axis is not None:
             raise TinycError(f"tensor '{tensor.name}' has {len(tensor.scale)} scales; activations have one", where)
         check_value(value)
@@ -310,7 +311,8 @@ class TfliteStep:
     def between(self, suffix: str, shape: Shape, like: Value) -> Value:
         """A new value that is no tensor of the file, with the dtype and quantization of `like`."""
         name = self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}")
-        return Value(name, shape, like.dtype, like.quant, self.where)
+        here = replace(self.where, tensor=self.out_tensor().whole_name)
+        return Value(name, shape, like.dtype, like.quant, here)
 
     def emit(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""

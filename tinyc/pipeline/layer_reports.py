@@ -111,7 +111,7 @@ def _layer(
         instructions=counted.steps.get(step.index, 0) if counted else None,
         cycles=modelled.of_step(step.index) if modelled and modelled.core else None,
         made_of=tuple(dict.fromkeys(map(str, step.node.origin))),
-        tensor=output.value.loc.name if output.value.loc is not None else "",
+        tensor="" if output.value.loc is None else output.value.loc.tensor or output.value.loc.name,
         output=_integers(output.value),
         weights=_weights(step),
         sqnr_db=sqnr.get(output.value.name),

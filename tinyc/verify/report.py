@@ -67,7 +67,7 @@ class LayerReport:
     instructions: int | None
     cycles: int | None = None
     made_of: tuple[str, ...] = ()
-    tensor: str = ""  # the model file's name of its output
+    tensor: str = ""  # the model file's name of its output, or of the output of the node that it is a part of
     output: Integers | None = None
     weights: Integers | None = None
     sqnr_db: float | None = None
