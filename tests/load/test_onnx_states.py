@@ -211,6 +211,36 @@ def test_a_loop_gets_16_bits_where_it_needs_them(tmp_path):
         assert sqnr_db(onnxruntimes(model, sample, states), closed_loop(integer, data.sequences)["y"]) > 30
 
 
+def loudness() -> onnx.ModelProto:
+    """state <- 0.9 state + 0.1 |x|, the absolute value as the root of a square, whose 8 bits lose what is quiet."""
+    constants = {"keep": np.float32(0.9), "take": np.float32(0.1)}
+    nodes = [
+        op("Mul", "x x", "power"),
+        op("Sqrt", "power", "size"),
+        op("Mul", "state keep", "kept"),
+        op("Mul", "size take", "taken"),
+        op("Add", "kept taken", "state_out"),
+        op("Identity", "state_out", "y"),
+    ]
+    return build(nodes, {"x": [1, 4], "state": [1, 4]}, ["y", "state_out"], constants)
+
+
+def test_values_before_a_loop_get_16_bits_where_it_needs_them(tmp_path):
+    """Mostly quiet inputs, a few of them 40 times as loud: in 8 bits the quiet ones are zero."""
+    model = loudness()
+    path, graph = saved(model, tmp_path)
+    x = 0.1 * smooth(96, 1, 4)
+    x[::48] *= 40
+    np.save(tmp_path / "x.npy", x)
+    data = calibrate(path, graph, tmp_path / "x.npy")
+    assert data.sequences is not None
+    integer = quantize(graph, data, UNPROVEN).graph
+    (power,) = (node for node in integer.nodes if node.op == "power")
+    assert integer.values[power.inputs[0]].dtype == integer.values[power.outputs[0]].dtype == "s16"
+    found = closed_loop(integer, data.sequences)["y"]
+    assert sqnr_db(onnxruntimes(model, x, {"state": "state_out"}), found) > 20
+
+
 def test_initial_values(tmp_path):
     path, _ = saved(moving_average(), tmp_path)
     begin = np.float32([[1, -2, 0.5, 0]])

@@ -237,4 +237,4 @@ def test_silero_decides_as_onnxruntime_with_its_loop_closed(models_dir, tmp_path
     integer = quantize(graph, data).graph
     assert integer.values["state"].dtype == "s16"
     found = closed_loop(integer, data.sequences)["output"].ravel()
-    assert ((found > 0.5) != (wanted > 0.5)).sum() <= 4
+    assert ((found > 0.5) != (wanted > 0.5)).sum() <= 2  # of 93; 0 where this was written

@@ -90,7 +90,6 @@ def test_functions_are_near(name: str) -> None:
     ("op", "attrs", "x_scale", "y_scale"),
     [
         ("hard_swish", HardSwish(), 0.0003, 0.0003),
-        ("power", Power(0.5), 0.0003, 0.0001),
         ("power", Power(-0.5), 0.0003, 0.001),
         ("function", Function("log"), 0.0003, 0.0003),
     ],
@@ -98,6 +97,18 @@ def test_functions_are_near(name: str) -> None:
 def test_kernels_of_functions(op: str, attrs: object, x_scale: float, y_scale: float) -> None:
     """Also where the function is not finite."""
     assert check_kernels(of_every(op, attrs, x_scale, y_scale), [{"x": EVERY}], Numerics.OURS) == ["tc_lut_s16"]
+
+
+@pytest.mark.parametrize("scales", [(0.0003, 0.0001), (0.0003, 0.00001), (1e-6, 0.01), (0.7, 0.004)])
+def test_roots_are_exact(scales: tuple[float, float]) -> None:
+    """To the nearest integer, but where that is nearly a half; of negative numbers the largest."""
+    graph = of_every("power", Power(0.5), *scales)
+    assert check_kernels(graph, [{"x": EVERY}], Numerics.OURS) == ["tc_root_s16"]
+    found = run_int(graph, {"x": EVERY}, Numerics.OURS)["y"].ravel()
+    x_scale, y_scale = (float(graph.values[name].quant.scale[0]) for name in "xy")
+    wanted = np.sqrt(np.maximum(EVERY.ravel(), 0) * x_scale) / y_scale
+    assert np.abs(found - np.minimum(wanted, 32767))[EVERY.ravel() >= 0].max() <= 0.51
+    assert (found[EVERY.ravel() < 0] == 32767).all()
 
 
 def test_an_inverse_root_is_near_away_from_zero() -> None:

@@ -40,4 +40,5 @@ def product_cases() -> Iterator[Graph]:
     wide = tensor("x", (1, 5, 9), 0.0002, 0, "s16")
     yield one_node("function", Function("gelu"), [wide], 0.0002)
     yield one_node("power", Power(-0.5), [wide], 0.001)
+    yield one_node("power", Power(0.5), [wide], 0.0001)
     yield one_node("reduce_extremum", ReduceExtremum((1,)), [x], 0.04, -100)

@@ -7,7 +7,7 @@ numpy does, and the integers the output's largest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
@@ -64,9 +64,52 @@ def cost_float(site: Site, p: Power) -> Cost:
     return Cost(60 * site.y().elements, 400, 0)
 
 
-def prepare(site: Site) -> Table | Interpolated:
+@dataclass(frozen=True, slots=True)
+class WideRoot:
+    """Square root of int16, a table of which would be coarse where x is small: n = 4 * x * x_scale / y_scale^2 by mult
+    and shift, at most 2^32 - 1; y = floor(sqrt(n)) + 1 >> 1, of negative x the largest."""
+
+    mult: int
+    shift: int
+
+    def run(self, x: Array) -> Array:
+        n = (x.astype(np.int64) * self.mult) >> self.shift
+        root = np.floor(np.sqrt(np.clip(n, 0, 2**32 - 1).astype(np.float64))).astype(np.int64)
+        return np.where(x < 0, 32767, np.minimum((root + 1) >> 1, 32767)).astype(np.int16)
+
+
+def _root(site: Site) -> WideRoot | None:
+    """None where the scales leave no multiplier."""
+    (x_scale, _), (y_scale, _) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
+    mult, shift = quantize_multiplier(4 * x_scale / y_scale**2)
+    return WideRoot(mult, 31 - shift) if 1 <= 31 - shift <= 62 else None
+
+
+def is_root_s16(site: Site) -> bool:
+    """int16 input and output, zero points 0, exponent 0.5"""
+    return is_s16(site) and site.attrs.exponent == 0.5 and _root(site) is not None
+
+
+def is_other_s16(site: Site) -> bool:
+    """int16 input and output, zero points 0, another exponent"""
+    return is_s16(site) and not is_root_s16(site)
+
+
+def lower_root(site: Site, p: WideRoot) -> Call:
+    """tc_root_s16: element by element."""
+    fields: dict[str, int | float | str | Const] = {"mult": p.mult, "shift": p.shift, "n": site.x(0).elements}
+    return Call((Params(), In(0), Out()), Struct("tc_root_s16_t", fields))
+
+
+def cost_root(site: Site, p: WideRoot) -> Cost:
+    """An estimate: a turn for each of 16 bits."""
+    return Cost(130 * site.x(0).elements, 120, 0)
+
+
+def prepare(site: Site) -> Table | Interpolated | WideRoot:
     if is_s16(site):
-        return interpolated(site, lambda x: np.power(x, site.attrs.exponent))
+        root = _root(site) if site.attrs.exponent == 0.5 else None
+        return root or interpolated(site, lambda x: np.power(x, site.attrs.exponent))
     need_bytes(site)
     if site.attrs.exponent == -0.5 and site.numerics in (Numerics.TFLM, Numerics.LITERT):
         return _inverse_root(site)
@@ -98,18 +141,23 @@ def _inverse_root_of(v: int, mult: int, shift: int) -> int:
     return int(requantize(fixed, mult, shift - _ROOT_BITS, Rounding.DOUBLE))
 
 
+def int_ref(p: Table | Interpolated | WideRoot, x: Array) -> tuple[Array, ...]:
+    return (p.run(x),) if isinstance(p, WideRoot) else look_up_wide(p, x)
+
+
 OP = Op(
     name="power",
     attrs=Power,
     infer=same_type,
     float_ref=float_ref,
     prepare=prepare,
-    int_ref=look_up_wide,
+    int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=(
         TABLE_KERNEL,
-        TABLE16_KERNEL,
+        replace(TABLE16_KERNEL, when=(is_other_s16,)),
+        Kernel("tc_root_s16", offered(lower_root, cost=cost_root), when=(is_root_s16,), inplace=(0,)),
         Kernel("tc_power_f32", offered(lower_float, cost=cost_float), when=(in_float32,), inplace=(0,)),
     ),
     rowwise=elementwise,

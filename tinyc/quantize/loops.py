@@ -2,12 +2,16 @@
 """Which values between a state and what follows it have to be int16: measured with the loop closed.
 
 What a state's rounding does is seen only where it goes round: a sum that grows by less than half a step stands still.
-So a few ways are tried, from the cheapest, each as the integer model that runs on from sample to sample.
+So a few ways are tried, from the cheapest, each as the integer model that runs on from sample to sample. Where none is
+good enough, the fault lies before the loop, whose state adds up what every step gets wrong: values that alone cost too
+much, once around, get 16 bits too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+
+import numpy as np
 
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
@@ -16,13 +20,18 @@ from tinyc.ops.op import Trait
 from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.calibration import Calibration, Sequences
 from tinyc.quantize.convert import quantized
+from tinyc.quantize.correct import correct_biases
 from tinyc.quantize.recipe import FloatDraft, drafts, rounded_to_nearest, widen
+from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import memories
 from tinyc.reference.interpreter import prepare_int
 
 _MEASURED = 512  # steps
 _CHANCE_DB = 1.0  # a difference that is not worth the time that int16 takes
+_ENOUGH_DB = 20.0  # closed loop, below which values before the loop are looked at
+_ALONE_DB = 26.0  # of a value in 8 bits with everything else in float: a quarter of the noise of _ENOUGH_DB
+_LOOKED_AT = 96  # steps, for each value
 
 
 def wide_loops(graph: Graph, calibration: Calibration, forced: Collection[str]) -> frozenset[str]:
@@ -39,16 +48,75 @@ def wide_loops(graph: Graph, calibration: Calibration, forced: Collection[str]) 
         way = frozenset(forced) | _able(draft.graph, more)
         if way not in ways:
             ways.append(way)
-    if len(ways) == 1:
-        return ways[0]
     decibels = []
-    for way in ways:
+    for way in ways if len(ways) > 1 else ():
         integer = _integers(draft, way)
         step, loop = Batch(integer).run(inputs), closed_loop(integer, sequences)
         decibels.append(_worst(wanted, loop))
         if decibels[-1] >= _worst(wanted, step) - _CHANCE_DB:
-            return way
-    return next(way for way, db in zip(ways, decibels, strict=True) if db >= max(decibels) - _CHANCE_DB)
+            return _with_those_before(draft, calibration, way, wanted)
+    least = max(decibels, default=0.0) - _CHANCE_DB
+    best = next((way for way, db in zip(ways, decibels, strict=False) if db >= least), ways[0])
+    return _with_those_before(draft, calibration, best, wanted)
+
+
+def _with_those_before(
+    draft: FloatDraft, calibration: Calibration, way: frozenset[str], wanted: Mapping[str, Array]
+) -> frozenset[str]:
+    """The way; where its loop is below _ENOUGH_DB, with the values that alone are below _ALONE_DB, if that helps."""
+    assert calibration.sequences is not None
+    sequences = calibration.sequences.first(_MEASURED)
+    found = _worst(wanted, closed_loop(_corrected(draft, calibration, way), sequences))
+    if found >= _ENOUGH_DB:
+        return way
+    more = way | _able(draft.graph, _costly(draft, way, sequences.first(_LOOKED_AT)))
+    if more == way:
+        return way
+    better = _worst(wanted, closed_loop(_corrected(draft, calibration, more), sequences))
+    return more if better > found + _CHANCE_DB else way
+
+
+def _corrected(draft: FloatDraft, calibration: Calibration, wide: Collection[str]) -> Graph:
+    """As `_integers`, with corrected biases: what is lost of small values has a mean, and the loop adds it up."""
+    made = widen(draft, wide)
+    means = {name: stats.mean for name, stats in made.stats.items()}
+    return correct_biases(made.graph, rounded_to_nearest(made, "minmax"), means, calibration)
+
+
+def _costly(draft: FloatDraft, wide: Collection[str], sequences: Sequences) -> frozenset[str]:
+    """Values of 8 bits that alone, everything else in float, leave less than _ALONE_DB at an output."""
+    made = widen(draft, wide)
+    integer = rounded_to_nearest(made, "minmax")
+    batch = with_float_weights(made.graph, integer)
+    groups, quants = Groups(made.graph), batch.quants
+    members: dict[str, set[str]] = {}
+    for name in quants:
+        if integer.values[name].dtype == "s8" and name in draft.graph.values:
+            members.setdefault(groups.of(name), set()).add(name)
+    begin = {state.name: draft.graph.initial(state) for state in draft.graph.states}
+    batch.quants = {}
+    wanted = _simulated(batch, begin, sequences)
+    found: set[str] = set()
+    for names in members.values():
+        batch.quants = {name: quants[name] for name in names}
+        if _worst(wanted, _simulated(batch, begin, sequences)) < _ALONE_DB:
+            found |= names
+    return frozenset(found)
+
+
+def _simulated(batch: Batch, begin: Mapping[str, Array], sequences: Sequences) -> dict[str, Array]:
+    """Outputs [samples, *shape] of runs in reals, each with the state that the last one left. begin: states after a
+    reset."""
+    graph, rows = batch.graph, []
+    states: dict[str, Array] = {}
+    for index in range(len(sequences)):
+        if index in sequences.starts:
+            states = {name: array[None] for name, array in begin.items()}
+        inputs = {name: sequences.inputs[name][index : index + 1] for name in graph.inputs}
+        run = batch.run({**inputs, **states}, [state.after for state in graph.states])
+        states = {state.name: run[state.after] for state in graph.states}
+        rows.append(run)
+    return {name: np.concatenate([row[name] for row in rows]) for name in graph.outputs}
 
 
 def _integers(draft: FloatDraft, wide: Collection[str]) -> Graph:
