@@ -156,6 +156,16 @@ static inline tc_taper_t tc_taper_begin(const tc_spectrum_t *p, const tc_taper_s
     return taper;
 }
 
+/* Zeros for the points behind the samples. */
+static inline void tc_taper_nothing(const tc_spectrum_t *p, tc_taper_t *taper)
+{
+    for (int32_t i = p->n / 2; i < p->half; i++, taper->at += taper->next) {
+        int32_t *const to = tc_taper_place(taper->y, taper->at);
+        to[0] = 0;
+        to[1] = 0;
+    }
+}
+
 /* Returns s. */
 static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x, const int16_t *held,
                                         int32_t *y)
@@ -165,11 +175,7 @@ static inline int32_t tc_spectrum_taper(const tc_spectrum_t *p, const int16_t *x
 
     tc_taper_part(v.first, p->window, v.old, &taper);
     tc_taper_part(v.second, p->window + v.old, p->n - v.old, &taper);
-    for (int32_t i = p->n / 2; i < p->half; i++, taper.at += taper.next) {
-        int32_t *const to = tc_taper_place(y, taper.at);
-        to[0] = 0;
-        to[1] = 0;
-    }
+    tc_taper_nothing(p, &taper);
     return v.scale;
 }
 

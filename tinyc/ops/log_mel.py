@@ -20,7 +20,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Kept, Observed, Op, Trait
 from tinyc.ops.signal_square_root import roots
-from tinyc.ops.spectrum import Fields, SpectrumParams, mixed_fields, spectra, unit_of, window_unit
+from tinyc.ops.spectrum import Fields, SpectrumParams, mixed_fields, spectra, unit_of, vector_twiddles, window_unit
 from tinyc.ops.spectrum_bands import WEIGHT_BITS, BandsParams, banded, packed
 from tinyc.ops.spectrum_log import ADD_BITS, FRACTION, log_table, logs, words
 from tinyc.ops.spectrum_power import powers
@@ -152,6 +152,12 @@ def lower(site: Site, p: LogMelParams) -> Call:
     return Call((Params(), In(0), Scratch(), Out()), Struct("tc_log_mel_t", _fields(site, p)))
 
 
+def lower_mve(site: Site, p: LogMelParams) -> Call:
+    """tc_log_mel_mve: with twiddles of four points at a time."""
+    fields = {**_fields(site, p), "twiddles": vector_twiddles(Transform(p.length))}
+    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_log_mel_t", fields))
+
+
 def lower_mixed(site: Site, p: LogMelParams) -> Call:
     """tc_log_mel_mixed: the same, with what transforms of other lengths need."""
     fields = {f"of.{name}": value for name, value in _fields(site, p).items()}
@@ -198,11 +204,22 @@ def macs(site: Site) -> int:
 
 
 def cost(site: Site, p: LogMelParams) -> Cost:
-    t, bands = Transform(p.length), len(p.factor)
+    t = Transform(p.length)
+    return _cost(site, p, t.instructions() + 10 * p.length, 12 * p.length)
+
+
+def cost_mve(site: Site, p: LogMelParams) -> Cost:
+    t = Transform(p.length)
+    return _cost(site, p, t.vector_instructions() + 3 * p.length, 16 * p.length)
+
+
+def _cost(site: Site, p: LogMelParams, transform: int, flash: int) -> Cost:
+    """Of a frame the transform and all that follows. flash: of the twiddles."""
+    bands = len(p.factor)
     products = sum(end - first for first, end in p.bands.spans())
-    frame = t.instructions() + 10 * p.length + 7 * (p.end - p.begin) + 6 * products + 70 * bands
+    frame = transform + 7 * (p.end - p.begin) + 6 * products + 70 * bands
     frame += 70 * (p.end - p.begin) if p.power == 1 else 0
-    flash = 4 * p.length + 12 * p.length + 2 * products + 24 * bands + 4000
+    flash += 4 * p.length + 2 * products + 24 * bands + 4000
     return Cost(site.y().shape[1] * frame, flash, scratch(site, p))
 
 
@@ -231,6 +248,12 @@ OP = Op(
     quant_in=(Fixed(1 / 128, 0), Kept(), Kept()),  # in int16 1 / 32768: what a microphone gives
     quant_out=(Observed(),),
     kernels=(
+        Kernel(
+            "tc_log_mel_mve",
+            offered(lower_mve, scratch=scratch, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            when=(is_int16, is_power_of_two),
+        ),
         Kernel("tc_log_mel", offered(lower, scratch=scratch, cost=cost), when=(is_int16, is_power_of_two)),
         Kernel("tc_log_mel_mixed", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_int16, is_mixed)),
     ),

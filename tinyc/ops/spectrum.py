@@ -124,14 +124,26 @@ def int_ref(p: SpectrumParams, x: Array, w: Array, before: Array | None = None) 
 
 def lower(site: Site, p: SpectrumParams) -> Call:
     """tc_spectrum: samples from two places, twiddles in the order of their use."""
-    t = Transform(p.length)
+    return _plain(site, p, Const(Transform(p.length).twiddles().reshape(-1, 3, 2), "[turns][3][2]", "twiddles"))
+
+
+def lower_mve(site: Site, p: SpectrumParams) -> Call:
+    """tc_spectrum_mve: with twiddles of four points at a time."""
+    return _plain(site, p, vector_twiddles(Transform(p.length)))
+
+
+def _plain(site: Site, p: SpectrumParams, twiddles: Const) -> Call:
     fields: Fields = {
         "window": Const(site.const(1).reshape(-1), "[n]", "window"),
-        "twiddles": Const(t.twiddles().reshape(-1, 3, 2), "[turns][3][2]", "twiddles"),
-        "split": Const(t.split(), "[half / 2][2]", "split"),
+        "twiddles": twiddles,
+        "split": Const(Transform(p.length).split(), "[half / 2][2]", "split"),
         **_sizes(site, p),
     }
     return _call(site, Struct("tc_spectrum_t", fields))
+
+
+def vector_twiddles(t: Transform) -> Const:
+    return Const(t.vector_twiddles(), "[..][3][2][4]", "twiddles")
 
 
 def lower_mixed(site: Site, p: SpectrumParams) -> Call:
@@ -184,6 +196,11 @@ def _cost(site: Site, p: SpectrumParams, factor: int) -> Cost:
     return Cost(factor * (t.instructions() + 10 * n), 4 * n + 12 * t.length + 1100, 0)
 
 
+def cost_mve(site: Site, p: SpectrumParams) -> Cost:
+    t, n = Transform(p.length), site.x(1).elements
+    return Cost(t.vector_instructions() + 3 * n, 4 * n + 16 * t.length + 1700, 0)
+
+
 def cost_dsp(site: Site, p: SpectrumParams) -> Cost:
     return _cost(site, p, 1)
 
@@ -212,6 +229,7 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel("tc_spectrum_mve", offered(lower_mve, cost=cost_mve), isa=frozenset({"mve"}), when=(is_power_of_two,)),
         Kernel("tc_spectrum", offered(lower, cost=cost), when=(is_power_of_two,)),
         Kernel("tc_spectrum_mixed", offered(lower_mixed, cost=cost), when=(is_mixed,)),
     ),

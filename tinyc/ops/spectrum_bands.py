@@ -134,6 +134,16 @@ def cost(site: Site, p: BandsParams) -> Cost:
     return Cost(each * products + 25 * len(p.weights), 2 * products + 4 * len(p.weights) + 120, 0)
 
 
+def cost_mve(site: Site, p: BandsParams) -> Cost:
+    fours = sum(-(-(end - first) // 4) for first, end in p.spans())
+    each, products = 8 if is_wide(site) else 4, macs(site)
+    return Cost(
+        each * fours + (33 if is_wide(site) else 25) * len(p.weights), 2 * products + 4 * len(p.weights) + 180, 0
+    )
+
+
+MVE = frozenset({"mve"})
+
 OP = Op(
     name="spectrum_bands",
     attrs=SpectrumBands,
@@ -144,6 +154,8 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel("tc_spectrum_bands_u64_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_wide,)),
+        Kernel("tc_spectrum_bands_u32_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_narrow,)),
         Kernel("tc_spectrum_bands_u64", offered(lower, cost=cost), when=(is_wide,)),
         Kernel("tc_spectrum_bands_u32", offered(lower, cost=cost), when=(is_narrow,)),
     ),

@@ -110,6 +110,15 @@ class Transform:
         """int32 [.., 2]: those of all steps but the first, without the turns by 0."""
         return np.concatenate([self.turns(m, radix)[1:].reshape(-1, 2) for m, radix in self.steps()])
 
+    def vector_twiddles(self) -> Array:
+        """int32 [.., 3, 2, 4]: of all radix-4 steps but the first those of four points after each other, with the turns
+        by 0; of two points twice."""
+        found = []
+        for m, _ in self.steps():
+            turns = np.concatenate([self.turns(m)] * (2 if m == 2 else 1))
+            found.append(turns.reshape(-1, 4, 3, 2).transpose(0, 2, 3, 1))
+        return np.concatenate(found)
+
     def macs(self) -> int:
         """Products, two of them as one."""
         return self.half * (2 + sum(radix - 1 if radix == 4 else 2 * radix - 2 for _, radix in self.steps()))
@@ -117,6 +126,10 @@ class Transform:
     def instructions(self) -> int:
         """Of a Cortex-M4, about."""
         return self.half * (20 + sum(14 if radix == 4 else 11 + 5 * radix for _, radix in self.steps()))
+
+    def vector_instructions(self) -> int:
+        """With Helium, about."""
+        return self.half * (6 + 5 * len(self.steps()))
 
     def roots(self) -> Array:
         """int32 [.., 2]: those of all steps of odd radix."""
