@@ -7,6 +7,7 @@ operators.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,12 +41,19 @@ def features_of(front: Micro, samples: Array) -> Array:
 
 def channels_of(front: Micro, frames: Array) -> Array:
     """int16 [frames, window] -> uint64 [frames, channels], which hold uint32: before the noise is taken away."""
-    w = windowed(frames, front.window_table(), 12, wraps=True)
+    table, matrix = _tables(front)
+    w = windowed(frames, table, 12, wraps=True)
     shift = micro_shift(w)
     spectra = forward(Fourier(front.length, "s16"), scaled(w, shift))
     begin, end = front.bins
-    sums = energies(spectra[:, : 2 * end], begin, end).astype(np.float64) @ _matrix(front.bank(), end)
+    sums = energies(spectra[:, : 2 * end], begin, end).astype(np.float64) @ matrix
     return roots(sums.astype(np.uint64)) >> shift.astype(np.uint64)
+
+
+@lru_cache(maxsize=8)
+def _tables(front: Micro) -> tuple[Array, Array]:
+    """(window, matrix of the filters)."""
+    return front.window_table(), _matrix(front.bank(), front.bins[1])
 
 
 def _matrix(bank: BankParams, bins: int) -> Array:
@@ -63,6 +71,11 @@ def _controlled(front: Micro, channels: Array) -> Array:
     """uint64 [recordings, frames, channels] -> int16, the frames of a recording one after the other."""
     silence = np.zeros((len(channels), front.channels), np.uint64)
     left, noises = (part.swapaxes(0, 1) for part in subtracted(front.subtraction, channels.swapaxes(0, 1), silence))
-    if front.pcan is not None:
-        left = controlled(left, noises, front.gains(), front.snr_shift)
-    return logs(left, 1 << front.log_shift, front.correction_bits)
+    gains = front.gains() if front.pcan is not None else None
+    found: Array = np.empty(channels.shape, np.int16)
+    for at in range(0, channels.shape[1], _AT_ONCE):
+        part = left[:, at : at + _AT_ONCE]
+        if gains is not None:
+            part = controlled(part, noises[:, at : at + _AT_ONCE], gains, front.snr_shift)
+        found[:, at : at + _AT_ONCE] = logs(part, 1 << front.log_shift, front.correction_bits)
+    return found

@@ -107,20 +107,28 @@ class _Arithmetic:
     wide: type
     bits: int
 
-    def rounded(self, v: Array) -> Array:
+    def shifted(self, v: Array) -> Array:
+        """Wide numbers without their fraction, rounded; v is overwritten."""
         v += self.wide(1 << (self.bits - 1))
         v >>= self.wide(self.bits)
-        return v.astype(self.narrow)
+        return v
+
+    def share(self, v: Array, divisor: int) -> Array:
+        """v / divisor, nearly, as wide numbers."""
+        w: Array = v.astype(self.wide)
+        w *= self.wide(((1 << self.bits) - 1) // divisor)
+        return self.shifted(w)
 
     def over(self, v: Array, divisor: int) -> Array:
-        """v / divisor, nearly."""
-        return self.rounded(np.multiply(v, self.wide(((1 << self.bits) - 1) // divisor), dtype=self.wide))
+        return self.share(v, divisor).astype(self.narrow)
 
     def product(self, ar: Array, ai: Array, br: Array, bi: Array) -> tuple[Array, Array]:
-        def times(a: Array, b: Array) -> Array:
-            return np.multiply(a, b, dtype=self.wide)
-
-        return self.rounded(times(ar, br) - times(ai, bi)), self.rounded(times(ar, bi) + times(ai, br))
+        ar, ai, br, bi = (v.astype(self.wide, copy=False) for v in (ar, ai, br, bi))
+        re: Array = ar * br
+        im: Array = ar * bi
+        re -= ai * bi
+        im += ai * br
+        return self.shifted(re).astype(self.narrow), self.shifted(im).astype(self.narrow)
 
 
 def _arithmetic(f: Fourier) -> _Arithmetic:
@@ -139,10 +147,11 @@ def _complex(f: Fourier, re: Array, im: Array) -> tuple[Array, Array]:
     for radix in f.radixes:
         rest = f.half // (m * radix)
         shape = (m, radix, rest, lines)
-        parts = [(a.over(re.reshape(shape)[:, q], radix), a.over(im.reshape(shape)[:, q], radix)) for q in range(radix)]
+        parts = [(a.over(re.reshape(shape)[:, 0], radix), a.over(im.reshape(shape)[:, 0], radix))]
         for q in range(1, radix):
+            part = a.share(re.reshape(shape)[:, q], radix), a.share(im.reshape(shape)[:, q], radix)
             at = (q * rest * np.arange(m)) % f.half
-            parts[q] = a.product(*parts[q], cosines[at][:, None, None], sines[at][:, None, None])
+            parts.append(a.product(*part, cosines[at][:, None, None], sines[at][:, None, None]))
         combined = _four(parts, f.inverse) if radix == 4 else _two(parts)
         re, im = (np.stack([part[k] for part in combined]).reshape(f.half, lines) for k in (0, 1))
         m *= radix

@@ -70,11 +70,17 @@ def subtracted(p: SignalSpectralSubtraction, x: Array, state: Array) -> tuple[Ar
     up = (x << smoothing_bits) & _LOW
     fresh = up * _of_channels(p.smoothing, x.shape[-1])
     rest = _of_channels(p.one_minus, x.shape[-1])
-    after, last = np.empty_like(x), state
-    for frame in range(len(x)):  # the one thing that has to be done frame by frame
-        last = (((fresh[frame] + last * rest) >> bits) & _LOW).astype(np.uint64)
-        last = np.minimum(last, up[frame]) if p.clamps else last
-        after[frame] = last
+    after, last, shift = np.empty_like(x), state, np.full(x.shape[1:], bits)
+    is_mean = all(a + b <= 1 << p.bits for a, b in zip(p.smoothing, p.one_minus, strict=True))  # stays in 32 bits
+    for frame, (row, new) in enumerate(zip(after, fresh, strict=True)):  # the one thing that goes frame by frame
+        np.multiply(last, rest, out=row)
+        np.add(row, new, out=row)
+        np.right_shift(row, shift, out=row)
+        if not is_mean:
+            np.bitwise_and(row, _LOW, out=row)
+        if p.clamps:
+            np.minimum(row, up[frame], out=row)
+        last = row
     left = (up - np.minimum(after, up)) >> smoothing_bits
     floor = ((x * np.uint64(p.least)) >> bits) & _LOW
     return np.maximum(left, floor), after
