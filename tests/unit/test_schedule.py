@@ -15,7 +15,7 @@ from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import MoveGain, Piece, free
+from tinyc.machine.schedule import BasicBlock, MoveGain, free
 from tinyc.machine.thumb import Asm
 
 M4 = CORES["cortex-m4"]
@@ -139,18 +139,18 @@ def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None
         return M4.taken(ops[-1], None, before)
 
     def of_all(order: Sequence[int]) -> int:
-        run = [*(ops[number] for number in order), *([piece.behind] if piece.behind else [])]
-        each = sum(cycles(op, last) for op, last in zip(run, [piece.before, *run], strict=False))
+        run = [*(ops[number] for number in order), *([block.behind] if block.behind else [])]
+        each = sum(cycles(op, last) for op, last in zip(run, [block.before, *run], strict=False))
         return each + back([ops[number] for number in order[-3:-1]])
 
     last = len(ops) - 1
     for before, behind in ((None, None), (ops[1], ops[2])):
-        piece = Piece(ops, cycles, back, before, behind)
+        block = BasicBlock(ops, cycles, back, before, behind)
         for at, to in itertools.permutations(range(last), 2):
             order = [*rng.sample(range(last), last), last]
             moved = [*order[:at], *order[at + 1 :]]
             moved.insert(to, order[at])
-            assert MoveGain(piece, order, at).at(to) == of_all(order) - of_all(moved)
+            assert MoveGain(block, order, at).at(to) == of_all(order) - of_all(moved)
 
 
 def test_results_stay() -> None:

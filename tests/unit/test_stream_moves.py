@@ -94,7 +94,7 @@ def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
         yield replace(plan, moves=(*before, replace(move, source=move.source + 4), *after))
         yield replace(plan, moves=(*before, replace(move, size=move.size - 4), *after))
         yield replace(plan, moves=(*before, replace(move, turn=len(plan.turns)), *after))
-        alive = next(p for p in plan.pieces if p.born < move.turn < p.dies - 1 and p.offset != move.source)
+        alive = next(p for p in plan.allocations if p.born < move.turn < p.dies - 1 and p.offset != move.source)
         yield replace(plan, moves=(*before, replace(move, target=alive.offset), *after))
 
 

@@ -53,12 +53,12 @@ def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None
 
 def check_pieces(plan: StreamPlan) -> None:
     """The rectangles are where the plan says, inside the arena, and in its turns."""
-    taken = {(p.what, p.row): p.offset for p in reversed(plan.pieces)}  # where rows are first
+    taken = {(p.what, p.row): p.offset for p in reversed(plan.allocations)}  # where rows are first
     for name, offsets in plan.row_offsets.items():
         for row, offset in enumerate(offsets):
             assert taken.get((name, row), offset) == offset
-    assert max(p.offset + p.size for p in plan.pieces) <= plan.arena_bytes
-    assert all(0 <= p.born < p.dies <= len(plan.turns) for p in plan.pieces)
+    assert max(p.offset + p.size for p in plan.allocations) <= plan.arena_bytes
+    assert all(0 <= p.born < p.dies <= len(plan.turns) for p in plan.allocations)
 
 
 def moved(plan: StreamPlan, name: str, row: int, at: int) -> StreamPlan:
@@ -68,10 +68,10 @@ def moved(plan: StreamPlan, name: str, row: int, at: int) -> StreamPlan:
 
 def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
     """Plans with one mistake each."""
-    rows = [p for p in plan.pieces if p.what in plan.row_offsets and not plan.is_contiguous(p.what)]
+    rows = [p for p in plan.allocations if p.what in plan.row_offsets and not plan.is_contiguous(p.what)]
     for piece in rows[:: max(1, len(rows) // 12)]:
         yield moved(plan, piece.what, piece.row, plan.arena_bytes)
-        alive = [p for p in plan.pieces if p.born < piece.born < p.dies - 1 and p.offset % plan.problem.unit == 0]
+        alive = [p for p in plan.allocations if p.born < piece.born < p.dies - 1 and p.offset % plan.problem.unit == 0]
         yield from (moved(plan, piece.what, piece.row, p.offset) for p in alive[:2])
     for index, group in enumerate(plan.groups):
         if not group.is_whole and len(group.turns) > 1:
@@ -160,7 +160,7 @@ def test_rows_that_nobody_reads_take_no_place(first: int) -> None:
     plan = smallest_plan(graph, by_rows=True)
     assert plan is not None
     validate(plan.problem, plan)
-    assert {p.row for p in plan.pieces if p.what == "x"} == {first, first + 1}
+    assert {p.row for p in plan.allocations if p.what == "x"} == {first, first + 1}
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
 
 

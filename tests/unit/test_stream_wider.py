@@ -105,8 +105,8 @@ def test_plans_of_two_rows_per_call_run(phases: tuple[int, int], held: bool) -> 
     plan = plan_of(whole, Partition(tuple(groups), tuple(forms), 0))
     assert any(form.row and form.row.call.rows and form.row.call.rows.out_rows == 2 for form in plan.forms)
     if held:
-        starts = [row.offset for row in plan.pieces if row.what == layers[wide[1]].reads[0]]
-        assert any(p.offset in starts for p in plan.pieces if p.what == layers[wide[1]].writes[0])
+        starts = [row.offset for row in plan.allocations if row.what == layers[wide[1]].reads[0]]
+        assert any(p.offset in starts for p in plan.allocations if p.what == layers[wide[1]].writes[0])
     check(plan)
 
 

@@ -114,16 +114,14 @@ def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
 def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
     inputs, outputs = ({plan.problem.tensor_of(name) for name in names} for names in (graph.inputs, graph.outputs))
     tenants = []
-    for piece in plan.pieces:
-        tensor = piece.what in plan.problem.tensors
+    for one in plan.allocations:
+        tensor = one.what in plan.problem.tensors
         kind: Kind = "scratch"
         if tensor:
-            kind = "input" if piece.what in inputs else "output" if piece.what in outputs else "tensor"
-        born = -1 if kind == "input" and not plan.problem.by_rows else piece.born
-        row = piece.row if tensor else None
-        tenants.append(
-            Tenant(piece.what, kind, in_line(piece.offset, plan.arena_bytes), piece.size, born, piece.dies, row)
-        )
+            kind = "input" if one.what in inputs else "output" if one.what in outputs else "tensor"
+        born = -1 if kind == "input" and not plan.problem.by_rows else one.born
+        row = one.row if tensor else None
+        tenants.append(Tenant(one.what, kind, in_line(one.offset, plan.arena_bytes), one.size, born, one.dies, row))
     ops = {node.name: node.op for node in graph.nodes}
     nodes = [plan.problem.layers[layer].node for layer, _ in plan.turns]
     steps = [(node, ops[node], None if row == WHOLE else row) for node, (_, row) in zip(nodes, plan.turns, strict=True)]

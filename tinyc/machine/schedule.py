@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of instructions in a straight piece of code: one is moved where that saves cycles and changes nothing.
+"""The order of instructions in a basic block: one is moved where that saves cycles and changes nothing.
 
 Kernels are written in an order that can be read. Where a store stands behind a store, a load alone, or a branch behind
 its flags, another place some instructions away may be free (`three_stage.py`). Each is tried by itself, in order; what
@@ -24,7 +24,7 @@ Cycles = Callable[[Decoded, Decoded | None], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BasicBlock:
     """Code that is run from its first to its last instruction. before, behind: what runs next to it, as far as that is
     known. back: cycles that a jump at its end takes more, from the two instructions before it. own_stack: nothing but
     the stack pointer is an address on the function's stack."""
@@ -37,14 +37,14 @@ class Piece:
     own_stack: bool = False
 
 
-def ordered(piece: Piece) -> list[int]:
+def ordered(block: BasicBlock) -> list[int]:
     """A better order, as numbers of the instructions."""
-    order = list(range(len(piece.ops)))
-    last = len(order) - piece.ops[-1].leaves  # a jump stays at the end
+    order = list(range(len(block.ops)))
+    last = len(order) - block.ops[-1].leaves  # a jump stays at the end
     for number in [*range(last)] * PASSES:
-        op = piece.ops[number]
+        op = block.ops[number]
         if op.kind in (Kind.STORE, Kind.LOAD) or op.row.flags:
-            _move(piece, order, order.index(number), last)
+            _move(block, order, order.index(number), last)
     return order
 
 
@@ -58,13 +58,13 @@ def takes_stack(op: Decoded) -> bool:
     return "sp" in op.reads and "sp" not in op.writes and not op.is_memory
 
 
-def _move(piece: Piece, order: list[int], at: int, last: int) -> None:
+def _move(block: BasicBlock, order: list[int], at: int, last: int) -> None:
     """Put the instruction at the best of the places that it may go to."""
-    places = _places(piece, order, at, last)
+    places = _places(block, order, at, last)
     if not places:
         return
     best, gain = at, 0
-    saving = MoveGain(piece, order, at)
+    saving = MoveGain(block, order, at)
     for to in places:
         saved = saving.at(to)
         if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
@@ -73,16 +73,16 @@ def _move(piece: Piece, order: list[int], at: int, last: int) -> None:
         order.insert(best, order.pop(at))
 
 
-def _places(piece: Piece, order: Sequence[int], at: int, last: int) -> list[int]:
+def _places(block: BasicBlock, order: Sequence[int], at: int, last: int) -> list[int]:
     """Places that it reaches without passing one that it depends on: loads only go up, away from their use."""
-    op, found = piece.ops[order[at]], []
+    op, found = block.ops[order[at]], []
     for to in range(at - 1, max(at - FAR, 0) - 1, -1):
-        if not free(piece.ops[order[to]], op, piece.own_stack):
+        if not free(block.ops[order[to]], op, block.own_stack):
             break
         found.append(to)
     if op.kind is Kind.STORE:
         for to in range(at + 1, min(at + FAR, last - 1) + 1):
-            if not free(op, piece.ops[order[to]], piece.own_stack):
+            if not free(op, block.ops[order[to]], block.own_stack):
                 break
             found.append(to)
     return found
@@ -92,23 +92,23 @@ class MoveGain:
     """Cycles that it saves to put the instruction at one place to another: those of all whose neighbour before them is
     another then."""
 
-    def __init__(self, piece: Piece, order: Sequence[int], place: int) -> None:
-        self._piece, self._order, self._place = piece, order, place
-        ops = piece.ops
-        self._line = [piece.before, *[ops[number] for number in order], piece.behind]  # places are one further
+    def __init__(self, block: BasicBlock, order: Sequence[int], place: int) -> None:
+        self._block, self._order, self._place = block, order, place
+        ops = block.ops
+        self._line = [block.before, *[ops[number] for number in order], block.behind]  # places are one further
         before, self._moved, behind = self._line[place : place + 3]
         self._taken = self._cycles(self._moved, before)
         self._taken += self._cycles(behind, self._moved) - self._cycles(behind, before)
 
     def _cycles(self, second: Decoded | None, first: Decoded | None) -> int:
-        return 0 if second is None else self._piece.cycles(second, first)
+        return 0 if second is None else self._block.cycles(second, first)
 
     def at(self, to: int) -> int:
         """At another place."""
         place, line, moved, cycles = self._place, self._line, self._moved, self._cycles
         before, behind = (line[to], line[to + 1]) if to < place else (line[to + 1], line[to + 2])
         saved = self._taken + cycles(behind, before) - cycles(moved, before) - cycles(behind, moved)
-        ops, order, back = self._piece.ops, self._order, self._piece.back
+        ops, order, back = self._block.ops, self._order, self._block.back
         if max(place, to) >= len(order) - 3 and ops[-1].leaves:
             after = [*order[:place], *order[place + 1 :]]
             after.insert(to, order[place])

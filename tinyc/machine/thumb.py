@@ -21,7 +21,7 @@ from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
 from tinyc.machine.list_schedule import Addresses, better
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import Piece, ordered, stays, takes_stack
+from tinyc.machine.schedule import BasicBlock, ordered, stays, takes_stack
 from tinyc.machine.table import Kind
 from tinyc.machine.target import written_for
 from tinyc.machine.three_stage import ThreeStage
@@ -306,8 +306,8 @@ class Asm:
         return costs
 
     def reorder(self) -> None:
-        """Moves instructions within pieces that run in loops to where the core waits less for them, once. To be asked
-        for when the function is complete; comments and labels stay."""
+        """Moves instructions within basic blocks that run in loops to where the core waits less for them, once. To be
+        asked for when the function is complete; comments and labels stay."""
         if isinstance(self._core, ListCore) and not self._is_ordered:
             self._known_cycles, self._known_sums, self._is_ordered = (), (), True
             self._schedule(self._core)
@@ -372,8 +372,8 @@ class Asm:
 
         behind = self._line_at(stop) if not end.op.leaves or end.op.conditional else None
         cycles = functools.partial(_cycles, name)
-        piece = Piece([line.op for line in lines], cycles, back, self._line_at(start - 1), behind, own_stack)
-        self._items[start:stop] = [lines[number] for number in ordered(piece)]
+        block = BasicBlock([line.op for line in lines], cycles, back, self._line_at(start - 1), behind, own_stack)
+        self._items[start:stop] = [lines[number] for number in ordered(block)]
 
     def _line_at(self, at: int) -> Decoded | None:
         """The instruction there, if it is one that goes on to the next."""

@@ -113,7 +113,7 @@ class Allocation:
     """Bytes [offset, offset + size) of the arena, taken in turns [born, dies).
 
     what: a tensor, `scratch of <node>` or `accumulator of <node>`. row: of the tensor, or the turn of the scratch.
-    Pieces may share bytes in a turn only where `in place` says so. What `tinyc plan` draws.
+    Allocations may share bytes in a turn only where `in place` says so. What `tinyc plan` draws.
     """
 
     what: str
@@ -141,9 +141,9 @@ class StreamPlan:
     """The order of the turns, the form of every layer, and the place of every row.
 
     forms: by layer. row_offsets: by tensor, of each row when it is made; contiguous tensors too. scratch_offsets: by
-    node, of each turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no
-    placement is smaller, for these turns and forms. pieces: everything above as rectangles over turns and bytes. moves:
-    in the order in which they are made. slow_bytes, slow_waits: as of Plan.
+    node, of each turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no placement is
+    smaller, for these turns and forms. allocations: everything above as rectangles over turns and bytes. moves: in the
+    order in which they are made. slow_bytes, slow_waits: as of Plan.
     """
 
     problem: Problem
@@ -152,7 +152,7 @@ class StreamPlan:
     row_offsets: Mapping[str, tuple[int, ...]]
     scratch_offsets: Mapping[str, tuple[int, ...]]
     accumulator_offsets: Mapping[str, int]
-    pieces: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
     arena_bytes: int
     lower_bound_bytes: int
     arena_align: int
@@ -172,11 +172,11 @@ class StreamPlan:
 
     @property
     def peak(self) -> int:
-        """The first turn in which the pieces have the most bytes together."""
+        """The first turn in which the allocations have the most bytes together."""
         live = [0] * (len(self.turns) + 1)
-        for piece in self.pieces:
-            live[piece.born] += piece.size
-            live[piece.dies] -= piece.size
+        for one in self.allocations:
+            live[one.born] += one.size
+            live[one.dies] -= one.size
         totals = list(accumulate(live))
         return totals.index(max(totals))
 

@@ -92,8 +92,8 @@ def rows_in_parts(plan: StreamPlan, most: int, slow: SlowPart) -> StreamPlan | N
     kept, fast = found
     others = _names(problem) - kept
     there = plan_of(_only(problem, others), _cut(plan, others, scratch=False), moves=False)
-    pieces = [piece for piece in fast.pieces if piece.what not in others]
-    pieces += [replace(piece, offset=SLOW + piece.offset) for piece in there.pieces if piece.what in others]
+    allocations = [one for one in fast.allocations if one.what not in others]
+    allocations += [replace(one, offset=SLOW + one.offset) for one in there.allocations if one.what in others]
     made = replace(
         fast,
         problem=replace(fast.problem, tensors=problem.tensors),
@@ -101,7 +101,7 @@ def rows_in_parts(plan: StreamPlan, most: int, slow: SlowPart) -> StreamPlan | N
             **fast.row_offsets,
             **{name: tuple(SLOW + at for at in there.row_offsets[name]) for name in others},
         },
-        pieces=tuple(pieces),
+        allocations=tuple(allocations),
         arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
         slow_bytes=there.arena_bytes,
         slow_waits=round(sum(costs[name] for name in others)),
@@ -185,16 +185,16 @@ def _live(problem: Problem, order: Sequence[int]) -> list[int]:
 def _live_rows(plan: StreamPlan, kept: Names) -> list[int]:
     """Bytes alive in each turn; a row and that in whose place it is made count both."""
     changes = [0] * (len(plan.turns) + 1)
-    for piece in plan.pieces:
-        if piece.what in kept or piece.what not in plan.problem.tensors:
-            changes[piece.born] += piece.size
-            changes[piece.dies] -= piece.size
+    for one in plan.allocations:
+        if one.what in kept or one.what not in plan.problem.tensors:
+            changes[one.born] += one.size
+            changes[one.dies] -= one.size
     return list(accumulate(changes))[:-1]
 
 
 def _life(plan: StreamPlan, name: str) -> tuple[int, int]:
-    own = [piece for piece in plan.pieces if piece.what == name]
-    return min((piece.born for piece in own), default=0), max((piece.dies for piece in own), default=0)
+    own = [one for one in plan.allocations if one.what == name]
+    return min((one.born for one in own), default=0), max((one.dies for one in own), default=0)
 
 
 def _names(problem: Problem) -> Names:

@@ -89,7 +89,7 @@ def plan_of(problem: Problem, cut: Partition, work: int = WORK, room: int = 0, m
         accumulator_offsets={
             problem.layers[turn[0]].node: at.of(key) for turn in turns if (key := _accumulator(problem, turn)) in at
         },
-        pieces=tuple(_pieces(problem, cut.forms, turns, lives, at)),
+        allocations=tuple(_allocations(problem, cut.forms, turns, lives, at)),
         arena_bytes=round_up(reached, problem.unit),
         lower_bound_bytes=bound,
         arena_align=16,
@@ -275,7 +275,7 @@ def _merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _pieces(
+def _allocations(
     problem: Problem,
     forms: Sequence[Form],
     turns: Sequence[Turn],
