@@ -32,29 +32,34 @@ SHIFT: Mapping[DType, int] = MappingProxyType({"s8": 128, "s16": 32768})  # of u
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """reals = scale * (ints - zero), all three of one shape; `dtype` is that of the integers (signed)."""
+    """reals = scale * (ints - zero), all three of one shape; `dtype` is that of the integers (signed). made: the file
+    computes them of others, clipped to the bits that they have (QCDQ: QuantizeLinear, Clip, DequantizeLinear)."""
 
     ints: npt.NDArray[np.int64]
     scale: npt.NDArray[np.float32]
     zero: npt.NDArray[np.int64]
     dtype: DType
+    made: bool = False
 
     def moved(self, move: Move) -> Grid:
         """After a function that only moves elements."""
-        return Grid(move(self.ints), move(self.scale), move(self.zero), self.dtype)
+        return Grid(move(self.ints), move(self.scale), move(self.zero), self.dtype, self.made)
 
     def reals(self) -> npt.NDArray[np.float32]:
         """DequantizeLinear: the difference is exact, the product is rounded to float32."""
         return np.asarray((self.ints - self.zero).astype(np.float32) * self.scale, np.float32)
 
-    def centred(self) -> Grid:
-        """The same reals with zero point 0, in 8 or 16 bits where it takes them."""
+    def centred(self, narrow: bool) -> Grid:
+        """The same reals with zero point 0, in as many bits as they had, or 8 or 16.
+
+        narrow: in 4 bits where the file clips them to that.
+        """
         ints = self.ints - self.zero
-        kinds: tuple[DType, ...] = (self.dtype, "s8", "s16")
+        kinds: tuple[DType, ...] = ("s4", "s8", "s16") if self.made and narrow else (self.dtype, "s8", "s16")
         for dtype in kinds:
             lo, hi = INT_RANGE[dtype]
             if ints.size and ints.min() >= lo and ints.max() <= hi:
-                return Grid(ints, self.scale, np.zeros_like(self.zero), dtype)
+                return Grid(ints, self.scale, np.zeros_like(self.zero), dtype, self.made)
         return self
 
     def array(self) -> Array:

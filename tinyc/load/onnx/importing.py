@@ -43,6 +43,7 @@ from tinyc.ops.tree_ensemble import TreeEnsemble
 
 TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 FROM_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
+_WEIGHTS = 1  # the input of a layer that holds them
 _DTYPES: Mapping[type, DType] = {
     np.float32: "f32",
     np.int8: "s8",
@@ -300,7 +301,7 @@ class OnnxStep:
         if grid is None:
             return self.const(move(self.weights(index)), index)
         if grid.dtype != "s32":
-            grid = grid.centred()
+            grid = grid.centred(narrow=index == _WEIGHTS)
         if grid.zero.any():
             raise TinycError(
                 f"weights '{self.node.inputs[index]}' minus their zero point leave int16",
