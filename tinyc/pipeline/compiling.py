@@ -247,8 +247,8 @@ def _lowered(made: IntegerModel, board: Board, options: Options, progress: Progr
         if options.stream_weights is not None:
             program = with_fetches(program, options.stream_weights)
             if not program.fetches:
-                said = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"
-                progress.on_warning(f"{said}: all are read where they are")
+                words = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"
+                progress.on_warning(f"{words}: all are read where they are")
         if options.ram_code is not None:
             program = with_ram_code(program, options.ram_code, board.flash_timing, runs_code_from_ram(board))
         return Lowered(laid.graph, program, laid.plan, laid.found)
