@@ -47,7 +47,7 @@ def test_gives_the_reference_and_touches_nothing_else(
     is_shared = feature == "dsp"  # other tests need this library too
     all_made = kernel_library(board.isa).made if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
     made = in_assembly(all_made, feature, every)
-    assert len(made.graph.nodes) > 10
+    assert len(made.graph.nodes) >= 5
     with code_for(core):
         found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path)
     wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
