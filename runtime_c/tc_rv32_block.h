@@ -15,7 +15,8 @@
  * `plain`. Of the products: a0 x, a1 w, a2 end of x, t0 and t1 a tap, t2 a weight, a4 a product; the sums in s0-s11 and t3-t6.
  * Of the bytes: a5, a0, ra the pixels' places, a3 the channel, a6 and a7 the clamp, t0-t2 and a4 temporary. second, third: bytes from a
  * pixel to the next; 0 for one that is not there: the one before is written over it.
- * Frame: 0 s0-s11, 48 ra, 52 x, 56 second, 60 third, 64 end of the channels. */
+ * Frame: 0 s0-s11, 48 ra, 52 x, 56 second, 60 third, 64 end of the channels,
+ * 68 whether `fours` is odd: the loop makes two fours a turn, and begins with the second. */
 static TC_NAKED void tc_rv32_blocks(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED, int32_t fours TC_UNUSED,
                                     const tc_rv32_out_t *p TC_UNUSED, int32_t blocks TC_UNUSED, int8_t *y TC_UNUSED,
                                     int32_t second TC_UNUSED, int32_t third TC_UNUSED)
@@ -99,6 +100,7 @@ static TC_NAKED void tc_rv32_blocks(const int32_t *x TC_UNUSED, const int8_t *w 
         ".endm\n"
         "addi   sp, sp, -80\n"
         "tc_frame sw, 0, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, ra, a0, a6, a7\n"
+        "andi   t0, a2, 1\n"
         "slli   a2, a2, 5\n"                   /* four taps of two words */
         "add    a2, a2, a0\n"
         "slli   a4, a4, 7\n"                   /* eight channels of 16 bytes */
@@ -106,16 +108,26 @@ static TC_NAKED void tc_rv32_blocks(const int32_t *x TC_UNUSED, const int8_t *w 
         "lw     a7, 20(a3)\n"
         "lw     a3, 0(a3)\n"
         "add    a4, a4, a3\n"
-        "sw     a4, 64(sp)\n"
+        "tc_frame sw, 64, a4, t0\n"
         "3:\n"
         "tc_clear s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, t3, t4, t5, t6\n"
+        "lw     t0, 68(sp)\n"
+        "beqz   t0, 1f\n"
+        "addi   a0, a0, -32\n"
+        "addi   a1, a1, -32\n"
+        "j      4f\n"
         "1:\n"
         "tc_tap 0\n"
         "tc_tap 8\n"
         "tc_tap 16\n"
         "tc_tap 24\n"
-        "addi   a0, a0, 32\n"
-        "addi   a1, a1, 32\n"
+        "4:\n"
+        "tc_tap 32\n"
+        "tc_tap 40\n"
+        "tc_tap 48\n"
+        "tc_tap 56\n"
+        "addi   a0, a0, 64\n"
+        "addi   a1, a1, 64\n"
         "bne    a0, a2, 1b\n"
         "tc_frame lw, 56, a0, ra\n"
         "add    a0, a0, a5\n"

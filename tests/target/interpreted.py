@@ -70,7 +70,7 @@ def check_rows_interpreted(name: str, layer: Layer, board: Board, compiler: Tool
     tensors = [at for case in work.program.tensors for at in case]
     for at, data in zip(tensors, work.inputs[0], strict=True):
         areas[at].data[:] = data
-    _called(folder, "unit", "unit_steps", areas.values(), compiler)
+    _called(folder, "unit", "unit_all", areas.values(), compiler)
     work.compare(0, [bytes(areas[at].data) for at in work.program.results])
     return len(found)
 

@@ -81,6 +81,8 @@ def test_depthwise_of_any_size(bits: int) -> None:
 BLOCKS = {
     "eight channels, rows of five": conv((2, 5, 4), (8, 1, 4), Conv2D(act=RELU), y_zero=-128, gain=0.5),
     "two blocks and one channel": conv((1, 7, 8), (17, 1, 1), Conv2D(act=RELU), y_zero=-128, gain=0.5),
+    "four taps": conv((1, 4, 3), (8, 1, 1), Conv2D(act=RELU), y_zero=-128, gain=0.5),
+    "twelve taps": conv((1, 5, 12), (16, 1, 1), Conv2D(act=RELU), y_zero=-128, gain=0.5),
     "clamped": conv((3, 4, 5), (16, 1, 1), Conv2D(act=RELU6), y_zero=-100, seed=3),
 }
 
