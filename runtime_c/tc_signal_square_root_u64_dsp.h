@@ -10,7 +10,7 @@
 
 #include "tc_signal_most.h"
 
-static inline uint32_t tc_root_upper(uint32_t x) /* floor; x >= 2^30 */
+static inline uint32_t tc_divided_root_upper(uint32_t x) /* floor; x >= 2^30 */
 {
     uint32_t r = 22500 + (uint32_t)(((uint64_t)x * 45000) >> 32); /* within 5 % */
 
@@ -20,7 +20,7 @@ static inline uint32_t tc_root_upper(uint32_t x) /* floor; x >= 2^30 */
     return r * r > x ? r - 1 : r;
 }
 
-static inline uint32_t tc_root(uint32_t low, uint32_t high) /* not both 0 */
+static inline uint32_t tc_divided_root(uint32_t low, uint32_t high) /* not both 0 */
 {
     const uint32_t upper = high != 0 ? high : low, lower = high != 0 ? low : 0;
     const int32_t up = (32 - tc_signal_bits(upper)) & ~1;
@@ -28,7 +28,7 @@ static inline uint32_t tc_root(uint32_t low, uint32_t high) /* not both 0 */
     uint32_t first, left, second, root;
     uint64_t rest;
 
-    first = tc_root_upper(a);
+    first = tc_divided_root_upper(a);
     left = (a - first * first) << 15 | b >> 17;
     second = left / first;
     root = (first << 16) + (second > 0xffff ? 0xffff : second);
@@ -46,7 +46,7 @@ static void tc_signal_square_root_u64_dsp(const uint32_t *x, const int32_t *shif
     const int32_t bits = *shift & 31;
 
     for (int32_t i = 0; i < n; i++, x += 2) {
-        y[i] = (x[0] | x[1]) == 0 ? 0 : tc_root(x[0], x[1]) >> bits;
+        y[i] = (x[0] | x[1]) == 0 ? 0 : tc_divided_root(x[0], x[1]) >> bits;
     }
 }
 

@@ -153,12 +153,13 @@ lifter = 22
 
 
 @pytest.mark.frameworks
+@pytest.mark.parametrize("length", [512, 400])
 @pytest.mark.parametrize("text", [LIBROSA, CEPSTRA], ids=["logmel", "mfcc"])
-def test_features_are_librosas(text: str, tmp_path: Path) -> None:
+def test_features_are_librosas(text: str, length: int, tmp_path: Path) -> None:
     librosa = pytest.importorskip("librosa", reason="needs `librosa`")
-    front, samples = declared(text, tmp_path), voice(1.0)
-    common = {"sr": RATE, "n_fft": 512, "win_length": 400, "hop_length": 160, "center": False}
-    padded = np.concatenate([np.zeros(56, np.int16), samples, np.zeros(56, np.int16)]) / 32768  # frames have 512 there
+    front, samples = declared(text.replace("length = 512", f"length = {length}"), tmp_path), voice(1.0)
+    common = {"sr": RATE, "n_fft": length, "win_length": 400, "hop_length": 160, "center": False}
+    padded = np.pad(samples, (length - 400) // 2) / 32768  # the window is in the middle of a frame
     bands = front.mel.bands
     mel = librosa.feature.melspectrogram(y=padded, n_mels=bands, fmin=front.mel.low_hz, fmax=8000, **common)
     theirs = librosa.power_to_db(mel, amin=1e-10, top_db=None)
@@ -187,13 +188,16 @@ USUAL = 'window_ms = 25\nstep_ms = 10\nlength = 512\n[log]\nkind = "dB"\nfloor =
 
 
 @pytest.mark.frameworks
+@pytest.mark.parametrize("length", [512, 400])
 @pytest.mark.parametrize("kind", ["logmel", "mfcc"])
-def test_features_are_torchaudios(kind: str, tmp_path: Path) -> None:
+def test_features_are_torchaudios(kind: str, length: int, tmp_path: Path) -> None:
+    """400 points are its usual number; the window, 400 samples, is in the middle of a frame."""
     torch = pytest.importorskip("torch", reason="needs `torchaudio`")
     transforms = pytest.importorskip("torchaudio", reason="needs `torchaudio`").transforms
-    front, samples = declared(f'kind = "{kind}"\n{USUAL}', tmp_path), voice(1.0)
-    sizes = {"n_fft": 512, "win_length": 400, "hop_length": 160, "n_mels": 40, "f_min": 20, "f_max": 7600}
-    padded = torch.from_numpy(np.concatenate([np.zeros(56), samples / 32768, np.zeros(56)]).astype(np.float32))
+    text = USUAL.replace("512", str(length))
+    front, samples = declared(f'kind = "{kind}"\n{text}', tmp_path), voice(1.0)
+    sizes = {"n_fft": length, "win_length": 400, "hop_length": 160, "n_mels": 40, "f_min": 20, "f_max": 7600}
+    padded = torch.from_numpy(np.pad(samples / 32768, (length - 400) // 2).astype(np.float32))
     if kind == "mfcc":
         judge = transforms.MFCC(RATE, n_mfcc=13, melkwargs={**sizes, "center": False})
         judge.amplitude_to_DB.top_db = None
