@@ -38,6 +38,7 @@ from tinyc.explain.estimate import (
     assembly_stack_bytes,
     estimate,
     features_of,
+    has_one_scale,
     kernel_keys,
 )
 from tinyc.pipeline import Options, Progress, compile_model
@@ -45,6 +46,7 @@ from tinyc.pipeline.options import Precision
 from tinyc.pipeline.proving import prove_in
 
 PAGE = ROOT / "docs" / "estimate.md"
+FIGURES = ROOT / "docs" / "figures.md"
 COSTS = ROOT / "tinyc" / "explain" / "measured_costs.json"
 BOARDS = ("cortex-m4", "cortex-m55", "cortex-m3", "cortex-m0plus", "riscv32imc")
 HEAD = (
@@ -81,6 +83,7 @@ def main() -> int:
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     rows = [row for core, own in _by_core(records).items() for row in _rows(core, own)]
     write_section(PAGE, "errors", as_table(HEAD, rows) + "\n", "bench/estimates.py", "How near")
+    write_section(FIGURES, "estimates", _by_file(records), "bench/estimates.py", "Estimates, file by file")
     return 0
 
 
@@ -127,6 +130,7 @@ def _measure(model: Path, precision: Precision, name: str) -> Record:
                 "kernel": step.kernel,
                 "op": step.op,
                 "features": features_of(made),
+                "same_scale": has_one_scale(made),
                 "stack": depths.get(functions[step.step].name, 0) if step.step in functions else 0,
                 "own_stack": assembly_stack_bytes(made),
                 "counted": layer.instructions,
@@ -177,7 +181,7 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
     for record in records:
         stack[""] = max(stack[""], record["stack_bytes"] - max((step["stack"] for step in record["steps"]), default=0))
         for step, keys in zip(record["steps"], _keys(record), strict=True):
-            for key in keys[2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
+            for key in keys[-2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
                 own = (*step["features"], step["counted"])
                 whole = min(record["instructions"], layers[key][own].whole if own in layers[key] else 2**62)
                 layers[key][own] = Layer(tuple(step["features"]), step["counted"], whole)
@@ -193,7 +197,8 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
     every = [layer for own in layers.values() for layer in own.values()]
     kernels[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
     steps = {kernel: round(statistics.median(sizes)) for kernel, sizes in code.items()}
-    rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in records]
+    whole = _kinds(records).get("networks", records)  # a single layer has next to nothing beside it
+    rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in whole]
     return Fitted(kernels, steps, round(statistics.median(rest)), dict(stack))
 
 
@@ -260,7 +265,9 @@ def _solved(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> Floats:
 def _keys(record: Record) -> list[Sequence[str]]:
     """Of each step."""
     counts = Counter(step["kernel"] for step in record["steps"])
-    return [kernel_keys(step["kernel"], step["op"], counts[step["kernel"]]) for step in record["steps"]]
+    return [
+        kernel_keys(step["kernel"], step["op"], counts[step["kernel"]], step["same_scale"]) for step in record["steps"]
+    ]
 
 
 def _steps_code(record: Record, steps: Mapping[str, int]) -> int:
@@ -272,22 +279,28 @@ def _errors(
 ) -> tuple[list[float], list[float]]:
     """Relative errors of instructions and code of each model; without `known`, of what those of the others say that are
     of another family."""
-    instructions, code = [], []
     fits: dict[str, Fitted] = {}
+    instructions, code = [], []
     for record in records:
         family = _family(record)
         if known is None and family not in fits:
             fits[family] = _fit_core([other for other in others if _family(other) != family])
         fitted = known or fits[family]
-        if not record["steps"]:  # of views alone
-            continue
-        costs = MeasuredCosts({"": fitted.kernels}, {}, {}, {})
-        steps = zip(record["steps"], _keys(record), strict=True)
-        total = sum(costs.counted("", keys, step["features"]) for step, keys in steps)
-        instructions.append(total / record["instructions"] - 1)
-        size = record["assembly_bytes"] + _steps_code(record, fitted.code) + fitted.base
-        code.append(size / record["code_bytes"] - 1)
+        for _, error in _errors_by_model([record], fitted):
+            instructions.append(error)
+            size = record["assembly_bytes"] + _steps_code(record, fitted.code) + fitted.base
+            code.append(size / record["code_bytes"] - 1)
     return instructions, code
+
+
+def _errors_by_model(records: Iterable[Record], fitted: Fitted) -> Iterator[tuple[Record, float]]:
+    """Relative errors of instructions of those models that run something, and not views alone."""
+    costs = MeasuredCosts({"": fitted.kernels}, {}, {}, {})
+    for record in records:
+        if record["steps"]:
+            steps = zip(record["steps"], _keys(record), strict=True)
+            total = sum(costs.counted("", keys, step["features"]) for step, keys in steps)
+            yield record, total / record["instructions"] - 1
 
 
 def _family(record: Record) -> str:
@@ -324,6 +337,24 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
             f"within {constants:,} bytes",
             _stack(own, fitted),
         )
+
+
+def _by_file(records: Sequence[Record]) -> str:
+    """A table of the errors of each model on each core; models without steps have nothing to estimate."""
+    cores = _by_core(records)
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for core, own in cores.items():
+        for record, error in _errors_by_model(own, _fit_core(own)):
+            found[record["model"], record["precision"]][core] = error
+    rows = [
+        (f"{model}, {precision}", *(f"{100 * errors[core]:+.1f}" if core in errors else "" for core in cores))
+        for (model, precision), errors in sorted(found.items())
+    ]
+    return (
+        "Instructions of an inference, estimated over counted, in percent: all model files of the tests, as "
+        "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, or a proof would take too "
+        "long.\n\n" + as_table(("model", *cores), rows) + "\n"
+    )
 
 
 _HOWS: tuple[Callable[[Iterable[float]], float], ...] = (statistics.median, max)

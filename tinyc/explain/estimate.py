@@ -112,28 +112,52 @@ class MeasuredCosts:
         return of_core.get(kernel, of_core.get("", 0))
 
 
-def kernel_keys(kernel: str, title: str, steps: int) -> Sequence[str]:
+def kernel_keys(kernel: str, title: str, steps: int, same_scale: bool = False) -> Sequence[str]:
     """The kernel's name with what decides how a compiler translates it, and with less of that. title: of the step, with
-    what is fused into it. steps: that call the kernel; of a single one it becomes part, its parameters constants."""
+    what is fused into it. steps: that call the kernel; of a single one it becomes part, its parameters constants.
+    same_scale: of input and output; then a factor between them that is a constant is 1."""
     fused = " fused" * (" + " in title)
-    return f"{kernel}{fused} {'shared' if steps > 1 else 'alone'}", f"{kernel}{fused}", kernel, ""
+    called = f"{kernel}{fused} {'shared' if steps > 1 else 'alone'}"
+    exact = (f"{called} {'same' if same_scale else 'other'} scale",) if steps == 1 else ()
+    return (*exact, called, f"{kernel}{fused}", kernel, "")
 
 
-FEATURES = ("said", "step", "macs", "outputs", "pixels", "inputs", "rows")
+def has_one_scale(step: Step) -> bool:
+    """Whether the step's first input and output are quantized alike."""
+    site = step.choice.site
+    if not step.node.inputs or not site.has(0) or site.is_const(0):
+        return False
+    x, y = site.x().quant, site.y().quant
+    return x is not None and y is not None and x.scale == y.scale
+
+
+FEATURES = ("said", "step", "macs", "outputs", "pixels", "inputs", "calls", "runs", "more")
 
 
 def features_of(step: Step) -> tuple[float, ...]:
     """What instructions of a step may grow with, as `FEATURES`: what its kernel says that it takes, with the call; 1;
-    MACs; elements of its outputs; elements of one channel of them; elements of its largest input; calls of the kernel.
-    Compilers decide what each of them costs, so that is measured."""
+    MACs; elements of its outputs; elements of one channel of them; elements of its largest input; calls of the kernel;
+    products with all channels of a pixel, which are one loop; elements that outputs have more than inputs. Compilers
+    decide what each of them costs, so that is measured."""
     site = step.choice.site
     outputs = [site.y(i) for i in range(len(step.node.outputs))]
     inputs = [site.x(i).elements for i in range(len(step.node.inputs)) if site.has(i) and not site.is_const(i)]
     elements = sum(y.elements for y in outputs)
     channels = outputs[0].shape[-1] if outputs and outputs[0].shape else 1
     calls = step.call.rows.calls if step.call.rows else 1
-    pixels = elements // max(channels, 1)
-    return (step_cost(step)[0] + _CALL, 1, step.macs, elements, pixels, max(inputs, default=0), calls)
+    of_pixel = site.x().shape[-1] if inputs and site.x().shape else 1
+    most = max(inputs, default=0)
+    return (
+        step_cost(step)[0] + _CALL,
+        1,
+        step.macs,
+        elements,
+        elements // max(channels, 1),
+        most,
+        calls,
+        step.macs // max(of_pixel, 1),
+        max(elements - most, 0),
+    )
 
 
 class _File:
@@ -183,7 +207,7 @@ def _counted(program: Program, core: str, measured: MeasuredCosts) -> Iterator[i
     """Instructions of each step."""
     kernels = [step.choice.kernel.name for step in program.steps]
     for step, kernel in zip(program.steps, kernels, strict=True):
-        keys = kernel_keys(kernel, step.title, kernels.count(kernel))
+        keys = kernel_keys(kernel, step.title, kernels.count(kernel), has_one_scale(step))
         yield measured.counted(core, keys, features_of(step))
 
 
