@@ -101,8 +101,13 @@ def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
     assert costs.counted("other", kernel_keys("k", "conv2d", 1), (100, 1, 10)) == 100
 
 
-def test_no_stack_without_measurements() -> None:
-    assert tinyc.estimate(network(8), "cortex-m3").stack_bytes is None
+def test_no_stack_without_measurements(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(8), path)
+    board = load_board("cortex-m3")
+    program = compile_model(path, board, Options("cortex-m3"), Progress()).program
+    assert estimate("m", program, board, MeasuredCosts({}, {}, {}, {})).stack_bytes is None
+    assert estimate("m", program, board).stack_bytes is not None
 
 
 def test_what_does_not_fit_is_no_error_but_said() -> None:
