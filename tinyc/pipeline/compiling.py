@@ -24,6 +24,7 @@ from tinyc.emit.lower import lower
 from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
+from tinyc.export import as_in_files
 from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
@@ -148,7 +149,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
             float_graph = graph
             made, calibration = quantize_float(path, graph, board, options, progress)
             scaled, activations = made.float_graph, made.activations
-            relaid = take_inputs_as_computed(normalize(made.graph))
+            relaid = take_inputs_as_computed(normalize(_for_numerics(made.graph, options)))
             graph, perms = relaid.graph, relaid.perms
             check(graph, "quantize", all_ops())
     elif options.calibration is not None and not stays:
@@ -359,9 +360,14 @@ def quantize_float(
 def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:
     """Bytes that the smallest kernels and all constants but the weights take, estimated with int8 weights."""
     numerics = options.numerics or Numerics.OURS
-    plain = normalize(quantize(graph, data, UNPROVEN).graph)
+    plain = normalize(_for_numerics(quantize(graph, data, UNPROVEN).graph, options))
     chosen = choose(candidates(take_inputs_as_computed(plain).graph, board.isa, numerics), Goal("size"))
     return sum(choice.cost.flash_bytes for choice in chosen.values()) - weight_bytes(plain)
+
+
+def _for_numerics(graph: Graph, options: Options) -> Graph:
+    """What tinyc quantized, with the scales that operators of the numerics asked for have: 1/255 is ours alone."""
+    return graph if options.numerics in (None, Numerics.OURS) else as_in_files(graph)
 
 
 def _own_numerics(path: Path, float_graph: Graph | None) -> Numerics:
