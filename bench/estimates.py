@@ -164,8 +164,8 @@ _PARTS = ("kernels", "code", "base", "stack", "errors")
 
 
 class Fitted(NamedTuple):
-    """Of a core, by kernel: the line that makes counted instructions of said ones, and bytes of a step's function;
-    `""`: for any other kernel. base: bytes of the rest. stack: bytes of a step beside its functions in assembly; `""`:
+    """Of a core, by kernel: the line that makes counted instructions of said ones; `""`: for any other kernel. code,
+    base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly; `""`:
     beside the deepest step."""
 
     kernels: dict[str, Line]
@@ -176,7 +176,6 @@ class Fitted(NamedTuple):
 
 def _fit_core(records: Sequence[Record]) -> Fitted:
     layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
-    code: dict[str, list[int]] = defaultdict(list)
     stack: dict[str, int] = defaultdict(int)
     for record in records:
         stack[""] = max(stack[""], record["stack_bytes"] - max((step["stack"] for step in record["steps"]), default=0))
@@ -187,8 +186,6 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
                 layers[key][own] = Layer(tuple(step["features"]), step["counted"], whole)
             deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
             stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
-            for kernel in (step["kernel"], ""):
-                code[kernel].append(step["code"])
     known = {key: sorted(own.values()) for key, own in layers.items() if key}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
     kernels = {
@@ -196,10 +193,48 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
     }
     every = [layer for own in layers.values() for layer in own.values()]
     kernels[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
-    steps = {kernel: round(statistics.median(sizes)) for kernel, sizes in code.items()}
-    whole = _kinds(records).get("networks", records)  # a single layer has next to nothing beside it
-    rest = [record["code_bytes"] - record["assembly_bytes"] - _steps_code(record, steps) for record in whole]
-    return Fitted(kernels, steps, round(statistics.median(rest)), dict(stack))
+    return Fitted(kernels, *_fit_code(records), dict(stack))
+
+
+_ROUNDS = 20  # after which sizes of functions no longer change
+
+
+def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
+    """(bytes of code by kernel, bytes of the rest). Of functions that several steps share only sums are known: each in
+    turn is what is left of its libraries, in the middle of them, when the others are as large as they are taken to be.
+    """
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for record in records:
+        counts = Counter(_names(record))
+        for step, kernel in zip(record["steps"], _names(record), strict=True):
+            for key in (f"{kernel} {'alone' if counts[kernel] == 1 else 'shared'}", kernel, ""):
+                sizes[key].append(step["code"])
+    code = {key: round(statistics.median(found)) for key, found in sizes.items()}
+    shared = [tuple(kernel for kernel, steps in Counter(_names(record)).items() if steps > 1) for record in records]
+    left = [_left(record, code, 0) for record in records]
+    alone = [own for own, kernels in zip(left, shared, strict=True) if not kernels]
+    base = round(statistics.median(alone or left))
+    functions = dict.fromkeys(sorted({kernel for kernels in shared for kernel in kernels}), 0)
+    for _ in range(_ROUNDS):
+        for kernel in functions:
+            own = [
+                rest - base - sum(functions[other] for other in kernels if other != kernel)
+                for rest, kernels in zip(left, shared, strict=True)
+                if kernel in kernels
+            ]
+            functions[kernel] = max(round(statistics.median(own)), 0)
+    return code | {f"{kernel} function": size for kernel, size in functions.items() if size}, base
+
+
+def _names(record: Record) -> list[str]:
+    return [step["kernel"] for step in record["steps"]]
+
+
+def _left(record: Record, code: Mapping[str, int], base: int) -> int:
+    """Bytes that a library has more than is said."""
+    said = MeasuredCosts({}, {"": code}, {"": base}, {}).code_of("", _names(record))
+    left: int = record["code_bytes"] - record["assembly_bytes"] - said
+    return left
 
 
 _ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
@@ -270,10 +305,6 @@ def _keys(record: Record) -> list[Sequence[str]]:
     ]
 
 
-def _steps_code(record: Record, steps: Mapping[str, int]) -> int:
-    return sum(steps.get(step["kernel"], steps[""]) for step in record["steps"])
-
-
 def _errors(
     records: Sequence[Record], known: Fitted | None = None, others: Sequence[Record] = ()
 ) -> tuple[list[float], list[float]]:
@@ -288,8 +319,7 @@ def _errors(
         fitted = known or fits[family]
         for _, error in _errors_by_model([record], fitted):
             instructions.append(error)
-            size = record["assembly_bytes"] + _steps_code(record, fitted.code) + fitted.base
-            code.append(size / record["code_bytes"] - 1)
+            code.append(-_left(record, fitted.code, fitted.base) / record["code_bytes"])
     return instructions, code
 
 

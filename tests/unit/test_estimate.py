@@ -101,6 +101,14 @@ def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
     assert costs.counted("other", kernel_keys("k", "conv2d", 1), (100, 1, 10)) == 100
 
 
+def test_a_kernel_that_several_steps_share_is_there_once() -> None:
+    code = {"k alone": 100, "k shared": 20, "k function": 300, "": 50}
+    costs = MeasuredCosts({}, {"core": code}, {"core": 7}, {})
+    assert costs.code_of("core", ["k"]) == 7 + 100
+    assert costs.code_of("core", ["k", "other", "k"]) == 7 + 2 * 20 + 300 + 50
+    assert costs.code_of("another", ["k", "k"]) == 0
+
+
 def test_no_stack_without_measurements(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(8), path)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -90,10 +91,11 @@ class Estimate:
 @dataclass(frozen=True)
 class MeasuredCosts:
     """measured_costs.json, each by core. kernels: by `kernel_keys`, how many instructions each of `FEATURES` stands
-    for, as far as the last that stands for any. code: by kernel, bytes of a step's function that calls it, or that it
-    is part of. base: bytes of the rest of a library's code. errors: in words. The kernel `""` stands for one that was
-    never measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are
-    taken beside steps."""
+    for, as far as the last that stands for any. code: by kernel, as `k alone` where one step of the library calls it
+    and `k shared` where several do, bytes of a step's function; `k function`: bytes of the kernel itself where several
+    share it, since alone it becomes part of its step. base: bytes of the rest of a library's code. errors: in words.
+    The kernel `""` stands for one that was never measured on the core. stack: by kernel, bytes that a step takes beside
+    functions in assembly; `""`: that are taken beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
@@ -107,9 +109,14 @@ class MeasuredCosts:
         factors = next((of_core[key] for key in keys if key in of_core), (1.0,))
         return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
 
-    def code_of(self, core: str, kernel: str) -> int:
-        of_core = self.code.get(core, {})
-        return of_core.get(kernel, of_core.get("", 0))
+    def code_of(self, core: str, kernels: Iterable[str]) -> int:
+        """Bytes of a library's compiled code. kernels: of its steps, one by one."""
+        of_core, size = self.code.get(core, {}), self.base.get(core, 0)
+        for kernel, steps in Counter(kernels).items():
+            keys = (f"{kernel} {'alone' if steps == 1 else 'shared'}", kernel, "")
+            size += steps * next((of_core[key] for key in keys if key in of_core), 0)
+            size += of_core.get(f"{kernel} function", 0) if steps > 1 else 0
+        return size
 
 
 def kernel_keys(kernel: str, title: str, steps: int, same_scale: bool = False) -> Sequence[str]:
@@ -178,8 +185,7 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     counted = _counted(program, compiled, known)
     layers = tuple(_layer(step, own, timed) for step, own in zip(program.steps, counted, strict=True))
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
-    steps = sum(known.code_of(compiled, step.choice.kernel.name) for step in program.steps)
-    code = assembly_bytes(program) + steps + known.base.get(compiled, 0)
+    code = assembly_bytes(program) + known.code_of(compiled, (step.choice.kernel.name for step in program.steps))
     cycles = sum(layer.cycles or 0 for layer in layers) if timed else None
     energy = board.energy
     return Estimate(
