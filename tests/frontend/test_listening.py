@@ -140,8 +140,8 @@ def _twin() -> str:
     front = load_frontend(toml)
     with wave.open(str(example_numbers.RECORDING)) as file:
         samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
-    graph = compile_model(path, load_board("host"), Options("host"), Progress()).graph
-    outputs = expected(graph, front, samples)
+    made = compile_model(path, load_board("host"), Options("host"), Progress())
+    outputs = expected(made.graph, front, samples, made.program.numerics)
     names = re.search(r"NAMES\[LISTEN_WORDS\] = {(.*)}", (LISTEN / "recording.c").read_text(encoding="utf-8"))
     assert names is not None
     labels = re.findall(r'"(\w+)"', names[1])

@@ -112,8 +112,11 @@ class MotionFront:
 
     @one_thread
     def numbers(self, samples: Array) -> Array:
-        """int16 [n, axes] or [recordings, n, axes] -> int32 [.., windows, channels]: the operator's integers."""
+        """int16 [n, axes] or [recordings, n, axes], of one axis [n] too -> int32 [.., windows, channels]: the integers
+        of the operator."""
         x = np.asarray(samples)
+        if self.axes == 1 and x.ndim == 1:
+            x = x[:, None]
         if x.dtype != np.int16 or x.ndim not in (2, 3) or x.shape[-1] != self.axes:
             raise TinycError(f"samples are int16 [.., n, {self.axes}], not {x.dtype} {list(x.shape)}")
         lines = x.reshape(-1, *x.shape[-2:])
@@ -126,8 +129,8 @@ class MotionFront:
         return np.concatenate(parts).reshape(*x.shape[:-2], count, self.channels)
 
     def features(self, samples: Array) -> npt.NDArray[np.float32]:
-        """int16 [n, axes] or [recordings, n, axes] -> float32 [.., windows, features]: what the device's integers stand
-        for, axis by axis, to train with. No window where there are fewer samples."""
+        """int16 [n, axes] or [recordings, n, axes], of one axis [n] too -> float32 [.., windows, features]: what the
+        device's integers stand for, axis by axis, to train with. No window where there are fewer samples."""
         factor, offset = self.affine
         found = self.numbers(samples) * factor + offset
         return np.clip(found, self.scaling.least, self.scaling.most).astype(np.float32)
