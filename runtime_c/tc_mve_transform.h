@@ -367,14 +367,7 @@ static inline void tc_mve_step(const int32_t *twiddles, int32_t m, int32_t *z, c
 
 static inline void tc_mve_pairs(const int32_t *t, int32_t *low, int32_t *high)
 {
-    for (; low <= high; low += 2, high -= 2, t += 2) {
-        const tc_point_t turned = tc_point_turned(low[0] - high[0], low[1] + high[1], t);
-        const int32_t sum_re = tc_upper(low[0] + high[0], TC_QUARTER), sum_im = tc_upper(low[1] - high[1], TC_QUARTER);
-        low[0] = sum_re + turned.re;
-        low[1] = sum_im + turned.im;
-        high[0] = sum_re - turned.re;
-        high[1] = turned.im - sum_im;
-    }
+    tc_transform_pairs(t, low, high);
 }
 
 #endif
@@ -393,13 +386,7 @@ static inline void tc_mve_transform(const int32_t *twiddles, const int32_t *spli
     for (; m < 2 * half; t += TC_MVE_TURNS / 8 * m, m *= 4) {
         tc_mve_step(t, m, y, end);
     }
-    {
-        const int32_t re = y[0], im = y[1];
-        y[0] = (re + im + 1) >> 1;
-        y[1] = 0;
-        y[2 * half] = (re - im + 1) >> 1;
-        y[2 * half + 1] = 0;
-    }
+    tc_transform_ends(half, y);
     tc_mve_pairs(split, y + 2, y + 2 * half - 2);
 }
 

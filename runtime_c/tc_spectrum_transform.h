@@ -253,8 +253,8 @@ static inline void tc_transform_pairs(const int32_t *t, int32_t *low, int32_t *h
 
 #endif
 
-/* From the transform of even and odd samples to that of all. */
-static inline void tc_transform_split(const int32_t *t, int32_t half, int32_t *y)
+/* The lowest and the highest frequency, which are real, from the transform of even and odd samples. */
+static inline void tc_transform_ends(int32_t half, int32_t *y)
 {
     const int32_t re = y[0], im = y[1];
 
@@ -262,6 +262,12 @@ static inline void tc_transform_split(const int32_t *t, int32_t half, int32_t *y
     y[1] = 0;
     y[2 * half] = (re - im + 1) >> 1;
     y[2 * half + 1] = 0;
+}
+
+/* From the transform of even and odd samples to that of all. */
+static inline void tc_transform_split(const int32_t *t, int32_t half, int32_t *y)
+{
+    tc_transform_ends(half, y);
     tc_transform_pairs(t, y + 2, y + 2 * half - 2);
 }
 
