@@ -15,6 +15,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.passes import normalize
 from tinyc.quantize import Recipe, calibrate, quantize
+from tinyc.quantize.made_up import first_norm
 
 MEAN, DEVIATION = 70.0, 20.0  # of what the model was trained with
 
@@ -69,6 +70,30 @@ def test_what_is_not_linear_before_the_first_layer_leaves_noise_as_it_is(tmp_pat
     _, x = made(model(tmp_path, folded=True, first="Abs"))
     assert abs(x.mean()) < 0.1
     assert x.std() == pytest.approx(1, rel=0.1)
+
+
+def test_a_norm_in_a_file_of_its_own_says_nothing(tmp_path: Path) -> None:
+    """Nothing beside the model's file is opened a second time, wherever it points to."""
+    path = model(tmp_path, folded=False)
+    proto = onnx.load(path)
+    onnx.save(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    assert first_norm(path) is None
+    _, x = made(path)
+    assert np.isfinite(x).all()
+
+
+def test_a_norm_behind_a_later_layer_says_nothing_of_the_first(tmp_path: Path) -> None:
+    path = model(tmp_path, folded=False)
+    assert first_norm(path) is not None
+    proto = onnx.load(path)
+    nodes = [helper.make_node("Conv", ["x", "square", "none"], ["x1"]), *proto.graph.node]
+    nodes[1].input[0] = "x1"
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    for name, shape in (("square", (3, 3, 1, 1)), ("none", (3,))):
+        proto.graph.initializer.append(numpy_helper.from_array(np.ones(shape, np.float32), name))
+    onnx.save(proto, path)
+    assert first_norm(path) is None
 
 
 def test_ranges_hold_what_real_inputs_are(tmp_path: Path) -> None:

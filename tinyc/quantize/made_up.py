@@ -27,6 +27,7 @@ from tinyc.quantize.simulate import Batch
 
 _PROBED = 8  # samples
 _LINEAR = 1e-3  # error of f(-2x) - f(0) = -2 (f(x) - f(0)), relative
+_LAYERS, _BIAS = ("Conv", "ConvTranspose", "Gemm"), 2  # operators of ONNX with biases, and which input these are
 _FLAT = 0.05  # deviation of a channel's sums, of the median; what is below says nothing
 
 
@@ -39,12 +40,18 @@ class Norm:
 
 
 def first_norm(model: Path) -> Norm | None:
-    """The first batch norm of an ONNX file that has it apart from the layer."""
+    """The first batch norm of an ONNX file that has it apart from the layer; None where a layer with biases is before
+    that one, or the file does not hold the norm's numbers itself."""
     onnx = load_extra("onnx", "onnx", "reading an ONNX model", Loc(model.name))
-    graph = onnx.load(model).graph
-    held = {tensor.name: tensor for tensor in graph.initializer}
+    graph = onnx.load(model, load_external_data=False).graph
+    held = {tensor.name: tensor for tensor in graph.initializer if tensor.data_location != tensor.EXTERNAL}
+    biased: set[str] = set()  # what layers with biases make
     for node in graph.node:
-        if node.op_type == "BatchNormalization" and node.input[1] in held and node.input[2] in held:
+        if node.op_type in _LAYERS and len(node.input) > _BIAS:
+            biased.update(node.output)
+        if node.op_type == "BatchNormalization":
+            if not held.keys() >= set(node.input[1:3]) or biased - set(node.input[:1]):
+                return None
             gamma, beta = (onnx.numpy_helper.to_array(held[name]) for name in node.input[1:3])
             return Norm(gamma.astype(np.float64), beta.astype(np.float64))
     return None
