@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -261,19 +262,42 @@ def test_the_hidden_folder_of_a_running_build_stays(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_many_builds_at_once(tmp_path: Path) -> None:
+def test_a_hidden_folder_that_goes_in_the_moment_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that it belonged to ends, and removes it, after another has seen its name."""
     target = tmp_path / "out"
+    left = output_folder._hidden(target, "new")
+    left.mkdir()
+    opened = os.open
+
+    def gone(path: Path, flags: int) -> int:
+        if path == left:
+            left.rmdir()
+        return opened(path, flags)
+
+    monkeypatch.setattr(os, "open", gone)
+    _build(target, "new")
+    assert _whole(target) == "new"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_many_builds_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "there" / "out"
     _build(target, "start")
     children = []
     for number in range(4):
         child = os.fork()
         if child == 0:
             code = 1
-            with suppress(BaseException):
+            try:
                 for turn in range(8):
                     _build(target, f"{number} {turn}")
                 code = 0
-            os._exit(code)
+            except BaseException:
+                (tmp_path / f"failed{number}").write_text(traceback.format_exc())
+            finally:
+                os._exit(code)
         children.append(child)
     while children:
         fd = os.open(target, os.O_RDONLY | os.O_DIRECTORY)  # one folder, whatever has its name in the next moment
@@ -286,10 +310,10 @@ def test_many_builds_at_once(tmp_path: Path) -> None:
             os.close(fd)
         done, status = os.waitpid(-1, os.WNOHANG)
         if done:
-            assert os.WEXITSTATUS(status) == 0
+            assert os.WEXITSTATUS(status) == 0, [path.read_text() for path in tmp_path.glob("failed*")]
             children.remove(done)
     assert _whole(target).endswith(" 7")
-    assert os.listdir(tmp_path) == ["out"]
+    assert os.listdir(target.parent) == ["out"]
 
 
 def test_somebody_elses_lock_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,8 @@ def replacing(target: Path) -> Iterator[Path]:
     When the block raises, `target` is as it was and the fresh folder is gone. Raises TinycError as
     `check_replaceable` does, before the block and after it, and when the place cannot be written.
     """
-    check_replaceable(target)
+    if not target.parent.is_dir():
+        check_replaceable(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh, hold = _stage(target)
@@ -154,6 +155,7 @@ def _discard(folder: Path) -> None:
 def _stage(target: Path) -> tuple[Path, int]:
     """A new hidden folder, and what keeps others from taking it for a leftover: a descriptor to be closed."""
     with _locked(target.parent):
+        check_replaceable(target)  # alone: its list of files and its files are those of one run
         _clear_up(target)
         fresh = _hidden(target, "new")
         fresh.mkdir()
@@ -207,7 +209,10 @@ def _clear_up(target: Path) -> None:
     for path in sorted(path for path in target.parent.iterdir() if path.name.startswith(prefix)):
         if fcntl is None or path.is_symlink() or not path.is_dir():
             continue
-        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:  # the run that it belonged to has just removed it
+            continue
         try:
             if not _try_lock(descriptor):
                 continue
