@@ -142,7 +142,7 @@ typedef struct {
     int32_t count, gather_bytes;       /* gathers, and bytes from one to the next */
     int32_t word_bytes;
     int32_t outputs, out_place;        /* of a line, and bytes from one to the next */
-    int32_t shift[4], line[4], place[4]; /* of a window: shift of the weights, bytes and place of its output */
+    int32_t shift[4], line[4], place[4]; /* of a window: shift of the weights, line and place of its output */
     tc_mve_way_t way;
 } tc_mve_tile_t;
 
@@ -163,8 +163,9 @@ static TC_UNUSED void tc_mve_lines(const int8_t *const *x, int32_t at, int8_t *t
     }
 }
 
+/* y, y1: the first and the second line of outputs. */
 static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record, const int8_t *from,
-                                  int8_t *y, int32_t channels)
+                                  int8_t *y, int8_t *y1, int32_t channels)
 {
     for (int32_t c = 0; c < channels; c++) {
         const int8_t *w = (const int8_t *)record + 8;
@@ -183,7 +184,8 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
             for (int32_t k = p->shift[window]; k < 16; k++) {
                 sum += words[k / 4 * p->word_bytes + k % 4] * w[k - p->shift[window]];
             }
-            if (place < p->outputs) y[p->line[window] + place * p->out_place + c] = tc_mve_lane(&p->way, sum, spread);
+            int8_t *const line = p->line[window] ? y1 : y;
+            if (place < p->outputs) line[place * p->out_place + c] = tc_mve_lane(&p->way, sum, spread);
         }
         record += 6 + 2 + p->way.add + p->way.varies;
     }

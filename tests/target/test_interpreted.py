@@ -71,8 +71,9 @@ ROWS: Mapping[str, Mapping[str, Layer]] = {
     [
         *(("conv2d", "cortex-m4", 30), ("depthwise", "cortex-m4", 16), ("pools and sums", "cortex-m4", 4)),
         ("conv2d", "cortex-m55", 30),  # among them an odd row in place of its input
+        ("depthwise", "cortex-m55", 16),
         *(pytest.param(kind, "cortex-m4", 1, marks=pytest.mark.slow) for kind in ROWS),
-        *(pytest.param(kind, "cortex-m55", 1, marks=pytest.mark.slow) for kind in ("conv2d", "pools and sums")),
+        *(pytest.param(kind, "cortex-m55", 1, marks=pytest.mark.slow) for kind in ROWS),
     ],
 )
 def test_row_forms_too(kind: str, board_name: str, every: int, tmp_path: Path) -> None:

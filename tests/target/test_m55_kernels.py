@@ -11,8 +11,10 @@ import pytest
 import test_m4_depthwise
 import test_m4_kernels
 from one_layer import check_on_core, check_together, offer_of
+from row_layers import check_rows_on_core
 from test_m4_kernels import check_all
 
+from tests.ops import test_row_forms
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
@@ -73,6 +75,16 @@ DEPTHWISE = {
     "column, 16 taps": depthwise((16, 1, 24), (16, 1)),
     "signs": depthwise((5, 5, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
     "largest": depthwise((5, 5, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="largest", bias=False),
+}
+DEPTHWISE_ROWS = {
+    **{f"{n} channels": depthwise((5, 4, n), (3, 3), DepthwiseConv2D(pad=ONE)) for n in (1, 3, 16, 40)},
+    **{f"{n} columns": depthwise((5, n, 32), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)) for n in (1, 5, 9, 17)},
+    "27 columns": depthwise((4, 27, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6), x_zero=127),
+    "3x2, stride 1x2": depthwise((6, 9, 16), (3, 2), DepthwiseConv2D(Pair(1, 2), Padding(1, 1, 1, 0))),
+    "2x4": depthwise((6, 9, 8), (2, 4), DepthwiseConv2D(pad=Padding(1, 2, 0, 1))),
+    "4x4": depthwise((6, 6, 24), (4, 4)),
+    "stride 2": depthwise((9, 7, 24), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
+    "one row": depthwise((1, 3, 16), (3, 3), DepthwiseConv2D(pad=ONE)),
 }
 
 
@@ -153,6 +165,17 @@ def test_the_output_takes_the_place_of_the_input(name: str) -> None:
     choices = select(graph_of(DEPTHWISE[name]), ISA, Numerics.TFLM, {"layer": mve_depthwise.KERNELS[0].name})
     found = plan_graph(graph_of(DEPTHWISE[name]), choices)
     assert found.offset("x") == found.offset("y")
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+def test_rows_of_depthwise_layers(numerics: Numerics) -> None:
+    """Two rows per call and one, also where a call makes the second alone; instructions to within what passes rows."""
+    ran = check_rows_on_core(test_row_forms.group(DEPTHWISE_ROWS), numerics, board_name=BOARD)
+    own = [(case, executed) for _, case, executed in ran if case.kernel.name.startswith(mve_depthwise.NAME)]
+    assert {case.rows.out_rows for case, _ in own} == {1, 2}
+    for case, executed in own:
+        assert executed == pytest.approx(case.form.cost.instructions, rel=0.1, abs=150), case.name
 
 
 @pytest.mark.parametrize(("scales", "y_zero"), [((0.02, 0.03, 0.04), -128), ((0.4, 0.3, 0.01), 17)])

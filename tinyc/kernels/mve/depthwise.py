@@ -19,7 +19,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Scratch, SpecializedKernel, planned
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Once,
+    Out,
+    RowForm,
+    Scratch,
+    SpecializedKernel,
+    WrittenCode,
+    planned,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.matrix import Matrix
@@ -61,19 +74,23 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | N
 
 
 def _walks(site: Site, p: ConvParams, requant: LaneRequantization) -> Iterator[LineWalk]:
-    k_h, k_w, channels = p.w.shape
-    window = Window.of(p.attrs, k_h, k_w)
-    _, in_h, in_w, _ = site.x(0).shape
-    _, out_h, out_w, _ = site.y().shape
-    if in_w == out_w == k_w == 1 and window.pad == (0, 0, 0, 0):
-        walk = _column(in_h, out_h, k_h, window.stride.h, channels, requant)
+    upright = _upright(site, p)
+    window = upright.window
+    if upright.in_w == upright.out_w == upright.k_w == 1 and window.pad == (0, 0, 0, 0):
+        walk = _column(upright.in_h, upright.out_h, upright.k_h, window.stride.h, upright.channels, requant)
         if walk:
             yield walk
-    upright = _Shape(in_h, in_w, out_h, out_w, k_h, k_w, window, channels, p.x_zero)
     for by, shape in ((By.ROWS, upright), (By.COLUMNS, upright.turned())):
         walk = shape.walk(by, requant)
         if walk:
             yield walk
+
+
+def _upright(site: Site, p: ConvParams) -> _Shape:
+    """The layer, rows being lines."""
+    k_h, k_w, channels = p.w.shape
+    (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    return _Shape(in_h, in_w, out_h, out_w, k_h, k_w, Window.of(p.attrs, k_h, k_w), channels, p.x_zero)
 
 
 def _column(
@@ -127,10 +144,11 @@ class _Shape:
             is_turned=True,
         )
 
-    def walk(self, by: By, requant: LaneRequantization) -> LineWalk | None:
-        """The walk that makes as many windows of a gather as fit; None where kernel or offsets are too large."""
+    def walk(self, by: By, requant: LaneRequantization, most_lines: int = 2) -> LineWalk | None:
+        """The walk that makes as many windows of a gather as fit, of at most so many lines; None where kernel or
+        offsets are too large. By row, it is that of one call."""
         stride = self.window.stride
-        lines = 2 if stride.h + self.k_h <= LINES else 1
+        lines = min(most_lines, 2 if stride.h + self.k_h <= LINES else 1)
         shift = (lines - 1) * stride.h + LINES * stride.w  # of the last window's weights
         places = 2 if stride.w + self.k_w <= LINES and shift <= LEAD else 1
         if max(self.k_h, self.k_w) > LINES:
@@ -146,14 +164,15 @@ class _Shape:
         tile = Tile(
             *(lines, places, gathers, advance, width, stride.h, 4 * stride.w),
             *(self.out_w, out_line, out_place, requant),
+            apart=by is By.ROW and lines > 1,
         )
         tiles: tuple[Tile, ...] = (tile,)
         if self.out_h < lines:
-            tiles = (replace(tile, lines=self.out_h),)
-        elif self.out_h % lines:
+            tiles = (replace(tile, lines=self.out_h, apart=False),)
+        elif self.out_h % lines and by is not By.ROW:
             tiles = (tile, replace(tile, lines=self.out_h % lines, last=True))
         lines = tiles[0].lines
-        if max(offset for one in tiles for offset in one.offsets) >= _OFFSET_LIMIT:
+        if max(one.furthest for one in tiles) >= _OFFSET_LIMIT:
             return None
         aligned = (in_place if width == STEP else in_line) % 4 == 0
         plain = Lines(
@@ -161,6 +180,9 @@ class _Shape:
             partial=width == STEP and channels % STEP != 0,
             lines_step=in_line if turned else 0,
         )
+        if by is By.ROW:
+            missing = frozenset(range((lines - 1) * stride.h + self.k_h, LINES))
+            return LineWalk(by, (replace(plain, missing=missing),), tiles, channels, in_line, 0, 0, 0, 0, 1)
         groups = -(-self.out_h // lines)
         first = [group * lines * stride.h - top for group in range(groups)]
         kinds: tuple[Lines, ...] = (plain,)
@@ -184,7 +206,8 @@ def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> SpecializedKer
     written = write(work.walk)
     digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     _, in_h, in_w, channels = site.x(0).shape
-    name = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{in_h}x{in_w}x{channels}_{digest}"
+    image = f"{in_w}x{channels}" if work.walk.by is By.ROW else f"{in_h}x{in_w}x{channels}"
+    name = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{image}_{digest}"
     return SpecializedKernel(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
 
 
@@ -204,9 +227,8 @@ def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
     """The words of the layer: offsets, then a record for each channel."""
     walk, tiles = work.walk, work.walk.tiles
     tile = tiles[0]
-    gather = np.arange(4, dtype=np.int64) * 4 * tile.width - tile.gather_bytes
-    halves = np.array([tile.offsets, tiles[-1].offsets], np.uint16).ravel()
-    header = np.concatenate([gather.astype(np.int32), halves.view(np.int32)])
+    gather = np.arange(4, dtype=np.int64) * 4 * tile.width - (tile.back or tile.gather_bytes)
+    header = np.concatenate([gather.astype(np.int32), tile.offsets, tiles[-1].offsets])
     assert header.nbytes == HEADER
     k_h, k_w, channels = p.w.shape
     taps = np.where(work.finish.live[:channels, None], work.matrix.taps[:channels], 0).reshape(channels, k_h, k_w)
@@ -232,12 +254,43 @@ def cost(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Cost:
     return Cost(written.work.instructions, flash, work.walk.scratch_bytes, written.work.cycles)
 
 
+# ---- row by row ----
+
+
+def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """Two rows per call, and one."""
+    matrix = depthwise_matrix_of(p)
+    finish = matrix.once(lanes)
+    if finish is None:
+        return ()
+    walks = [_upright(site, p).walk(By.ROW, finish.requant, lines) for lines in (2, 1)]
+    distinct = {walk.tiles[0].lines: walk for walk in walks if walk}
+    return tuple(_row_form(MveDepthwisePlan(walk, finish, matrix), site, p) for walk in distinct.values())
+
+
+def _row_form(work: MveDepthwisePlan, site: Site, p: ConvParams) -> RowForm:
+    written, walk = write(work.walk), work.walk
+    rows = replace(row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero), out_rows=walk.tiles[0].lines)
+    code = WrittenCode((NAME, walk), written.code_bytes)
+    whole = rows.calls * written.work
+    flash = HEADER + 4 * walk.channels * walk.tiles[0].record_words + code.size
+    return RowForm(
+        call=Call((Const(_stream(work, p), "stream of tc_mve.h", "stream"), In(0), Out(), Scratch()), rows=rows),
+        scratch_bytes=walk.scratch_bytes,
+        cost=Cost(whole.instructions, flash, walk.scratch_bytes, whole.cycles, code=code),
+        special=Once(lambda: special(work, site, p)),
+        inplace=(0,) if rows.in_row_bytes == rows.out_row_bytes else (),
+    )
+
+
 _BY_COLUMNS = (
     "stride 1; at most 16 columns with an output of the same size and kernels of at most 4x4, or a single column "
     f"without padding and kernels of at most 16 rows; and {PROVED}"
 )
-KERNELS = tuple(
-    Kernel(
+
+
+def _kernel(suffix: str, ways: frozenset[By], asks: str) -> Kernel:
+    return Kernel(
         f"{NAME}{suffix}",
         planned(partial(plan, ways=ways), asks, call=call, cost=cost, special=special),
         isa=frozenset({"mve"}),
@@ -247,8 +300,9 @@ KERNELS = tuple(
         shrinks=ways is not _BY_ROWS,
         written=True,
     )
-    for suffix, ways, asks in (
-        ("_columns", _COLUMNS, _BY_COLUMNS),
-        ("", _BY_ROWS, f"kernels of at most 4x4, and {PROVED}"),
-    )
+
+
+KERNELS = (
+    _kernel("_columns", _COLUMNS, _BY_COLUMNS),
+    _kernel("", _BY_ROWS, f"kernels of at most 4x4, and {PROVED}").with_row_forms(row_forms),
 )

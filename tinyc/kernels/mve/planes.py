@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
 from tinyc.kernels.mve.finish import LaneRequantization
 from tinyc.machine.cores import CORTEX_M55
@@ -21,6 +24,7 @@ LEAD = 8  # zeros before the weights of a record
 HEADER = 48  # bytes of the stream before the records: offsets of a gather, of outputs, of the last outputs
 _WORD_REACH = 508
 _BYTE_REACH = 127
+_GATHER_REACH = 508  # of the immediate of a gather of words
 _UNROLLED = 6  # blocks
 _TURN = 4  # blocks per turn of a loop, at most
 LINES_PARAMETERS = ("const int8_t *const *x", "int32_t at", "int8_t *to", "int32_t channels")
@@ -31,6 +35,7 @@ TILE_PARAMETERS = (
     "int8_t *y",
     "int32_t channels",
 )
+APART_PARAMETERS = (*TILE_PARAMETERS, "int8_t *y1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Tile:
     lines, places: windows of one gather, across lines and along them. count: gathers. advance: places from one to
     the next. width: words of a place. line_shift, place_shift: bytes by which the weights of the next line's or place's
     window are shifted. outputs: of a line. out_line, out_place: bytes from line to line and from place to place of the
-    output. last: whether these are the last lines, which are fewer.
+    output. last: whether these are the last lines, which are fewer. apart: both lines of the output lie anywhere.
     """
 
     lines: int
@@ -82,6 +87,11 @@ class Tile:
     out_place: int
     requant: LaneRequantization
     last: bool = False
+    apart: bool = False
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return APART_PARAMETERS if self.apart else TILE_PARAMETERS
 
     @cached_property
     def windows(self) -> tuple[tuple[int, int], ...]:
@@ -101,29 +111,65 @@ class Tile:
     def record_words(self) -> int:
         return (LEAD + STEP) // 4 + self.requant.constants
 
+    @property
+    def before(self) -> int:
+        """Bytes between the register that goes through the records and the record that comes: it stays at the
+        constants of the one before."""
+        return 4 * self.requant.constants
+
     def shift(self, line: int, place: int) -> int:
         return line * self.line_shift + place * self.place_shift
 
-    def offset(self, lane: int) -> int:
-        """Where the output of accumulator `lane` lies, from the first output of its block."""
-        gather, window = divmod(lane, len(self.windows))
-        line, place = self.windows[window]
-        return line * self.out_line + (gather * self.places + place) * self.out_place
+    @property
+    def back(self) -> int:
+        """Bytes that the first gather of a channel moves on from the last one of the channel before, where the gather
+        does that itself; 0: it moves by gather_bytes, and addresses are set back."""
+        step = 4 - (self.count - 1) * self.gather_bytes
+        return step if step >= -_GATHER_REACH and self.count <= _UNROLLED else 0
 
     @property
-    def offsets(self) -> tuple[int, ...]:
-        """Of the halves of a narrowed block: bottom halves are accumulators 0 to 3."""
-        return tuple(self.offset(lane) for pair in zip(range(4), range(4, 8), strict=True) for lane in pair)
+    def blocks(self) -> tuple[int, int]:
+        """(blocks of which all windows have outputs, gathers of the last, which has fewer)."""
+        whole = self.count // self.gathers
+        whole -= self.count == whole * self.gathers and self.outputs < self.count * self.places
+        return whole, self.count - whole * self.gathers
+
+    def windows_of(self, gather: int) -> list[int]:
+        """The windows of a gather that have outputs."""
+        return [number for number, (_, place) in enumerate(self.windows) if gather * self.places + place < self.outputs]
+
+    def lane(self, gather: int, window: int) -> int:
+        """The accumulator of a window, `gather` being the number in the block. apart: those of a line are together."""
+        if not self.apart:
+            return gather * len(self.windows) + window
+        line, place = self.windows[window]
+        return LANES * line + gather * self.places + place
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int32]:
+        """Where outputs of a block lie, from its first one on, as four words: for the halves of a narrowed block, of
+        which bottom halves are accumulators 0 to 3; apart: for the first four accumulators."""
+        found = np.zeros(len(ACCUMULATORS), np.int64)
+        for gather in range(self.gathers):
+            for window, (line, place) in enumerate(self.windows):
+                at = (gather * self.places + place) * self.out_place
+                found[self.lane(gather, window)] = at if self.apart else at + line * self.out_line
+        if self.apart:
+            return found[:LANES].astype(np.int32)
+        return found.reshape(2, LANES).T.ravel().astype(np.uint16).view(np.int32)
+
+    @property
+    def furthest(self) -> int:
+        """The largest offset, of halves."""
+        return 0 if self.apart else int(self.offsets.view(np.uint16).max())
 
     def valid(self, first: int, count: int) -> int:
-        """Predicate of the halves of a block that begins at gather `first` and has `count`."""
-        mask = 0
-        for half, lane in enumerate(lane for pair in zip(range(4), range(4, 8), strict=True) for lane in pair):
-            gather, window = divmod(lane, len(self.windows))
-            place = (first + gather) * self.places + self.windows[window][1]
-            if gather < count and place < self.outputs:
-                mask |= 3 << (2 * half)
-        return mask
+        """Predicate for the outputs of a block that begins at gather `first` and has `count`: of halves; apart: of the
+        first four accumulators."""
+        lanes = {self.lane(gather, window) for gather in range(count) for window in self.windows_of(first + gather)}
+        if self.apart:
+            return sum(15 << 4 * lane for lane in lanes if lane < LANES)
+        return sum(3 << 2 * (lane % LANES * 2 + lane // LANES) for lane in lanes)
 
 
 def lines_function(name: str, lines: Lines) -> tuple[str, Work]:
@@ -215,93 +261,127 @@ class _Lines:
 
 
 def tile_function(name: str, tile: Tile) -> tuple[str, Work, Work]:
-    """The naked function `name(header, record, from, y, channels)`; what it executes once and for each channel."""
+    """The naked function `name(header, record, from, y, channels[, y1])`; what it executes once and per channel."""
     asm = _Tile(tile).write()
-    return naked_function(name, TILE_PARAMETERS, asm), asm.work(), asm.work("channel")
+    return naked_function(name, tile.parameters, asm), asm.work(), asm.work("channel")
 
 
 class _Tile:
-    """Registers: even ones sums, r1 channels, r3 y, r5 record, r7 start, r9 mult, r11 blocks; q0 and q1 windows and
-    scaled sums, q2 2^scale, q3 addresses of a gather, q4 to q7 weights."""
+    """Registers: even ones sums, r1 channels, r3 y, r5 record, r7 start, r9 mult, r11 blocks or, apart, y1; q0 and q1
+    windows and scaled sums, q2 2^scale, q3 addresses of a gather, q4 to q7 weights. At the stack pointer: offsets of
+    outputs, blocks."""
 
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
         self.asm = Asm(CORTEX_M55)
+        self.frame = 2 * STEP if tile.apart else STEP
 
     def write(self) -> Asm:
         asm, tile = self.asm, self.tile
-        asm.note("registers and arguments")
-        asm.op("vpush", "{d8-d15}")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{STEP}")
-        asm.op("vldrw.u32", "q3", "[r0]")
-        asm.op("vldrw.u32", "q0", f"[r0, #{STEP * (1 + tile.last)}]")
-        asm.op("vstrw.32", "q0", "[sp]")
-        asm.op("vadd.i32", "q3", "q3", "r2")
-        asm.op("mov", "r5", "r1")
-        asm.op("ldr", "r1", f"[sp, #{STEP + 36 + 64}]")
-        if not tile.requant.sign:
-            asm.op("mov", "r0", f"#{1 << (tile.requant.scale - 1)}")
-            asm.op("vdup.32", "q2", "r0")
-        blocks, rest = divmod(tile.count, tile.gathers)
-        full = (1 << 16) - 1
-        whole = blocks if tile.valid((blocks - 1) * tile.gathers, tile.gathers) == full else blocks - 1
-        rest = tile.count - whole * tile.gathers
-        if rest:
-            asm.constant("r0", tile.valid(whole * tile.gathers, rest))
-            asm.op("vmsr", "p0", "r0")
+        whole, rest = tile.blocks
+        self._enter(whole, rest)
         with asm.loop("channel", "channel"):
             asm.note("weights and constants of a channel")
             for window, (line, place) in enumerate(tile.windows):
-                asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{LEAD - tile.shift(line, place)}]")
-            asm.op("ldrd", "r7", "r9", f"[r5, #{LEAD + STEP}]")
+                asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{tile.before + LEAD - tile.shift(line, place)}]")
+            asm.op("ldrd", "r7", "r9", f"[r5, #{4 * tile.record_words}]!")
             self._blocks(whole)
             if rest:
-                self._block(rest, True)
+                self._block(whole * tile.gathers, rest, True)
             asm.note("the next channel")
-            asm.constant("r0", tile.count * tile.gather_bytes - 4)
-            asm.op("vsub.i32", "q3", "q3", "r0")
-            asm.add("r3", "r3", 1 - self._moved(whole + (rest > 0)), "r0")
-            asm.add("r5", "r5", 4 * tile.record_words)
+            if not tile.back:
+                asm.constant("r0", tile.count * tile.gather_bytes - 4)
+                asm.op("vsub.i32", "q3", "q3", "r0")
+            self._move(1 - self._moved(whole if rest else whole - (whole <= _UNROLLED)))
             asm.count_down("r1", "", "channel")
-        asm.op("add", "sp", "sp", f"#{STEP}")
+        asm.op("add", "sp", "sp", f"#{self.frame}")
         asm.op("pop", "{r4-r11, lr}")
         asm.op("vpop", "{d8-d15}")
         asm.op("bx", "lr")
         return asm
 
+    def _enter(self, whole: int, rest: int) -> None:
+        asm, tile, frame = self.asm, self.tile, self.frame
+        asm.note("registers and arguments")
+        asm.op("vpush", "{d8-d15}")
+        asm.op("push", "{r4-r11, lr}")
+        asm.op("sub", "sp", "sp", f"#{frame}")
+        asm.op("vldrw.u32", "q3", "[r0]")
+        asm.op("vldrw.u32", "q0", f"[r0, #{STEP * (1 + tile.last)}]")
+        asm.op("vstrw.32", "q0", "[sp]")
+        asm.op("vadd.i32", "q3", "q3", "r2")
+        asm.add("r5", "r1", -tile.before)
+        asm.op("ldr", "r1", f"[sp, #{frame + 36 + 64}]")
+        if tile.apart:
+            asm.op("ldr", "r11", f"[sp, #{frame + 36 + 68}]")
+        if not tile.requant.sign:
+            asm.op("mov", "r0", f"#{1 << (tile.requant.scale - 1)}")
+            asm.op("vdup.32", "q2", "r0")
+        if rest:
+            asm.constant("r0", tile.valid(whole * tile.gathers, rest))
+            asm.op("vmsr", "p0", "r0")
+
     def _moved(self, blocks: int) -> int:
         return blocks * self.tile.gathers * self.tile.places * self.tile.out_place
 
+    def _move(self, count: int) -> None:
+        """Both lines of the output move on."""
+        for pointer in ("r3", "r11") if self.tile.apart else ("r3",):
+            self.asm.add(pointer, pointer, count, "r0")
+
     def _blocks(self, whole: int) -> None:
-        """All full blocks."""
-        asm = self.asm
+        """All full blocks. The outputs move on behind each but the last one of all, where there is no loop."""
+        asm, tile = self.asm, self.tile
+        rest = tile.blocks[1]
         if whole <= _UNROLLED:
-            for _ in range(whole):
-                self._block(self.tile.gathers, False)
+            for number in range(whole):
+                self._block(number * tile.gathers, tile.gathers, False)
+                if rest or number < whole - 1:
+                    self._move(self._moved(1))
             return
         turn = max(n for n in range(1, _TURN + 1) if whole % n == 0)
-        asm.constant("r11", whole // turn)
+        temp, place = ("r0", f"[sp, #{STEP}]") if tile.apart else ("r11", "")
+        asm.constant(temp, whole // turn)
+        if place:
+            asm.op("str", temp, place)
         with asm.loop("block", whole // turn):
             for _ in range(turn):
-                self._block(self.tile.gathers, False)
-            asm.count_down("r11", "", "block")
+                self._block(0, tile.gathers, False)
+                self._move(self._moved(1))
+            asm.count_down(temp, place, "block")
 
-    def _block(self, gathers: int, partial: bool) -> None:
+    def _block(self, first: int, gathers: int, partial: bool) -> None:
+        """The outputs of so many gathers from number `first` on."""
         asm, tile = self.asm, self.tile
-        windows = len(tile.windows)
         asm.note("products")
+        lanes = set()
         for gather in range(gathers):
             vector = f"q{gather % 2}"
-            asm.op("vldrw.u32", vector, f"[q3, #{tile.gather_bytes}]!")
-            for window in range(windows):
-                asm.op("vmladav.s8", ACCUMULATORS[gather * windows + window], vector, f"q{4 + window}")
+            step = tile.back if tile.back and first + gather == 0 else tile.gather_bytes
+            asm.op("vldrw.u32", vector, f"[q3, #{step}]!")
+            for window in tile.windows_of(first + gather) if partial else range(len(tile.windows)):
+                lanes.add(tile.lane(gather, window))
+                asm.op("vmladav.s8", ACCUMULATORS[tile.lane(gather, window)], vector, f"q{4 + window}")
+        self._finish(lanes)
+        if tile.apart:
+            self._store_apart(partial)
+            return
+        asm.op("vldrh.u16", "q1", "[sp]")
+        if partial:
+            asm.op("vpst")
+        asm.op("vstrbt.16" if partial else "vstrb.16", "q0", "[r3, q1]")
+
+    def _finish(self, lanes: set[int]) -> None:
+        """Sums in these accumulators -> q0, as bytes of its halves."""
+        asm, tile = self.asm, self.tile
         asm.note("requantize and store")
-        vectors = ("q0", "q1")[: -(-gathers * windows // LANES)]
+        vectors = ("q0", "q1")[: 1 + (max(lanes) >= LANES)]
         for number, vector in enumerate(vectors):
-            quad = ACCUMULATORS[4 * number : 4 * number + 4]
-            asm.op("vmov", f"{vector}[2]", f"{vector}[0]", quad[0], quad[2])
-            asm.op("vmov", f"{vector}[3]", f"{vector}[1]", quad[1], quad[3])
+            for low in (0, 1):
+                pair = [LANES * number + low, LANES * number + low + 2]
+                sums = [ACCUMULATORS[lane if lane in lanes else min(lanes)] for lane in pair]
+                if lanes.intersection(pair):
+                    asm.op("vmov", f"{vector}[{low + 2}]", f"{vector}[{low}]", *sums)
         _scale(asm, tile.requant, vectors)
         for half, vector in zip("bt", vectors, strict=False):
             if tile.requant.shift is None:
@@ -313,15 +393,22 @@ class _Tile:
             if bound != end:
                 asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
                 asm.op(op, "q0", "q0", "q1")
-        asm.op("vldrh.u16", "q1", "[sp]")
-        if partial:
-            asm.op("vpst")
-        asm.op("vstrbt.16" if partial else "vstrb.16", "q0", "[r3, q1]")
-        asm.add("r3", "r3", self._moved(1), "r0")
+
+    def _store_apart(self, partial: bool) -> None:
+        """Bottom halves to the first line, then top halves to the second, which may be the same."""
+        asm = self.asm
+        asm.op("vldrw.u32", "q1", "[sp]")
+        store = "vstrbt.32" if partial else "vstrb.32"
+        for pointer in ("r3", "r11"):
+            if partial:
+                asm.op("vpst")
+            asm.op(store, "q0", f"[{pointer}, q1]")
+            if pointer == "r3":
+                asm.op("vshr.u32", "q0", "q0", "#16")
 
 
 def _scale(asm: Asm, requant: LaneRequantization, vectors: tuple[str, ...]) -> None:
-    """Sums of one channel: X is half of what finish.py says, since the product is doubled."""
+    """Sums of one channel, r5 at its constants: X is half of what finish.py says, since the product is doubled."""
     if requant.sign:
         for vector in vectors:
             asm.op("vadd.i32", vector, vector, "r7")
@@ -334,6 +421,6 @@ def _scale(asm: Asm, requant: LaneRequantization, vectors: tuple[str, ...]) -> N
         for vector in vectors:
             asm.op("vqdmulh.s32", vector, vector, "r9")
     for index, op in enumerate(["vadd.i32"] * requant.add + ["vshl.s32"] * (requant.shift is None)):
-        asm.op("ldr", "r0", f"[r5, #{LEAD + STEP + 8 + 4 * index}]")
+        asm.op("ldr", "r0", f"[r5, #{8 + 4 * index}]")
         for vector in vectors:
             asm.op(op, vector, *([vector] if op == "vadd.i32" else []), "r0")

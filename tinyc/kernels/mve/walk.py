@@ -12,7 +12,6 @@ from tinyc.kernels.mve.planes import (
     HEADER,
     LINES,
     LINES_PARAMETERS,
-    TILE_PARAMETERS,
     Lines,
     Tile,
     lines_function,
@@ -21,7 +20,8 @@ from tinyc.kernels.mve.planes import (
 from tinyc.machine.thumb import Work
 
 _CALL = 20  # instructions around a call of both functions
-_GROUP = 60  # and of a group of lines
+_GROUP = 60  # and of a group of lines,
+_ROW = 15  # of one that the caller has pointers to
 
 
 class By(Enum):
@@ -30,11 +30,13 @@ class By(Enum):
     ROWS = "rows"
     COLUMNS = "columns"
     COLUMN = "column"  # of the single column every fourth value
+    ROW = "row"  # one or two rows of a streamed layer
 
 
 @dataclass(frozen=True)
 class LineWalk:
-    """The lines of an image in `groups`, each a call of a function for its lines and one for its outputs.
+    """The lines of an image in `groups`, each a call of a function for its lines and one for its outputs (by row, also
+    of the function that is written).
 
     lines: of each group, or one for all. tiles: of all groups, or of all and of the last. line_bytes: from line to
     line of the input. step: lines from group to group. top: lines of padding. in_lines: lines that there are.
@@ -102,17 +104,32 @@ def write(walk: LineWalk) -> LineFunctions:
         fast.append(text)
         portable.append(_tile_twin(f"@_outputs_{number}", tile))
         each_tile.append((once, each))
-    work = Work(1, 1) * (_GROUP * walk.groups + _CALL * walk.groups * walk.chunks)
+    group = _ROW if walk.by is By.ROW else _GROUP
+    work = Work(1, 1) * (group * walk.groups + _CALL * walk.groups * walk.chunks)
     for group in range(walk.groups):
         work += walk.chunks * each_lines[walk.lines[group if len(walk.lines) > 1 else 0]]
         once, each = each_tile[-1 if group == walk.groups - 1 else 0]
         work += walk.chunks * once + walk.channels * each
-    body = _by_rows(walk) if walk.by is By.ROWS else _by_columns(walk, kinds)
-    contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: the whole image.
+    body = _body(walk, kinds)
+    made = _made(walk) if walk.by is By.ROW else "the whole image"
+    contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {made}.
  * x, y: at words. stream, scratch: tc_mve.h.{" pad: a row of x_zero." if walk.by is By.ROWS else ""}
  */"""
     parts = [contract, "#if TC_MVE_ASM\n", "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n", body]
     return LineFunctions("\n".join(parts), work)
+
+
+def _body(walk: LineWalk, kinds: list[Lines]) -> str:
+    """The function that a step calls."""
+    if walk.by is By.ROW:
+        return _by_row(walk)
+    return _by_rows(walk) if walk.by is By.ROWS else _by_columns(walk, kinds)
+
+
+def _made(walk: LineWalk) -> str:
+    if not walk.tiles[0].apart:
+        return "one row; y may be a row of x"
+    return "two rows, or the second alone where y[0] is y[1]; each may be one of the first two of x"
 
 
 def _chunk_call(walk: LineWalk, kind: int, source: str, target: str) -> str:
@@ -122,7 +139,8 @@ def _chunk_call(walk: LineWalk, kind: int, source: str, target: str) -> str:
 def _tile_call(walk: LineWalk, tile: int, source: str, y: str) -> str:
     words = walk.tiles[0].record_words
     count = f"tc_mve_least({walk.chunk}, {walk.channels} - c)" if walk.channels % walk.chunk else str(walk.chunk)
-    return f"@_outputs_{tile}(stream, stream + {HEADER // 4} + {words} * c, {source}, {y}, {count});"
+    more = ", y[1] + c" if walk.tiles[tile].apart else ""
+    return f"@_outputs_{tile}(stream, stream + {HEADER // 4} + {words} * c, {source}, {y}, {count}{more});"
 
 
 def _by_rows(walk: LineWalk) -> str:
@@ -146,6 +164,18 @@ def _by_rows(walk: LineWalk) -> str:
 {outputs}
         }}
         y += {walk.out_bytes};
+    }}
+}}"""
+
+
+def _by_row(walk: LineWalk) -> str:
+    """One group: the row or rows of a call, 16 channels at a time."""
+    y, first = ("int8_t *const *y", "y[0] + c") if walk.tiles[0].apart else ("int8_t *y", "y + c")
+    return f"""static void @(const int32_t *stream, const int8_t *const *x, {y}, void *scratch)
+{{
+    for (int32_t c = 0; c < {walk.channels}; c += {walk.chunk}) {{
+        {_chunk_call(walk, 0, "x", "(int8_t *)scratch")}
+        {_tile_call(walk, 0, "(const int8_t *)scratch", first)}
     }}
 }}"""
 
@@ -190,7 +220,8 @@ def _lines_twin(name: str, lines: Lines) -> str:
 
 def _tile_twin(name: str, tile: Tile) -> str:
     shifts = ", ".join(str(tile.shift(*window)) for window in tile.windows)
-    offsets = ", ".join(str(line * tile.out_line) for line, _ in tile.windows)
+    lines = ", ".join(str(line) for line, _ in tile.windows)
+    second = "y1" if tile.apart else f"y + {tile.out_line}"
     places = ", ".join(str(place) for _, place in tile.windows)
     return f"""static const tc_mve_tile_t {name}_tile = {{
     .windows = {len(tile.windows)},
@@ -201,14 +232,14 @@ def _tile_twin(name: str, tile: Tile) -> str:
     .outputs = {tile.outputs},
     .out_place = {tile.out_place},
     .shift = {{{shifts}}},
-    .line = {{{offsets}}},
+    .line = {{{lines}}},
     .place = {{{places}}},
     .way = {tile.requant.c_text},
 }};
 
-static void {name}({", ".join(TILE_PARAMETERS)})
+static void {name}({", ".join(tile.parameters)})
 {{
     (void)header;
-    tc_mve_tile(&{name}_tile, record, from, y, channels);
+    tc_mve_tile(&{name}_tile, record, from, y, {second}, channels);
 }}
 """
