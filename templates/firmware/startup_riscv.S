@@ -17,6 +17,10 @@ Reset_Handler:
     la      sp, tc_stack_top
     la      t0, tc_fault_entry
     csrw    mtvec, t0
+#if defined(__riscv_vector) || defined(TC_ZVE32X)
+    li      t0, 1 << 9          /* mstatus.VS: vectors are on, in their first state */
+    csrs    mstatus, t0
+#endif
     la      t0, tc_data_load
     la      t1, tc_data_start
     la      t2, tc_data_end

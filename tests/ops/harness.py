@@ -24,7 +24,7 @@ from tinyc.ops import all_ops
 from tinyc.plan.answer import Plan, PlanStep
 from tinyc.reference.interpreter import run_int
 
-HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m"})  # their kernels have plain C twins, which run anywhere
+HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m", "rv32v"})  # their kernels have plain C twins, which run anywhere
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ ROOM = {
     "cortex-m7": (4 * MIB, 4 * MIB),
     "cortex-m33": (4 * MIB, 4 * MIB),
     "riscv32imc": (MIB, 4 * MIB),
+    "riscv32-zve32x": (MIB, 4 * MIB),
 }
 
 

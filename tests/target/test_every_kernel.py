@@ -27,6 +27,7 @@ BOARDS = [
     "cortex-m33",
     "cortex-m55",
     "riscv32imc",
+    "riscv32-zve32x",
 ]
 QUICK = {("cortex-m4", "zig")}
 RUNS = [

@@ -203,7 +203,7 @@ def test_what_the_uarts_of_the_boards_can_do() -> None:
     fast = {board.name for board in list_boards() if board.uart and at_baud(board.uart, None, 921_600).baud == 921_600}
     slow = {board.name for board in list_boards() if board.uart} - fast
     assert {"stm32f4-discovery", "nucleo-l4r5zi", "nucleo-f746zg", "nrf52840-dk", "raspberry-pi-pico"} <= fast
-    assert slow == {"riscv32imc", "riscv32imc-psram", "hazard3"}  # 3.6864 MHz / 16
+    assert slow == {"riscv32imc", "riscv32imc-psram", "riscv32-zve32x", "hazard3"}  # 3.6864 MHz / 16
     for board in list_boards():
         if board.uart is not None:
             assert at_baud(board.uart, 115_200, None).baud == 115_200

@@ -102,6 +102,13 @@ RISCV_TABLE = [
     ("4861", "c.flw fa0, 4(a0)", "rv32f"),
     ("87000502", "vle8.v v1, (a0)", "rv32v"),
     ("d7802102", "vadd.vv v1, v2, v3", "rv32v"),
+    ("57f0370d", "vsetvli zero, a5, e32, m8, ta, ma", "rv32v"),
+    ("57f0b30d", "vsetvli zero, t2, e64, m8, ta, ma", "rv32v64"),
+    ("57f001cc", "vsetivli zero, 3, e8, m1", "rv32v"),
+    ("57f0c880", "vsetvl zero, a7, a2", "rv32v"),
+    ("87700502", "vle64.v v1, (a0)", "rv32v64"),
+    ("d7902102", "vfadd.vv v1, v2, v3", "rv32vf"),
+    ("d7d02102", "vfadd.vf v1, v2, ft3", "rv32vf"),
 ]
 
 

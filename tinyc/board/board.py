@@ -50,10 +50,10 @@ class Unicorn:
 class Board:
     """A target. `memory` is None where the operating system gives it (host).
 
-    isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`) and instructions may need (`rv32b`). clock_hz:
-    typical clock, for times in reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup and io name
-    the harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart, setup,
-    flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
+    isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`, `rv32v`) and instructions may need (`rv32b`).
+    clock_hz: typical clock, for times in reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup
+    and io name the harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart,
+    setup, flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
     these. file: where the description came from.
     """
 
@@ -105,7 +105,7 @@ class Board:
 STARTUPS = ("cortex-m", "riscv", "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
-ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m", "rv32b")
+ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m", "rv32b", "rv32v")
 BOOT2S = ("rp2040",)
 _MOST_LETTERS = 1 << 16  # of a board file; those that ship have some 3,000
 _MOST_DOTS = 40  # in a line of it

@@ -27,7 +27,9 @@ _NAMES = {
     "rv32b": "bit manipulation (Zba, Zbb, Zbs)",
     "rv32a": "atomic instructions (A)",
     "rv32f": "floating point (F, D)",
-    "rv32v": "vectors (V, Zve)",
+    "rv32v": "vectors of integers (Zve32x)",
+    "rv32vf": "vectors of floating-point numbers (Zve32f)",
+    "rv32v64": "vectors of 64-bit elements (Zve64x)",
 }
 
 _SMALL_LANES = frozenset({"8", "16", "s8", "u8", "s16", "u16"})  # of VMOV: the FPU has 32 bits only

@@ -49,6 +49,8 @@ _NAMES = (
 _COMPRESSED_FLOAT = {(quadrant, funct3) for quadrant in (0, 2) for funct3 in (1, 3, 5, 7)}
 _FLOAT = {0x43, 0x47, 0x4B, 0x4F, 0x53}
 _WIDTHS = {2, 3}  # of loads and stores of floating-point registers; others of the same opcodes are vectors'
+_VECTOR, _FLOAT_FORMS, _CONFIGURES = 0x57, {1, 5}, 7  # "RISC-V V Vector Extension", 1.0, chapters 6 and 10
+_LONG_WIDTH, _LONG = 7, 3  # of loads and stores, and in vtype: elements of 64 bits
 
 
 def decode_bits(code: bytes) -> tuple[str, str] | None:
@@ -66,15 +68,27 @@ def decode_bits(code: bytes) -> tuple[str, str] | None:
 
 
 def extension(code: bytes) -> str | None:
-    """What an instruction needs beyond RV32I with compressed ones: rv32m, rv32a, rv32b, rv32f, rv32v; None: nothing."""
+    """What an instruction needs beyond RV32I with compressed ones: rv32m, rv32a, rv32b, rv32f, rv32v (Zve32x), rv32vf
+    and rv32v64 (vectors of floats, and of 64 bits); None: nothing."""
     word = int.from_bytes(code, "little")
     if len(code) == 2:
         return "rv32f" if (word & 3, word >> 13) in _COMPRESSED_FLOAT else None
     opcode, funct3 = word & 0x7F, word >> 12 & 7
     if opcode in (0x07, 0x27):
-        return "rv32f" if funct3 in _WIDTHS else "rv32v"
-    if opcode in _FLOAT or opcode in (0x2F, 0x57):
-        return {0x2F: "rv32a", 0x57: "rv32v"}.get(opcode, "rv32f")
+        return "rv32f" if funct3 in _WIDTHS else "rv32v64" if funct3 == _LONG_WIDTH else "rv32v"
+    if opcode == _VECTOR:
+        return _of_vectors(word)
+    if opcode in _FLOAT or opcode == 0x2F:
+        return "rv32a" if opcode == 0x2F else "rv32f"
     if opcode == _OP and word >> 25 == 1:
         return "rv32m"
     return "rv32b" if decode_bits(code) is not None else None
+
+
+def _of_vectors(word: int) -> str:
+    """What arithmetic of vectors, or a setting of their length and type, needs."""
+    form = word >> 12 & 7
+    if form in _FLOAT_FORMS:
+        return "rv32vf"
+    names_type = form == _CONFIGURES and word >> 30 != 2  # VSETVL has it in a register
+    return "rv32v64" if names_type and word >> 23 & 7 == _LONG else "rv32v"

@@ -21,6 +21,7 @@ from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import pairs as scalar_pairs
@@ -142,6 +143,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *mve_conv.FULLY_CONNECTED_KERNELS,
+        *rvv_conv.DENSE,
         *asm.KERNELS,
         *held_dense.KERNELS,
         Kernel(

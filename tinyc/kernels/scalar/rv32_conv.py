@@ -132,8 +132,9 @@ def _fits_int4(site: Site, p: ConvParams) -> bool:
     return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and _is_proved(site, p)
 
 
-def _geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
-    """Fields of the tc_rv32_window_t called `window`, and how the call walks: all pixels as one row if it can."""
+def geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
+    """Fields of the tc_rv32_window_t or tc_rvv_window_t called `window`, and how the call walks: all pixels as one row
+    if it can."""
     x, y = site.x(0), site.y()
     window = Window.of(p.attrs, *p.w.shape[1:3])
     sizes = window_fields(site, window)
@@ -150,11 +151,11 @@ def _geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_rv32: one output row from k_h input rows, or all pixels at once."""
     taps = _taps(p)
-    geometry, rows, flow = _geometry(site, p)
+    sizes, rows, flow = geometry(site, p)
     fields = {
         "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
         **out_fields(matrix_of(p), p.bias),
-        **geometry,
+        **sizes,
         "taps": taps.shape[1],
         "segment": _segment(taps),
     }
@@ -170,11 +171,11 @@ def _segment(taps: npt.NDArray[np.int8]) -> int:
 def lower_int4(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_w4_rv32: one output row from k_h input rows, or all pixels at once."""
     taps = _taps(p)
-    geometry, rows, flow = _geometry(site, p)
+    sizes, rows, flow = geometry(site, p)
     fields = {
         "w": Const(nibble_words(taps), "[out_c / 8][k_h][k_w][in_c] of eight channels, int4", "w"),
         **out_fields(matrix_of(p), p.bias),
-        **geometry,
+        **sizes,
         "taps": taps.shape[1],
     }
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_w4_rv32_t", fields), rows, flow)
