@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same inputs give the same bytes: whatever the folder, the hash seed, the number of threads and cores, time zone
-and language. `reproduced.py` is the process whose surroundings change here."""
+"""The same inputs give the same bytes: whatever the folder, the hash seed, the number of threads and cores, the
+processor, time zone and language. `reproduced.py` is the process whose surroundings change here."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ OTHER = {
     "TZ": "Asia/Kolkata",
     "LC_ALL": "tr_TR.UTF-8",
     "COLUMNS": "40",
+}
+# What other x86 processors have: BLAS kernels without fused operations or with narrower registers, and loops of numpy
+# without AVX2 and AVX-512 (names of new and of older versions; those that it does not know it only warns of).
+PROCESSORS = {
+    "prescott": {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4"},
+    "sandybridge": {"OPENBLAS_CORETYPE": "Sandybridge", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512_SKX"},
 }
 QUICK = ("int4.onnx", "host")
 # The one in the middle is the one case of `make test-slow CASES=1`.
@@ -88,6 +94,12 @@ def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], tmp_pat
     assert _made((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == expected
 
 
+@pytest.mark.parametrize("processor", ["prescott", pytest.param("sandybridge", marks=pytest.mark.slow)])
+def test_the_same_bytes_on_another_processor(inputs: tuple[Path, Path], tmp_path: Path, processor: str) -> None:
+    expected = _made(inputs, tmp_path / "a", ["int4.onnx"], PLAIN)
+    assert _made(inputs, tmp_path / "b", ["int4.onnx"], PLAIN | PROCESSORS[processor]) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["m4", "rv32"])
 @pytest.mark.parametrize("threads", ["1", "2", "4"])
@@ -110,6 +122,8 @@ def test_the_published_models_are_quantized_to_the_same_bytes(models_dir: Path, 
     expected = _made(files, tmp_path / "a", ("int8.tflite", "int4.onnx"), PLAIN)
     assert len(expected) == 2
     assert _made(files, tmp_path / "b", ("int8.tflite", "int4.onnx"), OTHER) == expected
+    prescott = PLAIN | PROCESSORS["prescott"]
+    assert _made(files, tmp_path / "c", ("int8.tflite", "int4.onnx"), prescott) == expected
 
 
 def test_the_number_of_threads_comes_back() -> None:

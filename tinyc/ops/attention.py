@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import dot
 from tinyc.base.numerics import Rounding, float_factor
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Offering, Once, Out, Params, Refused, Scratch, Struct
@@ -103,8 +104,8 @@ def _laid(a: Attention, context: Array) -> Array:
 def float_ref(a: Attention, q: Array, k: Array, v: Array, table: Array | None = None) -> tuple[Array, ...]:
     """Without the table, which only integers have."""
     left, right, values = _parts(a, q, k, v)
-    (shares,) = softmax.float_ref(Softmax(a.beta), left @ right.swapaxes(1, 2))
-    return (_laid(a, (shares @ values).astype(np.float32)),)
+    (shares,) = softmax.float_ref(Softmax(a.beta), dot(left, right.swapaxes(1, 2)))
+    return (_laid(a, dot(shares, values)),)
 
 
 @dataclass(frozen=True, slots=True)

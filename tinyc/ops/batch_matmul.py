@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.float32 import Float32, in_float32
@@ -48,7 +49,7 @@ def infer(a: BatchMatmul, x: Value, y: Value) -> Sequence[Type]:
 def _product(a: BatchMatmul, x: Array, y: Array) -> Array:
     left = np.swapaxes(x, -1, -2) if a.adj_x else x
     right = np.swapaxes(y, -1, -2) if a.adj_y else y
-    return np.asarray(left @ right)
+    return dot(left, right)
 
 
 def float_ref(a: BatchMatmul, x: Array, y: Array) -> tuple[Array, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import dot
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
@@ -76,7 +77,7 @@ def _products(a: Conv2D, patches: Array, w: Array) -> Array:
     for g in range(a.groups):
         taps = w[g * per_group : (g + 1) * per_group].reshape(per_group, -1)
         part = patches[..., g * group_in : (g + 1) * group_in]
-        parts.append(part.reshape(*part.shape[:3], -1) @ taps.T)
+        parts.append(dot(part.reshape(*part.shape[:3], -1), taps.T))
     return np.concatenate(parts, axis=-1)
 
 
@@ -204,8 +205,10 @@ def forward(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> Array:
     out = Window.of(a, *w.shape[1:3]).output(images(x).shape)
     per_group, group_in = len(w) // a.groups, w.shape[3]
     parts = [
-        taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w)
-        @ w[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T
+        dot(
+            taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w),
+            w[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T,
+        )
         for g in range(a.groups)
     ]
     y = parts[0] if a.groups == 1 else np.concatenate(parts, axis=1)
@@ -219,7 +222,7 @@ def backward(a: Conv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradien
     dx = np.zeros_like(x)
     for g in range(a.groups):
         out, into = slice(g * per_group, (g + 1) * per_group), slice(g * group_in, (g + 1) * group_in)
-        part, by_tap = x[..., into], flat[:, out] @ w[out].reshape(per_group, -1)
+        part, by_tap = x[..., into], dot(flat[:, out], w[out].reshape(per_group, -1))
         if takes_pixels(a, w):
             dx[..., into] = by_tap.reshape(part.shape)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import dot
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
@@ -54,7 +55,7 @@ def infer(a: FullyConnected, x: Value, w: Value, b: Value | None = None) -> Sequ
 def _accumulate(a: FullyConnected, x: Array, w: Array) -> Array:
     """Sums of products, y's shape, in the arrays' own dtype."""
     batch = x.shape[:-1] if a.keep_dims else (x.size // w.shape[1],)
-    return np.asarray((x.reshape(-1, w.shape[1]) @ w.T).reshape(*batch, w.shape[0]))
+    return dot(x.reshape(-1, w.shape[1]), w.T).reshape(*batch, w.shape[0])
 
 
 def float_ref(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> tuple[Array, ...]:
@@ -122,14 +123,14 @@ def windows(a: FullyConnected, w: Array, x: Array) -> Array:
 
 
 def forward(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> Array:
-    y = finished(a, x.reshape(-1, w.shape[1]) @ w.T, b)
+    y = finished(a, dot(x.reshape(-1, w.shape[1]), w.T), b)
     return y.reshape(*x.shape[:-1], len(w)) if a.keep_dims else y.reshape(len(x), -1, len(w))
 
 
 def backward(a: FullyConnected, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
     x, w = inputs[0], inputs[1]
     flat = active(a, y, dy).reshape(-1, len(w))
-    return ((flat @ w).reshape(x.shape), *[None] * (len(inputs) - 1))
+    return (dot(flat, w).reshape(x.shape), *[None] * (len(inputs) - 1))
 
 
 OP = Op(

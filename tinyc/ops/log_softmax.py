@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base import fixedpoint
+from tinyc.base import exact, fixedpoint
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
@@ -40,7 +40,7 @@ def infer(a: LogSoftmax, x: Value) -> Sequence[Type]:
 
 def float_ref(a: LogSoftmax, x: Array) -> tuple[Array, ...]:
     below = x - x.max(axis=-1, keepdims=True)
-    return ((below - np.log(np.exp(below).sum(axis=-1, keepdims=True))).astype(np.float32),)
+    return ((below - exact.log(exact.exp(below).sum(axis=-1, keepdims=True))).astype(np.float32),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import exact
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
@@ -65,21 +66,21 @@ def infer(a: Lstm, x: Value, *rest: Value | None) -> Sequence[Type]:
 def float_ref(a: Lstm, x: Array, *rest: Array | None) -> tuple[Array, ...]:
     w, r, b = rest[:4], rest[4:8], [0.0 if bias is None else bias for bias in rest[8:12]]
     before = [np.asarray(rest[k], np.float32) for k in (_HIDDEN - 1, _CELL - 1)]
-    hidden, cell = (state.reshape(-1) for state in before)
+    hidden, cell = (np.asarray(state.reshape(-1), np.float64) for state in before)
     rows = []
     for step in x.reshape(-1, x.shape[-1]):
-        i, f, g, o = (np.asarray(w[k]) @ step + np.asarray(r[k]) @ hidden + b[k] for k in range(4))
-        cell = _logistic(f) * cell + _logistic(i) * np.tanh(g)
+        i, f, g, o = (_times(w[k], step) + _times(r[k], hidden) + b[k] for k in range(4))
+        cell = exact.logistic(f) * cell + exact.logistic(i) * exact.tanh(g)
         cell = np.clip(cell, -a.clip, a.clip) if a.clip else cell
-        hidden = _logistic(o) * np.tanh(cell)
+        hidden = exact.logistic(o) * exact.tanh(cell)
         rows.append(hidden)
     lead = (len(rows), 1) if a.time_major else (1, len(rows))
     states = (now.reshape(state.shape) for now, state in zip((hidden, cell), before, strict=True))
     return tuple(np.asarray(v, np.float32) for v in (np.reshape(rows, (*lead, -1)), *states))
 
 
-def _logistic(v: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-v)))
+def _times(matrix: Array | None, vector: Array) -> Array:
+    return exact.product(np.asarray(matrix), vector[:, None])[:, 0]
 
 
 @dataclass(frozen=True, slots=True)

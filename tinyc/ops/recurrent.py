@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import exact
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
@@ -86,17 +87,17 @@ def float_steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Ar
     assert r is not None
     count = GATES[a.cell]
     units = len(r) // count
-    firsts = x @ w.T + (0.0 if bias is None else bias)
+    firsts = exact.product(x, w.T) + (0.0 if bias is None else bias)
     h, c = (np.zeros(units) if state is None else state.reshape(-1) for state in (hidden, cell))
     rows = []
     for first in firsts[::-1] if a.reverse else firsts:
-        p, q = (sums.reshape(units, count).T for sums in (first, r @ h))
+        p, q = (sums.reshape(units, count).T for sums in (first, exact.product(r, h[:, None])))
         if a.cell == "lstm":
-            c = _logistic(p[1] + q[1]) * c + _logistic(p[0] + q[0]) * np.tanh(p[2] + q[2])
-            h = _logistic(p[3] + q[3]) * np.tanh(c)
+            c = exact.logistic(p[1] + q[1]) * c + exact.logistic(p[0] + q[0]) * exact.tanh(p[2] + q[2])
+            h = exact.logistic(p[3] + q[3]) * exact.tanh(c)
         else:
-            n = np.tanh(p[2] + _logistic(p[1] + q[1]) * (q[2] + (0.0 if late is None else late)))
-            h = n + _logistic(p[0] + q[0]) * (h - n)
+            n = exact.tanh(p[2] + exact.logistic(p[1] + q[1]) * (q[2] + (0.0 if late is None else late)))
+            h = n + exact.logistic(p[0] + q[0]) * (h - n)
         rows.append(h)
     y, h, c = (np.asarray(v, np.float32) for v in (in_order(a, rows), h, c))
     return y, h, c
@@ -105,11 +106,6 @@ def float_steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Ar
 def in_order(a: Any, rows: Sequence[Array]) -> Array:
     """y of the hidden states in the order of time."""
     return np.stack(rows[::-1] if a.reverse and a.sequence else rows if a.sequence else rows[-1:])
-
-
-def _logistic(v: Array) -> Array:
-    small = np.exp(-np.abs(v))
-    return np.asarray(np.where(v >= 0, 1, small) / (1 + small))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base import fixedpoint, float32
+from tinyc.base import exact, fixedpoint, float32
 from tinyc.base.numerics import Numerics, rounding_divide_by_pot
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
@@ -40,9 +40,7 @@ class Sigmoid:
 
 
 def float_ref(a: Sigmoid, x: Array) -> tuple[Array, ...]:
-    wide = np.asarray(x, np.float64)
-    small = np.exp(-np.abs(wide))
-    return (np.where(wide >= 0, 1 / (1 + small), small / (1 + small)).astype(np.float32),)
+    return (exact.logistic(x).astype(np.float32),)
 
 
 def prepare(site: Site) -> Table | Logistic:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base import fixedpoint
+from tinyc.base import exact, fixedpoint
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import (
     Numerics,
@@ -55,7 +55,7 @@ def infer(a: Softmax, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: Softmax, x: Array) -> tuple[Array, ...]:
-    e = np.exp((x - x.max(axis=-1, keepdims=True)) * np.float32(a.beta))
+    e = exact.exp((x - x.max(axis=-1, keepdims=True)) * np.float32(a.beta)).astype(np.float32)
     return ((e / e.sum(axis=-1, keepdims=True)).astype(np.float32),)
 
 

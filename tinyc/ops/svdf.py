@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import exact
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
@@ -53,7 +54,7 @@ def infer(a: Svdf, x: Value, w: Value, times: Value, b: Value | None, state: Val
 
 
 def float_ref(a: Svdf, x: Array, w: Array, times: Array, b: Array | None, state: Array) -> tuple[Array, ...]:
-    after = _shifted(state.reshape(times.shape), w @ x[0])
+    after = _shifted(state.reshape(times.shape), exact.product(w, x[0][:, None])[:, 0])
     y = (after * times).sum(axis=1).reshape(-1, a.rank).sum(axis=1)
     if b is not None:
         y = y + b

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import dot
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -68,7 +69,7 @@ def _accumulate(a: TransposeConv2D, x: Array, w: Array) -> Array:
         for kx in range(k_w):
             rows = slice(ky, ky + (in_h - 1) * a.stride.h + 1, a.stride.h)
             columns = slice(kx, kx + (in_w - 1) * a.stride.w + 1, a.stride.w)
-            full[:, rows, columns] += x @ w[:, ky, kx].T
+            full[:, rows, columns] += dot(x, w[:, ky, kx].T)
     return full[:, a.pad.h : a.pad.h + a.size.h, a.pad.w : a.pad.w + a.size.w]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tinyc.base import exact
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.ops import op_of
 from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
@@ -115,7 +116,8 @@ def best_factors(second: Node, w: Array, stats: Stats) -> Channels:
     largest = np.maximum(stats.largest, _LEAST * stats.largest.max())
     if not largest.any():
         return np.ones_like(largest)
-    candidates = [(largest / largest.max()) ** a for a in _EXPONENTS]
+    powers = exact.log(largest / largest.max())
+    candidates = [exact.exp(a * powers) for a in _EXPONENTS]
     errors = [_error(second, w, largest / s, stats.power / s**2, s) for s in candidates]
     return candidates[int(np.argmin(errors))]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.exact import gram, precise_product, product
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops.batched import active
 from tinyc.ops.conv2d import Conv2D
@@ -23,7 +24,8 @@ from tinyc.ops.softmax import Softmax
 from tinyc.passes.weights import has_weights
 from tinyc.quantize.batched import backward, differentiable
 from tinyc.quantize.calibration import spread
-from tinyc.quantize.rounding import Doubles, Moments, groups_of, weights_as_rows, windows
+from tinyc.quantize.factors import cholesky
+from tinyc.quantize.rounding import Doubles, Moments, diagonals, groups_of, weights_as_rows, windows
 from tinyc.quantize.simulate import Batch
 
 _SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest is that of the layer's own sums
@@ -60,17 +62,18 @@ class Influence:
         a, f = (summed(slopes, windows(node, w, values[self.samples]), groups) for values in (x, x_float))
         weight = np.square(bias).sum(axis=1)[:, None]
         safe = np.maximum(weight, 1e-30)
-        x_mean, f_mean = (np.einsum("or,ork->ok", bias, m) / safe for m in (a, f))
-        squares = a.transpose(0, 2, 1) @ a
-        h = squares - (weight * x_mean)[:, :, None] * x_mean[:, None, :]
-        cross = a.transpose(0, 2, 1) @ f - (weight * x_mean)[:, :, None] * f_mean[:, None, :]
+        x_mean, f_mean = ((bias[:, :, None] * m).sum(axis=1) / safe for m in (a, f))
+        squares = np.square(a).sum(axis=(1, 2))[:, None, None]
+        # What the bias leaves of each row.
+        a, f = (m - bias[:, :, None] * mean[:, None, :] for m, mean in ((a, x_mean), (f, f_mean)))
+        h, cross = gram(a, a), gram(a, f)
         # Of a channel that is felt in one sample only, the bias takes all error: what is left is what subtraction lost.
-        h = np.where(_trace(h) > _RESOLVED * _trace(squares), h, 0.0)
+        h = np.where(_trace(h) > _RESOLVED * squares, h, 0.0)
         return _blended(h, cross, plain, channels // groups)
 
 
 def _trace(m: Doubles) -> Doubles:
-    return np.einsum("gkk->g", m)[:, None, None]
+    return np.ascontiguousarray(diagonals(m)).sum(axis=1)[:, None, None]
 
 
 def _blended(h: Doubles, cross: Doubles, plain: Moments, per_group: int) -> Moments:
@@ -90,16 +93,14 @@ def summed(slopes: Array, taps: Array, groups: int) -> Doubles:
     samples, directions, positions, channels = slopes.shape
     k = taps.shape[2]
     by_sample = taps.reshape(groups, samples, positions, k)
-    left: Array
-    made: Array
     if groups == 1:
-        left = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2)).reshape(samples, directions * channels, positions)
-        made = np.matmul(left, by_sample[0]).reshape(samples, directions, channels, k).transpose(2, 0, 1, 3)
-    else:
-        by_group = slopes.reshape(samples, directions, positions, groups, -1).transpose(3, 0, 1, 4, 2)
-        left = np.ascontiguousarray(by_group).reshape(groups, samples, -1, positions)
-        made = np.matmul(left, by_sample).reshape(groups, samples, directions, -1, k).transpose(0, 3, 1, 2, 4)
-    return np.asarray(made.reshape(channels, samples * directions, k), np.float64)
+        by_channel = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2)).reshape(samples, -1, positions)
+        made = product(by_channel, by_sample[0]).reshape(samples, directions, channels, k)
+        return made.transpose(2, 0, 1, 3).reshape(channels, samples * directions, k)
+    by_group = slopes.reshape(samples, directions, positions, groups, -1).transpose(3, 0, 1, 4, 2)
+    left = np.ascontiguousarray(by_group).reshape(groups, samples, -1, positions)
+    each = product(left, by_sample).reshape(groups, samples, directions, -1, k)
+    return each.transpose(0, 3, 1, 2, 4).reshape(channels, samples * directions, k)
 
 
 def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
@@ -149,9 +150,8 @@ def _directions(z: Array, y: Array, softmax: bool, rng: np.random.Generator) -> 
     metric = np.broadcast_to(np.eye(width) / _variation(z), (count, width, width))
     if softmax:
         slope = y[:, :, None] * np.eye(width) - y[:, :, None] * y[:, None, :]
-        metric = metric + slope @ slope / _variation(y)
-    values, vectors = np.linalg.eigh(metric)
-    return np.asarray(np.sqrt(np.maximum(values, 0))[:, :, None] * vectors.transpose(0, 2, 1))
+        metric = metric + precise_product(slope, slope) / _variation(y)
+    return cholesky(metric).transpose(0, 2, 1)
 
 
 def _variation(z: Doubles) -> float:

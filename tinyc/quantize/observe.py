@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the values of a float graph are distributed on the calibration inputs.
 
-onnxruntime runs the *original* model with every tensor of interest as a further output. A value of the
-graph is found there by `loc.name`: it holds the same elements as the model's tensor of that name (see
-load/onnx/importing.py), in the order of the graph's own layout, which is found, and checked, by
-comparing with the float reference on the first samples. Values that the model does not have, or whose
-elements differ, and models that onnxruntime refuses, are run by the float reference alone.
+The float graph is run many samples at once, in sums that are the same on every processor (base/exact.py): ranges, and
+with them the integer model, shall not depend on where it was made. onnxruntime runs the *original* model on the first
+samples, to find out whether the loader or a pass misread it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.calibration import Calibration, check_inputs
+from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ _TYPES: Mapping[str, type] = {  # of inputs, by onnxruntime's words
 _AGREE = 5e-3  # of the largest element; far more than rounding, far less than a mistake
 _AGREE_HALF = 5e-2  # where the model computes in float16
 _COMPARED = 3  # samples on which onnxruntime and the float reference are compared
-_TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
+_ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1), (0, 2, 3, 1))  # of axes: as they are, channels last
+_AT_ONCE = 2**23  # elements of values that are held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +64,40 @@ class Stats:
         return np.asarray(self.lo + width * (np.arange(len(self.counts)) + 0.5), np.float64)
 
 
-def observe(graph: Graph, calibration: Calibration, divisors: Mapping[str, Channels] | None = None) -> dict[str, Stats]:
+def observe(graph: Graph, calibration: Calibration) -> dict[str, Stats]:
     """Stats of every computed value and input of the float graph.
 
-    `divisors`: values that are those of the model divided by so much per index of the last axis (see
-    equalize.py). Two passes over the samples: ranges, then histograms. TinycError if a value overflows,
-    or if the model's outputs differ from the graph's, which would be a mistake in the loader or a pass.
+    Two passes over the samples: ranges, then histograms. TinycError if a value overflows, or if the model's outputs
+    differ from the graph's, which would be a mistake in the loader or a pass.
     """
     check_inputs(graph, calibration)
+    _compare(graph, calibration)
     names = [name for name in graph.values if name not in graph.consts]
-    runner = SampleRunner(graph, names, calibration, divisors or {})
     totals = {name: _Totals(graph.values[name].shape) for name in names}
-    few = frozenset(calibration.few)
-    for index, arrays in enumerate(runner.run()):
-        for name, array in arrays.items():
-            totals[name].add(array, index in few)
+    few = np.zeros(calibration.samples, np.bool_)
+    few[calibration.few] = True
+    for samples, arrays in _runs(graph, calibration, names):
+        for name in names:
+            totals[name].add(arrays[name], few[samples])
     for name in names:
         if not np.isfinite([totals[name].lo, totals[name].hi]).all():
             raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc)
     counts = {name: np.zeros(BINS, np.int64) for name in names}
-    for arrays in runner.run():
-        for name, array in arrays.items():
-            counts[name] += _histogram(array, totals[name].lo, totals[name].hi)
-    return {name: totals[name].stats(counts[name], calibration.samples, len(few)) for name in names}
+    for _, arrays in _runs(graph, calibration, names):
+        for name in names:
+            counts[name] += _histogram(arrays[name], totals[name].lo, totals[name].hi)
+    return {name: totals[name].stats(counts[name], calibration.samples, len(calibration.few)) for name in names}
+
+
+def _runs(graph: Graph, calibration: Calibration, names: Sequence[str]) -> Iterator[tuple[slice, dict[str, Array]]]:
+    """Some samples after the other, and their values [samples, *shape]."""
+    batch = Batch(graph)
+    at_once = max(1, _AT_ONCE // max(1, sum(graph.values[name].elements for name in names)))
+    for first in range(0, calibration.samples, at_once):
+        samples = slice(first, min(first + at_once, calibration.samples))
+        inputs = {name: array[samples] for name, array in calibration.inputs.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # `observe` says where a value overflows
+            yield samples, batch.run(inputs, names)
 
 
 class _Totals:
@@ -98,15 +109,15 @@ class _Totals:
         self.largest, self.squares = np.zeros(channels), np.zeros(channels)
         self.total = np.zeros(shape)
 
-    def add(self, array: Array, to_mean: bool) -> None:
+    def add(self, array: Array, to_mean: npt.NDArray[np.bool_]) -> None:
+        """Values [samples, *shape]; to_mean: which of the samples count for the mean."""
         # np.minimum hands NaN on, min() would drop it
         self.lo, self.hi = float(np.minimum(self.lo, array.min())), float(np.maximum(self.hi, array.max()))
         wide = array.astype(np.float64)
         rows = wide.reshape(-1, len(self.largest))
         self.largest = np.maximum(self.largest, np.abs(rows).max(axis=0))
-        self.squares += np.square(rows).mean(axis=0)
-        if to_mean:
-            self.total += wide
+        self.squares += np.square(rows).sum(axis=0) * (len(array) / len(rows))
+        self.total += wide[to_mean].sum(axis=0)
 
     def stats(self, counts: npt.NDArray[np.int64], samples: int, few: int) -> Stats:
         power, mean = self.squares / samples, np.asarray(self.total / few)
@@ -121,67 +132,36 @@ def _histogram(array: Array, lo: float, hi: float) -> npt.NDArray[np.int64]:
     return np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
 
 
-class SampleRunner:
-    """Gives the named values of every calibration sample in the graph's layout, one sample after the other."""
+def _compare(graph: Graph, calibration: Calibration) -> None:
+    """TinycError if the outputs of the first samples differ from what onnxruntime makes of the model. They are found
+    there by `loc.name` (see load/onnx/importing.py), in the order of the graph's own layout."""
+    model = _open(graph, graph.sinks, calibration)
+    if model is None:
+        return
+    reference, left = prepare_float(graph), dict.fromkeys(model.tensors, _ORDERS)
+    for index in range(min(_COMPARED, calibration.samples)):
+        sample = calibration.sample(index)
+        tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
+        for name, tensor in model.tensors.items():
+            found, wanted = tensors[tensor], values[name]
+            left[name] = tuple(
+                order
+                for order in left[name]
+                if found.size == wanted.size
+                and len(order) in (0, found.ndim)
+                and _alike(_in_order(found, order).reshape(wanted.shape), wanted, model.tolerance)
+            )
+    for name, orders in left.items():
+        if not orders:
+            raise TinycError(
+                f"output '{name}' differs from what onnxruntime computes: tinyc has misread the model",
+                graph.values[name].loc,
+                "please report this model as a bug",
+            )
 
-    def __init__(
-        self,
-        graph: Graph,
-        names: Collection[str],
-        calibration: Calibration,
-        divisors: Mapping[str, Channels],
-    ) -> None:
-        self._graph, self._calibration, self._divisors = graph, calibration, divisors
-        self._reference = prepare_float(graph)
-        self._names = [name for name in names if name not in graph.sources]
-        self._model = _open(graph, self._names, calibration)
-        self._perms = self._arrangements() if self._model is not None else {}
-        self._others = [name for name in self._names if name not in self._perms]
 
-    def run(self) -> Iterator[dict[str, Array]]:
-        """The values by name, inputs included; float32."""
-        for index in range(self._calibration.samples):
-            sample = self._calibration.sample(index)
-            found = dict(sample)
-            if self._perms and self._model is not None:
-                tensors = self._model.run(sample)
-                for name, perm in self._perms.items():
-                    found[name] = self._arranged(name, tensors[self._model.tensors[name]], perm)
-            if self._others:
-                computed = self._reference(sample, keep=self._others)
-                found |= {name: computed[name] for name in self._others}
-            yield found
-
-    def _arranged(self, name: str, tensor: Array, perm: tuple[int, ...] | None) -> Array:
-        """The model's tensor as the graph's value: transposed, in its shape, divided."""
-        moved = tensor if perm is None else tensor.transpose(perm)
-        array = moved.reshape(self._graph.values[name].shape)
-        return np.asarray(array / self._divisors[name] if name in self._divisors else array, np.float32)
-
-    def _arrangements(self) -> dict[str, tuple[int, ...] | None]:
-        """For each value that the model has: how to transpose the model's tensor (None: not at all)."""
-        assert self._model is not None
-        left: dict[str, list[tuple[int, ...] | None]] = {}
-        for index in range(min(_COMPARED, self._calibration.samples)):
-            sample = self._calibration.sample(index)
-            tensors, values = self._model.run(sample), self._reference(sample, keep="all")
-            for name, tensor in self._model.tensors.items():
-                array = tensors[tensor]
-                tried = left.get(name, [None, *([_TO_NHWC[array.ndim]] if array.ndim in _TO_NHWC else [])])
-                left[name] = [
-                    p
-                    for p in tried
-                    if array.size == values[name].size
-                    and _alike(self._arranged(name, array, p), values[name], self._model.tolerance)
-                ]
-        for name in self._graph.sinks:
-            if left.get(name, [None]) == []:
-                raise TinycError(
-                    f"output '{name}' differs from what onnxruntime computes: tinyc has misread the model",
-                    self._graph.values[name].loc,
-                    "please report this model as a bug",
-                )
-        return {name: perms[0] for name, perms in left.items() if perms}
+def _in_order(tensor: Array, order: tuple[int, ...]) -> Array:
+    return np.asarray(tensor.transpose(order) if order else tensor, np.float32)
 
 
 def _alike(a: Array, b: Array, tolerance: float) -> bool:
@@ -206,8 +186,8 @@ class _Model:
 
 
 def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Model | None:
-    """The model with all tensors as outputs; None without a model or if onnxruntime cannot run it. TinycError where it
-    is not installed: the ranges, and so the library, shall not depend on that."""
+    """The model with these tensors as outputs; None without a model or if onnxruntime cannot run it. TinycError where
+    it is not installed: no model goes on unchecked."""
     if calibration.model is None:
         return None
     onnx = load_extra("onnx", "onnx", "reading an ONNX model", Loc(calibration.model.name))

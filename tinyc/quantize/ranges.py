@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base import exact
 from tinyc.ir.graph import INT_RANGE, DType, Quant
 from tinyc.quantize.observe import BINS, Stats
 
@@ -106,7 +107,7 @@ def _divergence(
     spread = np.where(kept > 0, total[level] / np.maximum(occupied[level], 1), 0.0)
     p, q = true / true.sum(), np.maximum(spread / spread.sum(), _UNSEEN)
     seen = p > 0
-    return float((p[seen] * np.log(p[seen] / q[seen])).sum())
+    return float((p[seen] * exact.log(p[seen] / q[seen])).sum())
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(

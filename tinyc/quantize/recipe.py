@@ -117,7 +117,7 @@ def drafts(graph: Graph, calibration: Calibration) -> dict[bool, FloatDraft]:
     made = {False: FloatDraft(separate_fixed(complete), stats)}
     equal, divisors = equalize(complete, stats)
     if divisors:
-        made[True] = FloatDraft(separate_fixed(equal), observe(equal, calibration, divisors))
+        made[True] = FloatDraft(separate_fixed(equal), observe(equal, calibration))
     return made
 
 

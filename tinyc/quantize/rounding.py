@@ -19,14 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.exact import gram, precise_product
 from tinyc.ir.graph import Array, Node
 from tinyc.ops import op_of
 from tinyc.passes.weights import weights_of
+from tinyc.quantize.factors import inverse_factor
 
 Doubles = npt.NDArray[np.float64]
 
 _SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
-_CHUNK = 2**22  # elements of the windows that are held at once
+_CHUNK = 2**19  # elements of the windows that are held at once
 _SHRINK = np.linspace(0.4, 1.0, 25)  # candidate scales, of max|w| / qmax
 _ERROR, _ATTEMPTS = 1e-6, 8  # of the sums of squares in float32, relative to them; ten times more at each attempt
 _DAMPING = 0.1  # of the mean diagonal of H: what the calibration inputs hardly excite stays as it was
@@ -72,10 +74,10 @@ def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
     for first in range(0, len(x), chunk):
         a = windows(node, w, x[first : first + chunk])
         f = windows(node, w, x_float[first : first + chunk])
-        transposed = np.ascontiguousarray(a.transpose(0, 2, 1))
-        h += transposed @ a
-        cross += transposed @ f
-        x_sum, f_sum, count = x_sum + a.sum(axis=1), f_sum + f.sum(axis=1), count + a.shape[1]
+        h += gram(a, a)
+        cross += gram(a, f)
+        x_sum, f_sum = x_sum + a.sum(axis=1, dtype=np.float64), f_sum + f.sum(axis=1, dtype=np.float64)
+        count += a.shape[1]
     x_mean, f_mean = x_sum / count, f_sum / count
     h = h / count - x_mean[:, :, None] * x_mean[:, None, :]
     cross = cross / count - x_mean[:, :, None] * f_mean[:, None, :]
@@ -98,13 +100,18 @@ class Rounded:
     bias: Doubles
 
 
+def diagonals(m: Doubles) -> Doubles:
+    """[G,K] of matrices [G,K,K]."""
+    return np.diagonal(m, axis1=1, axis2=2)
+
+
 def learn(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], *, fixed: Doubles | None = None) -> Rounded:
     """The integers within `levels` for float weights w [G, O/G, K] and biases [G, O/G].
 
     fixed: scales [G, O/G] that must be kept; None: the scale is searched for as well.
     """
     k = w.shape[2]
-    diagonal = np.einsum("gkk->gk", m.h)
+    diagonal = diagonals(m.h)
     # Where the inputs hardly change, as in a network that was never trained, H is the errors of its sums.
     errors = _ERROR * (np.square(m.x_mean) + np.abs(diagonal)).mean(axis=1)
     least = np.maximum(_DAMPING * np.maximum(diagonal.mean(axis=1), 1e-12), errors)
@@ -122,25 +129,29 @@ def _learn(
 ) -> Rounded:
     """`learn` with damping [G, K, K]. LinAlgError if that leaves H without an inverse."""
     h = m.h + damping
-    c = np.einsum("gkl,gol->gok", m.cross + damping, w)  # towards the float weights where the data says nothing
-    target = np.linalg.solve(h, c.transpose(0, 2, 1)).transpose(0, 2, 1)  # best real weights for these inputs
-    scale = best_scale(target, h, levels) if fixed is None else fixed
-    q = compensated(target, scale, h, levels)
+    towards = m.cross + damping  # the float weights where the data says nothing
+    c = precise_product(w, towards.transpose(0, 2, 1))
+    order = PowerOrder.by_power(h)
+    upper = inverse_factor(order.of_matrix(h))
+    # The best real weights for these inputs.
+    target = precise_product(precise_product(order.of_taps(c), upper.transpose(0, 2, 1)), upper)
+    scale = best_scale(order.back(target), h, levels) if fixed is None else fixed
+    q = order.back(compensated(target, scale, upper, levels))
     for sweep in range(_SWEEPS):
         changed = descend(q, scale, h, c, levels)
         if fixed is None:
             scale = fitted_scale(q, scale, h, c)
         if not changed and sweep:
             break
-    made = np.einsum("gok,gk->go", scale[:, :, None] * q, m.x_mean)
-    wanted = np.einsum("gok,gk->go", w, m.f_mean)
+    made = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
+    wanted = (w * m.f_mean[:, None, :]).sum(axis=2)
     return Rounded(q, scale, bias + wanted - made)
 
 
 def best_scale(w: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:
     """Of the candidates, the scale with the least expected error of rounding to nearest: [G, O/G]."""
     largest = np.maximum(np.abs(w).max(axis=2), 1e-30)
-    diagonal = np.einsum("gkk->gk", h)[:, None, :]
+    diagonal = diagonals(h)[:, None, :]
     best, least = largest / levels[1], np.full(largest.shape, np.inf)
     for ratio in _SHRINK:
         scale = largest * (ratio / levels[1])
@@ -151,28 +162,43 @@ def best_scale(w: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:
     return best
 
 
-def compensated(w: Doubles, scale: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:
-    """Weights rounded one after the other, the ones not yet rounded making up for each error (GPTQ).
+@dataclass(frozen=True, slots=True)
+class PowerOrder:
+    """Taps by their power, so that those with the most effect are rounded while most others can still move. after[g]:
+    which tap comes at each place."""
 
-    Taps come in the order of their power, so that those with the most effect are rounded while most others can still
-    move.
-    """
-    order = np.argsort(-np.einsum("gkk->gk", h), axis=1, kind="stable")
-    sorted_h = np.take_along_axis(np.take_along_axis(h, order[:, :, None], 1), order[:, None, :], 2)
-    upper = np.linalg.cholesky(np.linalg.inv(sorted_h)).transpose(0, 2, 1)
-    left = np.take_along_axis(w, order[:, None, :], 2).copy()
+    after: npt.NDArray[np.intp]
+
+    @classmethod
+    def by_power(cls, h: Doubles) -> PowerOrder:
+        return cls(np.argsort(-diagonals(h), axis=1, kind="stable"))
+
+    def of_matrix(self, h: Doubles) -> Doubles:
+        return np.take_along_axis(np.take_along_axis(h, self.after[:, :, None], 1), self.after[:, None, :], 2)
+
+    def of_taps(self, w: Doubles) -> Doubles:
+        return np.take_along_axis(w, self.after[:, None, :], 2)
+
+    def back(self, w: Doubles) -> Doubles:
+        """The inverse of `of_taps`."""
+        return np.take_along_axis(w, np.argsort(self.after, axis=1)[:, None, :], 2)
+
+
+def compensated(w: Doubles, scale: Doubles, upper: Doubles, levels: tuple[int, int]) -> Doubles:
+    """Weights rounded one after the other, the ones not yet rounded making up for each error (GPTQ). upper: R with
+    R'R the inverse of H, taps in the same order."""
+    left = w.copy()
     q = np.empty_like(left)
     for k in range(w.shape[2]):
         q[:, :, k] = np.clip(np.rint(left[:, :, k] / scale), *levels)
         error = (left[:, :, k] - q[:, :, k] * scale) / upper[:, None, k, k]
         left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
-    back = np.argsort(order, axis=1)
-    return np.take_along_axis(q, back[:, None, :], 2)
+    return q
 
 
 def descend(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> bool:
     """One sweep of coordinate descent, in place; whether any integer changed."""
-    gradient = scale[:, :, None] * (q @ h) - c
+    gradient = scale[:, :, None] * precise_product(q, h) - c
     changed = False
     for k in range(q.shape[2]):
         step = gradient[:, :, k] / (h[:, None, k, k] * scale)
@@ -190,5 +216,5 @@ def descend(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[in
 
 def fitted_scale(q: Doubles, scale: Doubles, h: Doubles, c: Doubles) -> Doubles:
     """The scale with the least error for given integers; as it was where they are all zero or point away."""
-    power, match = (q * (q @ h)).sum(axis=2), (q * c).sum(axis=2)
+    power, match = (q * precise_product(q, h)).sum(axis=2), (q * c).sum(axis=2)
     return np.where((power > 0) & (match > 0), match / np.maximum(power, 1e-300), scale)

@@ -8,6 +8,7 @@ with the integer reference in the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
 from tinyc.quantize.batched import compute
+
+_DECIMALS = 9  # of decibels
 
 
 def rounded(x: Array, quant: Quant, dtype: str) -> Array:
@@ -84,7 +87,8 @@ def _reals(value: Value, array: Array) -> Array:
 
 
 def sqnr_db(signal: Array, noisy: Array) -> float:
-    """10 log10 of the power of `signal` over that of the difference; 200 where there is none."""
+    """10 log10 of the power of `signal` over that of the difference; 200 where there is none. Rounded far below what
+    makes a difference, so that the logarithm's last bits decide nothing."""
     power = float(np.square(signal, dtype=np.float64).sum())
     noise = float(np.square(signal.astype(np.float64) - noisy).sum())
-    return 200.0 if noise <= power * 1e-20 else 10 * float(np.log10(max(power, 1e-300) / noise))
+    return 200.0 if noise <= power * 1e-20 else round(10 * math.log10(max(power, 1e-300) / noise), _DECIMALS)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, factors and functions that are the same whatever the order of the terms: that is what a processor changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tinyc.base import exact
+from tinyc.quantize.factors import cholesky, inverse_factor
+
+
+@pytest.mark.parametrize("shape", [(7, 1, 3), (5, 9, 1), (300, 144, 16), (2, 2500, 3)])
+def test_products_do_not_depend_on_the_order(shape: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(sum(shape))
+    rows, taps, columns = shape
+    a = (rng.standard_normal((rows, taps)) * np.exp(rng.uniform(-5, 5, (rows, 1)))).astype(np.float32)
+    b = rng.standard_normal((taps, columns)).astype(np.float32)
+    made, order = exact.product(a, b), rng.permutation(taps)
+    for permuted in (order, order[::-1]):
+        np.testing.assert_array_equal(exact.product(a[:, permuted], b[permuted]), made)
+        np.testing.assert_array_equal(exact.precise_product(a[:, permuted], b[permuted]), exact.precise_product(a, b))
+        np.testing.assert_array_equal(exact.gram(a.T[permuted], b[permuted]), exact.gram(a.T, b))
+    true, scale = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+    assert (np.abs(made - true) <= 2.0**-17 * scale + 1e-30).all()
+    assert (np.abs(exact.precise_product(a, b) - true) <= 2.0**-36 * scale + 1e-30).all()
+    np.testing.assert_array_equal(exact.product(a[:1], b), made[:1])  # a row does not know of the others
+
+
+def test_stacks_of_matrices() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 4, 5)).astype(np.float32), rng.standard_normal((3, 5, 2)).astype(np.float32)
+    np.testing.assert_array_equal(exact.product(a, b), [exact.product(x, y) for x, y in zip(a, b, strict=True)])
+    np.testing.assert_array_equal(exact.product(a, b[0]), [exact.product(x, b[0]) for x in a])
+    np.testing.assert_array_equal(exact.gram(a, a), exact.gram(a, a.copy()))
+    assert exact.dot(a, b).dtype == np.float32
+    integers = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(exact.dot(integers, integers.T), integers @ integers.T)
+    np.testing.assert_array_equal(exact.product(np.zeros((2, 3)), np.zeros((3, 2))), np.zeros((2, 2)))
+
+
+def test_functions_are_those_of_the_library_but_for_the_last_bits() -> None:
+    x = np.concatenate([np.linspace(-60, 60, 20001), [-800.0, 0.0, 800.0, math.inf, -math.inf]])
+    with np.errstate(over="ignore", divide="ignore"):
+        np.testing.assert_allclose(exact.exp(x), np.exp(x), rtol=5e-16)
+        np.testing.assert_allclose(exact.log(np.abs(x)), np.log(np.abs(x)), rtol=2e-15, atol=5e-16)
+    np.testing.assert_allclose(exact.tanh(x), np.tanh(x), atol=5e-16)
+    np.testing.assert_allclose(exact.logistic(x[:20001]), 1 / (1 + np.exp(-x[:20001])), rtol=1e-15)
+    assert np.isnan(exact.exp(np.nan)), np.isnan(exact.log(-1.0))
+
+
+@pytest.mark.parametrize("size", [1, 9, 48, 49, 130])
+def test_factors(size: int) -> None:
+    a = np.random.default_rng(size).standard_normal((3, size + 4, size))
+    h = a.transpose(0, 2, 1) @ a + 0.1 * np.eye(size)
+    np.testing.assert_allclose(cholesky(h), np.linalg.cholesky(h), atol=1e-9)
+    upper = inverse_factor(h)
+    np.testing.assert_array_equal(upper, np.triu(upper))
+    np.testing.assert_allclose(upper.transpose(0, 2, 1) @ upper @ h, np.broadcast_to(np.eye(size), h.shape), atol=1e-8)
+    h[1, -1, -1] = -1
+    with pytest.raises(np.linalg.LinAlgError):
+        cholesky(h)

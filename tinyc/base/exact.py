@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices and functions whose last bit is the same on every processor.
+
+What a sum of floats is rounded to depends on its order, and a BLAS library orders it as its vector registers are wide;
+numpy's exponential has another last bit with other instructions. Where choices follow, another processor then makes
+another model. Here factors are first rounded to so few bits, of the largest in their row or column, that all products
+and sums are exact in float64: every order gives the same. (Ozaki et al., "Error-free transformations of matrix
+multiplication by using fast routines of matrix multiplication", 2012.) Functions are made of +, -, *, / alone, one
+operation of numpy at a time, so that nothing is contracted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+_MANTISSA = 53
+_CHUNK = 2**17  # elements that are rounded at once: they stay in the cache
+_LOG2_E = 1.4426950408889634
+_LN2_HI, _LN2_LO = 0.6931471803691238, 1.9082149292705877e-10  # their sum is ln 2; the first has 32 bits
+_EXP = tuple(1.0 / float(np.prod(np.arange(1, n + 1, dtype=np.float64))) for n in range(13, -1, -1))
+_LOG = tuple(2.0 / n for n in range(23, 2, -2))
+_HALF_ROOT = 0.7071067811865476
+_LEAST_EXPONENT, _MOST_EXPONENT = -1080.0, 1025.0
+
+
+def product(a: Array, b: Array) -> Doubles:
+    """a @ b of matrices, or of stacks of them; each factor is rounded to half of the bits that leave the sums exact,
+    counted from the largest of its row of a or column of b: 21 bits where 2,048 products are added."""
+    bits = (_MANTISSA - max(1, a.shape[-1] - 1).bit_length()) // 2
+    right, right_unit = _on_grid(np.asarray(b, np.float64), bits, axis=-2)
+    if a.ndim > 2 and b.ndim == 2:
+        return product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+    if a.ndim == 2 and b.ndim == 2:
+        made = np.empty((len(a), b.shape[1]))
+        rows = max(1, _CHUNK // max(1, a.shape[1]))
+        for first in range(0, len(a), rows):
+            part = slice(first, first + rows)
+            left, unit = _on_grid(a[part].astype(np.float64), bits, axis=-1)
+            np.matmul(left, right, out=made[part])
+            made[part] *= unit
+        made *= right_unit
+        return made
+    left, unit = _on_grid(a.astype(np.float64), bits, axis=-1)
+    return np.asarray((left @ right) * unit * right_unit)
+
+
+def gram(a: Array, b: Array) -> Doubles:
+    """The same of a's transpose and b, [..., N, K] each: sums over many rows. `a is b` takes half of the time."""
+    bits = (_MANTISSA - max(1, a.shape[-2] - 1).bit_length()) // 2
+    left, left_unit = _on_grid(a.astype(np.float64), bits, axis=-2)
+    right, right_unit = (left, left_unit) if a is b else _on_grid(b.astype(np.float64), bits, axis=-2)
+    return np.asarray((np.swapaxes(left, -1, -2) @ right) * np.swapaxes(left_unit, -1, -2) * right_unit)
+
+
+def precise_product(a: Array, b: Array) -> Doubles:
+    """The same with twice the bits: what the first rounding leaves of either factor is multiplied too."""
+    bits = (_MANTISSA - max(1, a.shape[-1] - 1).bit_length()) // 2
+    left, right = (np.asarray(x, np.float64) for x in (a, b))
+    coarse_left, coarse_right = _rounded(left, bits, -1), _rounded(right, bits, -2)
+    return product(coarse_left, coarse_right) + (
+        product(coarse_left, right - coarse_right) + product(left - coarse_left, right)
+    )
+
+
+def dot(a: Array, b: Array) -> Array:
+    """a @ b in the arrays' own type: float32 by `product`; others hold integers whose sums are exact as they are."""
+    if np.float32 not in (a.dtype, b.dtype):
+        return np.asarray(a @ b)
+    return product(a, b).astype(np.float32)
+
+
+def _on_grid(x: Doubles, bits: int, axis: int) -> tuple[Doubles, Doubles]:
+    """(integers below 2^bits, unit along the axis), a power of two. In the place of x, which is the caller's own or is
+    left as it was."""
+    unit = _units(x, bits, axis)
+    made = x / unit
+    return np.rint(made, out=made), unit
+
+
+def _rounded(x: Doubles, bits: int, axis: int) -> Doubles:
+    made, unit = _on_grid(x, bits, axis)
+    return made * unit
+
+
+def _units(x: Doubles, bits: int, axis: int) -> Doubles:
+    """The power of two along the axis by which all x are below 2^bits."""
+    if x.size == 0:
+        return np.ones(())
+    largest = np.maximum(x.max(axis=axis, keepdims=True), -x.min(axis=axis, keepdims=True))
+    exponent = np.frexp(largest)[1] - bits
+    return np.ldexp(1.0, np.where(np.isfinite(largest), exponent, 0))
+
+
+def exp(x: npt.ArrayLike) -> Doubles:
+    """e^x in float64, to two units in the last place."""
+    wide = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        turns = np.clip(np.rint(wide * _LOG2_E), _LEAST_EXPONENT, _MOST_EXPONENT)
+        rest = (wide - turns * _LN2_HI) - turns * _LN2_LO
+        rest = np.where(np.abs(rest) < 1, rest, np.where(np.isnan(wide), wide, 0.0))  # beyond all exponents
+        made = np.full_like(rest, _EXP[0])
+        for factor in _EXP[1:]:
+            made = made * rest + factor
+        return np.asarray(np.ldexp(made, turns.astype(np.int64)))
+
+
+def log(x: npt.ArrayLike) -> Doubles:
+    """The natural logarithm in float64, to two units in the last place of what is not near 1."""
+    wide = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        fraction, exponent = np.frexp(wide)
+        low = fraction < _HALF_ROOT
+        fraction, turns = np.where(low, fraction * 2, fraction), (exponent - low).astype(np.float64)
+        s = (fraction - 1) / (fraction + 1)
+        square, made = s * s, np.full_like(s, _LOG[0])
+        for factor in _LOG[1:]:
+            made = made * square + factor
+        made = turns * _LN2_HI + (turns * _LN2_LO + (2 * s + s * square * made))
+        made = np.where(wide == 0, -np.inf, np.where(np.isposinf(wide), np.inf, made))
+        return np.asarray(np.where(wide < 0, np.nan, made))
+
+
+def logistic(x: npt.ArrayLike) -> Doubles:
+    """1 / (1 + e^-x)."""
+    wide = np.asarray(x, np.float64)
+    small = exp(-np.abs(wide))
+    return np.asarray(np.where(wide >= 0, 1, small) / (1 + small))
+
+
+def tanh(x: npt.ArrayLike) -> Doubles:
+    """The hyperbolic tangent; absolute errors below 2^-52."""
+    wide = np.asarray(x, np.float64)
+    small = exp(-2 * np.abs(wide))
+    return np.asarray(np.copysign((1 - small) / (1 + small), wide))
