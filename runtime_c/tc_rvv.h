@@ -51,62 +51,64 @@ typedef struct {
 #define TC_RVV_Y_MIN "36(a0)"
 #define TC_RVV_Y_MAX "40(a0)"
 
-/* An instruction for the sums of three pixels, or of one. */
+/* An instruction for the sums of three pixels, or of one. TIMES, LESS: with a vector that has the factors' place, or any. */
 #define TC_RVV_THREE(name, rest) name " v8, v8" rest "\n" name " v16, v16" rest "\n" name " v24, v24" rest "\n"
-#define TC_RVV_ONE(name, rest) name " v8, v8" rest "\n"
-#define TC_RVV_SCALE_THREE "vmadd.vx v8, t0, v0\n" "vmadd.vx v16, t0, v0\n" "vmadd.vx v24, t0, v0\n"
-#define TC_RVV_SCALE_ONE "vmadd.vx v8, t0, v0\n"
-#define TC_RVV_DROP(sums) "vsra.vx v0, " sums ", t0\n" "vadd.vv " sums ", " sums ", v0\n" /* t0: 31 */
-#define TC_RVV_DROP_THREE TC_RVV_DROP("v8") TC_RVV_DROP("v16") TC_RVV_DROP("v24")
-#define TC_RVV_DROP_ONE TC_RVV_DROP("v8")
+#define TC_RVV_ONE(name, rest) name " v24, v24" rest "\n"
+#define TC_RVV_TIMES(sums, v) "vmadd.vx " sums ", t0, " v "\n"
+#define TC_RVV_TIMES_THREE(v) TC_RVV_TIMES("v8", v) TC_RVV_TIMES("v16", v) TC_RVV_TIMES("v24", v)
+#define TC_RVV_TIMES_ONE(v) TC_RVV_TIMES("v24", v)
+#define TC_RVV_LESS(sums, v) "vsra.vx " v ", " sums ", t0\n" "vadd.vv " sums ", " sums ", " v "\n" /* t0: 31 */
+#define TC_RVV_LESS_THREE(v) TC_RVV_LESS("v8", v) TC_RVV_LESS("v16", v) TC_RVV_LESS("v24", v)
+#define TC_RVV_LESS_ONE(v) TC_RVV_LESS("v24", v)
 
-/* Sums in v8-v15, and v16-v23, v24-v31 where there are three, -> bytes in v8-v9, v16-v17, v24-v25; vtype is int8 then. a7:
- * constants of these channels, a5: out_c; t0-t2 and t5 and v0-v7 are changed. vl counts channels, for any width of lanes. */
-#define TC_RVV_FINISH(EACH, SCALE, DROP)                                                                  \
+/* Sums in v24-v31, and v8-v15, v16-v23 where there are THREE, -> bytes in v24-v25, v8-v9, v16-v17; vtype is int8 then. v: eight
+ * registers for constants. a7: constants of these channels, a5: out_c; t0-t2 and t5 are changed. vl counts channels, for any width
+ * of lanes. */
+#define TC_RVV_FINISH(PIXELS, v)                                                                           \
     "vsetvli zero, zero, e32, m8, ta, ma\n"                                                                \
     "lw     t0, " TC_RVV_POWER "\n"                                                                        \
-    "vle32.v v0, (a7)\n"                                                                                   \
+    "vle32.v " v ", (a7)\n"                                                                                \
     "slli   t1, a5, 2\n"                                                                                   \
     "add    t2, a7, t1\n"                                                                                  \
-    SCALE                                                                                                  \
-    "vle32.v v0, (t2)\n"                                                                                   \
+    TC_RVV_TIMES_##PIXELS(v)                                                                               \
+    "vle32.v " v ", (t2)\n"                                                                                \
     "lw     t0, " TC_RVV_WAY "\n"                                                                          \
     "lw     t5, " TC_RVV_SHIFT "\n"                                                                        \
     "bnez   t0, 5f\n"                                                                                      \
-    EACH("vmulh.vv", ", v0")                                                                               \
+    TC_RVV_##PIXELS("vmulh.vv", ", " v)                                                                    \
     "4:\n"                                                                                                 \
     "vsetvli zero, zero, e16, m4, ta, ma\n"                                                                \
-    EACH("vnclip.wx", ", t5")                                                                              \
+    TC_RVV_##PIXELS("vnclip.wx", ", t5")                                                                   \
     "lw     t0, " TC_RVV_Y_ZERO "\n"                                                                       \
     "lw     t1, " TC_RVV_CLAMPS "\n"                                                                       \
     "beqz   t0, 6f\n"                                                                                      \
-    EACH("vsadd.vx", ", t0")                                                                               \
+    TC_RVV_##PIXELS("vsadd.vx", ", t0")                                                                    \
     "6:\n"                                                                                                 \
     "vsetvli zero, zero, e8, m2, ta, ma\n"                                                                 \
-    EACH("vnclip.wi", ", 0")                                                                               \
+    TC_RVV_##PIXELS("vnclip.wi", ", 0")                                                                    \
     "beqz   t1, 7f\n"                                                                                      \
     "lw     t0, " TC_RVV_Y_MIN "\n"                                                                        \
     "lw     t1, " TC_RVV_Y_MAX "\n"                                                                        \
-    EACH("vmax.vx", ", t0")                                                                                \
-    EACH("vmin.vx", ", t1")                                                                                \
+    TC_RVV_##PIXELS("vmax.vx", ", t0")                                                                     \
+    TC_RVV_##PIXELS("vmin.vx", ", t1")                                                                     \
     "j      7f\n"                                                                                          \
     "5:\n"                                                                                                 \
     "add    t2, t2, t1\n"                                                                                  \
     "addi   t0, t0, -1\n"                                                                                  \
     "bnez   t0, 6f\n"                                                                                      \
-    EACH("vsmul.vv", ", v0") /* DEFINED */                                                                 \
+    TC_RVV_##PIXELS("vsmul.vv", ", " v) /* DEFINED */                                                      \
     "li     t0, 31\n"                                                                                      \
-    DROP                                                                                                   \
-    "vle32.v v0, (t2)\n"                                                                                   \
-    EACH("vssra.vv", ", v0")                                                                               \
+    TC_RVV_LESS_##PIXELS(v)                                                                                \
+    "vle32.v " v ", (t2)\n"                                                                                \
+    TC_RVV_##PIXELS("vssra.vv", ", " v)                                                                    \
     "j      4b\n"                                                                                          \
     "6:\n"                                                                                                 \
-    EACH("vmulh.vv", ", v0") /* ADDED */                                                                   \
-    "vle32.v v0, (t2)\n"                                                                                   \
+    TC_RVV_##PIXELS("vmulh.vv", ", " v) /* ADDED */                                                        \
+    "vle32.v " v ", (t2)\n"                                                                                \
     "add    t2, t2, t1\n"                                                                                  \
-    EACH("vadd.vv", ", v0")                                                                                \
-    "vle32.v v0, (t2)\n"                                                                                   \
-    EACH("vssra.vv", ", v0")                                                                               \
+    TC_RVV_##PIXELS("vadd.vv", ", " v)                                                                     \
+    "vle32.v " v ", (t2)\n"                                                                                \
+    TC_RVV_##PIXELS("vssra.vv", ", " v)                                                                    \
     "j      4b\n"                                                                                          \
     "7:\n"
 
@@ -153,7 +155,7 @@ typedef struct {
 #define TC_RVV_TAP1(at0)                                                                                   \
     "lb     t0, " at0 "(t4)\n"                                                                             \
     TC_RVV_WEIGHTS                                                                                         \
-    "vwmacc.vx v8, t0, v0\n"
+    "vwmacc.vx v24, t0, v0\n"
 
 #endif
 
@@ -214,7 +216,7 @@ static TC_NAKED void tc_rvv_pixels(const tc_rvv_out_t *p TC_UNUSED, const int8_t
         "addi   t4, t4, 3\n"
         "bne    t4, t5, 2b\n"
         "3:\n"
-        TC_RVV_FINISH(TC_RVV_THREE, TC_RVV_SCALE_THREE, TC_RVV_DROP_THREE)
+        TC_RVV_FINISH(THREE, "v0")
         "vse8.v v8, (a2)\n"
         "add    t0, a2, a3\n"
         "vse8.v v16, (t0)\n"
@@ -247,7 +249,7 @@ static TC_UNUSED void tc_rvv_pixels(const tc_rvv_out_t *p, const int8_t *x, int8
 static TC_NAKED void tc_rvv_pixel(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED, int8_t *y TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
-        TC_RVV_BEGIN("vmv.v.i v8, 0\n")
+        TC_RVV_BEGIN("vmv.v.i v24, 0\n")
         "andi   t1, t0, -4\n"
         "add    t5, t1, t4\n" /* end of the fours */
         "beqz   t1, 3f\n"
@@ -267,8 +269,8 @@ static TC_NAKED void tc_rvv_pixel(const tc_rvv_out_t *p TC_UNUSED, const int8_t 
         "addi   t4, t4, 1\n"
         "bne    t4, t5, 2b\n"
         "3:\n"
-        TC_RVV_FINISH(TC_RVV_ONE, TC_RVV_SCALE_ONE, TC_RVV_DROP_ONE)
-        "vse8.v v8, (a2)\n"
+        TC_RVV_FINISH(ONE, "v0")
+        "vse8.v v24, (a2)\n"
         TC_RVV_END));
 }
 

@@ -3,28 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from one_layer import check_on_core, check_together
 
+from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base import paths
 from tinyc.base.numerics import Numerics
-from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
+from tinyc.ir.graph import Array, Graph
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.rvv.finish import ADDED, DEFINED, PLAIN, vector_finish
 from tinyc.kernels.stream import matrix_of
 from tinyc.ops import all_ops
+from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.sub import Sub
 
 BOARD = "riscv32-zve32x"
 # QEMU 7.2 has 64 bits only by the name of another extension, of which the firmware has no instruction.
 CPUS = {64: "rv32,Zve32f=true,vlen=64", 128: "rv32,v=true,vlen=128", 256: "rv32,v=true,vlen=256"}
 ONE = Padding(1, 1, 1, 1)
-KERNELS = {"conv2d": "tc_conv2d_s8_rvv", "fully_connected": "tc_fully_connected_s8_rvv"}
+KERNELS = {
+    "conv2d": "tc_conv2d_s8_rvv",
+    "fully_connected": "tc_fully_connected_s8_rvv",
+    "depthwise_conv2d": "tc_depthwise_conv2d_s8_rvv",
+    "max_pool2d": "tc_max_pool2d_s8_rvv",
+    "avg_pool2d": "tc_avg_pool2d_s8_rvv",
+    "add": "tc_add_linear_s8_rvv",
+    "sub": "tc_add_linear_s8_rvv",
+}
 
 
 def conv(x, w, attrs=None, **more) -> Layer:
@@ -33,6 +50,10 @@ def conv(x, w, attrs=None, **more) -> Layer:
 
 def dense(x, w, attrs=None, **more) -> Layer:
     return Layer("fully_connected", attrs or FullyConnected(), x, w, **more)
+
+
+def depthwise(x, w, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2]), **more)
 
 
 LAYERS = {
@@ -53,6 +74,41 @@ LAYERS = {
     "rows, relu": dense((3, 16), (70, 16), FullyConnected(act=RELU), y_zero=-128),
     "largest": dense((1, 702), (130, 702), weights="largest"),
 }
+DEPTHWISES = {
+    "same": depthwise((5, 9, 35), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "one column": depthwise((4, 1, 3), (3, 3), DepthwiseConv2D(pad=ONE), x_zero=127),
+    "wide pads": depthwise((3, 2, 3), (3, 3), DepthwiseConv2D(pad=Padding(2, 2, 2, 2)), x_zero=-128),
+    "stride 2": depthwise((7, 8, 40), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU6)),
+    "pairs": depthwise((5, 6, 33), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs"),
+    "one by one": depthwise((5, 6, 17), (3, 3), DepthwiseConv2D(pad=ONE), weights="all least"),
+    "threes": depthwise((4, 7, 20), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), bits=4, y_zero=-128),
+    "column": depthwise((14, 1, 66), (10, 1), DepthwiseConv2D(act=RELU), y_zero=-128),
+    "dilated": depthwise(
+        (9, 11, 6), (3, 5), DepthwiseConv2D(Pair(1, 2), Padding(2, 3, 1, 2), Pair(1, 2)), weights="least"
+    ),
+    "one tap": depthwise((3, 4, 130), (1, 1)),
+}
+
+
+def others() -> list[Graph]:
+    """Pools and sums, lengths around those of vectors."""
+    found = []
+    for shape in ((1, 7, 5, 9), (1, 4, 6, 133)):
+        x = tensor("x", shape, 0.1, 7)
+        for op, attrs in (("max_pool2d", MaxPool2D), ("avg_pool2d", AvgPool2D)):
+            for kernel, stride, pad in ((2, 2, Padding(0, 0, 0, 0)), (3, 1, ONE), (3, 2, Padding(0, 1, 1, 1))):
+                sizes = (Pair(kernel, kernel), Pair(stride, stride), pad)
+                found.append(one_node(op, attrs(*sizes, act=RELU6 if kernel == 3 else Act()), [x], 0.1, 7))
+            found.append(one_node(op, attrs(Pair(*shape[1:3])), [x], 0.1, 7))
+        found.append(one_node("max_pool2d", MaxPool2D(Pair(2, 3), dilation=Pair(2, 2), pad=ONE), [x], 0.1, 7))
+        found.append(one_node("avg_pool2d", AvgPool2D(Pair(3, 2), pad=ONE, count_pad=True), [x], 0.1, 7))
+    least = tensor("x", (1, 17, 15, 5), 0.1, -128)
+    found.append(one_node("avg_pool2d", AvgPool2D(Pair(17, 15)), [least], 0.1, -128))
+    for count in (1, 31, 32, 97):
+        a, b = tensor("a", (1, count), 0.02, 11), tensor("b", (1, count), 0.03, -90)
+        found.append(one_node("add", Add(), [a, b], 0.05, -31))
+        found.append(one_node("sub", Sub(RELU), [a, b], 0.01, -100))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +140,44 @@ def way_of(layer: Layer, numerics: Numerics) -> str:
 def test_equals_the_reference(board_of: Callable[[int], str], bits: int) -> None:
     """The bytes depend neither on how many channels fit a vector nor on whether the last ones fill it."""
     check(LAYERS, Numerics.TFLM, board_of(bits))
+
+
+def ends(graph: Graph) -> list[Mapping[str, Array]]:
+    """Random inputs, and ends of the range."""
+    rng = np.random.default_rng(3)
+    shapes = {name: graph.values[name].shape for name in graph.inputs}
+    drawn = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in shapes.items()}
+    return [drawn, *({name: np.full(shape, end, np.int8) for name, shape in shapes.items()} for end in (-128, 127))]
+
+
+@pytest.mark.parametrize("bits", CPUS)
+def test_depthwise_equals_the_reference(board_of: Callable[[int], str], bits: int) -> None:
+    layers = {name: replace(layer, bits=8) for name, layer in DEPTHWISES.items() if layer.bits == 8}
+    check(layers, Numerics.TFLM, board_of(bits))
+    small = graph_of(DEPTHWISES["threes"])  # weights so small that three products fit 16 bits
+    w = small.values["w"]
+    small = replace(small, values={**small.values, "w": replace(w, dtype="s8")})
+    check_on_core(small, samples(DEPTHWISES["threes"]), KERNELS["depthwise_conv2d"], board_name=board_of(bits))
+
+
+def test_depthwise_layers_go_every_way() -> None:
+    """Three products at a time, two, and any number of taps."""
+    found = set()
+    for layer in DEPTHWISES.values():
+        graph = graph_of(replace(layer, bits=8))
+        taps = graph_of(layer).consts["w"].reshape(-1, layer.out_c).T
+        p = replace(
+            all_ops()[layer.op].prepare(Site(graph, graph.nodes[0], Numerics.TFLM)), w=graph_of(layer).consts["w"]
+        )
+        assert p.w.size == taps.size
+        found.add(rvv_depthwise.walk(p))
+    assert {(3, True), (2, True), (1, False), (2, False)} <= found
+
+
+@pytest.mark.parametrize("bits", CPUS)
+def test_pools_and_sums_equal_the_reference(board_of: Callable[[int], str], bits: int) -> None:
+    cases = [(graph, ends(graph), KERNELS[graph.nodes[0].op]) for graph in others()]
+    check_together(cases, board_name=board_of(bits))
 
 
 @pytest.mark.parametrize("numerics", [Numerics.OURS, Numerics.LITERT, Numerics.ONNX])

@@ -17,6 +17,7 @@ from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
+from tinyc.kernels.rvv import pool as rvv_pool
 from tinyc.ops.batched import Batched, Gradients, active, images, scattered
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
@@ -141,6 +142,7 @@ OP = Op(
             when=(pool_is_s8, whole_image),
             written=True,
         ),
+        rvv_pool.AVERAGE,
         Kernel(
             "tc_avg_pool2d_s8",
             offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),

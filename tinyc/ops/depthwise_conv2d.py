@@ -33,6 +33,7 @@ from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
+from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.scalar import depthwise as scalar_depthwise
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
@@ -264,6 +265,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *mve_depthwise.KERNELS,
+        *rvv_depthwise.KERNELS,
         *rows_depthwise.KERNELS,
         *direct.KERNELS,
         Kernel(

@@ -19,10 +19,12 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernels import linear
 from tinyc.kernels.mve import linear as mve_linear
+from tinyc.kernels.rvv import ISA as VECTORS
+from tinyc.kernels.rvv.costs import bytes_cost
 from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
@@ -354,6 +356,24 @@ def leaves_room(site: Site) -> bool:
     return 128 * (abs(form.a) + abs(form.b)) + abs(form.c) + mve_linear.offset(form.shift) < 2**31
 
 
+def is_alike(site: Site) -> bool:
+    """inputs of the output's shape"""
+    return site.x(0).shape == site.x(1).shape == site.y().shape
+
+
+def lower_vectors(site: Site, p: Sum) -> Call:
+    """tc_add_linear_s8_rvv: a vector at a time, both tensors alike."""
+    form = _form(p)
+    names = ("a", "b", "c", "shift", "y_zero", "y_min", "y_max")
+    fields = {"n": site.y().elements, **{name: getattr(form, name) for name in names}}
+    return Call(arguments(site), Struct("tc_add_linear_s8_rvv_t", fields))
+
+
+def cost_vectors(site: Site, p: Sum) -> Cost:
+    """From counts with registers of 128 bits: 32 elements a turn."""
+    return bytes_cost(-(-site.y().elements // 32) * 21 + 20, 200)
+
+
 def is_rescaled(site: Site) -> bool:
     """a sum that is not linear by definition"""
     return is_s8(site) and isinstance(_prepare(site), Rescaled)
@@ -421,6 +441,14 @@ KERNELS = (
     ),
     Kernel(
         "tc_add_linear_s8_dsp", offered(lower_plain), isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)
+    ),
+    Kernel(
+        "tc_add_linear_s8_rvv",
+        offered(lower_vectors, cost=cost_vectors),
+        isa=VECTORS,
+        when=(is_s8, is_alike, has_linear_form),
+        inplace=(0, 1),
+        includes=("tc_rvv.h",),
     ),
     Kernel("tc_add_linear_s8", offered(lower_linear), when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8", offered(lower_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),

@@ -31,7 +31,8 @@ def _is_proved(site: Site, p: ConvParams) -> bool:
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_rvv: one output row from k_h input rows, or all pixels at once."""
     sizes, rows, flow = geometry(site, p)
-    fields = {**finish_of(site, p).fields(matrix_of(p).taps[: len(p.bias)]), **sizes}
+    taps = matrix_of(p).taps[: len(p.bias)]
+    fields = {**finish_of(site, p).fields(taps, "[k_h][k_w][in_c][out_c]"), **sizes}
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_rvv_t", fields), rows, flow)
 
 
@@ -60,7 +61,7 @@ def _bytes(site: Site, p: ConvParams, code: int) -> int:
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_rvv: the whole tensor."""
-    fields = finish_of(site, p).fields(matrix_of(p).taps[: len(p.bias)])
+    fields = finish_of(site, p).fields(matrix_of(p).taps[: len(p.bias)], "[in_c][out_c]")
     sizes = {"batch": site.y().elements // len(p.bias)}
     return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_rvv_t", {**fields, **sizes}))
 

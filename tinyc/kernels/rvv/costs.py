@@ -24,3 +24,8 @@ def vectors_cost(work: Vectors, flash_bytes: int, scratch_bytes: int) -> Cost:
     """The Cost of a layer on a core with registers of 128 bits."""
     executed = (-(-work.channels // _LANES) * work.each + work.others) * ARMV7M_SHARE
     return Cost(int(executed), flash_bytes, scratch_bytes)
+
+
+def bytes_cost(executed: float, flash_bytes: int) -> Cost:
+    """The Cost of a layer that executes so many instructions, and needs no scratch."""
+    return Cost(int(executed * ARMV7M_SHARE), flash_bytes, 0)
