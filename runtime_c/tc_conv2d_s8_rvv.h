@@ -26,7 +26,7 @@ static TC_UNUSED void tc_conv2d_s8_rvv(const tc_conv2d_s8_rvv_t *p, const int8_t
     for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * out_c) {
         const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
         tc_rvv_gather(&p->window, x, ox, n, taps);
-        tc_rvv_pixels(&p->out, taps, y, n > 1 ? out_c : 0, n > 2 ? 2 * out_c : n > 1 ? out_c : 0);
+        tc_rvv_pixels(&p->out, taps, y, n > 2 ? out_c : 0, (n - 1) * out_c);
     }
 }
 

@@ -6,7 +6,9 @@
  *
  * x: k_h pointers to input rows s8 [in_w][channels]; a row outside the image points to zero points. y [out_w][channels].
  * w [k_h * k_w][channels], at most TC_RVV_MOST_TAPS of a channel. segment: taps whose sum of products fits 16 bits, whatever x
- * is: each run of so many from the first tap on. `held` (nine taps, segment 3 or 2): weights stay in registers.
+ * is: each run of so many from the first tap on. `held` (nine taps, segment 3 or 2): weights stay in registers. together: with
+ * few channels and stride 1 so many pixels are made as one of so many times the channels, out.out_c in all; weights and constants
+ * are repeated for each.
  */
 #ifndef TC_DEPTHWISE_CONV2D_S8_RVV_H
 #define TC_DEPTHWISE_CONV2D_S8_RVV_H
@@ -18,10 +20,11 @@ enum { TC_RVV_MOST_TAPS = 32 };
 typedef struct {
     tc_rvv_out_t out;
     tc_rvv_window_t window;
-    int32_t segment, held;
+    int32_t segment, held, together;
 } tc_depthwise_conv2d_s8_rvv_t;
 
-/* `pixels` pixels -> y [pixels][out_c]. from: the place of each tap for the first one; for the next ones it is `step` bytes on. */
+/* `pixels` pixels -> y [pixels][out_c], the first `channels` of each. from: the place of each tap for the first one; for the next ones it
+ * is `step` bytes on. */
 #if TC_RVV_ASM
 
 #define TC_RVV_POINTER(name, at) "lw     " name ", " at "(a1)\n" "add    " name ", " name ", s10\n"
@@ -65,10 +68,10 @@ typedef struct {
     "sw     s9, 36(sp)\n"                                                                                  \
     "sw     s10, 40(sp)\n"                                                                                 \
     "sw     s11, 44(sp)\n"                                                                                 \
+    "mv     t6, a5\n"                                                                                      \
     "lw     a5, 8(a0)\n"                                                                                   \
     "lw     a6, 0(a0)\n"                                                                                   \
     "lw     a7, 4(a0)\n"                                                                                   \
-    "mv     t6, a5\n"                                                                                      \
     "mv     s9, a2\n"                                                                                      \
     "li     s10, 0\n"                                                                                      \
     "csrwi  vxrm, 0\n"                                                                                     \
@@ -109,7 +112,8 @@ typedef struct {
 
 /* Sums of three products fit 16 bits. */
 static TC_NAKED void tc_rvv_depthwise_threes(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
-                                             int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED)
+                                             int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
+                                             int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         TC_RVV_NINE(
@@ -132,7 +136,8 @@ static TC_NAKED void tc_rvv_depthwise_threes(const tc_rvv_out_t *p TC_UNUSED, co
 
 /* Sums of two products do. */
 static TC_NAKED void tc_rvv_depthwise_pairs(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
-                                            int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED)
+                                            int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
+                                            int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         TC_RVV_NINE(
@@ -159,7 +164,7 @@ static TC_NAKED void tc_rvv_depthwise_pairs(const tc_rvv_out_t *p TC_UNUSED, con
  * s3 pixels that are left, s4 bytes from the first pixel's first channel, s5 outputs, t3 weights of a tap, t4 its pointer. */
 static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
                                            int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
-                                           int32_t segment TC_UNUSED)
+                                           int32_t segment TC_UNUSED, int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "addi   sp, sp, -32\n"
@@ -175,10 +180,10 @@ static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED, cons
         "lw     s1, 12(a0)\n"
         "slli   s1, s1, 2\n"
         "add    s1, s1, a1\n"
+        "mv     t6, a6\n"
         "lw     a5, 8(a0)\n"
         "lw     a6, 0(a0)\n"
         "lw     a7, 4(a0)\n"
-        "mv     t6, a5\n"
         "mv     s9, a2\n"
         "li     s10, 0\n"
         "csrwi  vxrm, 0\n"
@@ -234,10 +239,10 @@ static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED, cons
 #else
 
 static TC_UNUSED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p, const int8_t *const *from, int8_t *y, int32_t pixels,
-                                            int32_t step, int32_t segment)
+                                            int32_t step, int32_t segment, int32_t channels)
 {
     for (int32_t i = 0; i < pixels; i++) {
-        for (int32_t c = 0; c < p->out_c; c++) {
+        for (int32_t c = 0; c < channels; c++) {
             int32_t sum = 0;
             for (int32_t first = 0; first < p->taps; first += segment) {
                 int16_t part = 0;
@@ -254,19 +259,43 @@ static TC_UNUSED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p, const int8_t 
 #endif
 
 static inline void tc_rvv_depthwise(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t *const *from, int8_t *y, int32_t pixels,
-                                    int32_t step)
+                                    int32_t step, int32_t channels)
 {
 #if TC_RVV_ASM
     if (p->held && p->segment == 3) {
-        tc_rvv_depthwise_threes(&p->out, from, y, pixels, step);
+        tc_rvv_depthwise_threes(&p->out, from, y, pixels, step, channels);
         return;
     }
     if (p->held) {
-        tc_rvv_depthwise_pairs(&p->out, from, y, pixels, step);
+        tc_rvv_depthwise_pairs(&p->out, from, y, pixels, step, channels);
         return;
     }
 #endif
-    tc_rvv_depthwise_taps(&p->out, from, y, pixels, step, p->segment);
+    tc_rvv_depthwise_taps(&p->out, from, y, pixels, step, p->segment, channels);
+}
+
+/* n neighbouring pixels that are wholly inside, or one. */
+static TC_UNUSED void tc_rvv_depthwise_run(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t **from, int8_t *y, int32_t n)
+{
+    const int32_t channels = p->window.in_c, together = p->together, taps = p->out.taps;
+
+    if (together == 1) {
+        tc_rvv_depthwise(p, from, y, n, p->window.stride_w * channels, channels);
+    } else if (n >= together) { /* the last ones overlap those before */
+        const int32_t wide = n / together, last = (n - together) * channels;
+        tc_rvv_depthwise(p, from, y, wide, p->out.out_c, p->out.out_c);
+        for (int32_t k = 0; k < taps && wide * together < n; k++) {
+            from[k] += last;
+        }
+        if (wide * together < n) tc_rvv_depthwise(p, from, y + last, 1, 0, p->out.out_c);
+    } else {
+        for (int32_t i = 0; i < n; i++, y += channels) {
+            tc_rvv_depthwise(p, from, y, 1, 0, channels);
+            for (int32_t k = 0; k < taps && i + 1 < n; k++) {
+                from[k] += channels;
+            }
+        }
+    }
 }
 
 static TC_UNUSED void tc_depthwise_conv2d_s8_rvv(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t *const *x, int8_t *y)
@@ -289,7 +318,7 @@ static TC_UNUSED void tc_depthwise_conv2d_s8_rvv(const tc_depthwise_conv2d_s8_rv
                 from[k++] = ix >= 0 && ix < window->in_w ? x[ky] + ix * channels : window->pad;
             }
         }
-        tc_rvv_depthwise(p, from, y, n, stride * channels);
+        tc_rvv_depthwise_run(p, from, y, n);
     }
 }
 

@@ -184,8 +184,8 @@ static TC_UNUSED int8_t tc_rvv_output(const tc_rvv_out_t *p, int32_t sum, int32_
 
 #endif
 
-/* Taps x [taps][3] of three pixels -> their bytes [out_c] at y, y + second and y + third. For fewer pixels, places are the same:
- * with the same taps. */
+/* Taps x [taps][3] of three pixels -> their bytes [out_c] at y, y + second and y + third, written in this order: for fewer pixels the
+ * last places are theirs, and what is made of other taps is written over. */
 #if TC_RVV_ASM
 
 static TC_NAKED void tc_rvv_pixels(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED, int8_t *y TC_UNUSED,
@@ -289,54 +289,121 @@ static TC_UNUSED void tc_rvv_pixel(const tc_rvv_out_t *p, const int8_t *x, int8_
 
 #endif
 
-/* n > 0 bytes to every third byte from `to` on. */
+/* The taps of three pixels: runs of `run` > 0 bytes of `count` rows, from byte `offset` of each row on; those of the next pixel are
+ * `step` bytes on -> every third byte of `to`, of the next row `row` bytes on. */
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_rvv_spread(const int8_t *from TC_UNUSED, int8_t *to TC_UNUSED, int32_t n TC_UNUSED)
+static TC_NAKED void tc_rvv_spread_three(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED, int32_t run TC_UNUSED,
+                                         int32_t count TC_UNUSED, int8_t *to TC_UNUSED, int32_t step TC_UNUSED,
+                                         int32_t row TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
-        "li     t1, 3\n"
+        "li     t5, 3\n"
         "1:\n"
         "vsetvli t0, a2, e8, m8, ta, ma\n"
-        "vle8.v v8, (a0)\n"
-        "vsse8.v v8, (a1), t1\n"
+        "mv     t1, a0\n"
+        "mv     t2, a3\n"
+        "mv     t3, a4\n"
+        "2:\n"
+        "lw     t4, 0(t1)\n"
+        "addi   t1, t1, 4\n"
+        "add    t4, t4, a1\n"
+        "vle8.v v8, (t4)\n"
+        "add    t4, t4, a5\n"
+        "vle8.v v16, (t4)\n"
+        "add    t4, t4, a5\n"
+        "vle8.v v24, (t4)\n"
+        "vsse8.v v8, (t3), t5\n"
+        "addi   t4, t3, 1\n"
+        "vsse8.v v16, (t4), t5\n"
+        "addi   t4, t3, 2\n"
+        "vsse8.v v24, (t4), t5\n"
+        "addi   t2, t2, -1\n"
+        "add    t3, t3, a6\n"
+        "bnez   t2, 2b\n"
         "sub    a2, a2, t0\n"
-        "add    a0, a0, t0\n"
+        "slli   t1, t0, 1\n"
         "add    a1, a1, t0\n"
-        "slli   t0, t0, 1\n"
+        "add    a4, a4, t0\n"
+        "add    a4, a4, t1\n"
+        "bnez   a2, 1b\n"
+        "ret\n"));
+}
+
+/* The same of one pixel. advance: bytes from the pointer of a row to the next one's, 0 for the same row again. */
+static TC_NAKED void tc_rvv_spread(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED, int32_t run TC_UNUSED,
+                                   int32_t count TC_UNUSED, int8_t *to TC_UNUSED, int32_t advance TC_UNUSED,
+                                   int32_t row TC_UNUSED)
+{
+    __asm__ volatile(TC_RVV_CODE(
+        "li     t5, 3\n"
+        "1:\n"
+        "vsetvli t0, a2, e8, m8, ta, ma\n"
+        "mv     t1, a0\n"
+        "mv     t2, a3\n"
+        "mv     t3, a4\n"
+        "2:\n"
+        "lw     t4, 0(t1)\n"
+        "add    t1, t1, a5\n"
+        "add    t4, t4, a1\n"
+        "vle8.v v8, (t4)\n"
+        "vsse8.v v8, (t3), t5\n"
+        "addi   t2, t2, -1\n"
+        "add    t3, t3, a6\n"
+        "bnez   t2, 2b\n"
+        "sub    a2, a2, t0\n"
+        "slli   t1, t0, 1\n"
         "add    a1, a1, t0\n"
+        "add    a4, a4, t0\n"
+        "add    a4, a4, t1\n"
         "bnez   a2, 1b\n"
         "ret\n"));
 }
 
 #else
 
-static TC_UNUSED void tc_rvv_spread(const int8_t *from, int8_t *to, int32_t n)
+static TC_UNUSED void tc_rvv_spread(const int8_t *const *rows, int32_t offset, int32_t run, int32_t count, int8_t *to,
+                                    int32_t advance, int32_t row)
 {
-    for (int32_t i = 0; i < n; i++) {
-        to[3 * i] = from[i];
+    for (int32_t ky = 0; ky < count; ky++) {
+        for (int32_t i = 0; i < run; i++) {
+            to[ky * row + 3 * i] = rows[advance ? ky : 0][offset + i];
+        }
+    }
+}
+
+static TC_UNUSED void tc_rvv_spread_three(const int8_t *const *rows, int32_t offset, int32_t run, int32_t count, int8_t *to,
+                                          int32_t step, int32_t row)
+{
+    for (int32_t i = 0; i < 3; i++) {
+        tc_rvv_spread(rows, offset + i * step, run, count, to + i, 4, row);
     }
 }
 
 #endif
 
-/* The taps of n <= 3 pixels from ox on -> to [taps][3]; those that are not there are as the last one. */
+/* The taps of n <= 3 pixels from ox on -> the last n places of to [taps][3]. */
 static TC_UNUSED void tc_rvv_gather(const tc_rvv_window_t *p, const int8_t *const *x, int32_t ox, int32_t n, int8_t *to)
 {
-    for (int32_t i = 0; i < 3; i++) {
-        const int32_t first = (ox + (i < n ? i : n - 1)) * p->stride_w - p->pad_left;
-        const int32_t inside = first >= 0 && first + p->k_w <= p->in_w && p->dilation_w == 1;
-        const int32_t run = inside ? p->k_w * p->in_c : p->in_c;
+    const int32_t in_c = p->in_c, row = 3 * p->k_w * in_c;
+    int32_t first = ox * p->stride_w - p->pad_left;
+
+    if (n == 3 && p->dilation_w == 1 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w) {
+        tc_rvv_spread_three(x, first * in_c, p->k_w * in_c, p->k_h, to, p->stride_w * in_c, row);
+        return;
+    }
+    to += 3 - n;
+    for (int32_t i = 0; i < n; i++, first += p->stride_w) {
         int8_t *at = to + i;
-        for (int32_t ky = 0; ky < p->k_h; ky++) {
-            if (inside) {
-                tc_rvv_spread(x[ky] + first * p->in_c, at, run);
-                at += 3 * run;
+        for (int32_t kx = 0, columns; kx < p->k_w; kx += columns, at += 3 * columns * in_c) {
+            const int32_t ix = first + kx * p->dilation_w;
+            columns = 1;
+            if (ix < 0 || ix >= p->in_w) {
+                tc_rvv_spread(&p->pad, 0, in_c, p->k_h, at, 0, row);
                 continue;
             }
-            for (int32_t kx = 0, ix = first; kx < p->k_w; kx++, ix += p->dilation_w, at += 3 * run) {
-                tc_rvv_spread(ix >= 0 && ix < p->in_w ? x[ky] + ix * run : p->pad, at, run);
-            }
+            if (p->dilation_w == 1) columns = p->in_w - ix < p->k_w - kx ? p->in_w - ix : p->k_w - kx;
+            tc_rvv_spread(x, ix * in_c, columns * in_c, p->k_h, at, 4, row);
         }
     }
 }

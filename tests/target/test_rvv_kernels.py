@@ -87,6 +87,10 @@ DEPTHWISES = {
         (9, 11, 6), (3, 5), DepthwiseConv2D(Pair(1, 2), Padding(2, 3, 1, 2), Pair(1, 2)), weights="least"
     ),
     "one tap": depthwise((3, 4, 130), (1, 1)),
+    "four pixels together": depthwise((4, 12, 8), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    "four of seven": depthwise((3, 9, 8), (3, 3), weights="signs"),
+    "ten, a column": depthwise((9, 21, 3), (5, 1), DepthwiseConv2D(act=RELU6)),
+    "too few": depthwise((3, 5, 8), (3, 3)),
 }
 
 

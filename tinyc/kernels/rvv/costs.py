@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tinyc.kernel.kernel import Cost
 from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE
 
-_LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
+LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Vectors:
 
 def vectors_cost(work: Vectors, flash_bytes: int, scratch_bytes: int) -> Cost:
     """The Cost of a layer on a core with registers of 128 bits."""
-    executed = (-(-work.channels // _LANES) * work.each + work.others) * ARMV7M_SHARE
+    executed = (-(-work.channels // LANES) * work.each + work.others) * ARMV7M_SHARE
     return Cost(int(executed), flash_bytes, scratch_bytes)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered, only_if
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.rvv import ISA
-from tinyc.kernels.rvv.costs import Vectors, vectors_cost
+from tinyc.kernels.rvv.costs import LANES, Vectors, vectors_cost
 from tinyc.kernels.rvv.finish import INSTRUCTIONS, PROVED, VectorFinish, vector_finish
 from tinyc.kernels.stream import depthwise_matrix_of
 
@@ -58,16 +59,32 @@ def walk(p: ConvParams) -> tuple[int, bool]:
     return segment_of(taps, tuple(range(taps.shape[1], 0, -1))), False
 
 
+def _inside(site: Site, p: ConvParams) -> int:
+    """Pixels of a row whose windows are wholly inside."""
+    k_w, window = p.w.shape[1], Window.of(p.attrs, *p.w.shape[:2])
+    reach = (k_w - 1) * window.dilation.w
+    firsts = range(-window.pad.left, site.y().shape[2] * window.stride.w - window.pad.left, window.stride.w)
+    return sum(first >= 0 and first + reach < site.x(0).shape[2] for first in firsts)
+
+
+def together_of(site: Site, p: ConvParams) -> int:
+    """Neighbouring pixels that are made as one of so many times the channels: those of few channels, with stride 1."""
+    together = LANES // len(p.bias)
+    return together if together > 1 and p.attrs.stride.w == 1 and _inside(site, p) >= together else 1
+
+
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_depthwise_conv2d_s8_rvv: one output row from k_h input rows."""
     window = Window.of(p.attrs, *p.w.shape[:2])
     pad = Const(np.full(len(p.bias), p.x_zero, np.int8), "[in_c] of x_zero", "pad")
-    sizes = {f"window.{name}": value for name, value in {"pad": pad, **window_fields(site, window)}.items()}
-    segment, held = walk(p)
+    sizes: Fields = {f"window.{name}": value for name, value in window_fields(site, window).items()}
+    (segment, held), together = walk(p), together_of(site, p)
+    layout = "[k_h][k_w][out_c]" if together == 1 else f"[k_h][k_w][{together}][out_c]"
     fields = {
-        **_finish_of(site, p).fields(depthwise_matrix_of(p).taps[: len(p.bias)], "[k_h][k_w][out_c]"),
+        **_finish_of(site, p).fields(depthwise_matrix_of(p).taps[: len(p.bias)], layout, together),
         **sizes,
-        **{"segment": segment, "held": int(held)},
+        "window.pad": pad,
+        **{"segment": segment, "held": int(held), "together": together},
     }
     struct = Struct("tc_depthwise_conv2d_s8_rvv_t", fields)
     return Call((Params(), In(0), Out()), struct, row_geometry(site, window, p.x_zero))
@@ -79,10 +96,10 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps, (segment, held) = k_h * k_w, walk(p)
     flushes = -(-taps // segment)
     pixel = INSTRUCTIONS[_finish_of(site, p).way] + 20 + (3 * taps + 3 * flushes if held else 8 * taps + 9 * flushes)
-    inside = max(0, (site.x(0).shape[2] - (k_w - 1) * p.attrs.dilation.w - 1) // p.attrs.stride.w + 1)
-    runs = out_h * (max(out_w - inside, 0) + 1)
-    each = out_h * out_w * pixel + runs * (40 if held else 12)
-    flash = p.w.size + int(_finish_of(site, p).constants.shape[0]) * 4 * channels + _CODE_BYTES
+    inside, together = _inside(site, p), together_of(site, p)
+    runs = out_h * (out_w - inside + 1)
+    each = out_h * (out_w - inside + -(-inside // together)) * pixel + runs * (40 if held else 12)
+    flash = together * (p.w.size + int(_finish_of(site, p).constants.shape[0]) * 4 * channels) + _CODE_BYTES
     return vectors_cost(Vectors(channels, each, runs * (9 * taps + 60)), flash, 0)
 
 

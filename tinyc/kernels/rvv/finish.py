@@ -44,17 +44,18 @@ class VectorFinish:
     constants: Int64s
     live: Bools
 
-    def fields(self, taps: Int64s, layout: str) -> Fields:
-        """Those of the tc_rvv_out_t called `out`, for weights taps[O, K]. layout: what the transposed ones are."""
+    def fields(self, taps: Int64s, layout: str, together: int = 1) -> Fields:
+        """Those of the tc_rvv_out_t called `out`, for weights taps[O, K]. layout: what the transposed ones are.
+        together: how often all channels come, one after the other."""
         out_c, length = taps.shape
-        weights = np.ascontiguousarray((taps * self.live[:out_c, None]).T).astype(np.int8)
-        words = (self.constants[:, :out_c] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        weights = np.tile((taps * self.live[:out_c, None]).T.astype(np.int8), together)
+        words = np.tile((self.constants[:, :out_c] & 0xFFFFFFFF).astype(np.uint32).view(np.int32), together)
         vectors = {PLAIN: "start, mult", DEFINED: "start, mult, shift", ADDED: "start, mult, add, shift"}[self.way]
         low, high = self.clamp
         fields: Fields = {
             "w": Const(weights, layout, "w"),
             "constants": Const(np.ascontiguousarray(words), f"[{vectors}][out_c]", "channels"),
-            **{"out_c": out_c, "taps": length, "power": self.power, "way": self.way, "shift": self.shift},
+            **{"out_c": out_c * together, "taps": length, "power": self.power, "way": self.way, "shift": self.shift},
             **{"y_zero": self.y_zero, "clamps": int(self.clamp != (-128, 127)), "y_min": low, "y_max": high},
         }
         return {f"out.{name}": value for name, value in fields.items()}
