@@ -12,7 +12,6 @@ shift. Three rules turn an int32 accumulator into an output, and they differ by 
 
 from __future__ import annotations
 
-import math
 from enum import Enum
 from typing import Any
 
@@ -67,24 +66,23 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     The rule of TensorFlow Lite's `QuantizeMultiplier`: mantissa of the double rounded half away
     from zero to 31 bits. Raises TinycError if `real` is negative, not finite, or 2^31 or more.
     """
-    if not math.isfinite(real) or real < 0 or real >= 2.0**31:
-        raise TinycError(f"cannot scale by {real}: a factor between scales must be finite and in [0, 2^31)")
-    if real == 0:
-        return 0, 0
-    mantissa, shift = math.frexp(real)
-    mult = math.floor(mantissa * 2.0**31 + 0.5)
-    if mult == 2**31:
-        mult, shift = mult // 2, shift + 1
-    if shift < -31:
-        return 0, 0
-    return mult, shift
+    mult, shift = quantize_multipliers(real)
+    return int(mult[0]), int(shift[0])
 
 
 def quantize_multipliers(reals: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """`quantize_multiplier` of each factor, as two int32 arrays of the same length."""
-    pairs = [quantize_multiplier(float(real)) for real in np.atleast_1d(np.asarray(reals, np.float64))]
-    mult, shift = zip(*pairs, strict=True)
-    return np.array(mult, np.int32), np.array(shift, np.int32)
+    reals = np.atleast_1d(np.asarray(reals, np.float64))
+    bad = ~(np.isfinite(reals) & (reals >= 0) & (reals < 2.0**31))
+    if bad.any():
+        first = float(reals[bad][0])
+        raise TinycError(f"cannot scale by {first}: a factor between scales must be finite and in [0, 2^31)")
+    mantissa, shift = np.frexp(reals)
+    mult = np.floor(mantissa * 2.0**31 + 0.5)
+    over = mult == 2.0**31
+    mult, shift = np.where(over, 2.0**30, mult), shift + over
+    small = shift < -31
+    return np.where(small, 0, mult).astype(np.int32), np.where(small, 0, shift).astype(np.int32)
 
 
 def saturating_rounding_doubling_high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> npt.NDArray[np.int64]:

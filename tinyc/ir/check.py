@@ -113,12 +113,12 @@ def _check_quant(value: Value, quant: Quant) -> None:
     lo, hi = INT_RANGE[value.dtype]
     if len(quant.scale) != len(quant.zero) or not quant.scale:
         raise TinycError(f"'{value.name}' has {len(quant.scale)} scales, {len(quant.zero)} zero points", where)
-    for scale in quant.scale:
-        if not (math.isfinite(scale) and scale > 0):
-            raise TinycError(f"'{value.name}' has scale {scale}; scales are finite and positive", where)
-    for zero in quant.zero:
-        if not lo <= zero <= hi:
-            raise TinycError(f"'{value.name}' has zero point {zero}, outside [{lo}, {hi}]", where)
+    if not all(map(math.isfinite, quant.scale)) or min(quant.scale) <= 0:
+        scale = next(scale for scale in quant.scale if not (math.isfinite(scale) and scale > 0))
+        raise TinycError(f"'{value.name}' has scale {scale}; scales are finite and positive", where)
+    if min(quant.zero) < lo or max(quant.zero) > hi:
+        zero = next(zero for zero in quant.zero if not lo <= zero <= hi)
+        raise TinycError(f"'{value.name}' has zero point {zero}, outside [{lo}, {hi}]", where)
     if quant.axis is None:
         expected = 1
     elif 0 <= quant.axis < len(value.shape):

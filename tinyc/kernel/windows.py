@@ -160,13 +160,11 @@ def conv_params(site: Site, out_axis: int) -> ConvParams:
 
     Raises TinycError if the weights have a zero point or an accumulator could leave int32.
     """
-    x, w, y = site.x(0), site.const(1), site.y()
-    _, x_zero = site.scale_zero(x)
+    w, y = site.const(1), site.y()
+    _, x_zero = site.scale_zero(site.x(0))
     _, y_zero = site.scale_zero(y)
     out_c = w.shape[out_axis]
-    taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
-    bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
-    folded = bias - x_zero * taps.sum(axis=1)
+    taps, folded = accumulated(site, out_axis)
     rounding = Rounding.FLOAT if site.numerics.scales_in_float else site.rounding
     mult, shift = quantize_multipliers(np.broadcast_to(_factors(site), (out_c,)))
     if site.numerics is Numerics.ONNX and not _can_tie(taps, folded, mult, shift):
@@ -174,6 +172,15 @@ def conv_params(site: Site, out_axis: int) -> ConvParams:
     _check_range(site, taps, folded, shift)
     lo, hi = site.attrs.act.range_of(y)
     return ConvParams(site.attrs, w, folded.astype(np.int32), mult, shift, x_zero, y_zero, lo, hi, rounding)
+
+
+def accumulated(site: Site, out_axis: int) -> tuple[Int64s, Int64s]:
+    """Weights [O, K] of `site`, and what its accumulators start with, the input's zero point in it."""
+    w = site.const(1)
+    taps = np.moveaxis(w, out_axis, 0).reshape(w.shape[out_axis], -1).astype(np.int64)
+    bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(len(taps), np.int64)
+    _, x_zero = site.scale_zero(site.x(0))
+    return taps, bias - x_zero * taps.sum(axis=1)
 
 
 def _factors(site: Site) -> npt.NDArray[np.float64]:

@@ -409,12 +409,14 @@ class Asm:
         loops: list[tuple[int, int]] = []
         line = 1  # behind the directive of the syntax
         for item in self._items:
-            if isinstance(item, Label):
+            if isinstance(item, Line):
+                if item.label and item.label in starts and _PLAIN_BRANCH.fullmatch(item.text.rstrip()):
+                    loops.append((starts[item.label], line))
+                line += 1
+            elif isinstance(item, Label):
                 line += item.aligned
                 starts[item.name] = line
-            elif isinstance(item, Line) and item.label in starts and _PLAIN_BRANCH.fullmatch(item.text.rstrip()):
-                loops.append((starts[item.label], line))
-            line += not isinstance(item, Note)
+                line += 1
 
         def holds(outer: tuple[int, int]) -> bool:
             return any(loop != outer and outer[0] <= loop[0] and loop[1] <= outer[1] for loop in loops)

@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8, row_geometry, window_fields
+from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8, row_geometry, window_fields
 
 _SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits hold it
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
@@ -52,14 +52,12 @@ def small_sums(site: Site) -> bool:
 
 def small_sums_of(site: Site, out_axis: int) -> bool:
     """Whether the accumulators of a layer with its output channels on the given axis stay below 2^28."""
-    p = conv_params(site, out_axis)
-    taps = np.moveaxis(p.w, out_axis, 0).reshape(len(p.bias), -1)
-    return greatest_sum(p, taps) < _ACC_LIMIT
+    return greatest_sum(*accumulated(site, out_axis)) < _ACC_LIMIT
 
 
-def greatest_sum(p: ConvParams, taps: Array) -> int:
+def greatest_sum(taps: Array, bias: Array) -> int:
     """A bound of every accumulator's absolute value, for weights taps[O, K]."""
-    worst = np.abs(p.bias.astype(np.int64)) + 128 * np.abs(taps.astype(np.int64)).sum(axis=1)
+    worst = np.abs(bias.astype(np.int64)) + 128 * np.abs(taps.astype(np.int64)).sum(axis=1)
     return int(worst.max(initial=0))
 
 

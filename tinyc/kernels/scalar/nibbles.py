@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, conv_params
+from tinyc.kernel.windows import ConvParams, accumulated
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import dense as scalar_dense
@@ -35,8 +35,8 @@ def takes_conv2d(site: Site) -> bool:
     """constant weights, one group, and sums of products within 2^20"""
     if not site.is_const(1) or int(site.attrs.groups) != 1 or not scalar.small_sums_of(site, 0):
         return False
-    p = conv_params(site, 0)
-    return greatest_sum(p, p.w.reshape(len(p.bias), -1)) - int(np.abs(p.bias).min(initial=0)) < _SUM_LIMIT
+    taps, bias = accumulated(site, 0)
+    return greatest_sum(taps, bias) - int(np.abs(bias).min(initial=0)) < _SUM_LIMIT
 
 
 def _conv_taps(p: ConvParams) -> npt.NDArray[np.int8]:

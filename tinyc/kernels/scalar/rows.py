@@ -101,7 +101,7 @@ def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 def _forms(site: Site, p: ConvParams, narrow: bool, lanes: int, rv32: bool) -> Iterator[RowForm]:
     for vertical, form in _NESTED:
         found = ScalarTiles(vertical, form, narrow, lanes, rv32)
-        fits = greatest_sum(p, p.w.reshape(len(p.bias), -1)) << found.raised < _SUM_LIMIT
+        fits = greatest_sum(p.w.reshape(len(p.bias), -1), p.bias) << found.raised < _SUM_LIMIT
         if fits and site.y().shape[1] >= vertical.m:
             yield _form(site, p, found)
 

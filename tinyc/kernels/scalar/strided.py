@@ -15,7 +15,7 @@ import numpy as np
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import S2
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums
 from tinyc.kernels.scalar.tiles import factors
@@ -49,7 +49,7 @@ def takes(site: Site) -> bool:
     a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
     if (k_h, k_w) != (3, 3) or a.stride != (2, 2) or a.dilation != (1, 1):
         return False
-    return small_sums(site) and segment_channels(conv_params(site, 0).w) is not None
+    return small_sums(site) and segment_channels(site.const(1)) is not None
 
 
 def segments_of(p: ConvParams) -> tuple[int, int]:

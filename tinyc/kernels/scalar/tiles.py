@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, conv_params, is_s8_or_w4, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 
@@ -36,8 +36,7 @@ def _takes(site: Site, form: BilinearForm) -> bool:
     a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
     if (k_h, k_w) != (3, 3) or a.stride != (1, 1) or a.dilation != (1, 1) or a.groups != 1:
         return False
-    p = conv_params(site, 0)
-    worst = greatest_sum(p, p.w.reshape(len(p.bias), -1))
+    worst = greatest_sum(*accumulated(site, 0))
     return worst < _ACC_LIMIT and worst << (form.scale + 2 * max(form.raised)) < _SUM_LIMIT
 
 
