@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -36,11 +37,13 @@ from tinyc.explain.estimate import (
     MeasuredCosts,
     assembly_bytes,
     assembly_stack_bytes,
+    cycle_features,
     estimate,
     features_of,
     has_one_scale,
     kernel_keys,
 )
+from tinyc.machine.target import ORDERED_FOR
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.options import Precision
 from tinyc.pipeline.proving import prove_in
@@ -48,13 +51,15 @@ from tinyc.pipeline.proving import prove_in
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"
 COSTS = ROOT / "tinyc" / "explain" / "measured_costs.json"
-BOARDS = ("cortex-m4", "cortex-m55", "cortex-m3", "cortex-m0plus", "riscv32imc")
+BOARDS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m3", "cortex-m0plus", "riscv32imc")
 HEAD = (
     "core",
     "models",
     "instructions, median error",
     "largest",
     "of a new kind, median",
+    "largest",
+    "cycles, median error",
     "largest",
     "code, median error",
     "largest",
@@ -81,10 +86,24 @@ def main() -> int:
     records = [record for record in _read(args.records) if "error" not in record]
     fitted = fit(records, json.loads(COSTS.read_text(encoding="utf-8")))
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    rows = [row for core, own in _by_core(records).items() for row in _rows(core, own)]
-    write_section(PAGE, "errors", as_table(HEAD, rows) + "\n", "bench/estimates.py", "How near")
-    write_section(FIGURES, "estimates", _by_file(records), "bench/estimates.py", "Estimates, file by file")
+    rows = {row[0]: row for row in _table_of(PAGE, "errors")[1:]}  # of cores that were not measured, as they are
+    rows |= {row[0]: row for core, own in _by_core(records).items() for row in _rows(core, own)}
+    ordered = sorted(rows.values(), key=lambda row: _place(row[0].partition(",")[0]))
+    write_section(PAGE, "errors", as_table(HEAD, ordered) + "\n", "bench/estimates.py", "How near")
+    by_file = _by_file(records, _table_of(FIGURES, "estimates"))
+    write_section(FIGURES, "estimates", by_file, "bench/estimates.py", "Estimates, file by file")
     return 0
+
+
+def _place(core: str) -> int:
+    return BOARDS.index(core) if core in BOARDS else len(BOARDS)
+
+
+def _table_of(page: Path, section: str) -> list[tuple[str, ...]]:
+    """The cells of a section's table as it is, its head first; nothing where it has none."""
+    found = re.search(rf"<!-- {section}:.*?-->(.*?)<!-- end of {section} -->", page.read_text(encoding="utf-8"), re.S)
+    lines = [line for line in (found[1] if found else "").splitlines() if line.startswith("| ")]
+    return [tuple(line[2:-2].split(" | ")) for line in lines if not line.startswith("| ---")]
 
 
 def _read(file: Path) -> list[Record]:
@@ -124,16 +143,19 @@ def _measure(model: Path, precision: Precision, name: str) -> Record:
         "assembly_bytes": assembly_bytes(compiled.program),
         "stack_bytes": report.stack_bytes,
         "overhead": report.overhead_instructions,
+        "cycles": report.cycles,
         "run_stack": depths.get(f"{compiled.program.name}_run", 0),
         "steps": [
             {
                 "kernel": step.kernel,
                 "op": step.op,
                 "features": features_of(made),
+                "cycle_features": cycle_features(made, board.core),
                 "same_scale": has_one_scale(made),
                 "stack": depths.get(functions[step.step].name, 0) if step.step in functions else 0,
                 "own_stack": assembly_stack_bytes(made),
                 "counted": layer.instructions,
+                "cycles": layer.cycles,
                 "code": functions[step.step].size if step.step in functions else 0,
             }
             for step, made, layer in zip(said.layers, compiled.program.steps, report.layers, strict=True)
@@ -153,47 +175,78 @@ def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> di
     found: dict[str, dict[str, Any]] = {part: dict(known.get(part, {})) for part in _PARTS}
     for core, own in _by_core(records).items():
         fitted, networks = _fit_core(own), _kinds(own)["networks"]
-        values = (*fitted, _words(_errors(networks, fitted)[0], _errors(networks, others=own)[0]))
-        for part, value in zip(_PARTS, values, strict=True):
-            found[part][core] = value
+        errors = _words(_errors(networks, fitted).instructions, _errors(networks, others=own).instructions)
+        cycle_errors = _words(_errors(networks, fitted).cycles)
+        for part, value in zip(_PARTS, (*fitted, errors, cycle_errors), strict=True):
+            found[part][core] = _with_others(found[part].get(core), value)
     return found
 
 
-Line = tuple[float, ...]  # instructions for each of the features
-_PARTS = ("kernels", "code", "base", "stack", "errors")
+def _with_others(known: Any, measured: Any) -> Any:
+    """What was measured, with what is known of kernels that were not."""
+    if not isinstance(measured, dict):
+        return measured
+    names = {key.partition(" ")[0] for key in measured}
+    return {key: value for key, value in (known or {}).items() if key.partition(" ")[0] not in names} | measured
+
+
+Line = tuple[float, ...]  # what each of the features stands for
+_PARTS = ("kernels", "cycles", "code", "base", "stack", "errors", "cycle_errors")
 
 
 class Fitted(NamedTuple):
-    """Of a core, by kernel: the line that makes counted instructions of said ones; `""`: for any other kernel. code,
-    base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly; `""`:
-    beside the deepest step."""
+    """Of a core, by kernel: the lines that make counted instructions of said ones, and modelled cycles; `""`: for any
+    other kernel. code, base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly;
+    `""`: beside the deepest step."""
 
     kernels: dict[str, Line]
+    cycles: dict[str, Line]
     code: dict[str, int]
     base: int
     stack: dict[str, int]
 
 
+class Figure(NamedTuple):
+    """What lines are fitted to: the keys of a step's features, of what they stand for, and of a record's sum of it."""
+
+    features: str
+    counted: str
+    whole: str
+
+
+INSTRUCTIONS = Figure("features", "counted", "instructions")
+CYCLES = Figure("cycle_features", "cycles", "cycles")
+
+
 def _fit_core(records: Sequence[Record]) -> Fitted:
-    layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
     stack: dict[str, int] = defaultdict(int)
     for record in records:
         stack[""] = max(stack[""], record["stack_bytes"] - max((step["stack"] for step in record["steps"]), default=0))
-        for step, keys in zip(record["steps"], _keys(record), strict=True):
-            for key in keys[-2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
-                own = (*step["features"], step["counted"])
-                whole = min(record["instructions"], layers[key][own].whole if own in layers[key] else 2**62)
-                layers[key][own] = Layer(tuple(step["features"]), step["counted"], whole)
+        for step in record["steps"]:
             deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
             stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
+    return Fitted(_lines(records, INSTRUCTIONS), _lines(records, CYCLES), *_fit_code(records), dict(stack))
+
+
+def _lines(records: Sequence[Record], figure: Figure) -> dict[str, Line]:
+    """By `kernel_keys`; `""`: for any other kernel."""
+    layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
+    for record in records:
+        for step, keys in zip(record["steps"], _keys(record), strict=True):
+            for key in keys[-2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
+                features, counted = step[figure.features], step[figure.counted]
+                own = (*features, counted)
+                whole = min(record[figure.whole], layers[key][own].whole if own in layers[key] else 2**62)
+                layers[key][own] = Layer(tuple(features), counted, whole)
     known = {key: sorted(own.values()) for key, own in layers.items() if key}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
-    kernels = {
-        key: _line(own, key not in assembly) for key, own in known.items() if " " not in key or len(own) >= _ENOUGH
+    exact = figure is INSTRUCTIONS or all(record["core"] in ORDERED_FOR for record in records)
+    lines = {
+        key: _line(own, key in assembly, exact) for key, own in known.items() if " " not in key or len(own) >= _ENOUGH
     }
     every = [layer for own in layers.values() for layer in own.values()]
-    kernels[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
-    return Fitted(kernels, *_fit_code(records), dict(stack))
+    lines[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
+    return lines
 
 
 _ROUNDS = 20  # after which sizes of functions no longer change
@@ -240,7 +293,8 @@ def _left(record: Record, code: Mapping[str, int], base: int) -> int:
 _ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
 _WORTHWHILE = 0.9  # another term has to bring errors below this share
 _MOST = 4  # terms of a line
-_STEP = FEATURES.index("step")
+_STEP, _CALLS = FEATURES.index("step"), FEATURES.index("calls")
+_AROUND = {(0,), (0, _STEP), (0, _CALLS), (0, _STEP, _CALLS)}  # what assembly may take, and the step that calls it
 
 
 class Layer(NamedTuple):
@@ -251,23 +305,34 @@ class Layer(NamedTuple):
     whole: float
 
 
-def _line(layers: Sequence[Layer], compiled: bool) -> Line:
-    """The line that says best what a layer takes which it has not seen, by the shares of models that it misses; for
-    assembly the ratio. In doubt fewer terms. compiled: C."""
+def _line(layers: Sequence[Layer], written: bool, exact: bool) -> Line:
+    """The line that says best what a layer takes which it has not seen, by the shares of models that it misses. In
+    doubt fewer terms.
+
+    written: in assembly, which knows what it takes, but not the step around it. exact: what is said of it is what is
+    counted, so but for the step it is right.
+    """
     terms = np.array([layer.features for layer in layers], np.float64)
     whole = np.array([layer.whole for layer in layers], np.float64)
     wanted = np.array([layer.counted for layer in layers], np.float64) / whole
     terms /= whole[:, None]
-    chosen, best = (0,), _solved(terms, wanted, (0,))
-    least = _missed(terms, wanted, chosen)
-    for count in range(1, _MOST + 1) if compiled and len(layers) > _ENOUGH else ():
+    if written and exact:
+        chosen, best = (_STEP,), _solved(terms, wanted - terms[:, 0], (_STEP,))
+        least = _missed(terms, wanted - terms[:, 0], chosen)
+        best[0] = 1
+    else:
+        chosen, best = (0,), _solved(terms, wanted, (0,))
+        least = _missed(terms, wanted, chosen)
+    for count in range(1, _MOST + 1) if len(layers) > _ENOUGH else ():
+        sets = combinations(range(len(FEATURES)), count)
         tried = [
             (_missed(terms, wanted, own), own, line)
-            for own in combinations(range(len(FEATURES)), count)
+            for own in (filter(_AROUND.__contains__, sets) if written else sets)
             if len(layers) > 2 * count - 1 and (line := _solved(terms, wanted, own)) is not None
         ]
+        free = (_STEP, _CALLS) if written else (_STEP,)
         usable = [
-            one for one in tried if (np.delete(one[2], _STEP) >= 0).all() and (terms @ one[2] > 0).all()
+            one for one in tried if (np.delete(one[2], free) >= 0).all() and (terms @ one[2] > 0).all()
         ]  # more work never takes less
         error, own, line = min(usable, key=lambda one: one[0], default=(least, chosen, best))
         if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
@@ -305,32 +370,35 @@ def _keys(record: Record) -> list[Sequence[str]]:
     ]
 
 
-def _errors(
-    records: Sequence[Record], known: Fitted | None = None, others: Sequence[Record] = ()
-) -> tuple[list[float], list[float]]:
-    """Relative errors of instructions and code of each model; without `known`, of what those of the others say that are
-    of another family."""
+class Errors(NamedTuple):
+    """Relative ones, of each model."""
+
+    instructions: list[float]
+    cycles: list[float]
+    code: list[float]
+
+
+def _errors(records: Sequence[Record], known: Fitted | None = None, others: Sequence[Record] = ()) -> Errors:
+    """Errors of each model; without `known`, of what those of the others say that are of another family."""
     fits: dict[str, Fitted] = {}
-    instructions, code = [], []
+    found = Errors([], [], [])
     for record in records:
         family = _family(record)
         if known is None and family not in fits:
             fits[family] = _fit_core([other for other in others if _family(other) != family])
         fitted = known or fits[family]
-        for _, error in _errors_by_model([record], fitted):
-            instructions.append(error)
-            code.append(-_left(record, fitted.code, fitted.base) / record["code_bytes"])
-    return instructions, code
+        if record["steps"]:  # and not views alone
+            found.instructions.append(_error(record, fitted.kernels, INSTRUCTIONS))
+            found.cycles.append(_error(record, fitted.cycles, CYCLES))
+            found.code.append(-_left(record, fitted.code, fitted.base) / record["code_bytes"])
+    return found
 
 
-def _errors_by_model(records: Iterable[Record], fitted: Fitted) -> Iterator[tuple[Record, float]]:
-    """Relative errors of instructions of those models that run something, and not views alone."""
-    costs = MeasuredCosts({"": fitted.kernels}, {}, {}, {})
-    for record in records:
-        if record["steps"]:
-            steps = zip(record["steps"], _keys(record), strict=True)
-            total = sum(costs.counted("", keys, step["features"]) for step, keys in steps)
-            yield record, total / record["instructions"] - 1
+def _error(record: Record, lines: Mapping[str, Line], figure: Figure) -> float:
+    costs = MeasuredCosts({"": lines}, {}, {}, {})
+    steps = zip(record["steps"], _keys(record), strict=True)
+    said: float = sum(costs.counted("", keys, step[figure.features]) for step, keys in steps)
+    return said / float(record[figure.whole]) - 1
 
 
 def _family(record: Record) -> str:
@@ -339,7 +407,7 @@ def _family(record: Record) -> str:
     return name.rstrip("0123456789")
 
 
-def _words(errors: Sequence[float], unseen: Sequence[float]) -> str:
+def _words(errors: Sequence[float], unseen: Sequence[float] = ()) -> str:
     """unseen: of models like which none was measured."""
     if not errors:
         return "not measured"
@@ -354,9 +422,9 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
     """Networks, and layers that are published one by one, which miss what their kernel does alone."""
     fitted = _fit_core(records)
     for kind, own in _kinds(records).items():
-        instructions, code = _errors(own, fitted)
-        unseen, _ = _errors(own, others=records)
-        shares = [f"{100 * how(map(abs, errors)):.1f} %" for errors in (instructions, unseen, code) for how in _HOWS]
+        seen, unseen = _errors(own, fitted), _errors(own, others=records)
+        kinds = (seen.instructions, unseen.instructions, seen.cycles, seen.code)
+        shares = [f"{100 * how(map(abs, errors)):.1f} %" for errors in kinds for how in _HOWS]
         equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in own)
         constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in own)
         yield (
@@ -369,17 +437,22 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _by_file(records: Sequence[Record]) -> str:
-    """A table of the errors of each model on each core; models without steps have nothing to estimate."""
-    cores = _by_core(records)
-    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for core, own in cores.items():
-        for record, error in _errors_by_model(own, _fit_core(own)):
-            found[record["model"], record["precision"]][core] = error
-    rows = [
-        (f"{model}, {precision}", *(f"{100 * errors[core]:+.1f}" if core in errors else "" for core in cores))
-        for (model, precision), errors in sorted(found.items())
-    ]
+def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> str:
+    """A table of the errors of each model on each core; models without steps have nothing to estimate. before: the
+    table as it is; cores that were not measured keep what it says."""
+    measured = _by_core(records)
+    head, *kept = before or [("model",)]
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for model, *cells in kept:
+        found[model] = {core: cell for core, cell in zip(head[1:], cells, strict=True) if core not in measured}
+    for core, own in measured.items():
+        lines = _lines(own, INSTRUCTIONS)
+        for record in own:
+            if record["steps"]:
+                error = _error(record, lines, INSTRUCTIONS)
+                found[f"{record['model']}, {record['precision']}"][core] = f"{100 * error:+.1f}"
+    cores = sorted({core for errors in found.values() for core in errors}, key=_place)
+    rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(found.items()) if errors]
     return (
         "Instructions of an inference, estimated over counted, in percent: all model files of the tests, as "
         "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, or a proof would take too "

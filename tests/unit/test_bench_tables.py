@@ -29,6 +29,7 @@ for folder in ("bench", "scripts"):
 
 import board_estimates  # noqa: E402
 import desktop  # noqa: E402
+import estimates  # noqa: E402
 import peer_plot  # noqa: E402
 import peers  # noqa: E402
 import tables  # noqa: E402
@@ -203,3 +204,57 @@ def test_desktop_section_states_times_parity_and_what_did_not_run() -> None:
         "* not run: gpu: no device",
     ):
         assert words in text
+
+
+def step(kernel: str, said: int, counted: int, own_stack: int = 8) -> dict[str, object]:
+    features = [said, 1, 10 * said, 4, 4, 4, 1, 4, 0]
+    return {
+        "kernel": kernel,
+        "op": "conv2d",
+        "features": features,
+        "cycle_features": [2 * said, *features[1:]],
+        "same_scale": False,
+        "stack": 8,
+        "own_stack": own_stack,
+        "counted": counted,
+        "cycles": 2 * counted,
+        "code": 100,
+    }
+
+
+def record(model: str, core: str, *steps: dict[str, object]) -> dict[str, object]:
+    counted = sum(int(str(one["counted"])) for one in steps)
+    said = {"arena_bytes": 64, "const_bytes": 10}
+    sizes = {"code_bytes": 500, "const_bytes": 10, "arena_bytes": 64, "assembly_bytes": 100, "stack_bytes": 40}
+    named = {"model": model, "precision": "integer", "board": core, "core": core}
+    return named | sizes | {"instructions": counted, "cycles": 2 * counted, "said": said, "steps": list(steps)}
+
+
+def test_assembly_knows_what_it_takes_but_for_the_step_around_it() -> None:
+    """A ratio would take the share of a small layer that calls it for that of all."""
+    own = [record("small_int8.tflite", "cortex-m4", step("k_asm", 140, 120), step("k_asm", 1000, 980))]
+    fitted = estimates._fit_core(own)
+    assert fitted.kernels["k_asm"] == (1.0, -20.0)
+    assert fitted.cycles["k_asm"] == (1.0, -40.0)
+
+
+def test_cores_and_kernels_that_were_not_measured_keep_what_is_known_of_them() -> None:
+    known = {"kernels": {"cortex-m4": {"k_asm": (2.0,), "other": (3.0,)}, "cortex-m3": {"": (1.5,)}}}
+    steps = [step("k_asm", 140, 120), step("k_asm", 1000, 980), step("k_asm", 2000, 1980)]
+    found = estimates.fit([record(name, "cortex-m4", *steps) for name in ("a_int8.tflite", "b_int8.tflite")], known)
+    assert found["kernels"]["cortex-m4"]["other"] == (3.0,)
+    assert found["kernels"]["cortex-m4"]["k_asm"] == (1.0, -20.0)
+    assert found["kernels"]["cortex-m3"] == {"": (1.5,)}
+    assert "cortex-m3" not in found["cycles"]
+
+
+def test_tables_keep_rows_and_columns_of_cores_that_were_not_measured(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    before = [("model", "cortex-m4", "cortex-m3"), ("a.tflite, integer", "+1.0", ""), ("b.tflite, integer", "", "-2.0")]
+    tables.write_section(page, "estimates", tables.as_table(before[0], before[1:]), "bench/estimates.py")
+    assert estimates._table_of(page, "estimates") == before
+    steps = [step("k_asm", 140, 120), step("k_asm", 1000, 980), step("k_asm", 2000, 1980)]
+    text = estimates._by_file([record("a.tflite", "cortex-m4", *steps)], before)
+    assert "| model | cortex-m4 | cortex-m3 |" in text
+    assert "| a.tflite, integer | +0.0 |  |" in text
+    assert "| b.tflite, integer |  | -2.0 |" in text

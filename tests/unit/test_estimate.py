@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys
+from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys, step_cost
 from tinyc.pipeline import Options, Progress, compile_model, prove
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
@@ -45,6 +45,34 @@ def network(width: int, size: int = 12) -> onnx.ModelProto:
         [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("board", ["cortex-m4"])
+def test_cycles_are_near_those_of_the_proof(tmp_path: Path, board: str) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(16, 24), path)
+    options = Options(board, samples=1)
+    report = prove(compile_model(path, load_board(board), options, Progress()), load_board(board), options, Progress())
+    said = tinyc.estimate(path, board)
+    assert report.cycles is not None
+    assert said.cycles is not None
+    assert abs(said.cycles / report.cycles - 1) < 0.08
+    assert said.milliseconds is not None
+    assert "zero wait states" in (said.cycle_error or "")
+
+
+def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(network(16, 24), path)
+    board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", memory="min")
+    program = compile_model(path, board, options, Progress()).program
+    nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": {"": (0.0,)}}, {"cortex-m4": ""})
+    waits = estimate("m", program, board, nothing_else).cycles
+    cycles = estimate("m", program, board).cycles
+    assert waits is not None
+    assert cycles is not None
+    assert waits == sum(step_cost(step).waits for step in program.steps)
+    assert 0.05 < waits / cycles < 0.7
 
 
 @pytest.mark.quick_cases(2)

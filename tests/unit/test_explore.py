@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -56,6 +57,27 @@ def test_a_later_point_beats_an_earlier_one() -> None:
         for optimize, time, flash in (("speed", 10.5, 16524), ("balanced", 10.3, 13900), ("size", 10.3, 13900))
     )
     assert [_is_best(point, [slow, fast, equal]) for point in (slow, fast, equal)] == [False, True, False]
+
+
+def test_what_a_point_may_need_is_a_limit_of_its_own(model: Path) -> None:
+    open_ = Space(("cortex-m4",), memory=("speed", "min"), optimize=("speed",))
+    fast, small = explore_model(model, open_, Options("cortex-m4"), Progress())
+    assert small.ram_bytes < fast.ram_bytes
+    found = explore_model(model, replace(open_, ram_bytes=small.ram_bytes), Options("cortex-m4"), Progress())
+    assert found[0].problem == f"{fast.ram_bytes:,} bytes of RAM, {small.ram_bytes:,} allowed"
+    assert [point.best for point in found] == [False, True]
+    found = explore_model(model, replace(open_, flash_bytes=1000), Options("cortex-m4"), Progress())
+    assert all("bytes of flash, 1,000 allowed" in (point.problem or "") for point in found)
+
+
+def test_accuracy_counts_between_proved_points() -> None:
+    wide = Point("a", "min", "speed", "int8", None, False, None, 1000, 2.0, 9000, 5000, 30.0, proved=True)
+    worse = replace(wide, weights="int4", sqnr_db=20.0)
+    smaller = replace(worse, flash_bytes=4000)
+    assert wide.beats(worse)
+    assert not wide.beats(smaller)
+    assert not smaller.beats(wide)
+    assert not wide.beats(replace(wide, weights="int4"))
 
 
 POINTS = [

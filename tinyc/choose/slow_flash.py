@@ -87,7 +87,8 @@ def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
     """With waits, or, for what is worth a place in RAM, with the price of that: then it is not taken for free."""
     found = split_waits(fetched(kernel, cost, whole), flash.timing)
     if flash.ram is None:
-        return replace(cost, cycles=cost.cycles + found.code + found.data)
+        both = found.code + found.data
+        return replace(cost, cycles=cost.cycles + both, waits=both)
     code_bytes = cost.code.size if cost.code is not None else 0
     const_bytes, price = cost.flash_bytes - code_bytes, flash.ram.price
     code_in_ram = flash.ram.code and code_bytes > 0 and code_bytes * price < found.code
@@ -97,6 +98,7 @@ def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
     return replace(
         cost,
         cycles=cost.cycles + code + data,
+        waits=code + data,
         ram_code=code_bytes * code_in_ram,
         ram_consts=const_bytes * consts_in_ram,
     )

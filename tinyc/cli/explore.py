@@ -37,6 +37,12 @@ FlashBudgets = Annotated[
     ),
 ]
 Rows = Annotated[bool, typer.Option("--input-rows", help="Try libraries that take their input by rows, too.")]
+Ram = Annotated[
+    str | None, typer.Option("--ram", help="RAM that a point may need for its arena: 16K.", show_default="the board's")
+]
+Flash = Annotated[
+    str | None, typer.Option("--flash", help="Flash that a point may need: 64K.", show_default="the board's")
+]
 Pick = Annotated[
     str | None,
     typer.Option("--pick", help="Print the command for the fastest with `ram<=16K, time<=50ms`.", show_default=False),
@@ -60,6 +66,8 @@ def command(
     widths: Weights = None,
     flash_budgets: FlashBudgets = None,
     rows: Rows = False,
+    ram: Ram = None,
+    flash: Flash = None,
     pick_words: Pick = None,
     prove: Prove = False,
     plot: Plot = None,
@@ -82,6 +90,8 @@ def command(
             weights=_words("width of weights", widths, WEIGHTS) if widths else (),
             flash_budgets=tuple(number_of_bytes(word) for word in _split(flash_budgets)) if flash_budgets else (None,),
             input_rows=(False, True) if rows else (False,),
+            ram_bytes=number_of_bytes(ram) if ram else None,
+            flash_bytes=number_of_bytes(flash) if flash else None,
         )
         asked = replace(options, flash_budget=None)
         found = run_stages(out, lambda progress: explore_model(model, space, asked, progress, prove))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a compiled model will cost, said from its kernels' own costs: no compiler, no emulator, no run.
 
-Arena and constants are those of the library, exactly. Instructions are sums of what the kernels say (`Cost`), which
-assembly knows to the instruction and compiled C does not: measured_costs.json holds, by core and kernel, what a proof
-counted over what the kernel said (`bench/estimates.py` measures it). docs/estimate.md has the errors.
+Arena and constants are those of the library, exactly. Instructions and cycles are sums of what the kernels say
+(`Cost`), which assembly knows to the instruction and compiled C does not: measured_costs.json holds, by core and
+kernel, what a proof counted over what the kernel said (`bench/estimates.py` measures it). docs/estimate.md has the
+errors.
 """
 
 from __future__ import annotations
@@ -19,23 +20,24 @@ from typing import Any
 
 from tinyc.board import Board
 from tinyc.board.core import core_named
-from tinyc.emit.program import Program, RowStep, Step
-from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of
+from tinyc.emit.program import Program, Step
+from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of, rules_in_words
 from tinyc.kernel.kernel import Cost
 from tinyc.machine.cores import Core
+from tinyc.machine.target import ORDERED_FOR
 
 _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
+_CALL_CYCLES = 18  # of these
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
 _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
-_COSTED_CORE = "cortex-m4"  # whose cycles kernels know
 
 
 @dataclass(frozen=True, slots=True)
 class LayerEstimate:
-    """One step. instructions, cycles: of an inference; cycles None where no kernel cost has them for the core."""
+    """One step. instructions, cycles: of an inference; cycles None where the core has no timing rules."""
 
     step: int
     name: str
@@ -91,23 +93,28 @@ class Estimate:
 @dataclass(frozen=True)
 class MeasuredCosts:
     """measured_costs.json, each by core. kernels: by `kernel_keys`, how many instructions each of `FEATURES` stands
-    for, as far as the last that stands for any. code: by kernel, as `k alone` where one step of the library calls it
-    and `k shared` where several do, bytes of a step's function; `k function`: bytes of the kernel itself where several
-    share it, since alone it becomes part of its step. base: bytes of the rest of a library's code. errors: in words.
-    The kernel `""` stands for one that was never measured on the core. stack: by kernel, bytes that a step takes beside
-    functions in assembly; `""`: that are taken beside steps."""
+    for, as far as the last that stands for any. cycles: the same of modelled cycles, of `cycle_features`. code: by
+    kernel, as `k alone` where one step of the library calls it and `k shared` where several do, bytes of a step's
+    function; `k function`: bytes of the kernel itself where several share it, since alone it becomes part of its step.
+    base: bytes of the rest of a library's code. errors, cycle_errors: in words. The kernel `""` stands for one that was
+    never measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are
+    taken beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
     base: Mapping[str, int]
     errors: Mapping[str, str]
     stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    cycles: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    cycle_errors: Mapping[str, str] = field(default_factory=dict)
 
     def counted(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
         """Instructions of a step with these features. keys: of `kernel_keys`."""
-        of_core = self.kernels.get(core, {})
-        factors = next((of_core[key] for key in keys if key in of_core), (1.0,))
-        return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
+        return _on_line(self.kernels.get(core, {}), keys, features)
+
+    def cycled(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
+        """Cycles of a step with these `cycle_features`."""
+        return _on_line(self.cycles.get(core, {}), keys, features)
 
     def code_of(self, core: str, kernels: Iterable[str]) -> int:
         """Bytes of a library's compiled code. kernels: of its steps, one by one."""
@@ -117,6 +124,11 @@ class MeasuredCosts:
             size += steps * next((of_core[key] for key in keys if key in of_core), 0)
             size += of_core.get(f"{kernel} function", 0) if steps > 1 else 0
         return size
+
+
+def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
+    factors = next((lines[key] for key in keys if key in lines), (1.0,))
+    return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
 
 
 def kernel_keys(kernel: str, title: str, steps: int, same_scale: bool = False) -> Sequence[str]:
@@ -155,7 +167,7 @@ def features_of(step: Step) -> tuple[float, ...]:
     of_pixel = site.x().shape[-1] if inputs and site.x().shape else 1
     most = max(inputs, default=0)
     return (
-        step_cost(step)[0] + _CALL,
+        step_cost(step).instructions + _CALL,
         1,
         step.macs,
         elements,
@@ -165,6 +177,14 @@ def features_of(step: Step) -> tuple[float, ...]:
         step.macs // max(of_pixel, 1),
         max(elements - most, 0),
     )
+
+
+def cycle_features(step: Step, core: str) -> tuple[float, ...]:
+    """What cycles of a step on a core may grow with: as `features_of`, but said are cycles, where the kernel's are this
+    core's. Waits for slow flash are not in them."""
+    said, *others = features_of(step)
+    cost = step_cost(step)
+    return (cost.cycles - cost.waits + _CALL_CYCLES if core in ORDERED_FOR else said, *others)
 
 
 class _File:
@@ -180,13 +200,11 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     """The costs of a program that `compile_model` has made for the board."""
     known = measured or _file.measured
     compiled = core_named(board.core).code or board.core
-    core = core_of(board.core) if board.core == _COSTED_CORE else None
-    timed = core is not None
-    counted = _counted(program, compiled, known)
-    layers = tuple(_layer(step, own, timed) for step, own in zip(program.steps, counted, strict=True))
+    core = core_of(board.core) if compiled in known.cycles else None
+    layers = tuple(_layers(program, compiled, known, core is not None))
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
     code = assembly_bytes(program) + known.code_of(compiled, (step.choice.kernel.name for step in program.steps))
-    cycles = sum(layer.cycles or 0 for layer in layers) if timed else None
+    cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
     return Estimate(
         model=model,
@@ -202,50 +220,57 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
         error=known.errors.get(compiled, "not measured on this core"),
-        cycle_error=_cycle_error(core, board) if core is not None else None,
+        cycle_error=_cycle_error(core, board, known.cycle_errors[compiled]) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
     )
 
 
-def _counted(program: Program, core: str, measured: MeasuredCosts) -> Iterator[int]:
-    """Instructions of each step."""
-    kernels = [step.choice.kernel.name for step in program.steps]
-    for step, kernel in zip(program.steps, kernels, strict=True):
-        keys = kernel_keys(kernel, step.title, kernels.count(kernel), has_one_scale(step))
-        yield measured.counted(core, keys, features_of(step))
+def _layers(program: Program, core: str, known: MeasuredCosts, timed: bool) -> Iterator[LayerEstimate]:
+    """timed: with cycles."""
+    kernels = Counter(step.choice.kernel.name for step in program.steps)
+    for step in program.steps:
+        kernel = step.choice.kernel.name
+        keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step))
+        yield LayerEstimate(
+            step=step.index,
+            name=step.node.layer,
+            op=step.title,
+            kernel=kernel,
+            macs=step.macs,
+            const_bytes=step.const_bytes,
+            instructions=known.counted(core, keys, features_of(step)),
+            cycles=known.cycled(core, keys, cycle_features(step, core)) + step_cost(step).waits if timed else None,
+        )
 
 
-def _layer(step: Step, instructions: int, timed: bool) -> LayerEstimate:
-    _, cycles = step_cost(step)
-    return LayerEstimate(
-        step=step.index,
-        name=step.node.layer,
-        op=step.title,
-        kernel=step.choice.kernel.name,
-        macs=step.macs,
-        const_bytes=step.const_bytes,
-        instructions=instructions,
-        cycles=round(cycles) if timed else None,
-    )
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """Of an inference, as the step's kernel says it. waits: of the cycles, those for slow flash."""
+
+    instructions: float
+    cycles: float
+    waits: int
 
 
-def step_cost(step: Step) -> tuple[float, float]:
-    """Instructions and cycles of an inference, as the step's kernel says them."""
-    if step.row_step is None:
-        return step.choice.cost.instructions, step.choice.cost.cycles
-    return _row_cost(step.row_step, step.call.rows.calls if step.call.rows else 1)
+def step_cost(step: Step) -> StepCost:
+    """Of two forms of a row step, each by its share of the calls."""
+    row = step.row_step
+    if row is None:
+        return _shared_out(step.choice.cost, step.choice.cost, 0)
+    calls = step.call.rows.calls if step.call.rows else 1
+    if row.spare is None:
+        return _shared_out(row.form.cost, row.form.cost, 0)
+    return _shared_out(row.form.cost, row.spare.cost, len(row.tight) / calls)
 
 
-def _row_cost(row: RowStep, calls: int) -> tuple[float, float]:
-    """Of two forms, each by its share of the calls."""
-    share = len(row.tight) / calls if row.spare else 0.0
-    spare: Cost = row.spare.cost if row.spare else row.form.cost
-    own = row.form.cost
-    return (
-        own.instructions * (1 - share) + spare.instructions * share,
-        own.cycles * (1 - share) + spare.cycles * share,
+def _shared_out(one: Cost, other: Cost, share: float) -> StepCost:
+    """share: of the other."""
+    return StepCost(
+        one.instructions * (1 - share) + other.instructions * share,
+        one.cycles * (1 - share) + other.cycles * share,
+        round(one.waits * (1 - share) + other.waits * share),
     )
 
 
@@ -267,10 +292,12 @@ def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
     return known[""] + deepest
 
 
-def _cycle_error(core: Core, board: Board) -> str:
+def _cycle_error(core: Core, board: Board, measured: str) -> str:
+    """measured: how near the estimate is to what a proof models."""
+    waits = f", without the waits of {board.slow_ram.name}" if board.slow_ram is not None else ""
     if board.flash_timing is None:
-        return f"{core.name}, within 3 % of `tinyc profile`; {core.error}"
-    return f"{core.name}, within 3 % of `tinyc profile` but for the flash's waits, {_WAITS}; {SLOW_FLASH_ERROR}"
+        return f"{rules_in_words(core)}; estimated within {measured}{waits}"
+    return f"{core.name}, within {measured}, but for the flash's waits, {_WAITS}; {SLOW_FLASH_ERROR}{waits}"
 
 
 def _problem(board: Board, arena: int, flash: int) -> str | None:

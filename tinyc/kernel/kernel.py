@@ -235,8 +235,9 @@ class Cost:
     cycles without wait states of the core that is written for; where none are given, what is usual for compiled C.
 
     Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
-    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. ram_code, ram_consts:
-    bytes of code and constants that are worth their place in RAM (`--ram-code`).
+    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. waits: those of the
+    cycles that such a board waits for it. ram_code, ram_consts: bytes of code and constants that are worth their place
+    in RAM (`--ram-code`).
     """
 
     instructions: int
@@ -247,6 +248,7 @@ class Cost:
     code: WrittenCode | None = field(default=None, compare=False)
     ram_code: int = 0
     ram_consts: int = 0
+    waits: int = 0
 
     def __post_init__(self) -> None:
         if self.cycles < 0:

@@ -16,6 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OF_THEIR_OWN = frozenset({"cortex-m7", "cortex-m33"})  # cores that get an order of their own; others that of the M4
+ORDERED_FOR = OF_THEIR_OWN | {"cortex-m4"}  # whose rules the costs of kernels follow, then
 _now: ContextVar[Core] = ContextVar("core", default=CORES["cortex-m4"])
 
 

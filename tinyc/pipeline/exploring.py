@@ -25,7 +25,8 @@ from tinyc.quantize import Recipe
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is tried: every combination. weights: `int8`, `int4`, of float models; () for one that came quantized."""
+    """What is tried: every combination. weights: `int8`, `int4`, of float models; () for one that came quantized.
+    ram_bytes, flash_bytes: what a point may need of RAM and flash, beside what its board has."""
 
     boards: tuple[str, ...]
     memory: tuple[Memory, ...] = ("speed", "balanced", "min")
@@ -33,6 +34,8 @@ class Space:
     weights: tuple[str, ...] = ()
     flash_budgets: tuple[int | None, ...] = (None,)
     input_rows: tuple[bool, ...] = (False,)
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Point:
         """Time, RAM and flash: less is better. Time of points without milliseconds is their instructions."""
         return (self.instructions if self.milliseconds is None else self.milliseconds, self.ram_bytes, self.flash_bytes)
 
+    def beats(self, other: Point) -> bool:
+        """Whether a proved point is as good as another proved one in everything, accuracy too, and better in one."""
+        own, theirs = ((*point.key, -(point.sqnr_db or 0.0)) for point in (self, other))
+        return own != theirs and all(a <= b for a, b in zip(own, theirs, strict=True))
+
     def options(self) -> str:
         """The words of `tinyc build` for this point."""
         words = [f"--board {self.board}", f"--memory {self.memory}", f"--optimize {self.optimize}"]
@@ -77,7 +85,8 @@ class Point:
 @one_thread
 def explore_model(path: Path, space: Space, options: Options, progress: Progress, proof: bool = False) -> list[Point]:
     """A Point for every combination of the space, in its order; `best` says that no other of its board is as good in
-    time, RAM and flash and better in one. proof: these are proved, and have measured figures.
+    time, RAM and flash and better in one. proof: these are proved, and have measured figures; then accuracy counts as
+    well, and no other of the board whatever its weights is better.
 
     options: everything that the space does not vary. What cannot be built is a point with its reason. Raises TinycError
     where the model itself cannot be read.
@@ -90,14 +99,25 @@ def explore_model(path: Path, space: Space, options: Options, progress: Progress
     found = []
     for number, point in enumerate(points):
         progress.on_share("estimate", number / len(points))
-        found.append(_estimated(models[point.weights], point, _asked(options, point), progress))
+        estimated = _estimated(models[point.weights], point, _asked(options, point), progress)
+        found.append(_within(estimated, space))
     marked = [replace(point, best=True) if _is_best(point, found) else point for point in found]
     best = [point for point in marked if point.best] if proof else []
     proved = {}
     for number, point in enumerate(best):
         progress.on_share("prove", number / len(best))
-        proved[point] = _proved(models[point.weights], point, _asked(options, point), progress)
-    return [proved.get(point, point) for point in marked]
+        proved[point] = _within(_proved(models[point.weights], point, _asked(options, point), progress), space)
+    rivals = [point for point in proved.values() if point.problem is None]
+    beaten = [point for point in rivals if any(o.board == point.board and o.beats(point) for o in rivals)]
+    final = (proved.get(point, point) for point in marked)
+    return [replace(point, best=False) if point in beaten else point for point in final]
+
+
+def _within(point: Point, space: Space) -> Point:
+    """The point, with a problem where it needs more than the space allows."""
+    needs = (("RAM", point.ram_bytes, space.ram_bytes), ("flash", point.flash_bytes, space.flash_bytes))
+    over = [f"{need:,} bytes of {what}, {most:,} allowed" for what, need, most in needs if most and need > most]
+    return replace(point, problem="; ".join(over), best=False) if over and point.problem is None else point
 
 
 def _combinations(space: Space) -> Iterable[Point]:

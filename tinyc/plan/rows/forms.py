@@ -184,7 +184,13 @@ def phases(form: RowForm) -> Iterator[RowForm]:
     for phase in range(1, rows.out_rows):
         moved = replace(rows, phase=phase)
         part = 1.0 if form.only_made else moved.calls / rows.calls
-        cost = replace(form.cost, instructions=int(form.cost.instructions * part), cycles=int(form.cost.cycles * part))
+        whole = form.cost
+        cost = replace(
+            whole,
+            instructions=int(whole.instructions * part),
+            cycles=int(whole.cycles * part),
+            waits=int(whole.waits * part),
+        )
         yield replace(form, call=replace(form.call, rows=moved), cost=cost)
 
 
@@ -294,6 +300,7 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
             Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
             ram_code=cost.ram_code,
             ram_consts=cost.ram_consts,
+            waits=cost.waits * height,
         ),
         special=offer.special,
         inplace=(0,) if buffered else kernel.inplace,
