@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Global averages on an emulated Cortex-M4."""
+"""Global averages on an emulated Cortex-M4, and with Helium on an M55."""
 
 from __future__ import annotations
 
@@ -31,19 +31,24 @@ def inputs(shape):
     return [{"x": array} for array in arrays]
 
 
-def test_avg_pool2d() -> None:
+BOARDS = {"asm": "cortex-m4", "mve": "cortex-m55"}
+
+
+@pytest.mark.parametrize("kernel", BOARDS)
+def test_avg_pool2d(kernel: str) -> None:
     cases = []
     for shape in SHAPES:
         x = tensor("x", (1, *shape), 0.02, 5)
         graph = one_node("avg_pool2d", AvgPool2D(Pair(*shape[:2]), act=Act(-1.0, 1.0)), [x], 0.02, 5)
-        cases.append((graph, inputs((1, *shape)), "tc_avg_pool2d_s8_asm"))
-    check_together(cases)
+        cases.append((graph, inputs((1, *shape)), f"tc_avg_pool2d_s8_{kernel}"))
+    check_together(cases, board_name=BOARDS[kernel])
 
 
+@pytest.mark.parametrize("kernel", BOARDS)
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
-def test_mean(numerics: Numerics) -> None:
+def test_mean(numerics: Numerics, kernel: str) -> None:
     cases = []
     for shape in SHAPES[1:]:
         graph = one_node("mean", Mean((1, 2)), [tensor("x", (1, *shape), 0.02, -7)], 0.013, 9)
-        cases.append((graph, inputs((1, *shape)), "tc_mean_s8_asm"))
-    check_together(cases, numerics)
+        cases.append((graph, inputs((1, *shape)), f"tc_mean_s8_{kernel}"))
+    check_together(cases, numerics, board_name=BOARDS[kernel])

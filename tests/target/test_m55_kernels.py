@@ -25,6 +25,7 @@ from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import linear as mve_linear
 from tinyc.ops.add import Add
+from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.plan.planner import plan_graph
@@ -176,6 +177,15 @@ def test_rows_of_depthwise_layers(numerics: Numerics) -> None:
     assert {case.rows.out_rows for case, _ in own} == {1, 2}
     for case, executed in own:
         assert executed == pytest.approx(case.form.cost.instructions, rel=0.1, abs=150), case.name
+
+
+def test_rows_of_averages() -> None:
+    """Sums of channels that do not fill their vectors too."""
+    attrs = [AvgPool2D(Pair(4, n)) for n in (1, 5, 3)]
+    shapes = [(1, 4, 1, 3), (1, 4, 5, 64), (1, 4, 3, 133)]
+    layers = {f"{s}": test_row_forms.pool("avg_pool2d", a, s) for a, s in zip(attrs, shapes, strict=True)}
+    ran = check_rows_on_core(layers, board_name=BOARD)
+    assert sum(case.kernel.name == "tc_avg_pool2d_s8_mve" for _, case, _ in ran) == len(shapes)
 
 
 @pytest.mark.parametrize(("scales", "y_zero"), [((0.02, 0.03, 0.04), -128), ((0.4, 0.3, 0.01), 17)])

@@ -228,9 +228,11 @@ class Machine:
         self._flags |= {"c": carry, "v": exact != s32(exact)}
 
     def _move(self, op: Decoded) -> None:
-        """Between registers of the core and of the FPU."""
+        """Between registers of the core and of the FPU. From a vector, the first gets the second lane that is named."""
         words = [word for operand in op.operands for word in operand.words]
         half = len(words) // 2
+        if isinstance(op.operands[-1], Lane):
+            words[half:] = reversed(words[half:])
         for name, value in zip(words[:half], [self._read(name) for name in words[half:]], strict=True):
             self._write(name, value)
 

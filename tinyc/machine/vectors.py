@@ -168,7 +168,7 @@ class VectorUnit:
             return addresses
         start = self._read(place.base)
         if place.index:
-            return [start + offset for offset in self._lanes(Register(place.index), bits, signed=False)]
+            return [start + offset & 0xFFFFFFFF for offset in self._lanes(Register(place.index), bits, signed=False)]
         if after and isinstance(after[0], Immediate):
             self._write(place.base, start + after[0].value)
         return [start + place.offset + size * number for number in range(8 * _BYTES // bits)]

@@ -15,6 +15,7 @@ from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
+from tinyc.kernels.mve import pool as mve_pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.kernels.rvv import pool as rvv_pool
@@ -80,6 +81,7 @@ def whole_image(site: Site) -> bool:
 
 
 _GLOBAL = "tc_avg_pool2d_s8_asm"
+_HELIUM = "tc_avg_pool2d_s8_mve"
 
 
 def _finish(p: PoolParams) -> str:
@@ -110,6 +112,23 @@ def cost_global(site: Site, p: PoolParams) -> Cost:
     return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
 
 
+def specialize_helium(site: Site, p: PoolParams) -> SpecializedKernel:
+    """The function that averages the whole image, with Helium."""
+    n = p.attrs.kernel.h * p.attrs.kernel.w
+    return mve_pool.global_pool(_HELIUM, n, site.x().shape[3], _finish(p))
+
+
+def helium_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
+    """The average of the whole image, a row per call, with Helium."""
+    _, in_h, in_w, channels = site.x().shape
+    return mve_pool.global_pool_rows(_HELIUM, (in_h, in_w, channels), _finish(p), 15)
+
+
+def cost_helium(site: Site, p: PoolParams) -> Cost:
+    """Exact but for the division of each sum."""
+    return mve_pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
+
+
 def forward(a: AvgPool2D, x: Array) -> Array:
     return float_ref(a, images(x))[0][:, None]
 
@@ -135,6 +154,13 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
+        Kernel(
+            _HELIUM,
+            offered(lower_global, cost=cost_helium, specialize=specialize_helium, row_forms=helium_rows),
+            isa=frozenset({"mve"}),
+            when=(pool_is_s8, whole_image),
+            written=True,
+        ),
         Kernel(
             _GLOBAL,
             offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),

@@ -31,6 +31,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
+from tinyc.kernels.mve import pool as mve_pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.ops.batched import Batched, Gradients
@@ -238,6 +239,7 @@ def exact_float(a: Mean, x: Array) -> tuple[Array, ...]:
 
 
 _GLOBAL = "tc_mean_s8_asm"
+_HELIUM = "tc_mean_s8_mve"
 
 
 def _finish(p: MeanParams) -> str:
@@ -269,12 +271,37 @@ def cost_global(site: Site, p: MeanParams) -> Cost:
     return pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
 
 
+def specialize_helium(site: Site, p: MeanParams) -> SpecializedKernel:
+    """The function that averages the pixels of an image, with Helium."""
+    return mve_pool.global_pool(_HELIUM, p.n, site.x().elements // p.n, _finish(p))
+
+
+def helium_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
+    """The average of the pixels of an image, a row per call, with Helium."""
+    shape = site.x().shape
+    if len(shape) != 4 or shape[0] != 1 or p.n != shape[1] * shape[2]:
+        return ()
+    return mve_pool.global_pool_rows(_HELIUM, shape[1:], _finish(p), 20)
+
+
+def cost_helium(site: Site, p: MeanParams) -> Cost:
+    """Exact but for the scaling of each sum."""
+    return mve_pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
+
+
 def channels(a: Mean, x: Value, y: Value) -> Channels | None:
     """Each of its own, unless the channels are what is averaged."""
     return None if len(x.shape) - 1 in reduced_axes(a, len(x.shape)) else same_channels(a, x, y)
 
 
 INTEGER_KERNELS = (
+    Kernel(
+        _HELIUM,
+        offered(lower_global, cost=cost_helium, specialize=specialize_helium, row_forms=helium_rows),
+        isa=frozenset({"mve"}),
+        when=(is_s8, over_pixels),
+        written=True,
+    ),
     Kernel(
         _GLOBAL,
         offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),

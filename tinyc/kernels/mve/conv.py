@@ -328,7 +328,7 @@ def call(work: MvePlan, p: ConvParams) -> Call:
     args = (*args, work.pixels) if work.is_direct else (*args, Scratch())
     flow = None
     if work.rows.in_h == work.rows.out_h == work.k_h == 1 and work.is_direct:
-        n, again = work.pixels, work.pixels % 2  # an odd last pixel is made with its left neighbour, once more
+        n, again = work.pixels, 0 if work.dot.has_single else work.pixels % 2  # once more, beside an odd last one
         flow = Rows(n, n, 1 + again, 1, again, 1, work.pixel_bytes, work.dot.out_c, None, 2, work.dot.held)
     return Call(args, None, work.rows, flow)
 

@@ -69,6 +69,11 @@ class Dot:
             return False
         return 2 * len(self.steps) + 2 * self.paired + needed(self.requant, 2 - self.paired) <= VECTORS
 
+    @property
+    def has_single(self) -> bool:
+        """Whether an odd last pixel is made by itself, eight channels at a time; else its left neighbour comes too."""
+        return self.paired and self.k_h == 1 and not self.alone
+
     def reaches(self, offset: int) -> bool:
         """Whether immediates of loads reach every step, `offset` bytes on."""
         words = self.aligned and offset % 4 == 0

@@ -27,13 +27,14 @@ _HIGH = ACCUMULATORS[LANES:]
 
 @dataclass(frozen=True, slots=True)
 class PairWork:
-    """What a call executes: once, and for each pair of pixels."""
+    """What a call executes: once, for each pair of pixels, and for one that is left over."""
 
     once: Work
     pair: Work
+    single: Work
 
     def of(self, pixels: int) -> Work:
-        return self.once + -(-pixels // 2) * self.pair
+        return self.once + pixels // 2 * self.pair + pixels % 2 * self.single
 
 
 def can_read(dot: Dot) -> bool:
@@ -44,9 +45,11 @@ def can_read(dot: Dot) -> bool:
 
 
 def pixels_function(name: str, dot: Dot) -> tuple[str, PairWork]:
-    """The naked function `name(stream, x, y, n, first)`; with more than one row, n is 2 or more."""
+    """The naked function `name(stream, x, y, n, first)`; n is 2 or more."""
     asm = _Pixels(dot).write()
-    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), asm.work("pair"))
+    pair = asm.work("pair")
+    single = asm.work("single") if dot.has_single else pair
+    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), pair, single)
 
 
 class _Dots:
@@ -141,6 +144,23 @@ class _Pixels(_Dots):
         self.inputs = [f"q{i}" for i in range(taken)]
         self.free = [f"q{i}" for i in range(taken, VECTORS)]
         self.held = [self.free.pop(), self.free.pop()] if dot.paired else []
+        self.kept = self._kept()
+
+    def _kept(self) -> dict[tuple[int, int], str]:
+        """Vectors of the input, by step and pixel, that stay in registers while all channels are made: of those that no
+        loop reads, as many as there is room for beside the two that the others come to and what a finish needs."""
+        dot, steps = self.dot, self.dot.steps
+        if dot.held or self.walks:
+            return {}
+        before = self._turns()[1]
+        places = [(number, pixel) for number in range(before) for pixel in (0, 1) if steps[number].size == STEP]
+        spare = len(self.free) + 2 - max(needed(dot.requant, 2), 3)
+        return {place: self.free.pop() for place in places[: max(spare, 0)]}
+
+    def _turns(self) -> tuple[int, int]:
+        """(steps per turn of a loop, steps before it)."""
+        steps = len(self.dot.steps)
+        return _turns(steps) if steps > _UNROLLED else (0, steps)
 
     def write(self) -> Asm:
         asm, passes = self.asm, 1 + self.dot.paired
@@ -151,6 +171,9 @@ class _Pixels(_Dots):
                 for number in range(passes):
                     self._group(number)
             self._end_pair()
+        if self.dot.has_single:
+            with asm.per("single"):
+                self._single()
         asm.label("done")
         self.leave()
         return asm
@@ -178,12 +201,15 @@ class _Pixels(_Dots):
         if dot.held:
             self.tail_lanes(begins=False)
             for number, step in enumerate(dot.steps):
-                self._load_inputs(step, self.inputs[2 * number : 2 * number + 2])
+                self._load_inputs(step, (0, 1), self.inputs[2 * number : 2 * number + 2])
+        for (number, pixel), vector in self.kept.items():
+            self._load_inputs(dot.steps[number], (pixel,), (vector,))
 
     def _end_pair(self) -> None:
-        """Goes on with the next pair; for one pixel that is left its left neighbour comes again."""
+        """Goes on with the next pair. For one pixel that is left its left neighbour comes again, or what follows."""
         asm, dot = self.asm, self.dot
-        asm.note("the next pair, or for a last odd pixel the one before it again")
+        again = "one" if dot.has_single else "the one before it again"
+        asm.note(f"the next pair, or for a last odd pixel {again}")
         rows = self.x[: dot.k_h]
         for row in rows:
             asm.add(row, row, 2 * dot.pixel_bytes, "r2")
@@ -197,16 +223,18 @@ class _Pixels(_Dots):
         asm.op("cmp", left, "#1")
         asm.branch("bgt.w", "pair")
         asm.branch("blt", "done")
+        if dot.has_single:
+            return
         for row in rows:
             asm.add(row, row, -dot.pixel_bytes, "r2")
         asm.add("r7", "r7", -dot.out_c, "r2")
         asm.branch("b.w", "pair")
 
-    def _load_inputs(self, step: DotStep, targets: list[str]) -> None:
+    def _load_inputs(self, step: DotStep, pixels: Sequence[int], targets: Sequence[str]) -> None:
         short = step.size < STEP
         if short:
-            self.asm.op("vpstt")
-        for pixel, target in enumerate(targets):
+            self.asm.op("vps" + "t" * len(targets))
+        for pixel, target in zip(pixels, targets, strict=True):
             if self.walks:
                 base, at = self.x[pixel], 0
             else:
@@ -219,9 +247,7 @@ class _Pixels(_Dots):
         asm.note("products: two pixels by four channels")
         if not dot.held:
             self.tail_lanes(begins=False)
-        steps = len(dot.steps)
-        before = _turns(steps) if steps > _UNROLLED else (0, steps)
-        self.steps(before, self.counter, f"turn{number}", self._step, "[sp, #4]")
+        self.steps(self._turns(), self.counter, f"turn{number}", self._step, "[sp, #4]")
         self._finish(number)
         if self.walks:
             whole = dot.row_taps // STEP * STEP
@@ -230,14 +256,20 @@ class _Pixels(_Dots):
 
     def _step(self, step: DotStep, index: int, begins: bool) -> None:
         asm = self.asm
-        inputs = self.inputs[2 * index : 2 * index + 2] if self.dot.held else self.inputs
-        if not self.dot.held:
-            self._load_inputs(step, inputs)
+        inputs = self.inputs[2 * index : 2 * index + 2] if self.dot.held else self._inputs_of(step, index)
         for channel in range(LANES):
-            vector = self.free[channel % 2]
+            vector = self.free[channel % len(self.free[:2])]
             asm.op("vldrw.u32", vector, f"[{STREAM}]", f"#{STEP}")
             for accumulators, taps in zip((_LOW, _HIGH), inputs, strict=True):
                 asm.op("vmladav.s8" if begins else "vmladava.s8", accumulators[channel], taps, vector)
+
+    def _inputs_of(self, step: DotStep, index: int) -> list[str]:
+        """The inputs of both pixels, those that are not kept loaded."""
+        inputs = [self.kept.get((index, pixel), self.inputs[pixel]) for pixel in (0, 1)]
+        pixels = [pixel for pixel in (0, 1) if inputs[pixel] == self.inputs[pixel]]
+        if pixels:
+            self._load_inputs(step, pixels, [inputs[pixel] for pixel in pixels])
+        return inputs
 
     def _finish(self, number: int) -> None:
         """Sums -> outputs."""
@@ -296,6 +328,54 @@ class _Pixels(_Dots):
         self.asm.add("r0", "r7", distance)
         return "[r0]"
 
+    def _single(self) -> None:
+        """The last pixel: of eight channels even and odd ones beside each other. r5: stream of the odd ones."""
+        asm, dot = self.asm, self.dot
+        asm.note("the last pixel")
+        asm.op("ldr", STREAM, "[sp]")
+        if dot.held:
+            self.tail_lanes(begins=False)
+            for number, step in enumerate(dot.steps):
+                self._load_inputs(step, (0,), (f"q{number}",))
+        with self._eights():
+            asm.note("products: a pixel by eight channels")
+            asm.add("r5", STREAM, dot.group_bytes, "r0")
+            if not dot.held:
+                self.tail_lanes(begins=False)
+            self.steps(self._turns(), self.counter, "single_turn", self._single_step, "[sp, #4]")
+            asm.note("requantize and store")
+            free = [f"q{i}" for i in range(VECTORS) if not dot.held or i >= len(dot.steps)]
+            (even,) = scale_sums(asm, dot.requant, (_LOW,), free, ScalePower(self.power or "r0", self.power != ""))
+            asm.op("mov", STREAM, "r5")
+            free.remove(even)
+            (odd,) = scale_sums(asm, dot.requant, (_HIGH,), free, ScalePower(self.power or "r8", self.power != ""))
+            narrow(asm, dot.requant, even, even, False)
+            narrow(asm, dot.requant, even, odd, True)
+            to_bytes(asm, dot.requant, [even], odd)
+            asm.op("vstrb.16", even, "[r7]", f"#{2 * LANES}")
+            if self.walks:
+                asm.add("r1", "r1", -(dot.row_taps // STEP * STEP), "r0")
+
+    @contextmanager
+    def _eights(self) -> Iterator[None]:
+        """The loop over eight channels."""
+        turns = self.dot.groups // 2
+        self.asm.constant(self.counter, turns)
+        with self.asm.loop("eight", turns):
+            yield
+            self.asm.count_down(self.counter, "", "eight", "bgt.w")
+
+    def _single_step(self, step: DotStep, index: int, begins: bool) -> None:
+        asm = self.asm
+        vector = f"q{index}" if self.dot.held else "q0"
+        if not self.dot.held:
+            self._load_inputs(step, (0,), (vector,))
+        for stream, accumulators in ((STREAM, _LOW), ("r5", _HIGH)):
+            for number, accumulator in enumerate(accumulators):
+                weights = f"q{6 + number % 2}"
+                asm.op("vldrw.u32", weights, f"[{stream}]", f"#{STEP}")
+                asm.op("vmladav.s8" if begins else "vmladava.s8", accumulator, vector, weights)
+
 
 def input_at(base: str, at: int, walks: bool) -> tuple[str, ...]:
     """The operands of a vector of the input; walks: the pointer moves on."""
@@ -308,7 +388,7 @@ def input_at(base: str, at: int, walks: bool) -> tuple[str, ...]:
 def alone_function(name: str, dot: Dot) -> tuple[str, PairWork]:
     """The naked function `name(stream, x, y, n, first)` of one pixel with one row; n is not looked at."""
     asm = _Alone(dot).write()
-    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), Work())
+    return naked_function(name, PARAMETERS, asm), PairWork(asm.work(), Work(), Work())
 
 
 class _Alone(_Dots):

@@ -25,6 +25,7 @@ HEADER = 48  # bytes of the stream before the records: offsets of a gather, of o
 _WORD_REACH = 508
 _BYTE_REACH = 127
 _GATHER_REACH = 508  # of the immediate of a gather of words
+_STORE_REACH = 255  # of STRB that moves its base on
 _UNROLLED = 6  # blocks
 _TURN = 4  # blocks per turn of a loop, at most
 LINES_PARAMETERS = ("const int8_t *const *x", "int32_t at", "int8_t *to", "int32_t channels")
@@ -134,6 +135,12 @@ class Tile:
         whole -= self.count == whole * self.gathers and self.outputs < self.count * self.places
         return whole, self.count - whole * self.gathers
 
+    @property
+    def ahead(self) -> int:
+        """apart: where two blocks make all outputs of a channel, pointers stay at those of the second; else 0."""
+        two = self.apart and self.blocks[0] == 1 and self.blocks[1] > 0
+        return self.gathers * self.places * self.out_place if two else 0
+
     def windows_of(self, gather: int) -> list[int]:
         """The windows of a gather that have outputs."""
         return [number for number, (_, place) in enumerate(self.windows) if gather * self.places + place < self.outputs]
@@ -155,7 +162,7 @@ class Tile:
                 at = (gather * self.places + place) * self.out_place
                 found[self.lane(gather, window)] = at if self.apart else at + line * self.out_line
         if self.apart:
-            return found[:LANES].astype(np.int32)
+            return (found[:LANES] - self.ahead).astype(np.int32)
         return found.reshape(2, LANES).T.ravel().astype(np.uint16).view(np.int32)
 
     @property
@@ -286,13 +293,16 @@ class _Tile:
                 asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{tile.before + LEAD - tile.shift(line, place)}]")
             asm.op("ldrd", "r7", "r9", f"[r5, #{4 * tile.record_words}]!")
             self._blocks(whole)
-            if rest:
+            moved = 0 if tile.ahead else self._moved(whole if rest else whole - (whole <= _UNROLLED))
+            if self._is_pair(whole * tile.gathers, rest):
+                moved += self._pair(whole * tile.gathers, 1 - moved)
+            elif rest:
                 self._block(whole * tile.gathers, rest, True)
             asm.note("the next channel")
             if not tile.back:
                 asm.constant("r0", tile.count * tile.gather_bytes - 4)
                 asm.op("vsub.i32", "q3", "q3", "r0")
-            self._move(1 - self._moved(whole if rest else whole - (whole <= _UNROLLED)))
+            self._move(1 - moved)
             asm.count_down("r1", "", "channel")
         asm.op("add", "sp", "sp", f"#{self.frame}")
         asm.op("pop", "{r4-r11, lr}")
@@ -320,6 +330,8 @@ class _Tile:
         if rest:
             asm.constant("r0", tile.valid(whole * tile.gathers, rest))
             asm.op("vmsr", "p0", "r0")
+        if tile.ahead:
+            self._move(tile.ahead)
 
     def _moved(self, blocks: int) -> int:
         return blocks * self.tile.gathers * self.tile.places * self.tile.out_place
@@ -336,7 +348,7 @@ class _Tile:
         if whole <= _UNROLLED:
             for number in range(whole):
                 self._block(number * tile.gathers, tile.gathers, False)
-                if rest or number < whole - 1:
+                if (rest or number < whole - 1) and not tile.ahead:
                     self._move(self._moved(1))
             return
         turn = max(n for n in range(1, _TURN + 1) if whole % n == 0)
@@ -393,6 +405,26 @@ class _Tile:
             if bound != end:
                 asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
                 asm.op(op, "q0", "q0", "q1")
+
+    def _is_pair(self, first: int, gathers: int) -> bool:
+        """Whether these last gathers are one, with an output of each of two lines."""
+        tile = self.tile
+        return tile.apart and gathers == 1 and {tile.windows[i][1] for i in tile.windows_of(first)} == {0}
+
+    def _pair(self, first: int, step: int) -> int:
+        """Both outputs of the last gather, by way of general registers; how far the output's lines moved on, `step` or
+        not at all."""
+        asm, tile = self.asm, self.tile
+        asm.note("products")
+        asm.op("vldrw.u32", "q0", f"[q3, #{tile.back if tile.back and first == 0 else tile.gather_bytes}]!")
+        for window in tile.windows_of(first):
+            asm.op("vmladav.s8", ACCUMULATORS[tile.windows[window][0] * 2], "q0", f"q{4 + window}")
+        self._finish({0, 2})
+        asm.op("vmov", "r0", "r2", "q0[2]", "q0[0]")
+        moves = abs(step) <= _STORE_REACH
+        for value, pointer in (("r0", "r3"), ("r2", "r11")):
+            asm.op("strb", value, f"[{pointer}]", *([f"#{step}"] if moves else []))
+        return step if moves else 0
 
     def _store_apart(self, partial: bool) -> None:
         """Bottom halves to the first line, then top halves to the second, which may be the same."""
