@@ -8,12 +8,12 @@
 #ifndef TC_LOG_MEL_FRAMES_H
 #define TC_LOG_MEL_FRAMES_H
 
-#include "tc_signal_square_root_u64.h"
 #include "tc_spectrum_bands_u32.h"
 #include "tc_spectrum_bands_u64.h"
 #include "tc_spectrum_log.h"
 #include "tc_spectrum_power.h"
 #include "tc_spectrum_project.h"
+#include "tc_spectrum_roots.h"
 #include "tc_spectrum_taper.h"
 
 typedef struct {
@@ -59,7 +59,6 @@ static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_
                                     int8_t *y)
 {
     uint32_t *const power = (uint32_t *)(void *)bins;
-    const int32_t none = 0;
     tc_spectrum_bands_t bands;
     tc_spectrum_log_t log;
     tc_spectrum_project_t project;
@@ -67,7 +66,7 @@ static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_
     tc_log_mel_parts(p, &bands, &log, &project);
     tc_spectrum_power(bins, p->begin, p->end, power);
     if (p->power == 1) {
-        tc_signal_square_root_u64(power, &none, p->end - p->begin, power);
+        tc_spectrum_roots(power, p->end - p->begin, power);
         tc_spectrum_bands_u32(&bands, power, sums);
     } else {
         tc_spectrum_bands_u64(&bands, power, sums);

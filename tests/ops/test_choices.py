@@ -42,6 +42,20 @@ def test_kernels_of_comparisons(shapes):
         assert check_kernels(graph, [sample]) == ["tc_compare_s8"]
 
 
+@pytest.mark.parametrize("scales", [(0.001, 0.001), (3e-5, 9e-5), (20.0, 7.0)])
+@pytest.mark.parametrize("dtype", ["s8", "s16"])
+def test_models_that_tinyc_quantizes_compare_by_the_larger_scale(scales, dtype):
+    """Not in 1/256 of a real, which small ones are less than."""
+    kind = np.int8 if dtype == "s8" else np.int16
+    x0, x1 = (random_s8(seed, (1, 400)).astype(kind) for seed in (1, 2))
+    inputs = [tensor(name, x0.shape, scales[k], 0, dtype) for k, name in enumerate("ab")]
+    graph = one_node("compare", Compare("less"), inputs)
+    assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == [f"tc_compare_{dtype}"]
+    found = run_int(graph, {"a": x0, "b": x1}, Numerics.OURS)["y"]
+    apart = np.abs(x0 * scales[0] - x1 * scales[1]) > max(scales) / 100
+    np.testing.assert_array_equal(found[apart], (x0 * scales[0] < x1 * scales[1])[apart])
+
+
 @pytest.mark.parametrize(
     "shapes",
     [((3, 5), (3, 5), (3, 5)), ((5, 1), (3, 5, 7), (7,)), ((1,), (2, 3), (2, 3)), ((2, 1, 3), (2, 4, 1), (3,))],

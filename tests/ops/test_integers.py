@@ -8,11 +8,14 @@ import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, tensor
+from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Shape, Value
 from tinyc.ops.compare import KINDS as COMPARED
 from tinyc.ops.compare import Compare
 from tinyc.ops.convert import Convert
 from tinyc.ops.integer_binary import KINDS, IntegerBinary
+from tinyc.reference.interpreter import run_int
 
 SIGNED, UNSIGNED = ("s8", "s16", "s32"), ("u8", "u32", "bool")
 
@@ -72,3 +75,23 @@ def test_reals_to_integers() -> None:
     assert check_kernels(graph, [{"x": x}]) == ["tc_convert"]
     back = one_node("convert", Convert("f32"), [plain("x", (1, 10), "s32")])
     assert check_kernels(back, [{"x": np.arange(-5, 5, dtype=np.int32)[None] * 400000001}]) == ["tc_convert"]
+
+
+@pytest.mark.parametrize(("dtype", "scale", "zero"), [("s8", 0.5, -100), ("s16", 0.01, 0), ("s8", 7e4, 3)])
+def test_integers_as_reals_of_a_scale(dtype: DType, scale: float, zero: int) -> None:
+    """The nearest, saturated, over all of int32."""
+    x = np.array([[0, 1, -1, 57, 114, -200, 327, 328, 10**6, 2**31 - 1, -(2**31)]], np.int32)
+    graph = one_node("convert", Convert(dtype), [plain("x", x.shape, "s32")], scale, zero)
+    assert check_kernels(graph, [{"x": x}]) == ["tc_convert"]
+    (found,) = run_int(graph, {"x": x}, Numerics.OURS).values()
+    lo, hi = INT_RANGE[dtype]
+    exact = x / graph.values["y"].quant.per_tensor[0] + zero
+    assert (np.abs(found - np.clip(exact, lo, hi)) <= 0.5 + 1e-6).all()
+    truth = one_node("convert", Convert(dtype), [plain("x", (2,), "bool")], scale, zero)
+    assert check_kernels(truth, [{"x": np.array([True, False])}]) == ["tc_convert"]
+
+
+def test_a_scale_too_small_for_integers_is_an_error() -> None:
+    graph = one_node("convert", Convert("s16"), [plain("x", (3,), "s32")], 1e-9)
+    with pytest.raises(TinycError, match="integers as reals of a scale of 1e-09"):
+        run_int(graph, {"x": np.zeros(3, np.int32)}, Numerics.OURS)

@@ -24,3 +24,5 @@ def integer_cases() -> Iterator[Graph]:
     yield one_node("compare", Compare("less_equal"), [plain("a", (3, 5), "bool"), plain("b", (5,), "bool")])
     yield one_node("convert", Convert("s32"), [plain("x", (9,), "f32")])
     yield one_node("convert", Convert("f32"), [plain("x", (9,), "s32")])
+    yield one_node("convert", Convert("s8"), [plain("x", (9,), "s32")], 0.5, -100)
+    yield one_node("convert", Convert("s16"), [plain("x", (9,), "bool")], 0.001)

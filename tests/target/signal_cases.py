@@ -35,6 +35,7 @@ from tinyc.ops.spectrum_bands import SpectrumBands
 from tinyc.ops.spectrum_log import SpectrumLog
 from tinyc.ops.spectrum_power import SpectrumPower
 from tinyc.ops.spectrum_project import SpectrumProject
+from tinyc.ops.spectrum_sizes import SpectrumSizes
 
 TO_INT8 = (("mul", 256), ("add", 333), ("div", 666), ("add", -128), ("min", 127), ("max", -128))
 
@@ -183,6 +184,22 @@ def log_mel(attrs: LogMel, samples: int, length: int, bands: int) -> Graph:
     return node_of("log_mel", attrs, inputs, tables)
 
 
+def spectrum_sizes(attrs: SpectrumSizes, samples: int, n: int, scale: float, zero: int = 0) -> Graph:
+    """Samples in counts, a random window; magnitudes of a scale at which some saturate."""
+    table = np.random.default_rng(n).uniform(-0.2, 1, n).astype(np.float32)
+    inputs = [count("x", (attrs.lines, samples)), count("w", (n,), "f32")]
+    return one_node("spectrum_sizes", attrs, inputs, scale, zero, {"w": table})
+
+
+def _sizes() -> Iterator[Graph]:
+    yield spectrum_sizes(SpectrumSizes(3, 1, 64, 33), 64, 64, 3e3, -128)
+    yield spectrum_sizes(SpectrumSizes(1, 10, 32, 32, dtype="s16"), 61, 32, 6.5)
+    yield spectrum_sizes(SpectrumSizes(2, 7, 128, 20, 2, 0.25), 110, 100, 5e6, -100)
+    yield spectrum_sizes(SpectrumSizes(2, 20, 64, 33, 2, dtype="s16"), 84, 64, 2e8)
+    yield spectrum_sizes(SpectrumSizes(1, 33, 50, 26), 90, 50, 2e3, -128)
+    yield spectrum_sizes(SpectrumSizes(2, 5, 100, 99, 2), 60, 48, 1e8, -128)
+
+
 def _spectra() -> Iterator[Graph]:
     yield log_mel(LogMel(10, 2, add=1e3), 61, 32, 7)
     yield log_mel(LogMel(33, 1, floor=10.0, factor=2.5), 170, 64, 5)
@@ -220,6 +237,7 @@ def signal_cases() -> Iterator[Graph]:
     yield node_of("motion", Motion(1, 50, ("mean",), 3), [count("x", (50,))])
     yield node_of("motion", Motion(1, 12, ("std",)), [count("x", (12,))])
     yield from _spectra()
+    yield from _sizes()
     yield from _of_lines()
     yield node_of("signal_rfft", SignalRfft(512), [count("x", (480,))])
     yield node_of("signal_energy", SignalEnergy(2, 7), [count("x", (18,))])

@@ -124,6 +124,8 @@ def copied_cases() -> Iterator[Graph]:
     yield one_node("div", Div(), [x, tensor("b", (5, 1), 0.05, -9)], 0.2, 4)
     yield one_node("div", Div(), [x, tensor("b", (1,), 0.05, -9)], 0.2, 4, {"b": np.array([77], np.int8)})
     yield one_node("compare", Compare("less"), [x, tensor("b", (5, 1), 0.05, -9)])
+    far = [tensor("a", (3, 5, 2), 0.001, 0, "s16"), tensor("b", (5, 1), 0.004, 0, "s16")]
+    yield one_node("compare", Compare("greater_equal"), far)
     mask = np.arange(7) % 3 > 0
     condition = Value("c", (7,), "bool")
     yield one_node("choose", Choose(), [condition, x, tensor("b", (5, 1), 0.1, 7)], 0.1, 7, {"c": mask})

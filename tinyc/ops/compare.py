@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
@@ -56,7 +56,8 @@ def float_ref(a: Compare, x0: Array, x1: Array) -> tuple[Array, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """requantize((x0 - x0_zero) << 8, mult0, shift0) against the same of x1, as TensorFlow Lite Micro has it."""
+    """requantize((x0 - x0_zero) << 8, mult0, shift0) against the same of x1, as TensorFlow Lite Micro has it; there of
+    the scales themselves, so that reals count in 1/256, else of the scales over the larger one."""
 
     kind: str
     x0_zero: int
@@ -83,18 +84,20 @@ class Plain:
 
 
 def prepare(site: Site) -> Compared | Plain:
-    """TinycError unless both inputs are int8, or mean the same as they lie there, or where a scale is too large for 8
-    more bits in int32."""
+    """TinycError unless both inputs are int8, or int16, or mean the same as they lie there, or where a scale is too
+    large for 8 more bits in int32."""
     if is_plain(site):
         return Plain(site.attrs.kind)
-    if not is_s8(site):
+    if not is_s8(site) and not is_s16(site):
         raise TinycError(
-            f"compare of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes int8", site.node.where
+            f"compare of {site.x(0).dtype} and {site.x(1).dtype}: the integer operator takes two int8, or two int16",
+            site.node.where,
         )
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
-    if max(scale0, scale1) >= 2.0**14:
+    one = 1.0 if site.numerics in (Numerics.TFLM, Numerics.LITERT) else max(scale0, scale1)
+    if max(scale0, scale1) / one >= 2.0 ** (14 if is_s8(site) else 6):
         raise TinycError(f"compare of scales {scale0:g} and {scale1:g}", site.node.where)
-    (mult0, shift0), (mult1, shift1) = quantize_multiplier(scale0), quantize_multiplier(scale1)
+    (mult0, shift0), (mult1, shift1) = quantize_multiplier(scale0 / one), quantize_multiplier(scale1 / one)
     return Compared(site.attrs.kind, zero0, zero1, mult0, shift0, mult1, shift1)
 
 
@@ -112,6 +115,11 @@ def is_plain(site: Site) -> bool:
 def is_s8(site: Site) -> bool:
     """quantized int8 inputs"""
     return (site.x(0).dtype, site.x(1).dtype) == ("s8", "s8") and not is_plain(site)
+
+
+def is_s16(site: Site) -> bool:
+    """quantized int16 inputs"""
+    return (site.x(0).dtype, site.x(1).dtype) == ("s16", "s16") and not is_plain(site)
 
 
 def is_whole(site: Site) -> bool:
@@ -148,10 +156,10 @@ def lower_float(site: Site, p: Plain) -> Call:
 
 
 def lower(site: Site, p: Compared) -> Call:
-    """tc_compare_s8: element by element."""
+    """tc_compare_s8 and tc_compare_s16: element by element."""
     names = ("x0_zero", "x1_zero", "mult0", "shift0", "mult1", "shift1")
     fields = {**loop_fields(site), "kind": list(KINDS).index(p.kind), **{name: getattr(p, name) for name in names}}
-    return Call(arguments(site), Struct("tc_compare_s8_t", fields))
+    return Call(arguments(site), Struct("tc_compare_t", fields))
 
 
 OP = Op(
@@ -165,6 +173,7 @@ OP = Op(
     quant_out=(Kept(own=True),),
     kernels=(
         Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        Kernel("tc_compare_s16", offered(lower), when=(is_s16, few_loops)),
         Kernel("tc_compare_f32", offered(lower_float), when=(is_f32, few_loops)),
         Kernel(
             "tc_compare_plain",
@@ -174,5 +183,5 @@ OP = Op(
         ),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),
+    traits=frozenset({Trait.BROADCASTS, Trait.INT16, Trait.ANY_TYPE}),
 )

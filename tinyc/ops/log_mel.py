@@ -54,7 +54,7 @@ def infer(a: LogMel, x: Value, window: Value, weights: Value) -> Sequence[Type]:
 
 
 def float_ref(a: LogMel, x: Array, window: Array, weights: Array) -> tuple[Array, ...]:
-    magnitude = np.abs(spectra_of(x, window, a.step))
+    magnitude = np.abs(spectra_of(x.reshape(-1), window, a.step))
     bands = magnitude**a.power @ weights.T.astype(np.float64) + a.add
     return ((a.factor * np.log(np.maximum(bands, max(a.floor, 1e-30))))[None].astype(np.float32),)
 

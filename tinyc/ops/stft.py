@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stft: spectra of overlapping frames, as ONNX's STFT: real samples [.., N], window [n] -> [1, frames, bins, 2].
+"""stft: spectra of overlapping frames, as ONNX's STFT: real samples [lines, N], window [n] -> [lines, frames, bins, 2].
 
 Frame k begins at sample k * step, and is multiplied by the window. Bins 0 to n / 2, real and imaginary parts. It has no
-integers of its own: `passes/spectra.py` makes one operator of it and of the logarithm that follows, or a convolution.
+integers of its own: `passes/spectra.py` and `passes/sizes.py` make one operator of it and of the logarithm or
+the sizes of bins that follow, or a convolution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +28,22 @@ class Stft:
 
 
 def infer(a: Stft, x: Value, w: Value) -> Sequence[Type]:
-    if len(w.shape) != 1 or x.elements != x.shape[1 if len(x.shape) > 1 else 0] or x.elements < w.elements:
-        raise TinycError(f"an STFT of a tensor {list(x.shape)} with a window {list(w.shape)}: one line is taken")
+    lines, each = lines_of(x)
+    if len(w.shape) != 1 or lines * each != x.elements or each < w.elements:
+        raise TinycError(f"an STFT of a tensor {list(x.shape)} with a window {list(w.shape)}")
     if a.step < 1:
         raise TinycError(f"an STFT with frames every {a.step} samples")
-    return [Type((1, (x.elements - w.elements) // a.step + 1, w.elements // 2 + 1, 2), "f32")]
+    return [Type((lines, (each - w.elements) // a.step + 1, w.elements // 2 + 1, 2), "f32")]
+
+
+def lines_of(x: Value) -> tuple[int, int]:
+    """(lines, samples of each) of [samples], [lines, samples] or [lines, samples, 1]."""
+    return (1, x.elements) if len(x.shape) < 2 else (x.shape[0], x.shape[1])
 
 
 def spectra_of(x: Array, window: Array, step: int) -> Array:
-    """[N], [n] -> complex [frames, bins]."""
-    frames = np.lib.stride_tricks.sliding_window_view(x.reshape(-1).astype(np.float64), len(window))[::step]
+    """[.., N], [n] -> complex [.., frames, bins]."""
+    frames = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), len(window), axis=-1)[..., ::step, :]
     found: Array = np.fft.rfft(frames * window.astype(np.float64))
     return found
 
@@ -50,18 +57,24 @@ def spectrum_rows(window: Array, bins: int) -> Array:
 
 
 def float_ref(a: Stft, x: Array, w: Array) -> tuple[Array, ...]:
-    found = spectra_of(x, w, a.step)
-    return (np.stack([found.real, found.imag], axis=-1)[None].astype(np.float32),)
+    lines = x.shape[0] if x.ndim > 1 else 1
+    found = spectra_of(x.reshape(lines, -1), w, a.step)
+    return (np.stack([found.real, found.imag], axis=-1).astype(np.float32),)
 
 
-def prepare(site: Site) -> Any:
-    """TinycError: there is nothing to compute with."""
-    raise TinycError("an STFT alone has no integer form", site.node.where)
+def without_integers(what: str) -> tuple[Callable[[Site], Any], Callable[..., tuple[Array, ...]]]:
+    """(prepare, int_ref) of an operator that passes replace: TinycError, as there is nothing to compute with."""
+
+    def prepare(site: Site) -> Any:
+        raise TinycError(f"{what} alone has no integer form", site.node.where)
+
+    def int_ref(p: Any, *inputs: Array) -> tuple[Array, ...]:
+        raise TinycError(f"{what} alone has no integer form")
+
+    return prepare, int_ref
 
 
-def int_ref(p: Any, x: Array, w: Array) -> tuple[Array, ...]:
-    raise TinycError("an STFT alone has no integer form")
-
+prepare, int_ref = without_integers("an STFT")
 
 OP = Op(
     name="stft",

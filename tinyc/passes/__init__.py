@@ -15,13 +15,16 @@ from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
 from tinyc.passes.single import single_channels
+from tinyc.passes.sizes import join_sizes, spell_out_transforms
 from tinyc.passes.spectra import join_bands, spell_out_spectra
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
     join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
+    join_sizes,  # after the logarithms, which hold more than sizes of 8 or 16 bits
     spell_out_spectra,
+    spell_out_transforms,
     global_means,  # before the layout is chosen: a mean works in any
     to_nhwc,  # before folding, which knows channels only as the last axis
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
@@ -41,7 +44,7 @@ def normalize(graph: Graph, in_floats: bool = False) -> Graph:
     convolutions that they are: only their integers need an operator of its own.
     """
     for run in PASSES:
-        if in_floats and run is join_bands:
+        if in_floats and run in (join_bands, join_sizes):
             continue
         graph = run(graph)
         check(graph, run.__name__, all_ops())

@@ -24,39 +24,45 @@ from tinyc.ops.log_mel import LogMel
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.stft import Stft, spectrum_rows
+from tinyc.ops.stft import Stft, lines_of, spectrum_rows
 from tinyc.ops.sum import Sum
+from tinyc.ops.transform import is_transformed
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
-_NONE = Act()
+NO_ACT = Act()
 _CLOSE = 1e-4  # of the largest sample of a window: how near convolutions have to come to a transform
 
 
 @dataclass(frozen=True, slots=True)
-class _Spectra:
-    """Of `line` of samples: magnitudes (power 1) or their squares, as [frames, bins] or turned."""
+class Spectra:
+    """Of the `lines` lines of samples: magnitudes (power 1) or their squares, as [lines, frames, bins] or with frames
+    and bins turned."""
 
     line: str
     window: Array
     step: int
     power: int
     turned: bool
+    bins: int
+    lines: int = 1
 
 
 @rule(Function)
 def join_spectra(view: View, node: Node) -> Rewrite | None:
-    """log of bands of spectra -> log_mel."""
+    """log of bands of spectra, or of their bins -> log_mel."""
     if node.attrs.name != "log" or not view.is_float(node):
         return None
-    name, floor, add = _offsets(view, node.inputs[0])
+    name, floor, add = offsets_of(view, node.inputs[0])
     name, turns = _through(view, name)
     bands = _bands(view, name)
-    if bands is None:
+    found = spectra_at(view, name if bands is None else bands[0])
+    if found is None or found.lines > 1 or found.bins != found.window.size // 2 + 1:
         return None
-    name, weights, makes_bands_first = bands
-    found = _spectra(view, name)
-    if found is None or found.turned != makes_bands_first:
+    if bands is None and not is_transformed(found.window.size):
+        return None
+    weights, makes_bands_first = bands[1:] if bands is not None else (np.eye(found.bins), found.turned)
+    if found.turned != makes_bands_first:
         return None
     x = view.value(node.outputs[0])
     draft = RewriteDraft(view, node)
@@ -86,7 +92,7 @@ def join_factor(view: View, node: Node) -> Rewrite | None:
         made = view.producer(name, LogMel)
         if made is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
             factor = float(view.const(other).reshape(-1)[0])
-            if factor > 0 and node.attrs.act == _NONE:
+            if factor > 0 and node.attrs.act == NO_ACT:
                 attrs = replace(made.attrs, factor=made.attrs.factor * factor)
                 return RewriteDraft(view, node).finish(made.inputs, attrs)
         turn = view.producer(name, Transpose)
@@ -99,7 +105,7 @@ def join_factor(view: View, node: Node) -> Rewrite | None:
     return None
 
 
-def _number(view: View, node: Node) -> tuple[str, float] | None:
+def number_of(view: View, node: Node) -> tuple[str, float] | None:
     """(computed input, constant) of a binary node with a number."""
     for name, other in (node.inputs, node.inputs[::-1]):
         if view.is_const(other) and view.const(other).size == 1 and not view.is_const(name):
@@ -107,7 +113,7 @@ def _number(view: View, node: Node) -> tuple[str, float] | None:
     return None
 
 
-def _offsets(view: View, name: str) -> tuple[str, float, float]:
+def offsets_of(view: View, name: str) -> tuple[str, float, float]:
     """(what the logarithm is taken of, floor, add)."""
     floor = add = 0.0
     while True:
@@ -119,8 +125,8 @@ def _offsets(view: View, name: str) -> tuple[str, float, float]:
                 return name, floor, add
             name, floor = node.inputs[0], node.attrs.act.lo
             continue
-        found = _number(view, node)
-        if found is None or found[1] <= 0 or node.attrs.act != _NONE or add:
+        found = number_of(view, node)
+        if found is None or found[1] <= 0 or node.attrs.act != NO_ACT or add:
             return name, floor, add
         name, add = found
 
@@ -139,7 +145,7 @@ def _bands(view: View, name: str) -> tuple[str, Array, bool] | None:
     if node is None:
         return None
     if isinstance(node.attrs, FullyConnected):
-        plain = node.attrs.act == _NONE and not any(node.inputs[2:]) and view.is_const(node.inputs[1])
+        plain = node.attrs.act == NO_ACT and not any(node.inputs[2:]) and view.is_const(node.inputs[1])
         return (node.inputs[0], view.const(node.inputs[1]), False) if plain else None
     plain = not node.attrs.adj_x and not node.attrs.adj_y and view.is_const(node.inputs[0])
     weights = view.const(node.inputs[0]) if plain else None
@@ -148,21 +154,21 @@ def _bands(view: View, name: str) -> tuple[str, Array, bool] | None:
     return node.inputs[1], weights.reshape(weights.shape[-2:]), True
 
 
-def _squared(view: View, name: str) -> str | None:
+def squared(view: View, name: str) -> str | None:
     """v where the value is v * v."""
     node = view.producer(name, Mul)
     return node.inputs[0] if node is not None and node.inputs[0] == node.inputs[1] else None
 
 
-def _spectra(view: View, name: str) -> _Spectra | None:
+def spectra_at(view: View, name: str) -> Spectra | None:
     """What magnitudes or powers the value is."""
     name, turned = _through(view, name)
-    squared = _squared(view, name)
-    if squared is not None and (found := _spectra(view, squared)) is not None and found.power == 1:
+    inner = squared(view, name)
+    if inner is not None and (found := spectra_at(view, inner)) is not None and found.power == 1:
         return replace(found, power=2, turned=found.turned != turned)
     root = view.producer(name, Power)
     if root is not None and root.attrs.exponent == 0.5:
-        found = _spectra(view, root.inputs[0])
+        found = spectra_at(view, root.inputs[0])
         return replace(found, power=1, turned=found.turned != turned) if found and found.power == 2 else None
     node = view.producer(name, Sum, Add)
     if node is None:
@@ -171,9 +177,9 @@ def _spectra(view: View, name: str) -> _Spectra | None:
     return found and replace(found, turned=found.turned != turned)
 
 
-def _of_stft(view: View, node: Node) -> _Spectra | None:
+def _of_stft(view: View, node: Node) -> Spectra | None:
     """sum of the squares of real and imaginary parts."""
-    parts = _squared(view, node.inputs[0])
+    parts = squared(view, node.inputs[0])
     if parts is None or node.attrs.axes != (3,):
         return None
     turn = view.producer(parts, Transpose)
@@ -181,20 +187,22 @@ def _of_stft(view: View, node: Node) -> _Spectra | None:
     stft = view.producer(turn.inputs[0] if turn is not None and turned else parts, Stft)
     if stft is None or not view.is_const(stft.inputs[1]):
         return None
-    return _Spectra(stft.inputs[0], view.const(stft.inputs[1]), stft.attrs.step, 2, turned)
+    line, bins = stft.inputs[0], view.value(stft.outputs[0]).shape[2]
+    lines, _ = lines_of(view.value(line))
+    return Spectra(line, view.const(stft.inputs[1]), stft.attrs.step, 2, turned, bins, lines)
 
 
-def _of_convolutions(view: View, node: Node) -> _Spectra | None:
+def _of_convolutions(view: View, node: Node) -> Spectra | None:
     """squares of a convolution with cosines and of one with sines."""
-    squares = [_squared(view, name) for name in node.inputs]
+    squares = [squared(view, name) for name in node.inputs]
     found = [_convolution(view, name) if name is not None else None for name in squares]
     first, second = found
     if first is None or second is None or first[:2] != second[:2] or first[3] != second[3]:
         return None
     for cosines, sines in ((first[2], second[2]), (second[2], first[2])):
-        window = _window_of(cosines, sines)
+        window = window_of(cosines, sines)
         if window is not None:
-            return _Spectra(first[0], window, first[1], 2, first[3])
+            return Spectra(first[0], window, first[1], 2, first[3], len(cosines))
     return None
 
 
@@ -207,7 +215,7 @@ def _convolution(view: View, name: str) -> tuple[str, int, Array, bool] | None:
     if node is None or not view.is_const(node.inputs[1]) or any(node.inputs[2:]):
         return None
     a, w = node.attrs, view.const(node.inputs[1])
-    if a.pad != Padding(0, 0, 0, 0) or a.act != _NONE or a.groups != 1 or a.dilation.w != 1 or w.shape[1::2] != (1, 1):
+    if a.pad != Padding(0, 0, 0, 0) or a.act != NO_ACT or a.groups != 1 or a.dilation.w != 1 or w.shape[1::2] != (1, 1):
         return None
     line = node.inputs[0]
     while (before := view.producer(line, Reshape, Transpose)) is not None and max(view.value(line).shape) == (
@@ -217,10 +225,10 @@ def _convolution(view: View, name: str) -> tuple[str, int, Array, bool] | None:
     return line, a.stride.w, w.reshape(len(w), -1), turned
 
 
-def _window_of(cosines: Array, sines: Array) -> Array | None:
-    """w where row k is w cos(2 pi k n / N), and w sin in either sense; None where they are anything else."""
+def window_of(cosines: Array, sines: Array) -> Array | None:
+    """w where row k from 0 on is w cos(2 pi k n / N), and w sin in either sense; None where they are anything else."""
     bins, n = cosines.shape
-    if sines.shape != cosines.shape or bins != n // 2 + 1:
+    if sines.shape != cosines.shape or not 1 < bins <= n // 2 + 1:
         return None
     window = cosines[0].astype(np.float64)
     phases = 2 * np.pi * np.arange(bins)[:, None] * np.arange(n) / n
@@ -232,16 +240,17 @@ def _window_of(cosines: Array, sines: Array) -> Array | None:
 
 @rule(Stft)
 def spell_out(view: View, node: Node) -> Rewrite:
-    """stft -> conv2d over one line: as many multiply-accumulates as samples times bins, whatever the length."""
+    """stft -> conv2d over its lines: as many multiply-accumulates as samples times bins, whatever the length."""
     (line, window), y = node.inputs, view.value(node.outputs[0])
-    x, frames, bins = view.value(line), y.shape[1], y.shape[2]
+    x, (lines, frames, bins) = view.value(line), y.shape[:3]
+    shape = (1, lines, x.elements // lines, 1)
     draft = RewriteDraft(view, node)
     rows = spectrum_rows(view.const(window), bins)[:, None, :, None]
     inputs = [
-        draft.add([line], Reshape((1, 1, x.elements, 1)), x, (1, 1, x.elements, 1), "line"),
+        draft.add([line], Reshape(shape), x, shape, "line"),
         draft.const(rows, view.value(window), "rows"),
     ]
-    made = draft.add(inputs, Conv2D(Pair(1, node.attrs.step)), y, (1, 1, frames, 2 * bins), "bins")
+    made = draft.add(inputs, Conv2D(Pair(1, node.attrs.step)), y, (1, lines, frames, 2 * bins), "bins")
     return draft.finish([made], Reshape(y.shape))
 
 

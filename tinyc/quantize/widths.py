@@ -15,10 +15,13 @@ from fnmatch import fnmatchcase
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Value
 from tinyc.ops import is_a, node_of, op_of
+from tinyc.ops.compare import Compare
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, fresh, is_activation
 from tinyc.quantize.observe import Stats
+
+_KEEP_SIGNALS = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,31 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
 
 
 def signals(graph: Graph) -> frozenset[str]:
-    """What operators take as signals, which are int16."""
-    return frozenset(node.inputs[0] for node in graph.nodes if is_a(node, Trait.SAMPLES))
+    """What operators take as signals, which are int16, and what these are computed from element by element: of 8 bits
+    16 would not become. And what comparisons make of them, such as the product of neighbours: its sign counts."""
+    groups = Groups(graph)
+    found = {groups.of(name) for node in graph.nodes for name in signal_of(node)}
+    for node in reversed(graph.nodes):
+        if is_a(node, Trait.INT16) and is_a(node, *_KEEP_SIGNALS) and groups.of(node.outputs[0]) in found:
+            count = graph.values[node.outputs[0]].elements
+            alike = (name for name in node.inputs if is_activation(graph, name))
+            found |= {groups.of(name) for name in alike if graph.values[name].elements == count}
+    found |= {groups.of(name) for node in graph.nodes for name in _compared(graph, groups, node, found)}
+    return frozenset(name for name in graph.values if is_activation(graph, name) and groups.of(name) in found)
+
+
+def _compared(graph: Graph, groups: Groups, node: Node, found: Collection[str]) -> list[str]:
+    """What the node computes of signals element by element, and comparisons alone read."""
+    if not is_a(node, Trait.INT16) or not is_a(node, *_KEEP_SIGNALS) or not is_activation(graph, node.outputs[0]):
+        return []
+    readers = [each for each in graph.nodes if node.outputs[0] in each.inputs]
+    only = bool(readers) and all(isinstance(each.attrs, Compare) for each in readers)
+    return list(node.outputs) if only and any(groups.of(name) in found for name in node.inputs if name) else []
+
+
+def signal_of(node: Node) -> tuple[str, ...]:
+    """The input that is int16 whatever else the layer reads and makes."""
+    return node.inputs[:1] if is_a(node, Trait.SAMPLES) else ()
 
 
 def memories(node: Node) -> frozenset[str]:
@@ -106,7 +132,8 @@ def pattern_of(graph: Graph, layer: str) -> str:
 
 def runs_wide(graph: Graph, node: Node, wide: Collection[str]) -> bool:
     """Whether the node runs on int16."""
-    return is_a(node, Trait.INT16) and any(name in wide for name in activations_of(graph, node))
+    own = signal_of(node)
+    return is_a(node, Trait.INT16) and any(name in wide for name in activations_of(graph, node) if name not in own)
 
 
 def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> Widened:
@@ -167,7 +194,7 @@ class _Writer:
             self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
             return
         wide = runs_wide(self._graph, node, self.wide)
-        own = {*memories(node), *(node.inputs[:1] if is_a(node, Trait.SAMPLES) else ())}
+        own = {*memories(node), *signal_of(node)}
         inputs = tuple(name if name in own else self._as_wide(name, wide, node) for name in node.inputs)
         outputs, behind = [], []
         for name in node.outputs:

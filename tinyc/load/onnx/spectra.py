@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tinyc.base.errors import TinycError
@@ -13,6 +11,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Pair
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.conv2d import Conv2D
+from tinyc.ops.dft import Dft, matrix
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.stft import Stft, spectrum_rows
@@ -23,7 +22,7 @@ _MOST_WEIGHTS = 1 << 22
 
 @imports("STFT")
 def stft(s: OnnxStep) -> None:
-    """Of one line of samples; with a constant window and half of the bins the logarithm of bands may follow."""
+    """Of lines of samples with a constant window and half of the bins; else of one line, as a convolution."""
     x = s.value(0)
     (step,) = s.numbers(1)
     window = s.weights(2) if s.has(2) else None
@@ -46,7 +45,7 @@ def stft(s: OnnxStep) -> None:
 
 @imports("DFT")
 def dft(s: OnnxStep) -> None:
-    """A product with a constant matrix. x [.., n, .., 1 or 2], real and imaginary parts last."""
+    """x [.., n, .., 1 or 2], real and imaginary parts last. Of complex numbers and back a product with a matrix."""
     x = s.value(0)
     rank, parts = len(x.shape), x.shape[-1]
     (axis,) = s.numbers(2) if s.has(2) else (s.node.int_("axis", 1 if s.opset < 20 else -2),)
@@ -58,19 +57,12 @@ def dft(s: OnnxStep) -> None:
     if half and (back or parts == 2):
         raise TinycError("a DFT of half of the bins takes real numbers, and is no inverse", s.where)
     bins = length // 2 + 1 if half else length
+    if parts == 1 and not back:
+        s.emit([x], Dft(axis, length, bins))
+        return
     check_shape("its transform", (2 * bins, length * parts), s.where, _MOST_WEIGHTS)
-    weights = _matrix(x.shape[axis], length, parts, bins, back)
+    weights = matrix(x.shape[axis], length, parts, bins, back)
     s.emit(*_product(s, x, axis, weights))
-
-
-def _matrix(count: int, length: int, parts: int, bins: int, back: bool) -> Array:
-    """float32 [bins * 2, count * parts] of the transform of `count` numbers, cut off or filled up to `length`."""
-    turns = np.outer(np.arange(bins), np.arange(count)) % length * (2 * math.pi / length)
-    re, im = np.cos(turns), np.sin(turns) * (1 if back else -1)
-    full = np.array([[re, -im], [im, re]])[:, :parts]  # [re or im made, re or im given, bins, count]
-    full[..., length:] = 0
-    made = full.transpose(2, 0, 3, 1).reshape(2 * bins, count * parts)
-    return np.asarray(made / length if back else made, np.float32)
 
 
 def _product(s: OnnxStep, x: Value, axis: int, weights: Array) -> tuple[list[Value], Transpose]:

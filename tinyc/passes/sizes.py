@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of the bins of spectra become one operator, whose integers are wide enough; other transforms are products.
+
+Where a transform of its length is computed (`ops/transform.py`). Spectra come as STFT, as DFT along any axis, and as
+convolutions or products with cosines and sines; their sizes as norms of real and imaginary parts, or sums of squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node, Shape, Value
+from tinyc.ops.add import Add
+from tinyc.ops.dft import Dft, matrix
+from tinyc.ops.div import Div
+from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.mul import Mul
+from tinyc.ops.power import Power
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice
+from tinyc.ops.spectrum_sizes import SpectrumSizes
+from tinyc.ops.sum import Sum
+from tinyc.ops.transform import is_transformed
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.spectra import NO_ACT, number_of, offsets_of, spectra_at, squared, window_of
+
+_NOTHING = 1e-10  # what is added to a power before its root so that a gradient stays finite
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """SpectrumSizes (attrs) of lines along an axis of x, which has `shape`; in the result the bins are along it.
+
+    axis: None: x is lines already, and the result [lines, frames, bins], or with the last two turned.
+    """
+
+    x: str
+    shape: Shape
+    axis: int | None
+    window: Array
+    attrs: SpectrumSizes
+    turned: bool = False
+
+
+@rule(Power, Sum, Add)
+def join_bins(view: View, node: Node) -> Rewrite | None:
+    """the sizes of bins of a transform -> spectrum_sizes."""
+    if not view.is_float(node) or _has_root(view, node.outputs[0]):
+        return None
+    found = _at(view, node.outputs[0])
+    if found is None or not is_transformed(found.attrs.length) or found.window.size % 2:
+        return None
+    return _emitted(view, node, found)
+
+
+def _has_root(view: View, name: str) -> bool:
+    """Whether a root follows, alone: then the magnitudes are what it makes."""
+    readers = view.consumers(name)
+    if len(readers) != 1 or view.is_output(name):
+        return False
+    (reader,) = readers
+    if isinstance(reader.attrs, Power):
+        return bool(reader.attrs.exponent == 0.5)
+    _, floor, add = offsets_of(view, reader.outputs[0])
+    return 0 < max(floor, add) <= _NOTHING and _has_root(view, reader.outputs[0])
+
+
+def _at(view: View, name: str) -> _Found | None:
+    """What magnitudes or powers the value is."""
+    root = view.producer(name, Power)
+    if root is not None:
+        inner, floor, add = offsets_of(view, root.inputs[0])
+        found = _at(view, inner) if root.attrs.exponent == 0.5 and max(floor, add) <= _NOTHING else None
+        if found is None or found.attrs.power != 2:
+            return None
+        return replace(found, attrs=replace(found.attrs, power=1, factor=math.sqrt(found.attrs.factor)))
+    return _of_lines(view, name) or _of_dft(view, name) or _of_products(view, name)
+
+
+def _of_lines(view: View, name: str) -> _Found | None:
+    found = spectra_at(view, name)
+    if found is None or found.power != 2:
+        return None
+    attrs = SpectrumSizes(found.lines, found.step, found.window.size, found.bins, 2)
+    return _Found(found.line, view.value(found.line).shape, None, found.window, attrs, found.turned)
+
+
+def _of_dft(view: View, name: str) -> _Found | None:
+    """The sum of the squares of the parts of a DFT: over the last axis, or of two slices."""
+    node = view.producer(name, Sum, Add)
+    if node is None:
+        return None
+    parts = [squared(view, each) for each in node.inputs]
+    if isinstance(node.attrs, Sum):
+        whole = parts[0] if parts[0] and node.attrs.axes == (len(view.value(parts[0]).shape) - 1,) else None
+    else:
+        whole = _both_parts(view, parts)
+    if whole is None:
+        return None
+    whole, factor = _factor(view, whole)
+    dft = view.producer(whole, Dft)
+    if dft is None:
+        return None
+    a, shape = dft.attrs, view.value(dft.inputs[0]).shape
+    n = shape[a.axis]
+    if n > a.length:
+        return None
+    attrs = SpectrumSizes(math.prod(shape) // n, 1, a.length, a.bins, 2, factor**2)
+    return _Found(dft.inputs[0], shape[:-1], a.axis, np.ones(n, np.float32), attrs)
+
+
+def _both_parts(view: View, parts: list[str | None]) -> str | None:
+    """What two slices are the real and the imaginary parts of."""
+    cuts = []
+    for part in parts:
+        name = _behind(view, part) if part is not None else ""
+        cut = view.producer(name, Slice)
+        if cut is None or cut.attrs.size[-1] != 1 or any(cut.attrs.begin[:-1]):
+            return None
+        if cut.attrs.size[:-1] != view.value(cut.inputs[0]).shape[:-1]:
+            return None
+        cuts.append(cut)
+    same = cuts[0].inputs[0] == cuts[1].inputs[0]
+    return cuts[0].inputs[0] if same and {cut.attrs.begin[-1] for cut in cuts} == {0, 1} else None
+
+
+def _behind(view: View, name: str) -> str:
+    """What is behind reshapes."""
+    while (node := view.producer(name, Reshape)) is not None:
+        name = node.inputs[0]
+    return name
+
+
+def _factor(view: View, name: str) -> tuple[str, float]:
+    """(what is multiplied, divided by a number, the factor)."""
+    factor = 1.0
+    while (node := view.producer(name, Mul, Div)) is not None and node.attrs.act == NO_ACT:
+        found = number_of(view, node)
+        if found is None or found[1] <= 0 or (isinstance(node.attrs, Div) and view.is_const(node.inputs[0])):
+            break
+        name, factor = found[0], factor * (1 / found[1] if isinstance(node.attrs, Div) else found[1])
+    return name, factor
+
+
+def _of_products(view: View, name: str) -> _Found | None:
+    """Squares of a product with cosines and of one with sines, added."""
+    node = view.producer(name, Add)
+    squares = [squared(view, each) for each in node.inputs] if node is not None else []
+    layers = [view.producer(each, FullyConnected) if each else None for each in squares]
+    if len(layers) != 2 or layers[0] is None or layers[1] is None or layers[0].inputs[0] != layers[1].inputs[0]:
+        return None
+    if any(n.attrs.act != NO_ACT or any(n.inputs[2:]) or not view.is_const(n.inputs[1]) for n in layers if n):
+        return None
+    first, second = (view.const(each.inputs[1]) for each in layers if each)
+    for cosines, sines in ((first, second), (second, first)):
+        window = window_of(cosines, sines)
+        if window is not None:
+            x = layers[0].inputs[0]
+            shape = view.value(x).shape
+            attrs = SpectrumSizes(math.prod(shape[:-1]), 1, window.size, len(cosines), 2)
+            return _Found(x, shape, len(shape) - 1, window, attrs)
+    return None
+
+
+def _emitted(view: View, node: Node, found: _Found) -> Rewrite:
+    """The samples as lines, their magnitudes, and these with the shape that the node's output has."""
+    draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
+    found = _with_window(view, found)
+    x = view.value(found.x)
+    lines, n = found.attrs.lines, x.elements // found.attrs.lines
+    name, order = found.x, _last(found)
+    if found.axis is not None and x.shape != found.shape:
+        name = draft.add([name], Reshape(found.shape), x, found.shape, "line")
+    if order is not None:
+        shape = tuple(found.shape[k] for k in order)
+        name = draft.add([name], Transpose(order), x, shape, "turned")
+    name = draft.add([name], Reshape((lines, n)), x, (lines, n), "lines")
+    window = draft.const(found.window, replace(x, dtype="f32", quant=None), "window")
+    frames = lines * ((n - found.window.size) // found.attrs.step + 1)
+    made = draft.add([name, window], found.attrs, y, (1, frames, found.attrs.bins), "sizes")
+    return _shaped(draft, found, made, y)
+
+
+def _last(found: _Found) -> tuple[int, ...] | None:
+    """The order of axes that takes that of the lines to the end, where it is not there."""
+    axis, rank = found.axis, len(found.shape)
+    return None if axis is None or axis == rank - 1 else (*(k for k in range(rank) if k != axis), axis)
+
+
+def _shaped(draft: RewriteDraft, found: _Found, made: str, y: Value) -> Rewrite:
+    bins, order = found.attrs.bins, _last(found)
+    if order is not None:
+        whole = (*(found.shape[k] for k in order[:-1]), bins)
+        made = draft.add([made], Reshape(whole), y, whole, "whole")
+        back = tuple(int(k) for k in np.argsort(order))
+        made = draft.add([made], Transpose(back), y, tuple(whole[k] for k in back), "back")
+    elif found.turned:
+        frames = draft.value(made).shape[1] // found.attrs.lines
+        whole = (found.attrs.lines, frames, bins)
+        made = draft.add([made], Reshape(whole), y, whole, "whole")
+        made = draft.add([made], Transpose((0, 2, 1)), y, (whole[0], bins, frames), "back")
+    return draft.finish([made], Reshape(y.shape))
+
+
+def _with_window(view: View, found: _Found) -> _Found:
+    """The same with the window in it that the samples are multiplied by before a DFT."""
+    node = view.producer(_behind(view, found.x), Mul)
+    if node is None or node.attrs.act != NO_ACT or found.axis is None or found.attrs.step != 1:
+        return found
+    for x, w in (node.inputs, node.inputs[::-1]):
+        shape = view.value(x).shape
+        if not view.is_const(w) or view.is_const(x) or shape not in (found.shape, (*found.shape, 1)):
+            continue
+        table = view.const(w)
+        aligned = (1,) * (len(shape) - table.ndim) + table.shape
+        if all(size == 1 for k, size in enumerate(aligned) if k != found.axis):
+            window = found.window * np.broadcast_to(table.reshape(-1), found.window.shape)
+            return replace(found, x=x, window=window) if window.any() else found
+    return found
+
+
+@rule(Mul, Div)
+def join_square(view: View, node: Node) -> Rewrite | None:
+    """spectrum_sizes, squared or times a number -> spectrum_sizes."""
+    if not view.is_float(node) or node.attrs.act != NO_ACT:
+        return None
+    made = view.producer(node.inputs[0] if node.inputs[0] == node.inputs[1] else _factor_once(view, node), *_VIEWS)
+    path = []
+    while made is not None and not isinstance(made.attrs, SpectrumSizes):
+        path.append(made)
+        made = view.producer(made.inputs[0], *_VIEWS)
+    if made is None or any(not _alone(view, each, node) for each in (made, *path)):
+        return None
+    attrs = made.attrs
+    if node.inputs[0] == node.inputs[1]:
+        if attrs.power != 1 or isinstance(node.attrs, Div):
+            return None
+        attrs = replace(attrs, power=2, factor=attrs.factor**2)
+    else:
+        found = number_of(view, node)
+        if found is None or found[1] <= 0:
+            return None
+        attrs = replace(attrs, factor=attrs.factor * (1 / found[1] if isinstance(node.attrs, Div) else found[1]))
+    draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
+    name = draft.add(made.inputs, attrs, y, view.value(made.outputs[0]).shape, "sizes")
+    for each in reversed(path):
+        name = draft.add([name], each.attrs, y, view.value(each.outputs[0]).shape, "shaped")
+    return draft.finish([name], Reshape(y.shape))
+
+
+_VIEWS = (SpectrumSizes, Reshape, Transpose)
+
+
+def _factor_once(view: View, node: Node) -> str:
+    """What the node multiplies by a number, or divides; an input where it does neither."""
+    found = number_of(view, node)
+    return node.inputs[0] if found is None or view.is_const(node.inputs[0]) == isinstance(node.attrs, Div) else found[0]
+
+
+def _alone(view: View, each: Node, reader: Node) -> bool:
+    """Whether one node reads what `each` makes, and it is no output."""
+    (name,) = each.outputs
+    return len(view.consumers(name)) == 1 and not view.is_output(name)
+
+
+@rule(Dft)
+def spell_out_dft(view: View, node: Node) -> Rewrite:
+    """dft -> a product with a constant matrix."""
+    a, y = node.attrs, view.value(node.outputs[0])
+    x, draft = view.value(node.inputs[0]), RewriteDraft(view, node)
+    rank, weights = len(x.shape), matrix(x.shape[a.axis], a.length, 1, a.bins, back=False)
+    order = (*(k for k in range(rank - 1) if k != a.axis), a.axis, rank - 1)
+    turned = tuple(x.shape[k] for k in order)
+    rows = (x.elements // weights.shape[1], weights.shape[1])
+    name = draft.add([x.name], Transpose(order), x, turned, "last")
+    name = draft.add([name], Reshape(rows), x, rows, "rows")
+    known = draft.const(weights, x, "transform")
+    name = draft.add([name, known], FullyConnected(), y, (rows[0], len(weights)), "bins")
+    whole = (*turned[:-2], a.bins, 2)
+    name = draft.add([name], Reshape(whole), y, whole, "whole")
+    return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
+
+
+def join_sizes(graph: Graph) -> Graph:
+    """The graph in which magnitudes and powers of spectra are one node."""
+    return rewrite(graph, (join_bins, join_square))
+
+
+def spell_out_transforms(graph: Graph) -> Graph:
+    """The graph in which other DFTs are products."""
+    return rewrite(graph, (spell_out_dft,))
