@@ -62,7 +62,7 @@ def small_graph() -> Graph:
 def emitted() -> dict[str, str]:
     graph = small_graph()
     choices = select(graph, frozenset(), Numerics.TFLM)
-    program = lower(graph, choices, plan_graph(graph, choices), Numerics.TFLM, "Tiny!")
+    program = lower(graph, plan_graph(graph, choices), Numerics.TFLM, "Tiny!")
     return emit_library(program, Info("tiny.tflite", "ab" * 32, "cortex-m0plus", "0.0.0"))
 
 

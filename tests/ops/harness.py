@@ -21,7 +21,9 @@ from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.answer import Plan, PlanStep
+from tinyc.plan.answer import Group, Plan
+from tinyc.plan.problem import WHOLE
+from tinyc.plan.whole import whole_problem
 from tinyc.reference.interpreter import run_int
 
 HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m", "rv32v"})  # their kernels have plain C twins, which run anywhere
@@ -36,10 +38,6 @@ class OneStepPlan:
 
     graph: Graph
     scratch_bytes: int | Mapping[str, int]
-
-    @property
-    def steps(self) -> tuple[PlanStep, ...]:
-        return tuple(PlanStep(node.name) for node in self.graph.nodes)
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[int, int]]:
@@ -64,21 +62,22 @@ class OneStepPlan:
         ends = [at + size for at, size in self._places.values()]
         return [(end, at - end) for end, (at, _) in zip(ends, [*self._places.values()][1:], strict=False)]
 
-    @property
-    def arena_align(self) -> int:
-        return 16
-
-    @property
-    def arena_bytes(self) -> int:
-        return sum([*self._places.values()][-1])
-
-    @property
-    def slow_bytes(self) -> int:
-        return 0
-
-    @property
-    def lower_bound_bytes(self) -> int:
-        return self.arena_bytes
+    def plan(self, choices: Mapping[str, Choice]) -> Plan:
+        """The nodes one after another, with these kernels."""
+        problem, end = whole_problem(self.graph, choices), sum([*self._places.values()][-1])
+        return Plan(
+            problem=problem,
+            groups=tuple(Group(i, i + 1, ((i, WHOLE),)) for i in range(len(problem.layers))),
+            forms=tuple(layer.whole for layer in problem.layers),
+            row_offsets={},
+            scratch_offsets={name: (self.scratch_offset(name),) for name, one in choices.items() if one.scratch_bytes},
+            accumulator_offsets={},
+            allocations=(),
+            arena_bytes=end,
+            lower_bound_bytes=end,
+            arena_align=16,
+            lasting={name: at for name, (at, _) in self._places.items()},
+        )
 
 
 def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:
@@ -174,8 +173,8 @@ def run_plan(
     compiler: str = COMPILER,
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernels and places."""
-    gaps = plan.gaps if isinstance(plan, OneStepPlan) else ()
-    return run_program(graph, lower(graph, choices, plan, numerics, "unit"), inputs, compiler, gaps)
+    gaps, made = (plan.gaps, plan.plan(choices)) if isinstance(plan, OneStepPlan) else ((), plan)
+    return run_program(graph, lower(graph, made, numerics, "unit"), inputs, compiler, gaps)
 
 
 def run_program(

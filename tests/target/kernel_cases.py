@@ -336,7 +336,7 @@ def lowered(made: Together, isa: frozenset[str], numerics: Numerics) -> Program:
     """The program, called `all`, for a core with these features."""
     choices = select(made.graph, isa, numerics, prefer=made.prefer)
     plan = OneStepPlan(made.graph, max(choice.scratch_bytes for choice in choices.values()))
-    return lower(made.graph, choices, plan, numerics, "all")
+    return lower(made.graph, plan.plan(choices), numerics, "all")
 
 
 def check(made: Together, ran: RunResult, numerics: Numerics, where: str) -> None:

@@ -105,7 +105,7 @@ def write_library(folder: Path, graph: Graph, board_name: str) -> Path:
     """The generated library of the graph, as `tinyc build` writes it; the folder."""
     board = load_board(board_name)
     choices = select(graph, board.isa, Numerics.TFLM)
-    program = lower(graph, choices, plan_graph(graph, choices), Numerics.TFLM, "dense")
+    program = lower(graph, plan_graph(graph, choices), Numerics.TFLM, "dense")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in emit_library(program, Info("dense", "0" * 64, board.name)).items():
         (folder / name).write_text(text)

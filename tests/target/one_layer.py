@@ -68,7 +68,7 @@ def _checked(
     prefer = {node.name: kernel for node in graph.nodes} if isinstance(kernel, str) else kernel
     choices = select(graph, board.isa, numerics, prefer=prefer)
     plan = plan_graph(graph, choices, slide=True, work=0)
-    program = lower(graph, choices, plan, numerics, "one")
+    program = lower(graph, plan, numerics, "one")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
@@ -82,7 +82,7 @@ def _checked(
             np.testing.assert_array_equal(
                 np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output]
             )
-    return ran, [step.node for step in plan.steps]
+    return ran, [layer.node for layer in plan.layers]
 
 
 Case = tuple[Graph, Sequence[Mapping[str, Array]], str]  # a layer, as many samples as the others have, a kernel

@@ -41,7 +41,7 @@ def built(case: flag_matrix.Case, compiler: flag_matrix.Compiler, level: str) ->
 def transposing_case() -> flag_matrix.Case:
     graph = one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7)
     choices = select(graph, frozenset({"thumb2"}), Numerics.TFLM)
-    program = lower(graph, choices, OneStepPlan(graph, 0), Numerics.TFLM, "turn")
+    program = lower(graph, OneStepPlan(graph, 0).plan(choices), Numerics.TFLM, "turn")
     files = emit_library(program, Info("turn", "0" * 64, "test"))
     return flag_matrix.Case(
         "turn", program, files, [[bytes(range(10))]], [[bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9])]], False

@@ -62,7 +62,7 @@ def test_cycles_are_as_promised(kernel: str, layer: Layer, tmp_path: Path) -> No
         pytest.skip(error.message)
     graph = graph_of(layer)
     choices = select(graph, board.isa, Numerics.TFLM, prefer={"layer": kernel})
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
+    program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
         (tmp_path / file).write_text(text)
     firmware = compile_firmware(Sources(tmp_path, "one"), board, compiler, "speed", tmp_path / "firmware")

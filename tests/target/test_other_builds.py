@@ -41,7 +41,7 @@ def transposing_library(folder: Path) -> None:
     """A library of one step that copies bytes with a stride: what gcc 12 takes for a step without effect."""
     graph = one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7)
     choices = select(graph, frozenset({"thumb2"}), Numerics.TFLM)
-    program = lower(graph, choices, OneStepPlan(graph, 0), Numerics.TFLM, "turn")
+    program = lower(graph, OneStepPlan(graph, 0).plan(choices), Numerics.TFLM, "turn")
     for name, text in emit_library(program, Info("turn", "0" * 64, "test")).items():
         (folder / name).write_text(text)
 

@@ -48,7 +48,7 @@ def _program(board: Board, budget: int | None) -> Program:
     found = candidates(graph, board.isa, Numerics.TFLM, flash=flash)
     read_from_flash = {node: [one for one in own if not one.offer.copies] for node, own in found.items()}
     choices = choose(read_from_flash, Goal("speed"))
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
+    program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     if budget is None:
         return program
     return with_ram_code(program, budget, board.flash_timing, runs_code_from_ram(board))

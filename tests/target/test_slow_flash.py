@@ -149,7 +149,7 @@ def _check_copy(layer: Layer, choice: Choice, plain: Choice, compiler: Toolchain
 
 def _firmware(layer: Layer, choice: Choice, compiler: Toolchain, folder: Path) -> Firmware:
     graph, board, choices = graph_of(layer), load_board("nucleo-l4r5zi"), {"layer": choice}
-    program = lower(graph, choices, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
+    program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
         (folder / file).write_text(text)
     return compile_firmware(Sources(folder, "one"), board, compiler, "speed", folder / "firmware")

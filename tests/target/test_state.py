@@ -75,8 +75,8 @@ def delays() -> Graph:
 
 def library(graph: Graph, board: str) -> Program:
     found = candidates(graph, load_board(board).isa, Numerics.TFLM)
-    choices, plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
-    return lower(graph, choices, plan, Numerics.TFLM, "toy")
+    plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
+    return lower(graph, plan, Numerics.TFLM, "toy")
 
 
 def files_of(program: Program, folder: Path) -> Path:

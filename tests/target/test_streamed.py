@@ -12,7 +12,6 @@ from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.pipeline import Compiled, Options, Progress, build, compile_model, prove
-from tinyc.plan.rows import StreamPlan
 
 MEMORY = "min"
 
@@ -40,7 +39,7 @@ def compiled(model: Path, options: Options) -> Compiled:
 def test_streamed_models_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
     options = Options(board=board, memory=MEMORY, input_rows=rows, samples=2)
     built = compiled(model, options)
-    assert isinstance(built.plan, StreamPlan)
+    assert built.plan.runs_by_rows
     report = prove(built, load_board(board), options, Progress())
     assert report.passed
     assert report.verify.mismatches == 0

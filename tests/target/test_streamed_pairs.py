@@ -10,7 +10,6 @@ import pytest
 from tests.unit.networks import Network
 from tinyc.board import load_board
 from tinyc.pipeline import Options, Progress, compile_model, prove
-from tinyc.plan.rows import StreamPlan
 
 RAM = 5_000
 
@@ -37,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pairs_of_rows_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
     options = Options(board=board, memory="speed", ram_budget=RAM, input_rows=rows, samples=2)
     built = compile_model(model, load_board(board), options, Progress())
-    assert isinstance(built.plan, StreamPlan)
+    assert built.plan.runs_by_rows
     geometries = [form.row.call.rows for form in built.plan.forms if form.row]
     if board != "host":  # which has other kernels
         assert sum(geometry is not None and geometry.out_rows == 2 for geometry in geometries) >= 2

@@ -22,9 +22,9 @@ from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
-from tinyc.plan.answer import Move
+from tinyc.plan.answer import Move, Plan
 from tinyc.plan.problem import WHOLE, Turn
-from tinyc.plan.rows import Limits, StreamPlan, plan_streamed
+from tinyc.plan.rows import Limits, plan_streamed
 from tinyc.plan.rows.live import reads_of, writes_of
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
@@ -57,7 +57,7 @@ def smallest_plan(
     *,
     by_rows: bool = False,
     optimize: Optimize = "speed",
-) -> StreamPlan | None:
+) -> Plan | None:
     """The streamed plan with the fewest bytes at any price."""
     return plan_streamed(graph, candidates(graph, isa, numerics), optimize, ANY, by_rows=by_rows)
 
@@ -80,7 +80,7 @@ class Machine:
     """
 
     graph: Graph
-    plan: StreamPlan
+    plan: Plan
     numerics: Numerics
     sample: Mapping[str, Array]
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))

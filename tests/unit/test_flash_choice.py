@@ -18,7 +18,6 @@ from tinyc.ops import all_ops
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.compiling import INTERPRETER_BYTES, _chosen, make_integers
 from tinyc.plan.layout import Aim, Kernels, plan_memory
-from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.flash import GRAIN, fastest_in
 from tinyc.plan.rows.forms import problem_of
@@ -66,8 +65,8 @@ def test_a_budget_of_flash_leaves_rows(models_dir: Path) -> None:
     kernels = {node: list(choices) for node, choices in wide.found.items()}
     budget = sum(c.cost.flash_bytes for c in choose(kernels, Goal("size")).values()) * 5 // 4
     aim = Aim(flash_bytes=budget, ram_bytes=2**20)
-    _, plan = plan_memory(wide.graph, Kernels(kernels, choose(kernels, Goal("speed", budget))), aim)
-    assert isinstance(plan, StreamPlan)
+    plan = plan_memory(wide.graph, Kernels(kernels, choose(kernels, Goal("speed", budget))), aim)
+    assert plan.runs_by_rows
     assert plan.flash_bytes <= budget
     assert plan.arena_bytes < 8_000
 

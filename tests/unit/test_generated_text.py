@@ -23,7 +23,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import candidates
 from tinyc.emit.columns import COLUMNS, narrow, prose
 from tinyc.emit.library import Info, Proof, emit_library, with_proof
-from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import RELU
@@ -42,14 +42,14 @@ def window_program(name: str) -> Program:
     graph = one_node("clip", Clip(RELU), [tensor("x", (1, 6, 5, 4), 0.1, 3)], 0.1, 3)
     plan = plan_incremental(graph, candidates(graph, frozenset(), NUMERICS), "speed", 0.2, Limits(), 2)
     assert plan is not None
-    return lower_streamed(graph, plan, NUMERICS, name)
+    return lower(graph, plan, NUMERICS, name)
 
 
 def streamed_program(name: str) -> Program:
     graph = integer_graph(3)
     plan = smallest_plan(graph)
     assert plan is not None
-    return lower_streamed(graph, plan, NUMERICS, name)
+    return lower(graph, plan, NUMERICS, name)
 
 
 @cache

@@ -23,7 +23,6 @@ from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
-from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.ops.add import Add
@@ -90,14 +89,14 @@ def greatest() -> Graph:
 
 def lowered(graph: Graph, prefix: str) -> Program:
     found = candidates(graph, frozenset(), Numerics.TFLM)
-    choices, plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
-    return lower(graph, choices, plan, Numerics.TFLM, prefix)
+    plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
+    return lower(graph, plan, Numerics.TFLM, prefix)
 
 
 def lowered_by_rows(graph: Graph, prefix: str) -> Program:
     plan = smallest_plan(graph, HOST_ISA, by_rows=True)
     assert plan is not None
-    return lower_streamed(graph, plan, NUMERICS, prefix)
+    return lower(graph, plan, NUMERICS, prefix)
 
 
 def libraries(names: Sequence[str]) -> list[Mapping[str, str]]:

@@ -65,13 +65,13 @@ def test_the_map_of_a_graph_is_its_plan() -> None:
     plan = plan_graph(graph, select(graph, frozenset({"dsp"}), Numerics.TFLM), slide=True)
     found = map_of(graph, plan)
     assert found.arena_bytes == plan.arena_bytes == max(moment.top_bytes for moment in found.moments)
-    assert [moment.node for moment in found.moments] == [step.node for step in plan.steps]
+    assert [moment.node for moment in found.moments] == [layer.node for layer in plan.layers]
     kinds = {tenant.name: tenant.kind for tenant in found.tenants if tenant.kind != "scratch"}
     assert [name for name, kind in kinds.items() if kind == "input"] == list(graph.inputs)
     assert sum(kind == "output" for kind in kinds.values()) == len(graph.outputs)
     for tenant in found.tenants:
-        at = plan.scratch_offsets if tenant.kind == "scratch" else plan.offsets
-        assert tenant.at == at[tenant.name]
+        at = plan.scratch_offsets if tenant.kind == "scratch" else plan.row_offsets
+        assert (tenant.at,) == at[tenant.name]
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
@@ -91,8 +91,9 @@ def test_the_picture_is_the_same_every_time(tmp_path: Path, suffix: str) -> None
 def test_a_plan_of_many_steps_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
     plan = solve(random_problem(3, 90))
-    tenants = [Tenant(name, "tensor", at, 1, 0, 90) for name, at in plan.offsets.items()]
-    plot_map(make_map(plan.arena_bytes, 0, [(s.node, "op", None) for s in plan.steps], tenants), tmp_path / "m.svg", "")
+    tenants = [Tenant(name, "tensor", at, 1, 0, 90) for name, (at,) in plan.row_offsets.items()]
+    steps = [(layer.node, "op", None) for layer in plan.layers]
+    plot_map(make_map(plan.arena_bytes, 0, steps, tenants), tmp_path / "m.svg", "")
     assert "steps" in (tmp_path / "m.svg").read_text()
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.plan_problems import random_problem, with_moves
 from tinyc.kernel.kernel import Across
-from tinyc.plan import InvalidPlanError, Layer, Plan, PlanStep, Problem, SlidingInput, solve, validate
+from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, SlidingInput, solve, validate
 
 
 class Memory:
@@ -27,10 +27,10 @@ class Memory:
         rng = np.random.default_rng(1)
         at, self.places, self.scratch, self.apart = 0, {}, {}, plan is None
         for name, tensor in problem.tensors.items():
-            self.places[name] = at if plan is None else plan.offsets[name]
+            self.places[name] = at if plan is None else plan.offset(name)
             at += tensor.size
         for task in problem.layers:
-            self.scratch[task.node] = at if plan is None else plan.scratch_offsets.get(task.node, 0)
+            self.scratch[task.node] = at if plan is None else plan.scratch_offsets.get(task.node, (0,))[0]
             at += task.whole.scratch_bytes
         self.bytes = rng.integers(0, 256, at if plan is None else plan.arena_bytes).tolist()
 
@@ -41,14 +41,14 @@ class Memory:
         self.bytes[self.places[name] + i] = value % 251
 
 
-def execute(problem: Problem, steps: tuple[PlanStep, ...], memory: Memory) -> dict[str, list[int]]:
-    """The output bytes of the model."""
+def execute(problem: Problem, plan: Plan | None) -> dict[str, list[int]]:
+    """The output bytes of the model; without a plan, of its layers in graph order and each tensor apart."""
+    memory = Memory(problem, plan)
     for n, name in enumerate(problem.inputs):
         for i in range(problem.tensors[name].size):
             memory.put(name, i, 7 * n + 3 * i + 1)
-    tasks = {task.node: task for task in problem.layers}
-    for step in steps:
-        run(problem, tasks[step.node], step.bottom_up, memory)
+    for index in range(len(problem.layers)) if plan is None else plan.order:
+        run(problem, problem.layers[index], plan is not None and index in plan.bottom_up, memory)
     return {name: [memory.get(name, i) for i in range(problem.tensors[name].size)] for name in problem.outputs}
 
 
@@ -128,7 +128,7 @@ def row_byte(sliding: SlidingInput, memory: Memory, r: int, b: int, key: int) ->
 
 
 def expected(problem: Problem) -> Mapping[str, list[int]]:
-    return execute(problem, tuple(PlanStep(task.node) for task in problem.layers), Memory(problem, None))
+    return execute(problem, None)
 
 
 @pytest.mark.quick_cases(20)
@@ -137,7 +137,7 @@ def test_every_plan_computes_the_model(seed: int) -> None:
     problem = random_problem(seed, 9, width=4)
     plan = solve(problem)
     assert plan.lower_bound_bytes <= plan.arena_bytes
-    assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
+    assert execute(problem, plan) == expected(problem)
 
 
 @pytest.mark.quick_cases(30)
@@ -146,9 +146,9 @@ def test_every_plan_with_joins_computes_the_model(seed: int) -> None:
     problem = with_moves(random_problem(seed, 7, width=4), seed)
     plan = solve(problem, exact=seed % 10 == 0)
     assert plan.lower_bound_bytes <= plan.arena_bytes
-    assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
+    assert execute(problem, plan) == expected(problem)
     for name, cut in problem.cuts.items():
-        assert plan.offsets[name] == plan.offsets[cut.of] + cut.offset
+        assert plan.offset(name) == plan.offset(cut.of) + cut.offset
 
 
 def test_what_the_validator_accepts_computes_the_model() -> None:
@@ -158,25 +158,29 @@ def test_what_the_validator_accepts_computes_the_model() -> None:
         rng = random.Random(seed)
         problem = random_problem(seed, 5, width=3, largest=12)
         problem = with_moves(problem, seed) if seed % 2 else problem
-        plan = shaken(problem, solve(problem), rng)
+        plan = shaken(solve(problem), rng)
         try:
-            validate(problem, plan)
+            validate(plan)
         except InvalidPlanError:
             wrong += 1
             continue
         accepted += 1
-        assert execute(problem, plan.steps, Memory(problem, plan)) == expected(problem)
+        assert execute(problem, plan) == expected(problem)
     assert accepted > 20
     assert wrong > 20
 
 
-def shaken(problem: Problem, plan: Plan, rng: random.Random) -> Plan:
-    """The plan with a buffer somewhere else in a slightly larger arena, or with other directions."""
-    arena = plan.arena_bytes + rng.choice([0, 8, 16])
+def shaken(plan: Plan, rng: random.Random) -> Plan:
+    """The plan with a tensor somewhere else in a slightly larger arena, or with other directions; it says so."""
+    arena, problem = plan.arena_bytes + rng.choice([0, 8, 16]), plan.problem
     name = rng.choice(list(problem.tensors))
     place = rng.randrange(0, max(arena - problem.tensors[name].size, 0) + 1) // problem.unit * problem.unit
-    offsets = plan.offsets | {name: place}
-    offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
-    offsets |= {name: offsets[cut.of] + cut.offset for name, cut in problem.cuts.items()}
-    steps = tuple(replace(s, bottom_up=s.bottom_up ^ (rng.random() < 0.3)) for s in plan.steps)
-    return replace(plan, arena_bytes=arena, offsets=offsets, steps=rng.choice([steps, plan.steps]))
+    told = [replace(one, offset=place) if (one.kind, one.what) == ("tensor", name) else one for one in plan.allocations]
+    turned = {index for index in plan.order if (index in plan.bottom_up) ^ (rng.random() < 0.3)}
+    return replace(
+        plan,
+        arena_bytes=arena,
+        row_offsets={**plan.row_offsets, name: (place,)},
+        allocations=tuple(told),
+        bottom_up=frozenset(rng.choice([turned, plan.bottom_up])),
+    )

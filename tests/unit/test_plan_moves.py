@@ -64,7 +64,7 @@ def check(graph: Graph, fuse: bool | None) -> list[str]:
     """Runs the library; the operators of its steps."""
     choices = select(graph, HOST_ISA, Numerics.OURS)
     plan = plan_graph(graph, choices, slide=True, fuse=fuse)
-    program = lower(graph, choices, plan, Numerics.OURS, "unit")
+    program = lower(graph, plan, Numerics.OURS, "unit")
     samples = [random_sample(graph, n) for n in range(2)]
     for sample, got in zip(samples, run_program(graph, program, samples), strict=True):
         wanted = run_int(graph, sample, Numerics.OURS)

@@ -3,30 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
 from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
-from tinyc.choose.select import Choice, Goal, candidates, choose
+from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.lower import lower
-from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph
-from tinyc.plan import Plan, plan_graph
-from tinyc.plan.answer import SLOW, StreamPlan
-from tinyc.plan.parts import SlowPart, rows_in_parts, steps_in_parts
+from tinyc.plan import plan_graph
+from tinyc.plan.answer import SLOW, Plan
+from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.reference.interpreter import run_int
 
 SLOW_RAM = SlowPart(1 << 20, 3.0, 1.5)
 
 
-def whole(seed: int) -> tuple[Graph, Mapping[str, Choice], Plan]:
+def whole(seed: int) -> tuple[Graph, Plan]:
     graph = integer_graph(seed)
-    choices = choose(candidates(graph, HOST_ISA, NUMERICS), Goal("speed"))
-    return graph, choices, plan_graph(graph, choices, slide=True)
+    return graph, plan_graph(graph, choose(candidates(graph, HOST_ISA, NUMERICS), Goal("speed")), slide=True)
 
 
 def check_bytes(graph: Graph, program: Program, seed: int) -> None:
@@ -40,37 +36,37 @@ def check_bytes(graph: Graph, program: Program, seed: int) -> None:
 @pytest.mark.parametrize("seed", [0, 2, 5, 8])
 def test_steps_in_two_parts(seed: int) -> None:
     """Every share of the arena; the validator has seen each plan."""
-    graph, choices, plan = whole(seed)
-    scratch = max(choice.scratch_bytes for choice in choices.values())
+    _, plan = whole(seed)
+    scratch = max(form.scratch_bytes for form in plan.forms)
     waits = []
     for share in (0.9, 0.6, 0.3):
         most = max(int(share * plan.arena_bytes), -(-scratch // 16) * 16)
         if most >= plan.arena_bytes:
             continue
-        found = steps_in_parts(graph, choices, plan, most, SLOW_RAM)
+        found = in_parts(plan, most, SLOW_RAM)
         assert found is not None
         assert found.arena_bytes <= -(-most // 16) * 16
         assert found.slow_bytes > 0
-        assert [step.node for step in found.steps] == [step.node for step in plan.steps]
-        assert all(at < SLOW for at in found.scratch_offsets.values())
+        assert found.order == plan.order
+        assert all(at < SLOW for (at,) in found.scratch_offsets.values())
         waits.append(found.slow_waits)
     assert waits == sorted(waits)
     assert all(waits)
 
 
 def test_a_slow_part_that_is_too_small_and_scratch_that_does_not_fit() -> None:
-    graph, choices, plan = whole(0)
+    _, plan = whole(0)
     half = plan.arena_bytes // 2
-    assert steps_in_parts(graph, choices, plan, half, SlowPart(4, 1.0, 1.0)) is None
-    scratch = max(choice.scratch_bytes for choice in choices.values())
+    assert in_parts(plan, half, SlowPart(4, 1.0, 1.0)) is None
+    scratch = max(form.scratch_bytes for form in plan.forms)
     assert scratch
-    assert steps_in_parts(graph, choices, plan, scratch - 1, SLOW_RAM) is None
+    assert in_parts(plan, scratch - 1, SLOW_RAM) is None
 
 
 def test_waits_grow_with_those_of_the_memory() -> None:
-    graph, choices, plan = whole(2)
-    found = steps_in_parts(graph, choices, plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
-    dearer = steps_in_parts(graph, choices, plan, int(0.8 * plan.arena_bytes), SlowPart(1 << 20, 6.0, 3.0))
+    _, plan = whole(2)
+    found = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
+    dearer = in_parts(plan, int(0.8 * plan.arena_bytes), SlowPart(1 << 20, 6.0, 3.0))
     assert found is not None
     assert dearer is not None
     assert dearer.slow_waits == 2 * found.slow_waits
@@ -78,10 +74,10 @@ def test_waits_grow_with_those_of_the_memory() -> None:
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_bytes_of_steps_in_two_parts(seed: int) -> None:
-    graph, choices, plan = whole(seed)
-    found = steps_in_parts(graph, choices, plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
+    graph, plan = whole(seed)
+    found = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
     assert found is not None
-    check_bytes(graph, lower(graph, choices, found, NUMERICS, "unit"), seed)
+    check_bytes(graph, lower(graph, found, NUMERICS, "unit"), seed)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 6])
@@ -89,9 +85,9 @@ def test_bytes_of_rows_in_two_parts(seed: int) -> None:
     graph = integer_graph(seed)
     plan = smallest_plan(graph, HOST_ISA)
     assert plan is not None
-    found = rows_in_parts(plan, int(0.7 * plan.arena_bytes), SLOW_RAM)
-    assert isinstance(found, StreamPlan)
+    found = in_parts(plan, int(0.7 * plan.arena_bytes), SLOW_RAM)
+    assert found is not None
     assert 0 < found.arena_bytes <= int(0.7 * plan.arena_bytes) + 16
     assert found.slow_bytes > 0
     assert found.turns == plan.turns
-    check_bytes(graph, lower_streamed(graph, found, NUMERICS, "unit"), seed)
+    check_bytes(graph, lower(graph, found, NUMERICS, "unit"), seed)

@@ -20,14 +20,15 @@ from tests.unit.stream_cases import NUMERICS, integer_graph
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.lower import lower
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
 from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
-from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, without_time_padding
+from tinyc.plan.answer import Plan
+from tinyc.plan.rows import Limits, plan_incremental, without_time_padding
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import prepare_int
 
@@ -67,18 +68,18 @@ def network(strided: bool, padded: bool = False) -> Graph:
     return take_inputs_as_computed(normalize(quantize_model(graph, data, UNPROVEN))).graph
 
 
-def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> StreamPlan:
+def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> Plan:
     plan = plan_incremental(graph, candidates(graph, isa, NUMERICS), "speed", 0.2, Limits(), hop)
     assert plan is not None
-    validate(plan.problem, plan)
+    validate(plan)
     return plan
 
 
 class Streamed:
     """The library of a plan, on an arena of noise."""
 
-    def __init__(self, graph: Graph, plan: StreamPlan, folder: Path) -> None:
-        program = lower_streamed(graph, plan, NUMERICS, "unit")
+    def __init__(self, graph: Graph, plan: Plan, folder: Path) -> None:
+        program = lower(graph, plan, NUMERICS, "unit")
         for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
             (folder / name).write_text(text)
         command = ["gcc", "-std=c99", "-O1", "-fPIC", "-shared", *WARNINGS, "unit.c", "-o", "unit.so"]

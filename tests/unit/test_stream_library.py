@@ -15,7 +15,7 @@ from tests.ops.sanitized import WARNINGS, sanitized
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.lower import lower
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.plan.problem import WHOLE
@@ -34,7 +34,7 @@ def test_bytes_of_a_streamed_library(seed: int, core: str) -> None:
     plan = smallest_plan(graph, CORES[core])
     assert plan is not None
     inputs = [random_sample(graph, seed + n) for n in range(3)]
-    outputs = run_program(graph, lower_streamed(graph, plan, NUMERICS, "unit"), inputs)
+    outputs = run_program(graph, lower(graph, plan, NUMERICS, "unit"), inputs)
     for sample, got in zip(inputs, outputs, strict=True):
         wanted = run_int(graph, sample, NUMERICS)
         for name, array in zip(graph.outputs, got, strict=True):
@@ -47,7 +47,7 @@ def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
     graph = integer_graph(seed)
     plan = smallest_plan(graph, HOST_ISA, by_rows=True)
     assert plan is not None
-    program = lower_streamed(graph, plan, NUMERICS, "unit")
+    program = lower(graph, plan, NUMERICS, "unit")
     for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
         (tmp_path / name).write_text(text)
     library = load_library(tmp_path)
@@ -65,9 +65,7 @@ def test_an_incremental_library_in_python_is_a_function_of_one_window(seed: int,
     graph = without_time_padding(integer_graph(seed))
     plan = plan_incremental(graph, candidates(graph, HOST_ISA, NUMERICS), "speed", 0.2, Limits(), hop)
     assert plan is not None
-    for name, text in emit_library(
-        lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host")
-    ).items():
+    for name, text in emit_library(lower(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host")).items():
         (tmp_path / name).write_text(text)
     library = load_library(tmp_path)
     assert library.hop_rows == hop
@@ -84,7 +82,7 @@ def test_rows_outside_the_input_are_refused(tmp_path: Path) -> None:
     plan = smallest_plan(graph, by_rows=True)
     assert plan is not None
     assert plan.problem.by_rows
-    files = emit_library(lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
+    files = emit_library(lower(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
     rows = plan.problem.tensors[graph.inputs[0]].rows
     main = f"""
 #include <stdio.h>
@@ -111,7 +109,7 @@ def test_no_warning_where_rows_come_and_every_layer_runs_whole(hop: int, tmp_pat
     plan = plan_incremental(graph, found, "speed", 0.2, Limits(), hop) if hop else smallest_plan(graph, by_rows=True)
     assert plan is not None
     assert hop or plan.turns == ((0, WHOLE),)
-    files = emit_library(lower_streamed(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
+    files = emit_library(lower(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     subprocess.run(["gcc", "-std=c99", *WARNINGS, "-c", "unit.c"], cwd=tmp_path, check=True, timeout=120)

@@ -18,9 +18,10 @@ from tests.unit.test_stream_ends import bound_of, layout_of
 from tests.unit.test_stream_wider import network
 from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
-from tinyc.emit.lower_rows import in_turn, lower_streamed
+from tinyc.emit.lower import lower
+from tinyc.emit.order import in_turn
 from tinyc.plan import InvalidPlanError, validate
-from tinyc.plan.rows import StreamPlan
+from tinyc.plan.answer import Plan
 from tinyc.plan.rows.compact import Kinds, place_with_moves
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.forms import problem_of
@@ -31,7 +32,7 @@ from tinyc.run.native import load_library
 LIMITS = {False: (720, 1140), True: (760, 1130)}  # bytes for which rows move
 
 
-def plan_with_moves(by_rows: bool, limit: int) -> tuple[StreamPlan, StreamPlan]:
+def plan_with_moves(by_rows: bool, limit: int) -> tuple[Plan, Plan]:
     """A plan whose rows move, and the same turns and forms without."""
     problem = problem_of(network(), candidates(network(), HOST_ISA, NUMERICS), by_rows=by_rows)
     cut = cheapest(weigh_all(measure(problem), lambda form: form.time), limit)
@@ -82,11 +83,11 @@ def test_every_row_is_right_where_rows_move(by_rows: bool, limit: int) -> None:
     assert not still.moves
     assert plan.arena_bytes < still.arena_bytes
     for one in (plan, still):
-        validate(one.problem, one)
+        validate(one)
         assert Machine(network(), one, NUMERICS, random_sample(network(), 5)).run() == []
 
 
-def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
+def broken(plan: Plan) -> Iterator[Plan]:
     for i, move in enumerate(plan.moves):
         before, after = plan.moves[:i], plan.moves[i + 1 :]
         yield replace(plan, moves=(*before, *after))
@@ -103,14 +104,14 @@ def test_the_validator_refuses_wrong_moves(by_rows: bool, limit: int) -> None:
     plan, _ = plan_with_moves(by_rows, limit)
     for mistake in broken(plan):
         with pytest.raises(InvalidPlanError):
-            validate(mistake.problem, mistake)
+            validate(mistake)
 
 
 def test_bytes_of_a_library_whose_rows_move() -> None:
     graph = network()
     plan, _ = plan_with_moves(False, LIMITS[False][1])
     inputs = [random_sample(graph, n) for n in range(3)]
-    outputs = run_program(graph, lower_streamed(graph, plan, NUMERICS, "unit"), inputs)
+    outputs = run_program(graph, lower(graph, plan, NUMERICS, "unit"), inputs)
     for sample, got in zip(inputs, outputs, strict=True):
         wanted = run_int(graph, sample, NUMERICS)
         for name, array in zip(graph.outputs, got, strict=True):
@@ -120,7 +121,7 @@ def test_bytes_of_a_library_whose_rows_move() -> None:
 def test_bytes_of_a_library_that_takes_rows_and_moves_them(tmp_path: Path) -> None:
     graph = network()
     plan, _ = plan_with_moves(True, LIMITS[True][1])
-    program = lower_streamed(graph, plan, NUMERICS, "unit")
+    program = lower(graph, plan, NUMERICS, "unit")
     for name, text in emit_library(program, Info("unit", "0" * 64, "host")).items():
         (tmp_path / name).write_text(text)
     library = load_library(tmp_path)

@@ -12,7 +12,7 @@ from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.networks import Network
 from tests.unit.stream_cases import NUMERICS, Machine, in_integers, random_sample, smallest_plan
 from tinyc.choose.select import candidates
-from tinyc.emit.lower_rows import lower_streamed
+from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph
 from tinyc.plan import validate
 from tinyc.plan.rows.forms import problem_of
@@ -123,7 +123,7 @@ def test_every_row_is_right(seed: int) -> None:
     graph = network(seed)
     plan = smallest_plan(graph, by_rows=bool(seed % 2))
     assert plan is not None
-    validate(plan.problem, plan)
+    validate(plan)
     assert Machine(graph, plan, NUMERICS, random_sample(graph, seed)).run() == []
 
 
@@ -147,7 +147,7 @@ def test_bytes_of_the_library(seed: int) -> None:
     plan = smallest_plan(graph, HOST_ISA)
     assert plan is not None
     inputs = [random_sample(graph, seed + n) for n in range(2)]
-    outputs = run_program(graph, lower_streamed(graph, plan, NUMERICS, "unit"), inputs)
+    outputs = run_program(graph, lower(graph, plan, NUMERICS, "unit"), inputs)
     for sample, got in zip(inputs, outputs, strict=True):
         for name, array in zip(graph.outputs, got, strict=True):
             np.testing.assert_array_equal(array, run_int(graph, sample, NUMERICS)[name])

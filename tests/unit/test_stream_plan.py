@@ -21,9 +21,9 @@ from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError, validate
+from tinyc.plan.answer import Plan
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.lifetimes import Block, Member
-from tinyc.plan.rows import StreamPlan
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.pool import _lower_bound
@@ -32,7 +32,7 @@ from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 SEEDS = range(10)
 
 
-def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, StreamPlan]:
+def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, Plan]:
     graph = integer_graph(seed)
     plan = smallest_plan(graph, by_rows=by_rows)
     if plan is None:
@@ -45,15 +45,17 @@ def streamed(seed: int, by_rows: bool = False) -> tuple[Graph, StreamPlan]:
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None:
     graph, plan = streamed(seed, by_rows)
-    validate(plan.problem, plan)
+    validate(plan)
     machine = Machine(graph, plan, NUMERICS, random_sample(graph, seed))
     assert machine.run() == []
     check_pieces(plan)
 
 
-def check_pieces(plan: StreamPlan) -> None:
+def check_pieces(plan: Plan) -> None:
     """The rectangles are where the plan says, inside the arena, and in its turns."""
-    taken = {(p.what, p.row): p.offset for p in reversed(plan.allocations)}  # where rows are first
+    taken = {
+        (p.what, p.row): p.offset for p in reversed(plan.allocations) if p.kind == "tensor"
+    }  # where rows are first
     for name, offsets in plan.row_offsets.items():
         for row, offset in enumerate(offsets):
             assert taken.get((name, row), offset) == offset
@@ -61,14 +63,14 @@ def check_pieces(plan: StreamPlan) -> None:
     assert all(0 <= p.born < p.dies <= len(plan.turns) for p in plan.allocations)
 
 
-def moved(plan: StreamPlan, name: str, row: int, at: int) -> StreamPlan:
+def moved(plan: Plan, name: str, row: int, at: int) -> Plan:
     offsets = plan.row_offsets[name]
     return replace(plan, row_offsets={**plan.row_offsets, name: (*offsets[:row], at, *offsets[row + 1 :])})
 
 
-def broken(plan: StreamPlan) -> Iterator[StreamPlan]:
+def broken(plan: Plan) -> Iterator[Plan]:
     """Plans with one mistake each."""
-    rows = [p for p in plan.allocations if p.what in plan.row_offsets and not plan.is_contiguous(p.what)]
+    rows = [p for p in plan.allocations if p.kind == "tensor" and not plan.is_contiguous(p.what)]
     for piece in rows[:: max(1, len(rows) // 12)]:
         yield moved(plan, piece.what, piece.row, plan.arena_bytes)
         alive = [p for p in plan.allocations if p.born < piece.born < p.dies - 1 and p.offset % plan.problem.unit == 0]
@@ -87,7 +89,7 @@ def test_the_validator_refuses_mistakes(seed: int) -> None:
     _, plan = streamed(seed)
     for mistake in broken(plan):
         with pytest.raises(InvalidPlanError):
-            validate(mistake.problem, mistake)
+            validate(mistake)
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7])
@@ -135,9 +137,9 @@ def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
     found = candidates(graph, frozenset({"dsp"}), NUMERICS)
     chosen, price = choose(found, Goal("balanced")), FLASH_PER_RAM["balanced"]
     choices, layers = shrink(graph, found, chosen, Budget(MEMORY_PRICE["balanced"], None, 1 << 20, price))
-    _, plan = plan_memory(graph, Kernels(found, chosen), Aim("balanced", flash_bytes=1 << 20))
+    plan = plan_memory(graph, Kernels(found, chosen), Aim("balanced", flash_bytes=1 << 20))
     flash = sum(choice.cost.flash_bytes for choice in choices.values())
-    spent = plan.flash_bytes - flash if isinstance(plan, StreamPlan) else 0
+    spent = plan.flash_bytes - flash if plan.runs_by_rows else 0
     assert spent <= price * (layers.arena_bytes - plan.arena_bytes)
 
 
@@ -147,7 +149,7 @@ def test_the_whole_input_is_there_even_where_nobody_reads_it(first: int) -> None
     graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
     plan = smallest_plan(graph)
     assert plan is not None
-    validate(plan.problem, plan)
+    validate(plan)
     assert plan.arena_bytes >= 6 * 5 * 4
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
 
@@ -159,7 +161,7 @@ def test_rows_that_nobody_reads_take_no_place(first: int) -> None:
     graph = one_node("slice", Slice((0, first, 0, 0), (1, 2, 5, 4), (1, 1, 1, 1)), [x], 0.1, 3)
     plan = smallest_plan(graph, by_rows=True)
     assert plan is not None
-    validate(plan.problem, plan)
+    validate(plan)
     assert {p.row for p in plan.allocations if p.what == "x"} == {first, first + 1}
     assert Machine(graph, plan, NUMERICS, random_sample(graph, first)).run() == []
 

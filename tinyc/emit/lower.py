@@ -1,118 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graph + kernel choices + plan -> Program: kernel calls on arena addresses, constants named once.
-
-`Lowering` is what layers that run whole and layers that run by rows (`lower_rows.py`) share.
-"""
+"""Graph + plan -> Program: a function per layer, the order of their calls, and constants named once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping
 
 import numpy as np
 
 from tinyc.base.names import identifier
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstPool
+from tinyc.emit.order import given_by_rows, incremental_of, moves_between_turns, streams_of, window_rows
 from tinyc.emit.program import KeptState, Place, Program, Step
+from tinyc.emit.row_tables import row_step
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.kernel.kernel import Call, Const, Copied
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Plan
-from tinyc.plan.problem import Form
-
-
-class Arena(Protocol):
-    """What a program says of its plan."""
-
-    @property
-    def arena_bytes(self) -> int: ...
-    @property
-    def lower_bound_bytes(self) -> int: ...
-    @property
-    def arena_align(self) -> int: ...
-    @property
-    def slow_bytes(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """A program in the making. place: where a value is that lies in the arena."""
-
-    graph: Graph
-    pool: ConstPool
-    place: Callable[[str], Place]
-
-    def step(self, index: int, node: Node, form: Form, scratch_offset: int) -> Step:
-        """The step that runs a node in this form."""
-        choice, row = form.choice, form.row
-        call, before = row.call if row else choice.offer.call(), self.pool.total_bytes
-        for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
-            self.pool.add(const, node.name)
-        written = row.special if row else choice.offer.special
-        values, consts = self.graph.values, self.graph.consts
-        return Step(
-            index=index,
-            node=node,
-            choice=choice,
-            call=call,
-            inputs=tuple(
-                (Place(values[name], None) if name in consts else self.place(name)) if name else None
-                for name in node.inputs
-            ),
-            outputs=tuple(map(self.place, node.outputs)),
-            scratch_offset=scratch_offset,
-            macs=all_ops()[node.op].macs(choice.site),
-            const_bytes=self.pool.total_bytes - before,
-            special=written() if written else None,
-        )
-
-    def program(
-        self, steps: Sequence[Step], plan: Arena, numerics: Numerics, input_perms: Mapping[str, tuple[int, ...]] | None
-    ) -> Program:
-        """All steps, as far as no rows are concerned."""
-        return Program(
-            name=self.pool.prefix,
-            numerics=numerics,
-            steps=tuple(steps),
-            symbols=self.pool.symbols(),
-            inputs=tuple(map(self.place, self.graph.inputs)),
-            outputs=tuple(map(self.place, self.graph.outputs)),
-            arena_bytes=plan.arena_bytes,
-            arena_lower_bound_bytes=plan.lower_bound_bytes,
-            arena_align=plan.arena_align,
-            slow_bytes=plan.slow_bytes,
-            input_perms=dict(input_perms or {}),
-        )
 
 
 def lower(
     graph: Graph,
-    choices: Mapping[str, Choice],
     plan: Plan,
     numerics: Numerics,
     name: str,
     input_perms: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
-    """The Program of an integer graph whose nodes have kernels and whose tensors have addresses.
+    """The Program of an integer graph whose layers have kernels and whose rows have addresses.
 
     `name` becomes the prefix of every C identifier. `input_perms`: inputs whose axes differ from the
     model's own, see passes/inputs.py; the header says so.
     """
     nodes = {node.name: node for node in graph.nodes}
-    made = [step for step in plan.steps if not step.joins]
-    pool = ConstPool(identifier(name), {step.node: nodes[step.node] for step in made})
-    lowering = Lowering(graph, pool, lambda value: Place(graph.values[value], plan.offset(value)))
-    steps = []
-    for index, step in enumerate(made):
-        choice = choices[step.node]
-        scratch = plan.scratch_offset(step.node) if choice.scratch_bytes else 0
-        lowered = lowering.step(index, nodes[step.node], Form(choice, None, choice.cost), scratch)
-        steps.append(replace(lowered, bottom_up=step.bottom_up))
+    made = [index for index in plan.order if plan.runs(index)]
+    run = [nodes[plan.problem.layers[index].node] for index in made]
+    pool = ConstPool(identifier(name), {node.name: node for node in run})
+    steps = [
+        _step(graph, plan, pool, number, index, node)
+        for number, (index, node) in enumerate(zip(made, run, strict=True))
+    ]
+    streams = streams_of(plan, {index: number for number, index in enumerate(made)})
+    row_input = given_by_rows(plan, pool) if plan.problem.by_rows else None
+    incremental = incremental_of(graph, plan, pool) if plan.problem.hop else None
+    if row_input is None and incremental is None:
+        for stream in streams:
+            pool.add(stream.order, f"steps_{stream.steps[0]}_to_{stream.steps[-1]}")
+    moves = moves_between_turns(plan, pool) if plan.moves else None
     kept = tuple(_kept(number, graph, state, plan, pool) for number, state in enumerate(graph.states))
-    return replace(lowering.program(steps, plan, numerics, input_perms), kept=kept)
+    return Program(
+        name=pool.prefix,
+        numerics=numerics,
+        steps=tuple(steps),
+        symbols=pool.symbols(),
+        inputs=tuple(_place(graph, value, plan) for value in graph.inputs),
+        outputs=tuple(_place(graph, value, plan) for value in graph.outputs),
+        arena_bytes=plan.arena_bytes + (incremental.extra_bytes if incremental else 0),
+        arena_lower_bound_bytes=plan.lower_bound_bytes,
+        arena_align=plan.arena_align,
+        input_perms=dict(input_perms or {}),
+        streams=streams,
+        row_input=row_input,
+        incremental=incremental,
+        kept=kept,
+        moves=moves,
+        slow_bytes=plan.slow_bytes,
+    )
+
+
+def _step(graph: Graph, plan: Plan, pool: ConstPool, number: int, index: int, node: Node) -> Step:
+    """The step that runs a layer in its form."""
+    form = plan.forms[index]
+    choice, row, before = form.choice, form.row, pool.total_bytes
+    call = row.call if row else choice.offer.call()
+    for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
+        pool.add(const, node.name)
+    by_rows = row_step(form, row, index, node, plan, pool) if row else None
+    written = row.special if row else choice.offer.special
+    return Step(
+        index=number,
+        node=node,
+        choice=choice,
+        call=call,
+        inputs=tuple(_input(graph, name, plan) for name in node.inputs),
+        outputs=tuple(_place(graph, name, plan) for name in node.outputs),
+        scratch_offset=plan.scratch_offsets[node.name][0] if form.scratch_bytes else 0,
+        macs=_macs(node, plan, index),
+        const_bytes=pool.total_bytes - before,
+        special=written() if written else None,
+        bottom_up=index in plan.bottom_up,
+        row_step=by_rows,
+    )
+
+
+def _input(graph: Graph, name: str, plan: Plan) -> Place | None:
+    """Where an input of a node is: absent, in flash, in the arena."""
+    if not name:
+        return None
+    return Place(graph.values[name], None) if name in graph.consts else _place(graph, name, plan)
+
+
+def _place(graph: Graph, value: str, plan: Plan) -> Place:
+    found = graph.values[value]
+    if plan.is_contiguous(value):
+        return Place(found, plan.offset(value))
+    rows = plan.row_offsets[plan.problem.tensor_of(value)]
+    return Place(found, min(rows), rows)
+
+
+def _macs(node: Node, plan: Plan, index: int) -> int:
+    """Of a window; incremental: of as many calls as give a window."""
+    site = plan.forms[index].choice.site
+    macs = all_ops()[node.op].macs(site)
+    if not plan.problem.hop:
+        return macs
+    calls = -(-window_rows(site.graph, plan.problem) // plan.problem.hop)
+    walk = plan.problem.layers[index].walk
+    made, rows = (walk.turns, site.y().shape[1]) if walk and len(site.y().shape) == 4 else (1, 1)
+    return macs * made * calls // max(rows, 1)
 
 
 def _kept(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) -> KeptState:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
+from tinyc.explain.memory_map import map_of
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Site
 from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.transpose import Transpose
-from tinyc.plan import Plan
-from tinyc.plan.answer import StreamPlan
+from tinyc.plan.answer import Plan
 from tinyc.plan.layout import STREAMED_UP_TO
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
@@ -48,15 +48,13 @@ class Boundary:
         return [f"{self.steps} {how}: {self.reason}{mark}", *([f"  {self.hint}"] if self.hint else [])]
 
 
-def boundaries(
-    graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan | StreamPlan, memory: Memory
-) -> tuple[Boundary, ...]:
+def boundaries(graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory) -> tuple[Boundary, ...]:
     """Of all steps in order. found: all kernels of each node; memory: the option that the plan was made by."""
-    if not isinstance(plan, StreamPlan):
+    if not plan.runs_by_rows:
         return _layer_by_layer(graph, found, plan, memory)
     nodes = {node.name: node for node in graph.nodes}
     said = []
-    peak, _ = plan.turns[plan.peak]
+    peak, _ = plan.turns[map_of(graph, plan).peak[0]]
     uses = uses_of(plan.problem)
     for number, group in enumerate(plan.groups):
         layer = plan.problem.layers[group.start]
@@ -82,7 +80,7 @@ def _joined(said: Sequence[Boundary]) -> tuple[Boundary, ...]:
     return tuple(found)
 
 
-def _end(graph: Graph, plan: StreamPlan, number: int, uses: Uses) -> str:
+def _end(graph: Graph, plan: Plan, number: int, uses: Uses) -> str:
     """Why the group does not go on into the next one."""
     problem, group = plan.problem, plan.groups[number]
     if number + 1 == len(plan.groups):
@@ -117,19 +115,19 @@ def _title(graph: Graph, layer: Layer) -> str:
 def _layer_by_layer(
     graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
 ) -> tuple[Boundary, ...]:
-    last = max(len(plan.steps) - 1, 0)
+    last = max(len(plan.turns) - 1, 0)
     if graph.states:
         reason = "a model with state runs layer by layer: what it keeps from run to run has a place of its own"
         return (Boundary(0, last, False, reason, "the state's own bytes are the least that any plan could take"),)
     if memory == "speed":
         hint = "--memory balanced, or min: layers row by row"
         return (Boundary(0, last, False, "--memory speed plans layer by layer", hint),)
-    if memory == "balanced" and len(plan.steps) > STREAMED_UP_TO:
+    if memory == "balanced" and len(plan.turns) > STREAMED_UP_TO:
         reason = f"--memory balanced plans models of more than {STREAMED_UP_TO} layers layer by layer"
         return (Boundary(0, last, False, reason, "--memory min looks for groups that run row by row"),)
     problem = problem_of(graph, found)
     nodes = {node.name: node for node in graph.nodes}
-    steps = {step.node: number for number, step in enumerate(plan.steps)}
+    steps = {layer.node: number for number, layer in enumerate(plan.layers)}
     stopping = [layer for layer in problem.layers if layer.walk is None and layer.node in steps]
     saving = "a tenth of the arena" if memory == "balanced" else "a byte"
     reason = f"row by row would not save {saving} within the time that --memory {memory} may spend"

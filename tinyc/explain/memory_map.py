@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from tinyc.ir.graph import Graph
-from tinyc.ops import all_ops
-from tinyc.plan import Plan
-from tinyc.plan.answer import StreamPlan, in_line
+from tinyc.plan.answer import Allocation, Plan, in_line
 from tinyc.plan.problem import WHOLE
 from tinyc.verify.report import Holding, MemoryReport
 
@@ -85,47 +83,26 @@ class MemoryMap:
         return {**asdict(self), "peak": list(self.peak)}
 
 
-def map_of(graph: Graph, plan: Plan | StreamPlan) -> MemoryMap:
-    """The map of a graph's plan; a tensor and what is made in its place are two tenants, streamed rows one each."""
-    return _map_of_stream(graph, plan) if isinstance(plan, StreamPlan) else _map_of_plan(graph, plan)
-
-
-def _map_of_plan(graph: Graph, plan: Plan) -> MemoryMap:
-    views = {node.outputs[0]: node.inputs[0] for node in graph.nodes if all_ops()[node.op].view}
-    outputs = {_root(name, views) for name in graph.outputs}
-    states = {state.name for state in graph.states}
-    tenants = []
-    for buffer in plan.buffers:
-        if buffer.name in views and not buffer.scratch:
-            continue
-        at = plan.scratch_offsets[buffer.name] if buffer.scratch else plan.offsets[buffer.name]
-        kind: Kind = "scratch" if buffer.scratch else "input" if buffer.born < 0 else "tensor"
-        if kind == "tensor" and buffer.name in outputs:
-            kind = "output"
-        if buffer.name in states and not buffer.scratch:
-            kind = "state"
-        at = in_line(at, plan.arena_bytes)
-        tenants.append(Tenant(buffer.name, kind, at, buffer.size, buffer.born, buffer.dies))
-    ops = {node.name: node.op for node in graph.nodes}
-    steps = [(step.node, ops[step.node], None) for step in plan.steps]
-    return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants, plan.slow_bytes)
-
-
-def _map_of_stream(graph: Graph, plan: StreamPlan) -> MemoryMap:
-    inputs, outputs = ({plan.problem.tensor_of(name) for name in names} for names in (graph.inputs, graph.outputs))
-    tenants = []
-    for one in plan.allocations:
-        tensor = one.what in plan.problem.tensors
-        kind: Kind = "scratch"
-        if tensor:
-            kind = "input" if one.what in inputs else "output" if one.what in outputs else "tensor"
-        born = -1 if kind == "input" and not plan.problem.by_rows else one.born
-        row = one.row if tensor else None
-        tenants.append(Tenant(one.what, kind, in_line(one.offset, plan.arena_bytes), one.size, born, one.dies, row))
+def map_of(graph: Graph, plan: Plan) -> MemoryMap:
+    """The map of a graph's plan; a tensor and what is made in its place are two tenants, and so are two rows that come
+    and go one by one."""
+    ends = [{plan.problem.tensor_of(name) for name in names} for names in (graph.inputs, graph.outputs)]
+    tenants = [_tenant(plan, one, *ends) for one in plan.allocations]
     ops = {node.name: node.op for node in graph.nodes}
     nodes = [plan.problem.layers[layer].node for layer, _ in plan.turns]
     steps = [(node, ops[node], None if row == WHOLE else row) for node, (_, row) in zip(nodes, plan.turns, strict=True)]
     return make_map(plan.arena_bytes, plan.lower_bound_bytes, steps, tenants, plan.slow_bytes)
+
+
+def _tenant(plan: Plan, one: Allocation, inputs: Set[str], outputs: Set[str]) -> Tenant:
+    kind: Kind = "scratch" if one.kind == "accumulator" else one.kind
+    if one.kind == "tensor":
+        kind = "input" if one.what in inputs else "output" if one.what in outputs else "tensor"
+    given = kind == "state" or (kind == "input" and not plan.problem.by_rows)
+    is_row = one.kind == "tensor" and plan.problem.tensors[one.what].rows > 1
+    name = f"sums of {one.what}" if one.kind == "accumulator" else one.what
+    at, row = in_line(one.offset, plan.arena_bytes), one.row if is_row else None
+    return Tenant(name, kind, at, one.size, -1 if given else one.born, one.dies, row)
 
 
 def make_map(
@@ -247,10 +224,3 @@ def _letters(found: MemoryMap) -> dict[str, str]:
 
 def _age(tenant: Tenant) -> tuple[int, bool, int]:
     return tenant.born, tenant.kind == "scratch", tenant.at
-
-
-def _root(name: str, views: Mapping[str, str]) -> str:
-    """The tensor of which a value is a view."""
-    while name in views:
-        name = views[name]
-    return name

@@ -21,7 +21,6 @@ from tinyc.emit.fetching import with_fetches
 from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
-from tinyc.emit.lower_rows import lower_streamed
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
 from tinyc.export import as_in_files
@@ -42,11 +41,11 @@ from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
-from tinyc.plan import Plan
+from tinyc.plan.answer import Plan
 from tinyc.plan.layout import OF_TIME, WORTHWHILE, Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.parts import SlowPart
-from tinyc.plan.rows import StreamPlan, without_time_padding
-from tinyc.plan.shrink import MEMORY_PRICE, time_of
+from tinyc.plan.rows import without_time_padding
+from tinyc.plan.shrink import MEMORY_PRICE
 from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
@@ -82,7 +81,7 @@ class Compiled:
     program: Program
     files: Mapping[str, str]
     calibration: CalibrationInputs | None
-    plan: Plan | StreamPlan
+    plan: Plan
     found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     quantized_from: Graph | None = None
@@ -99,7 +98,7 @@ class Lowered:
 
     graph: Graph
     program: Program
-    plan: Plan | StreamPlan
+    plan: Plan
     found: Mapping[str, Sequence[Choice]]
 
 
@@ -257,22 +256,12 @@ def _lowered(made: IntegerModel, board: Board, options: Options, progress: Progr
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A graph, the kernels that may run each node, those that do, and the plan of its memory. fits: the RAM."""
+    """A graph, the kernels that may run each node, and the plan of its memory. fits: the RAM."""
 
     graph: Graph
     found: Mapping[str, Sequence[Choice]]
-    choices: Mapping[str, Choice]
-    plan: Plan | StreamPlan
+    plan: Plan
     fits: bool
-
-    @property
-    def time(self) -> int:
-        """Estimated, as kernels are weighed."""
-        return self.plan.time if isinstance(self.plan, StreamPlan) else time_of(self.choices)
-
-    @property
-    def flash_bytes(self) -> int:
-        return sum(choice.cost.flash_bytes for choice in self.choices.values())
 
 
 def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
@@ -280,11 +269,11 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
     if straight.fits != turned.fits:
         return straight if straight.fits else turned
     if options.optimize == "size":
-        return min(straight, turned, key=lambda one: (one.flash_bytes, one.plan.arena_bytes))
-    fast, slow = sorted((straight, turned), key=lambda one: (one.time, one.plan.arena_bytes))
+        return min(straight, turned, key=lambda one: (one.plan.flash_bytes, one.plan.arena_bytes))
+    fast, slow = sorted((straight, turned), key=lambda one: (one.plan.time, one.plan.arena_bytes))
     worth = slow.plan.arena_bytes < WORTHWHILE[options.memory] * fast.plan.arena_bytes
-    price = MEMORY_PRICE[options.memory] * (OF_TIME if isinstance(slow.plan, StreamPlan) else 1)
-    return slow if worth and slow.time <= fast.time * (1 + price) else fast
+    price = MEMORY_PRICE[options.memory] * (OF_TIME if slow.plan.runs_by_rows else 1)
+    return slow if worth and slow.plan.time <= fast.plan.time * (1 + price) else fast
 
 
 def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
@@ -296,9 +285,9 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
             found = _with_ram(graph, found, timing, board, options)
         chosen = tuple(_chosen(graph, found, board, options))
     with progress.stage("plan"):
-        choices, plan = _laid_out(graph, found, chosen, board, options)
+        plan = _laid_out(graph, found, chosen, board, options)
     ram = _aim(board, options, None).ram_bytes
-    return LaidOut(graph, found, choices, plan, ram is None or plan.arena_bytes <= ram)
+    return LaidOut(graph, found, plan, ram is None or plan.arena_bytes <= ram)
 
 
 def _name(path: Path, options: Options) -> str:
@@ -317,9 +306,7 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
 
 
 def _program(made: IntegerModel, laid: LaidOut, name: str) -> Program:
-    if isinstance(laid.plan, StreamPlan):
-        return lower_streamed(laid.graph, laid.plan, made.numerics, name, made.perms)
-    program = lower(laid.graph, laid.choices, laid.plan, made.numerics, name, made.perms)
+    program = lower(laid.graph, laid.plan, made.numerics, name, made.perms)
     front = made.front
     return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)
 
@@ -451,16 +438,16 @@ def _laid_out(
     chosen: Sequence[tuple[dict[str, Choice], int | None]],
     board: Board,
     options: Options,
-) -> tuple[Mapping[str, Choice], Plan | StreamPlan]:
-    """Kernels and plan of the first of the chosen that fit the RAM, else of the last."""
+) -> Plan:
+    """Of the first of the chosen kernels that fit the RAM, else of the last."""
     for kernels, flash_bytes in chosen:
         aim = _aim(board, options, flash_bytes)
         if options.by_calls:
-            return kernels, plan_window(graph, Kernels(found, kernels), aim, options.hop)
-        choices, plan = plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
+            return plan_window(graph, Kernels(found, kernels), aim, options.hop)
+        plan = plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
         if aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes:
             break
-    return choices, plan
+    return plan
 
 
 def _aim(board: Board, options: Options, flash_bytes: int | None) -> Aim:

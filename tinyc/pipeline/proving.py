@@ -25,7 +25,6 @@ from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.repeating import build_arguments
 from tinyc.pipeline.weights import ACTIVATIONS, activations_text
-from tinyc.plan.rows import StreamPlan
 from tinyc.reference.pictures import pictured
 from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
@@ -306,14 +305,12 @@ def check_ram_budget(compiled: Compiled, options: Options) -> None:
     budget, plan = options.ram_budget, compiled.plan
     if budget is None or plan.arena_bytes <= budget:
         return
-    steps = compiled.program.steps
-    if isinstance(plan, StreamPlan):
-        step, row = plan.turns[plan.peak]
-        layer, moment = steps[step], f", row {row}," if row >= 0 else ""
-    else:
-        layer, moment = max(steps, key=lambda step: step.live_bytes), ""
+    steps = {step.node.name: step for step in compiled.program.steps}
+    moments = [moment for moment in map_of(compiled.graph, plan).moments if moment.node in steps]
+    fullest = max(moments, key=lambda moment: moment.live_bytes)
+    layer, row = steps[fullest.node], "" if fullest.row is None else f", row {fullest.row},"
     inputs = sum(compiled.graph.values[name].size_bytes for name in compiled.graph.inputs)
-    helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer.node.layer}'{moment}".rstrip(",")]
+    helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer.node.layer}'{row}".rstrip(",")]
     if plan.lower_bound_bytes > budget:
         helps.append(f"no placement of these layers takes less than {plan.lower_bound_bytes:,}")
     if not options.input_rows and len(compiled.graph.inputs) == 1:

@@ -84,7 +84,7 @@ def _compiled(board: Board) -> Compiled:
     check(graph, "selftest", all_ops())
     choices = select(graph, board.isa, Numerics.TFLM)
     plan = plan_graph(graph, choices)
-    program = lower(graph, choices, plan, Numerics.TFLM, "selftest")
+    program = lower(graph, plan, Numerics.TFLM, "selftest")
     files = emit_library(program, Info("selftest", "0" * 64, board.name))
     return Compiled(Path("selftest"), "0" * 64, None, graph, program, files, None, plan)
 

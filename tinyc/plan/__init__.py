@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyc.plan.answer import Alias, Buffer, Plan, PlanStep
+from tinyc.plan.answer import Allocation, Group, Plan
 from tinyc.plan.arena import THOROUGH, WORK
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import draft_plan, plan_graph, solve
@@ -17,14 +17,13 @@ __all__ = [
     "MAX_RUNS",
     "THOROUGH",
     "WORK",
-    "Alias",
-    "Buffer",
+    "Allocation",
     "Form",
+    "Group",
     "InvalidPlanError",
     "Layer",
     "Needs",
     "Plan",
-    "PlanStep",
     "Problem",
     "SlidingInput",
     "TensorRows",

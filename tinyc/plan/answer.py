@@ -2,6 +2,7 @@
 """What the planner answers: when every layer runs, and where every tensor, every row and all scratch lie.
 
 * group: layers that follow each other in graph order and run by rows, their turns interleaved; or one layer, whole.
+  Where all layers run whole, groups may come in another order than the graph's.
 * pooled: the rows of a tensor have an address each. contiguous: they lie one after another, because the caller or a
   whole call wants them so; a row that is dead leaves its bytes to others all the same.
 * slow part: bytes of the arena in the board's second, slower RAM. Their offsets begin at SLOW; those of the other
@@ -11,88 +12,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
+from typing import Literal
 
-from tinyc.plan.problem import WHOLE, Form, Problem, Turn
+from tinyc.choose.select import Choice
+from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
 
 SLOW = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """`offset` bytes into buffer `of`."""
-
-    of: str
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """Bytes of the arena: a value, or (scratch=True, named by its node) the scratch of one step.
-
-    Alive in steps [born, dies). alias: these bytes are another buffer's (reshape, in place); both
-    together count once.
-    """
-
-    name: str
-    size: int
-    align: int
-    born: int
-    dies: int
-    alias: Alias | None = None
-    scratch: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """A node that runs, and the way it walks through its rows when it is a row kernel. joins: it has nothing to do."""
-
-    node: str
-    bottom_up: bool = False
-    joins: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The order of the steps and the place of every buffer.
-
-    arena_bytes is one past the last byte in use, slow_bytes the same of the slow part; slow_waits: cycles that an
-    inference waits for that, estimated. lower_bound_bytes: no placement is smaller, for
-    these steps in this order. optimal: proved that none is in any order (to within the alignment).
-    """
-
-    steps: tuple[PlanStep, ...]
-    buffers: tuple[Buffer, ...]
-    offsets: Mapping[str, int]  # by value name, views included
-    scratch_offsets: Mapping[str, int]  # by node name, nodes with scratch only
-    arena_bytes: int
-    lower_bound_bytes: int
-    arena_align: int
-    optimal: bool
-    fused: bool = False  # concats and slices that addresses can do are not run
-    slow_bytes: int = 0
-    slow_waits: int = 0
-
-    @property
-    def gap_bytes(self) -> int:
-        """How far the arena is above the lower bound; 0 proves that this order cannot do with less."""
-        return self.arena_bytes - self.lower_bound_bytes
-
-    def offset(self, value: str) -> int:
-        """Where a value starts in the arena. KeyError for constants."""
-        return self.offsets[value]
-
-    def scratch_offset(self, node: str) -> int:
-        """Where the scratch of a node starts; KeyError if it has none."""
-        return self.scratch_offsets[node]
-
-    def step_of(self, node: str) -> int:
-        """The step that runs `node`; KeyError for views, which do not run."""
-        for index, step in enumerate(self.steps):
-            if step.node == node:
-                return index
-        raise KeyError(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +38,9 @@ class Group:
 class Allocation:
     """Bytes [offset, offset + size) of the arena, taken in turns [born, dies).
 
-    what: a tensor, `scratch of <node>` or `accumulator of <node>`. row: of the tensor, or the turn of the scratch.
-    Allocations may share bytes in a turn only where `in place` says so. What `tinyc plan` draws.
+    what: a tensor, or the node whose scratch or accumulator it is. row: of the tensor, or the call of the scratch.
+    state: a value that lasts from run to run. Allocations may share bytes in a turn where a tensor is made in place of
+    another, uses it up, or is a part of it. What `tinyc plan` draws.
     """
 
     what: str
@@ -122,6 +49,7 @@ class Allocation:
     size: int
     born: int
     dies: int
+    kind: Literal["tensor", "scratch", "accumulator", "state"] = "tensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +65,18 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPlan:
+class Plan:
     """The order of the turns, the form of every layer, and the place of every row.
 
     forms: by layer. row_offsets: by tensor, of each row when it is made; contiguous tensors too. scratch_offsets: by
-    node, of each turn, for layers with scratch. accumulator_offsets: by node. lower_bound_bytes: no placement is
-    smaller, for these turns and forms. allocations: everything above as rectangles over turns and bytes. moves: in the
-    order in which they are made. slow_bytes, slow_waits: as of Plan.
+    node, of each call, for layers with scratch. accumulator_offsets: by node. allocations: everything above as
+    rectangles over turns and bytes. moves: in the order in which they are made. bottom_up: layers that run whole and
+    walk through their rows from the last to the first. lasting: where the values lie that the problem does not have,
+    because they last from run to run.
+
+    arena_bytes is one past the last byte in use, slow_bytes the same of the slow part; slow_waits: cycles that an
+    inference waits for that, estimated. lower_bound_bytes: no placement is smaller, for these turns and forms.
+    optimal: proved that none is in any order (to within the alignment).
     """
 
     problem: Problem
@@ -157,12 +90,15 @@ class StreamPlan:
     lower_bound_bytes: int
     arena_align: int
     moves: tuple[Move, ...] = ()
+    bottom_up: frozenset[int] = frozenset()
+    lasting: Mapping[str, int] = field(default_factory=dict)
+    optimal: bool = False
     slow_bytes: int = 0
     slow_waits: int = 0
 
     @property
     def gap_bytes(self) -> int:
-        """How far the arena is above the lower bound."""
+        """How far the arena is above the lower bound; 0 proves that these turns cannot do with less."""
         return self.arena_bytes - self.lower_bound_bytes
 
     @property
@@ -171,14 +107,34 @@ class StreamPlan:
         return tuple(turn for group in self.groups for turn in group.turns)
 
     @property
-    def peak(self) -> int:
-        """The first turn in which the allocations have the most bytes together."""
-        live = [0] * (len(self.turns) + 1)
-        for one in self.allocations:
-            live[one.born] += one.size
-            live[one.dies] -= one.size
-        totals = list(accumulate(live))
-        return totals.index(max(totals))
+    def order(self) -> tuple[int, ...]:
+        """The layers as their groups run; those of a group in graph order."""
+        return tuple(index for group in self.groups for index in range(group.start, group.stop))
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The same as `order`."""
+        return tuple(self.problem.layers[index] for index in self.order)
+
+    def runs(self, layer: int) -> bool:
+        """Whether anything runs for a layer; not for a join."""
+        writes = self.problem.layers[layer].writes
+        return not writes or writes[0] not in self.problem.joins
+
+    @property
+    def choices(self) -> dict[str, Choice]:
+        """The kernel of every node that runs."""
+        return {layer.node: form.choice for layer, form in zip(self.problem.layers, self.forms, strict=True)}
+
+    @property
+    def runs_by_rows(self) -> bool:
+        """Whether any layer does."""
+        return not all(group.is_whole for group in self.groups)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether concats or slices are not run, because addresses do what they would."""
+        return bool(self.problem.joins or self.problem.cuts)
 
     @property
     def time(self) -> int:
@@ -196,14 +152,22 @@ class StreamPlan:
         return moved[-1] if moved else self.row_offsets[tensor][row]
 
     def offset(self, value: str) -> int:
-        """Where a value starts in the arena. Only the rows of a contiguous one lie behind each other there."""
+        """Where a value starts in the arena; KeyError for constants. Only the rows of a contiguous one lie behind each
+        other there."""
+        if value in self.lasting:
+            return self.lasting[value]
+        cut = self.problem.cuts.get(value)
+        if cut is not None:
+            return self.row_offsets[cut.of][0] + cut.offset
         return self.row_offsets[self.problem.tensor_of(value)][0]
 
     def is_contiguous(self, value: str) -> bool:
         """Whether the value lies in the arena as the caller expects it: row after row."""
-        tensor = self.problem.tensors[self.problem.tensor_of(value)]
-        offsets = self.row_offsets[tensor.name]
-        return all(at == offsets[0] + row * tensor.row_bytes for row, at in enumerate(offsets))
+        name = self.problem.tensor_of(value)
+        if name not in self.row_offsets:  # it lasts, or is a part of a tensor of one row
+            return True
+        offsets, size = self.row_offsets[name], self.problem.tensors[name].row_bytes
+        return all(at == offsets[0] + row * size for row, at in enumerate(offsets))
 
 
 def in_line(offset: int, arena_bytes: int) -> int:

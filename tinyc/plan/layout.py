@@ -14,13 +14,12 @@ from tinyc.base.errors import TinycError
 from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.machine.target import cycles_alone
-from tinyc.plan import Plan
-from tinyc.plan.parts import SlowPart, rows_in_parts, steps_in_parts
+from tinyc.plan.answer import Plan
+from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.plan.persistent import place_states, state_bytes
-from tinyc.plan.rows import Limits, StreamPlan, plan_incremental, plan_streamed
+from tinyc.plan.rows import Limits, plan_incremental, plan_streamed
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
 from tinyc.plan.validate import validate
-from tinyc.plan.whole import whole_problem
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
@@ -30,8 +29,6 @@ OF_TIME = 2.4
 _OF_INSTRUCTIONS = 1.5
 # Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
 STREAMED_UP_TO = 400
-
-Planned = tuple[dict[str, Choice], Plan | StreamPlan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,76 +61,59 @@ class Kernels:
     chosen: Mapping[str, Choice]
 
 
-def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False) -> Planned:
-    """The kernel of each node and the plan. A StreamPlan has its own forms of the kernels.
-
-    by_rows: the input comes row by row; TinycError if it cannot.
-    """
+def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False) -> Plan:
+    """The plan, with the kernel of each layer. by_rows: the input comes row by row; TinycError if it cannot."""
     if graph.states:
         return _with_states(graph, kernels, aim, by_rows)
     if by_rows:
         return _by_rows(graph, kernels, aim)
-    found = _in_one_part(graph, kernels, aim)
-    return _in_parts(graph, kernels, aim, found)
+    return _in_parts(graph, kernels, aim, _in_one_part(graph, kernels, aim))
 
 
-def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
+def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
     """Layer by layer or row by row, all in the fast RAM."""
     changed, plan = _layer_by_layer(graph, kernels, aim)
     fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
     if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
-        return _checked(graph, changed, plan)
+        return _checked(plan)
     limits = _limits(kernels, aim)
     if fits:
         limits = _worth(limits, kernels, aim, plan.arena_bytes)
     streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
-        return _checked(graph, changed, plan)
-    return _choices(streamed), streamed
+        return _checked(plan)
+    return streamed
 
 
-def _checked(graph: Graph, choices: dict[str, Choice], plan: Plan) -> Planned:
-    """A plan layer by layer, validated."""
-    validate(whole_problem(graph, choices, slide=True, fuse=plan.fused), plan)
-    return choices, plan
+def _checked(plan: Plan) -> Plan:
+    """The plan, validated."""
+    validate(plan)
+    return plan
 
 
-def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Planned) -> Planned:
+def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Plan) -> Plan:
     """The fastest plan that fits: the one found, where it does without the slow RAM and takes no more time for that
     than a smaller arena is worth; or one with tensors in the slow RAM."""
     limit, slow = aim.ram_bytes, aim.slow
     if slow is None or limit is None:
         return found
-    fits = found[1].arena_bytes <= limit
+    fits = found.arena_bytes <= limit
     if fits and _time(found) <= _limits(kernels, aim).time:
         return found
     free = found if graph.states else _in_one_part(graph, kernels, replace(aim, ram_bytes=None))
-    whole = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=None))
-    small = _layer_by_layer(graph, kernels, aim)
-    parted = [_parted(graph, one, limit, slow) for one in (found, free, whole, small)]
+    _, whole = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=None))
+    _, small = _layer_by_layer(graph, kernels, aim)
+    parted = [in_parts(one, limit, slow) for one in (found, free, whole, small) if one.arena_bytes > limit]
     plans = [*([found] if fits else []), *(one for one in parted if one is not None)]
     return min(plans, key=_time, default=found)
 
 
-def _parted(graph: Graph, found: Planned, limit: int, slow: SlowPart) -> Planned | None:
-    """The same layers in the same order, with tensors in the slow RAM as far as they have to be."""
-    choices, plan = found
-    if plan.arena_bytes <= limit:
-        return None
-    if isinstance(plan, StreamPlan):
-        parted: Plan | StreamPlan | None = rows_in_parts(plan, limit, slow)
-    else:
-        parted = steps_in_parts(graph, choices, plan, limit, slow)
-    return None if parted is None else (choices, parted)
-
-
-def _time(found: Planned) -> int:
+def _time(plan: Plan) -> int:
     """Estimated, with the waits for the slow RAM."""
-    choices, plan = found
-    return (plan.time if isinstance(plan, StreamPlan) else time_of(choices)) + plan.slow_waits
+    return plan.time + plan.slow_waits
 
 
-def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> StreamPlan:
+def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> Plan:
     """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
     if graph.states:
         raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
@@ -150,18 +130,17 @@ def _layer_by_layer(graph: Graph, kernels: Kernels, aim: Aim) -> tuple[dict[str,
     return shrink(graph, kernels.found, kernels.chosen, budget)
 
 
-def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Planned:
+def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Plan:
     """Layer by layer: what lasts from run to run has a place that no row of another tensor takes."""
     if by_rows:
         raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
     left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
     left_aim = replace(aim, ram_bytes=left)
-    changed, plan = _in_parts(graph, kernels, left_aim, _checked(graph, *_layer_by_layer(graph, kernels, left_aim)))
-    assert isinstance(plan, Plan)
-    return changed, place_states(graph, plan)
+    _, plan = _layer_by_layer(graph, kernels, left_aim)
+    return place_states(graph, _in_parts(graph, kernels, left_aim, _checked(plan)))
 
 
-def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
+def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
     first = graph.values[graph.inputs[0]]
     hint = "leave out --input-rows"
     if len(graph.inputs) != 1:
@@ -176,11 +155,7 @@ def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Planned:
     if streamed is None or streamed.problem.tensors[first.name].rows == 1:
         message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
         raise TinycError(message, first.loc, hint)
-    return _choices(streamed), streamed
-
-
-def _choices(plan: StreamPlan) -> dict[str, Choice]:
-    return {layer.node: form.choice for layer, form in zip(plan.problem.layers, plan.forms, strict=True)}
+    return streamed
 
 
 def _limits(kernels: Kernels, aim: Aim) -> Limits:
@@ -202,7 +177,7 @@ def _worth(limits: Limits, kernels: Kernels, aim: Aim, arena: int) -> Limits:
     return replace(limits, flash_bytes=min(worth, limits.flash_bytes or worth))
 
 
-def _is_better(streamed: StreamPlan, chosen: Mapping[str, Choice], plan: Plan, aim: Aim, limits: Limits) -> bool:
+def _is_better(streamed: Plan, chosen: Mapping[str, Choice], plan: Plan, aim: Aim, limits: Limits) -> bool:
     """Whether to stream rather than take `plan` with the kernels `chosen`."""
     new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
     if ram is not None and (new > ram) != (old > ram):

@@ -12,21 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Generic, TypeVar
 
-from tinyc.choose.select import Choice
-from tinyc.ir.graph import Graph
-from tinyc.plan.answer import SLOW, Plan, StreamPlan
+from tinyc.plan.answer import SLOW, Plan
 from tinyc.plan.lifetimes import lifetimes
 from tinyc.plan.live import costs_of, round_up
-from tinyc.plan.planner import assembled, plan_order
+from tinyc.plan.planner import plan_order
 from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.rows.cuts import Partition
 from tinyc.plan.rows.pool import plan_of
 from tinyc.plan.validate import validate
-from tinyc.plan.whole import whole_problem
 
-AnyPlan = TypeVar("AnyPlan", Plan, StreamPlan)
 Names = frozenset[str]
 
 _BACK = 12  # of the groups of tensors that were moved, so many are tried in the fast part again
@@ -45,85 +40,77 @@ class SlowPart:
     write_cost: float
 
 
-def steps_in_parts(graph: Graph, choices: Mapping[str, Choice], plan: Plan, most: int, slow: SlowPart) -> Plan | None:
-    """The validated plan with the steps of `plan`, in their order, of which at most `most` bytes lie in the fast part.
-    None where that cannot be, or the slow part is too small."""
-    problem = whole_problem(graph, choices, slide=True, fuse=plan.fused)
-    named = {layer.node: index for index, layer in enumerate(problem.layers)}
-    order = [named[step.node] for step in plan.steps]
-    costs = _costs(problem, [layer.whole for layer in problem.layers], slow)
-    part = _Part(
-        placed=lambda kept: plan_order(_only(problem, kept), order, work=_WORK),
-        live=lambda kept: _live(_only(problem, kept), order),
-        alive=lifetimes(problem, order),
-    )
-    found = _chosen(problem, costs, most, part)
-    if found is None:
-        return None
-    kept, fast = found
-    others = _names(problem) - kept
-    there = plan_order(_without_scratch(_only(problem, others)), order)
-    offsets = {**fast.offsets, **{name: SLOW + there.offsets[name] for name in others}}
-    both = _unmixed(problem, kept)
-    made = replace(
-        assembled(both, order, {name: offsets[name] for name in problem.tensors}, fast.scratch_offsets),
-        arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
-        lower_bound_bytes=fast.lower_bound_bytes,
-        fused=plan.fused,
-        slow_bytes=there.arena_bytes,
-        slow_waits=round(sum(costs[name] for name in others)),
-    )
-    validate(both, made)
-    return made if made.slow_bytes <= slow.bytes else None
+def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
+    """The validated plan with the turns and forms of `plan`, of which at most `most` bytes lie in the fast part.
 
-
-def rows_in_parts(plan: StreamPlan, most: int, slow: SlowPart) -> StreamPlan | None:
-    """The same of a plan row by row: its turns and forms stay."""
+    None where that cannot be, or the slow part is too small.
+    """
     problem, costs = plan.problem, _costs(plan.problem, plan.forms, slow)
-    alive = {name: _life(plan, name) for name in problem.tensors}
-    part = _Part(
-        placed=lambda kept: plan_of(_only(problem, kept), _cut(plan, kept)),
-        live=lambda kept: _live_rows(plan, kept),
-        alive=alive,
-    )
+    part = _rows_apart(plan) if plan.runs_by_rows else _layers_apart(plan)
     found = _chosen(problem, costs, most, part)
     if found is None:
         return None
     kept, fast = found
     others = _names(problem) - kept
-    there = plan_of(_only(problem, others), _cut(plan, others, scratch=False), moves=False)
-    allocations = [one for one in fast.allocations if one.what not in others]
+    there = part.rest(others)
+    allocations = [one for one in fast.allocations if one.kind != "tensor" or one.what in kept]
     allocations += [replace(one, offset=SLOW + one.offset) for one in there.allocations if one.what in others]
     made = replace(
         fast,
-        problem=replace(fast.problem, tensors=problem.tensors),
+        problem=replace(_unmixed(fast.problem, kept), tensors=problem.tensors, joins=problem.joins),
         row_offsets={
             **fast.row_offsets,
             **{name: tuple(SLOW + at for at in there.row_offsets[name]) for name in others},
         },
         allocations=tuple(allocations),
+        bottom_up=_written_in(kept, fast) | _written_in(others, there),
         arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
         slow_bytes=there.arena_bytes,
         slow_waits=round(sum(costs[name] for name in others)),
     )
-    validate(made.problem, made)
-    fits = made.slow_bytes <= min(slow.bytes, problem.unit * _TABLE_UNITS)
-    return made if fits else None
+    validate(made)
+    limit = min(slow.bytes, problem.unit * _TABLE_UNITS) if plan.runs_by_rows else slow.bytes
+    return made if made.slow_bytes <= limit else None
+
+
+def _written_in(tensors: Names, plan: Plan) -> frozenset[int]:
+    """The layers that run from the last row to the first and write one of these."""
+    return frozenset(index for index in plan.bottom_up if plan.problem.layers[index].writes[0] in tensors)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part(Generic[AnyPlan]):
-    """The fast part with some of the tensors. placed: its plan. live: bytes alive in each turn, or somewhat more.
-    alive: of each tensor, turns [born, dies)."""
+class _Part:
+    """The fast part with some of the tensors. placed: its plan. rest: the plan of tensors of the slow part. live: bytes
+    alive in each turn, or somewhat more. alive: of each tensor, turns [born, dies)."""
 
-    placed: Callable[[Names], AnyPlan]
+    placed: Callable[[Names], Plan]
+    rest: Callable[[Names], Plan]
     live: Callable[[Names], Sequence[int]]
     alive: Mapping[str, tuple[int, int]]
 
 
-def _chosen(
-    problem: Problem, costs: Mapping[str, float], most: int, part: _Part[AnyPlan]
-) -> tuple[Names, AnyPlan] | None:
+def _layers_apart(plan: Plan) -> _Part:
+    """Of layers that all run whole."""
+    problem, order = plan.problem, plan.order
+    return _Part(
+        placed=lambda kept: plan_order(_only(problem, kept), order, work=_WORK),
+        rest=lambda others: plan_order(_without_scratch(_only(problem, others)), order),
+        live=lambda kept: _live(_only(problem, kept), order),
+        alive=lifetimes(problem, order),
+    )
+
+
+def _rows_apart(plan: Plan) -> _Part:
+    problem = plan.problem
+    return _Part(
+        placed=lambda kept: plan_of(_only(problem, kept), _cut(plan, kept)),
+        rest=lambda others: plan_of(_only(problem, others), _cut(plan, others, scratch=False), moves=False),
+        live=lambda kept: _live_rows(plan, kept),
+        alive={name: _life(plan, name) for name in problem.tensors},
+    )
+
+
+def _chosen(problem: Problem, costs: Mapping[str, float], most: int, part: _Part) -> tuple[Names, Plan] | None:
     """The tensors of the fast part, and its plan; None where scratch alone takes more than `most` bytes.
 
     A placement takes work, so it is tried only when about as much is alive as fits.
@@ -150,7 +137,7 @@ def _chosen(
 
 
 def _cheapest(
-    groups: Sequence[Names], kept: Names, limit: int, costs: Mapping[str, float], part: _Part[AnyPlan]
+    groups: Sequence[Names], kept: Names, limit: int, costs: Mapping[str, float], part: _Part
 ) -> Names | None:
     """Of the groups alive in the fullest turn the one that costs least for what it takes from all turns above the
     limit; None: scratch alone is above it there."""
@@ -182,18 +169,18 @@ def _live(problem: Problem, order: Sequence[int]) -> list[int]:
     return found
 
 
-def _live_rows(plan: StreamPlan, kept: Names) -> list[int]:
+def _live_rows(plan: Plan, kept: Names) -> list[int]:
     """Bytes alive in each turn; a row and that in whose place it is made count both."""
     changes = [0] * (len(plan.turns) + 1)
     for one in plan.allocations:
-        if one.what in kept or one.what not in plan.problem.tensors:
+        if one.kind != "tensor" or one.what in kept:
             changes[one.born] += one.size
             changes[one.dies] -= one.size
     return list(accumulate(changes))[:-1]
 
 
-def _life(plan: StreamPlan, name: str) -> tuple[int, int]:
-    own = [one for one in plan.allocations if one.what == name]
+def _life(plan: Plan, name: str) -> tuple[int, int]:
+    own = [one for one in plan.allocations if (one.kind, one.what) == ("tensor", name)]
     return min((one.born for one in own), default=0), max((one.dies for one in own), default=0)
 
 
@@ -242,7 +229,7 @@ def _without_scratch(problem: Problem) -> Problem:
     return replace(problem, layers=tuple(layers))
 
 
-def _cut(plan: StreamPlan, kept: Names, scratch: bool = True) -> Partition:
+def _cut(plan: Plan, kept: Names, scratch: bool = True) -> Partition:
     """The groups and forms of a plan, for these tensors alone."""
     forms = [_apart(form, layer, kept) for form, layer in zip(plan.forms, plan.problem.layers, strict=True)]
     return Partition(plan.groups, tuple(forms if scratch else map(_bare, forms)), 0)

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
-from tinyc.plan.answer import Alias, Buffer, Plan, PlanStep
+from tinyc.plan.answer import Allocation, Group, Plan
 from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
-from tinyc.plan.problem import Problem
+from tinyc.plan.problem import WHOLE, Problem
 from tinyc.plan.schedule import MAX_RUNS, best_order, graph_order
 from tinyc.plan.slide import slide_of
 from tinyc.plan.validate import validate
@@ -31,13 +31,13 @@ def plan_graph(
     """Order of the steps, lifetimes and arena offsets of a graph; `choices` by node name (views have none).
 
     Layer by layer: each step finishes its output before the next begins. With `slide`, the output of a row
-    kernel may overlap the input that it uses up; Step.bottom_up then says which way its rows must run.
+    kernel may overlap the input that it uses up; Plan.bottom_up then says which way its rows must run.
     work: how long to look for offsets, see `arena.place`. With `fuse`, concats and slices that addresses can do are not
     run; None: where that takes no more bytes. The plan has been validated. Raises TinycError if an output of the model
     is a constant.
     """
     plan = draft_plan(graph, choices, slide=slide, work=work, fuse=fuse)
-    validate(whole_problem(graph, choices, slide=slide, fuse=plan.fused), plan)
+    validate(plan)
     return plan
 
 
@@ -56,10 +56,8 @@ def draft_plan(
     def problem_with(moves: bool) -> Problem:
         return whole_problem(graph, choices, slide=slide, fuse=moves)
 
-    problem = problem_with(fuse is not False)
-    fused = bool(problem.joins or problem.cuts)
-    plan = replace(_drafted(problem, work=work, runs=runs), fused=fused)
-    if fuse is not None or not fused:
+    plan = _drafted(problem_with(fuse is not False), work=work, runs=runs)
+    if fuse is not None or not plan.is_fused:
         return plan
     copied = _drafted(problem_with(False), work=work, runs=runs)
     return copied if copied.arena_bytes < plan.arena_bytes else plan
@@ -72,7 +70,7 @@ def solve(problem: Problem, exact: bool = False) -> Plan:
     OR-tools is not installed.
     """
     plan = _drafted(problem, exact)
-    validate(problem, plan)
+    validate(plan)
     return plan
 
 
@@ -107,8 +105,8 @@ def plan_order(problem: Problem, order: Sequence[int], exact: bool = False, work
 
 def _start(plan: Plan, found: Layout, index: int) -> int:
     block = found.blocks[index]
-    where = plan.scratch_offsets if block.scratch else plan.offsets
-    return where[block.members[0].name] - block.members[0].at
+    where = plan.scratch_offsets if block.scratch else plan.row_offsets
+    return where[block.members[0].name][0] - block.members[0].at
 
 
 def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Sequence[int], bound: int) -> Plan:
@@ -117,66 +115,40 @@ def _assemble(problem: Problem, order: Sequence[int], found: Layout, starts: Seq
     for block, start in zip(found.blocks, starts, strict=True):
         where = scratch if block.scratch else offsets
         where.update({member.name: start + member.at for member in block.members})
-    plan = assembled(problem, order, offsets, scratch)
-    return replace(plan, arena_bytes=height(found, starts), lower_bound_bytes=bound)
-
-
-def assembled(problem: Problem, order: Sequence[int], tensors: Mapping[str, int], scratch: Mapping[str, int]) -> Plan:
-    """The plan of an order with these places of tensors and, by node, of scratch. Without its bytes."""
-    offsets = dict(tensors)
-    offsets |= {view: offsets[tensor] for view, tensor in problem.views.items()}
-    offsets |= {name: offsets[cut.of] + cut.offset for name, cut in problem.cuts.items()}
     return Plan(
-        steps=_steps(problem, order, offsets),
-        buffers=_buffers(problem, order, offsets),
-        offsets=offsets,
-        scratch_offsets=scratch,
-        arena_bytes=0,
-        lower_bound_bytes=0,
+        problem=problem,
+        groups=tuple(Group(index, index + 1, ((index, WHOLE),)) for index in order),
+        forms=tuple(layer.whole for layer in problem.layers),
+        row_offsets={name: (at,) for name, at in offsets.items()},
+        scratch_offsets={node: (at,) for node, at in scratch.items()},
+        accumulator_offsets={},
+        allocations=tuple(_allocations(problem, order, offsets, scratch)),
+        arena_bytes=height(found, starts),
+        lower_bound_bytes=bound,
         arena_align=max(problem.unit, problem.scratch_unit),
-        optimal=False,
+        bottom_up=frozenset(index for index in order if _runs_bottom_up(problem, index, offsets)),
     )
 
 
-def _steps(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[PlanStep, ...]:
+def _runs_bottom_up(problem: Problem, index: int, offsets: Mapping[str, int]) -> bool:
     """Rows run top-down, except where the output reaches into its input from above: then bottom-up."""
-    steps = []
-    for index in order:
-        task = problem.layers[index]
-        bottom_up = False
-        sliding = task.whole.sliding
-        if sliding is not None and not sliding.forward and sliding.tensor not in task.whole.inplace:
-            distance = offsets[task.writes[0]] - offsets[sliding.tensor]
-            bottom_up = slide_of(sliding.rows).low < distance < problem.tensors[sliding.tensor].size
-        steps.append(PlanStep(task.node, bottom_up, bool(task.writes) and task.writes[0] in problem.joins))
-    return tuple(steps)
+    layer = problem.layers[index]
+    sliding = layer.whole.sliding
+    if sliding is None or sliding.forward or sliding.tensor in layer.whole.inplace:
+        return False
+    distance = offsets[layer.writes[0]] - offsets[sliding.tensor]
+    return slide_of(sliding.rows).low < distance < problem.tensors[sliding.tensor].size
 
 
-def _buffers(problem: Problem, order: Sequence[int], offsets: Mapping[str, int]) -> tuple[Buffer, ...]:
-    """Tensors by birth, each followed by its views; then scratch by step."""
+def _allocations(
+    problem: Problem, order: Sequence[int], tensors: Mapping[str, int], scratch: Mapping[str, int]
+) -> Iterator[Allocation]:
+    """Of tensors by birth, then of scratch by step."""
     alive = lifetimes(problem, order)
-    tasks = [problem.layers[index] for index in order]
-    hosts: dict[str, Alias] = {}
-    for step, task in enumerate(tasks):
-        for name in task.whole.inplace:
-            if alive[name][1] == step + 1 and offsets[name] == offsets[task.writes[0]]:
-                hosts[task.writes[0]] = Alias(name)
-    hosts |= {part.name: Alias(name, part.offset) for name, parts in problem.joins.items() for part in parts}
-    views: dict[str, list[str]] = {}
-    for view, tensor in problem.views.items():
-        views.setdefault(tensor, []).append(view)
-    buffers = []
-    for name in sorted(problem.tensors, key=lambda n: alive[n][0]):
-        size, life = problem.tensors[name].size, alive[name]
-        buffers.append(Buffer(name, size, problem.unit, *life, hosts.get(name)))
-        buffers += [Buffer(view, size, problem.unit, *life, Alias(name)) for view in views.get(name, ())]
-    buffers += [
-        Buffer(name, cut.size, problem.unit, *alive[cut.of], Alias(cut.of, cut.offset))
-        for name, cut in problem.cuts.items()
-    ]
-    for step, task in enumerate(tasks):
-        if task.whole.scratch_bytes:
-            buffers.append(
-                Buffer(task.node, task.whole.scratch_bytes, problem.scratch_unit, step, step + 1, scratch=True)
-            )
-    return tuple(buffers)
+    for name in sorted(problem.tensors, key=lambda name: alive[name][0]):
+        born, dies = alive[name]
+        yield Allocation(name, 0, tensors[name], problem.tensors[name].size, max(born, 0), dies)
+    for step, index in enumerate(order):
+        layer = problem.layers[index]
+        if size := layer.whole.scratch_bytes:
+            yield Allocation(layer.node, 0, scratch[layer.node], size, step, step + 1, "scratch")

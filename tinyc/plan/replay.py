@@ -62,6 +62,16 @@ class PlanRun:
         assert layer.walk is not None
         return [(layer.writes[0], made) for made in layer.walk.made(turn[1])]
 
+    def lives(self) -> dict[Row, tuple[int, int]]:
+        """[born, dies) of each row that a turn makes or reads: from the first such turn on, up to the last one that
+        reads it, or to the end."""
+        first: dict[Row, int] = {}
+        for number, turn in enumerate(self.turns):
+            for row in (*self.reads(turn), *self.writes(turn)):
+                first.setdefault(row, number)
+        last, count = self.last_use(), len(self.turns)
+        return {row: (born, min(max(last[row], born) + 1, count)) for row, born in first.items()}
+
     def last_use(self) -> dict[Row, int]:
         """The last turn that reads each row; the number of turns for what the caller gets, -1 for never."""
         last = dict.fromkeys(self.places, -1)

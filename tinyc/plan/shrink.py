@@ -80,7 +80,7 @@ class _Search:
     def __init__(self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, flash_per_ram: int) -> None:
         self.graph, self.found, self.base, self.flash_per_ram = graph, found, base, flash_per_ram
         self.plan = draft_plan(graph, base, slide=True)
-        self.needs = Needs(graph, base, [step.node for step in self.plan.steps], self.plan.fused)
+        self.needs = Needs(graph, base, [layer.node for layer in self.plan.layers], self.plan.is_fused)
         large = len(base) > LARGE
         self.work, self.runs = (QUICK_WORK, QUICK_RUNS) if large else (WORK, MAX_RUNS)
         self.tries = PLANS // 4 if large else PLANS
@@ -161,7 +161,7 @@ class _Search:
         return None if excess else picked
 
     def _planned(self, picked: Picked) -> Plan:
-        fuse = self.plan.fused
+        fuse = self.plan.is_fused
         return draft_plan(self.graph, picked, slide=True, work=self.work, runs=self.runs, fuse=fuse)
 
 
@@ -173,7 +173,7 @@ def _polished(graph: Graph, choices: Picked, plan: Plan) -> tuple[Picked, Plan]:
     """The same choices, planned more thoroughly if their plan is above its bound."""
     if not plan.gap_bytes:
         return choices, plan
-    again = draft_plan(graph, choices, slide=True, work=THOROUGH, fuse=plan.fused)
+    again = draft_plan(graph, choices, slide=True, work=THOROUGH, fuse=plan.is_fused)
     return choices, again if again.arena_bytes < plan.arena_bytes else plan
 
 

@@ -1,47 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent check of a plan: its turns, its places, the lifetimes it reports, and a run of it (`replay.py`).
 
-Uses nothing of the planner but the words of `problem.py` and `answer.py`. Tensors of plans of whole layers are one row.
+Uses nothing of the planner but the words of `problem.py` and `answer.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 
-from tinyc.plan.answer import Plan, StreamPlan, in_line
-from tinyc.plan.problem import WHOLE, Problem, Turn
-from tinyc.plan.replay import InvalidPlanError, PlanRun, Replay, require
+from tinyc.plan.answer import Allocation, Plan, in_line
+from tinyc.plan.problem import WHOLE
+from tinyc.plan.replay import PlanRun, Replay, Row, require
 
 
-def validate(problem: Problem, plan: Plan | StreamPlan) -> None:
+def validate(plan: Plan) -> None:
     """Raise InvalidPlanError unless the plan computes the model: turns, places, lifetimes, bounds."""
-    if isinstance(plan, StreamPlan):
-        _check_groups(problem, plan)
-        _check_rows(problem, plan)
-        run = _of_rows(problem, plan)
-    else:
-        turns = _turns_in_order(problem, plan)
-        _check_values(problem, plan)
-        run = _of_whole(problem, plan, turns)
-        _check_buffers(run, plan)
+    _check_groups(plan)
+    _check_values(plan)
+    run = _run_of(plan)
+    _check_turns(run)
     _check_places(run, plan)
+    _check_allocations(run, plan)
     Replay(run).run()
 
 
-def _of_whole(problem: Problem, plan: Plan, turns: Sequence[Turn]) -> PlanRun:
-    named = {layer.node: index for index, layer in enumerate(problem.layers)}
-    return PlanRun(
-        problem=problem,
-        turns=turns,
-        forms=[layer.whole for layer in problem.layers],
-        places={(name, 0): in_line(plan.offsets[name], plan.arena_bytes) for name in problem.tensors},
-        scratch={(named[node], WHOLE): at for node, at in plan.scratch_offsets.items()},
-        arena_bytes=plan.arena_bytes + plan.slow_bytes,
-        bottom_up=frozenset(named[step.node] for step in plan.steps if step.bottom_up),
-    )
-
-
-def _of_rows(problem: Problem, plan: StreamPlan) -> PlanRun:
+def _run_of(plan: Plan) -> PlanRun:
+    problem = plan.problem
     return PlanRun(
         problem=problem,
         turns=plan.turns,
@@ -59,78 +43,80 @@ def _of_rows(problem: Problem, plan: StreamPlan) -> PlanRun:
         arena_bytes=plan.arena_bytes + plan.slow_bytes,
         accumulators={i: plan.accumulator_offsets.get(layer.node, 0) for i, layer in enumerate(problem.layers)},
         moves=plan.moves,
+        bottom_up=plan.bottom_up,
     )
 
 
-def _turns_in_order(problem: Problem, plan: Plan) -> list[Turn]:
-    named = {layer.node: index for index, layer in enumerate(problem.layers)}
-    names = [step.node for step in plan.steps]
-    require(sorted(names) == sorted(named), "the steps are not the nodes that run, each once")
-    made = set(problem.inputs)
-    for name in names:
-        layer = problem.layers[named[name]]
-        for tensor in layer.reads:
-            require(tensor in made, f"step '{name}' reads '{tensor}' before it is made")
-        made.update(layer.writes)
-    for tensor in problem.outputs:
-        require(tensor in made, f"no step makes the output '{tensor}'")
-    return [(named[name], WHOLE) for name in names]
-
-
-def _check_groups(problem: Problem, plan: StreamPlan) -> None:
+def _check_groups(plan: Plan) -> None:
     """Every layer runs once: whole, or all its rows from the first to the last; and in its group's time."""
-    counts: dict[int, list[int]] = {index: [] for index in range(len(problem.layers))}
-    expected = 0
+    layers = plan.problem.layers
+    require(sorted(plan.order) == list(range(len(layers))), "the groups are not the layers that run, each once")
+    calls: dict[int, list[int]] = {index: [] for index in plan.order}
     for group in plan.groups:
-        require(group.start == expected and group.stop > group.start, "groups leave out a layer")
-        expected = group.stop
         for index, row in group.turns:
             require(group.start <= index < group.stop, f"layer {index} runs outside its group")
-            counts[index].append(row)
-    require(expected == len(problem.layers), "groups leave out a layer")
-    for index, rows in counts.items():
-        walk = problem.layers[index].walk
+            calls[index].append(row)
+    for index, rows in calls.items():
+        walk = layers[index].walk
         by_rows = walk is not None and rows == list(range(walk.turns)) and plan.forms[index].row is not None
         require(by_rows or (rows == [WHOLE] and plan.forms[index].row is None), f"layer {index} does not run once")
 
 
-def _check_values(problem: Problem, plan: Plan) -> None:
-    """Every tensor has a place; a view is where its tensor is."""
-    for name in problem.tensors:
-        require(name in plan.offsets, f"'{name}' has no place")
-    for view, tensor in problem.views.items():
-        require(plan.offsets.get(view) == plan.offsets[tensor], f"'{view}' is not where '{tensor}' is")
+def _check_values(plan: Plan) -> None:
+    """Every tensor has a place, and so have all its rows; a part of one lies in it. What the caller sees lies row after
+    row, and does not move."""
+    problem = plan.problem
+    for name, tensor in problem.tensors.items():
+        require(len(plan.row_offsets.get(name, ())) == tensor.rows, f"'{name}' has no place")
+        fixed = problem.is_resident(name) or name in problem.outputs
+        require(plan.is_contiguous(name) or not fixed, f"'{name}' must be contiguous")
     for name, cut in problem.cuts.items():
-        require(plan.offsets.get(name) == plan.offsets[cut.of] + cut.offset, f"'{name}' is not a part of '{cut.of}'")
         require(0 <= cut.offset <= problem.tensors[cut.of].size - cut.size, f"'{name}' leaves '{cut.of}'")
-
-
-def _check_buffers(run: PlanRun, plan: Plan) -> None:
-    """The lifetimes that the plan reports cover what the steps do."""
-    last_use, count = run.last_use(), len(run.turns)
-    born = dict.fromkeys(run.problem.inputs, -1)
-    born |= {name: step for step, turn in enumerate(run.turns) for name, _ in run.writes(turn)}
-    buffers = {buffer.name: buffer for buffer in plan.buffers if not buffer.scratch}
-    for name, tensor in run.problem.tensors.items():
-        buffer = buffers.get(name)
-        if buffer is None:
-            raise InvalidPlanError(f"'{name}' has no buffer")
-        covered = buffer.born == born[name] and buffer.dies >= min(last_use[name, 0] + 1, count)
-        require(covered and buffer.size == tensor.size, f"buffer '{name}' does not cover its use")
-
-
-def _check_rows(problem: Problem, plan: StreamPlan) -> None:
-    """What the caller sees lies row after row, and does not move."""
     for move in plan.moves:
         require(move.size == problem.tensors[move.tensor].row_bytes, f"a part of a row of '{move.tensor}' moves")
         stays = problem.is_resident(move.tensor) or move.tensor in problem.outputs or problem.hop
         require(not stays, f"a row of '{move.tensor}' moves, which must stay")
-    for name in problem.tensors:
-        fixed = problem.is_resident(name) or name in problem.outputs
-        require(plan.is_contiguous(name) or not fixed, f"'{name}' must be contiguous")
 
 
-def _check_places(run: PlanRun, plan: Plan | StreamPlan) -> None:
+def _check_turns(run: PlanRun) -> None:
+    """No turn reads a row before it is made, and the outputs are."""
+    problem = run.problem
+    given = dict(problem.kept) | {name: problem.tensors[name].rows for name in problem.inputs}
+    made = {(name, row) for name, rows in given.items() for row in range(rows)}
+    for turn in run.turns:
+        for name, row in run.reads(turn):
+            node = problem.layers[turn[0]].node
+            require((name, row) in made, f"step '{node}' reads row {row} of '{name}' before it is made")
+        made.update(run.writes(turn))
+    for name in problem.outputs:
+        rows = range(problem.tensors[name].rows)
+        require(all((name, row) in made for row in rows), f"no step makes the output '{name}'")
+
+
+def _check_allocations(run: PlanRun, plan: Plan) -> None:
+    """The lifetimes that the plan reports cover what the turns do: those of every row that is made or read, where it
+    is; and of all scratch."""
+    reported: dict[tuple[str, Row], list[Allocation]] = {}
+    for one in sorted(plan.allocations, key=lambda one: one.born):
+        reported.setdefault((one.kind, (one.what, one.row)), []).append(one)
+    for (name, row), (born, dies) in run.lives().items():
+        if size := run.problem.tensors[name].row_bytes:
+            own = reported.get(("tensor", (name, row)), [])
+            require(bool(own), f"the plan reports no bytes for row {row} of '{name}'")
+            joined = all(one.dies == other.born for one, other in pairwise(own))
+            covered = own[0].born <= born and own[-1].dies >= dies and all(one.size == size for one in own)
+            there = in_line(own[0].offset, plan.arena_bytes) == run.places[name, row]
+            require(joined and covered and there, f"the bytes reported for row {row} of '{name}' do not cover its use")
+    for number, turn in enumerate(run.turns):
+        if size := run.forms[turn[0]].scratch_at(turn[1]):
+            node = run.problem.layers[turn[0]].node
+            own = reported.get(("scratch", (node, max(turn[1], 0))), [])
+            wanted = [(run.scratch[turn], size, number, number + 1)]
+            found = [(one.offset, one.size, one.born, one.dies) for one in own]
+            require(found == wanted, f"the bytes reported for the scratch of '{node}' do not cover its use")
+
+
+def _check_places(run: PlanRun, plan: Plan) -> None:
     """Everything is inside one part of the arena and aligned; rows that lie one after another as a whole."""
     problem = run.problem
     apart = {

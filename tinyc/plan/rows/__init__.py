@@ -3,24 +3,13 @@
 
 from __future__ import annotations
 
-from tinyc.plan.answer import Allocation, Group, StreamPlan
-from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Turn, Walk
 from tinyc.plan.rows.choose import Limits, plan_incremental, plan_streamed
 from tinyc.plan.rows.sliding import Advancing, sliding
 from tinyc.plan.rows.unpadded import without_time_padding
 
 __all__ = [
     "Advancing",
-    "Allocation",
-    "Form",
-    "Group",
-    "Layer",
     "Limits",
-    "Problem",
-    "StreamPlan",
-    "TensorRows",
-    "Turn",
-    "Walk",
     "plan_incremental",
     "plan_streamed",
     "sliding",

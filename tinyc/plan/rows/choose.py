@@ -10,7 +10,7 @@ from functools import partial
 from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.machine.target import cycles_alone
-from tinyc.plan.answer import StreamPlan
+from tinyc.plan.answer import Plan
 from tinyc.plan.problem import Problem
 from tinyc.plan.rows.cuts import (
     Candidate,
@@ -69,7 +69,7 @@ class Limits:
 
 def plan_streamed(
     graph: Graph, found: Found, optimize: Optimize, limits: Limits, *, by_rows: bool = False
-) -> StreamPlan | None:
+) -> Plan | None:
     """The validated plan with the smallest arena within the limits; None if no layer runs by rows, or nothing fits.
 
     found: every kernel that may run each node. by_rows: the inputs arrive row by row.
@@ -86,7 +86,7 @@ def plan_streamed(
 
 def plan_incremental(
     graph: Graph, found: Found, optimize: Optimize, price: float, limits: Limits, hop: int
-) -> StreamPlan | None:
+) -> Plan | None:
     """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest. Of the
     limits the bytes count.
 
@@ -101,12 +101,12 @@ def plan_incremental(
     return plan_problem(problem, optimize, replace(limits, instructions=instructions, time=time))
 
 
-def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> StreamPlan | None:
+def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan | None:
     """The best plan of those that several ways to choose among forms lead to: the smallest arena for `speed`, else the
     least flash and arena together, as `FLASH_PER_RAM` weighs them."""
     rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
     measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
-    plans: list[StreamPlan] = []
+    plans: list[Plan] = []
     dearer = _dearer(measured, limits, optimize)
     ranked = [weigh_all(measured, weigh) for weigh in dearer or _weights(optimize)]
     chosen = [smallest(candidates, limits.allow) for candidates in ranked]
@@ -132,7 +132,7 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Stream
         few = len(problem.layers) <= _SLOTTED_UP_TO
         if fits and few and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
-        validate(best.problem, best)
+        validate(best)
     return best
 
 
@@ -153,7 +153,7 @@ def _priced(price: int) -> Weigh:
     return lambda form: form.time + price * form.flash_bytes
 
 
-def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: StreamPlan) -> Iterator[StreamPlan]:
+def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: Plan) -> Iterator[Plan]:
     """Where rows move: plans of the same turns, their forms chosen for what moves leave beside sums."""
     for weigh in _weights(optimize) if best.moves else ():
         found = smallest(_early(problem, best, weigh), limits.allow)
@@ -161,7 +161,7 @@ def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best:
             yield plan_of(problem, Partition(best.groups, found[1].forms, found[1].weight))
 
 
-def _early(problem: Problem, plan: StreamPlan, weigh: Weigh) -> tuple[Candidate, ...]:
+def _early(problem: Problem, plan: Plan, weigh: Weigh) -> tuple[Candidate, ...]:
     """The groups of the plan, and what they leave for forms where sums have a place of their own from the beginning."""
     early = replace(problem.for_forms(plan.forms), early_sums=True)
     return weigh_all([measure_group(early, group, uses_of(early)) for group in plan.groups], weigh)
@@ -169,7 +169,7 @@ def _early(problem: Problem, plan: StreamPlan, weigh: Weigh) -> tuple[Candidate,
 
 def _in_slots(
     problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int, room: int, any_time: bool
-) -> StreamPlan | None:
+) -> Plan | None:
     """The fastest plan found whose rows have slots in an arena of `ram` bytes, of forms chosen for `room` bytes; None
     if none is found. any_time: also beyond the limits of time."""
     fits = limits.fit_flash
@@ -186,8 +186,8 @@ def _in_slots(
 
 
 def _smaller_in_slots(
-    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: StreamPlan, flash_per_ram: int
-) -> StreamPlan:
+    problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, best: Plan, flash_per_ram: int
+) -> Plan:
     """The plan, or one of a smaller arena, worth its flash, whose rows have slots in it: by bisection of the gap."""
     low, high = best.lower_bound_bytes, best.arena_bytes
     worth = best.flash_bytes + flash_per_ram * best.arena_bytes
@@ -201,7 +201,7 @@ def _smaller_in_slots(
     return best
 
 
-def _ranked(plan: StreamPlan, limits: Limits, flash_per_ram: int | None) -> tuple[int, int, int]:
+def _ranked(plan: Plan, limits: Limits, flash_per_ram: int | None) -> tuple[int, int, int]:
     over = 0 if limits.ram_bytes is None else max(plan.arena_bytes - limits.ram_bytes, 0)
     if flash_per_ram is None or over:
         return over, plan.arena_bytes, plan.time
@@ -222,19 +222,19 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
     yield lambda form: form.time + less * form.flash_bytes + _SCRATCH_PRICE * form.scratch_bytes
 
 
-def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[StreamPlan]:
+def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[Plan]:
     """The cheapest plan whose arena, as placed, has at most `ram` bytes; if none has, those that come near.
 
     How far a placement stays above the live bytes differs from plan to plan, so one after another is placed.
     """
-    slots: list[StreamPlan] = []
+    slots: list[Plan] = []
     for step in range(_ROOMS):
         found = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
         if found is not None:
             slots = [found]
             break
     limit = ram
-    plans: list[StreamPlan] = []
+    plans: list[Plan] = []
     for _ in range(_TRIES):
         cut = cheapest(candidates, limit)
         if cut is None:

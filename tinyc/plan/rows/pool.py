@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from tinyc.plan.answer import Allocation, Group, Move, StreamPlan
+from tinyc.plan.answer import Allocation, Group, Move, Plan
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
@@ -53,7 +53,7 @@ class _Pool:
             self.members[block].append(Member(f"{key[0]} {key[1]}", at, size, born, dies))
 
 
-def plan_of(problem: Problem, cut: Partition, work: int = WORK, room: int = 0, moves: bool = True) -> StreamPlan:
+def plan_of(problem: Problem, cut: Partition, work: int = WORK, room: int = 0, moves: bool = True) -> Plan:
     """The plan of a cut: an address for every row and all scratch. Not yet validated. room: bytes in which rows may
     have slots, which is tried first; 0: they have not. moves: rows may move, if that makes the arena smaller."""
     problem = problem.for_forms(cut.forms)
@@ -77,7 +77,7 @@ def plan_of(problem: Problem, cut: Partition, work: int = WORK, room: int = 0, m
         found = moved or found
         reached = max(at + blocks[i].size for i, own in found.items() for _, at in own)
     at = _At(pool.where, {i: found[number] for number, i in enumerate(used)})
-    return StreamPlan(
+    return Plan(
         problem=problem,
         groups=cut.groups,
         forms=cut.forms,
@@ -288,15 +288,16 @@ def _allocations(
             ends = [*(since for since, _ in stays[1:]), dies]
             for (since, offset), end in zip(stays, ends, strict=True):
                 yield Allocation(name, row, offset, tensor.row_bytes, since, end)
-    spans: dict[Key, tuple[int, int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for number, turn in enumerate(turns):
         index, row = turn
         if size := forms[index].scratch_at(row):
             key = (_scratch(problem, index), max(row, 0))
-            yield Allocation(*key, at.of(key), size, number, number + 1)
-        walk = problem.layers[index].walk
-        key = _accumulator(problem, turn)
-        if row != WHOLE and walk is not None and key in at:
-            spans[key] = (spans.get(key, (number,))[0], number + 1, walk.accumulator_bytes)
-    for key, (born, dies, size) in spans.items():
-        yield Allocation(*key, at.of(key), size, born, dies)
+            node = problem.layers[index].node
+            yield Allocation(node, max(row, 0), at.of(key), size, number, number + 1, "scratch")
+        if row != WHOLE and _accumulator(problem, turn) in at:
+            spans[index] = (spans.get(index, (number,))[0], number + 1)
+    for index, (born, dies) in spans.items():
+        layer, place = problem.layers[index], at.of(_accumulator(problem, (index, 0)))
+        assert layer.walk is not None
+        yield Allocation(layer.node, 0, place, layer.walk.accumulator_bytes, born, dies, "accumulator")
