@@ -26,10 +26,22 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import onnx_conformance as conformance  # noqa: E402  what a contributor runs is what is tested
 
-MODULES = ("and_", "xor", "add", "mod", "where", "sub", "max")  # their cases are made within a second
+MODULES = (
+    "and_",
+    "xor",
+    "add",
+    "mod",
+    "where",
+    "sub",
+    "max",
+    "bitshift",
+    "convinteger",
+    "matmulinteger",
+)  # their cases are made within a second
 NAMES = (
     *("and2d", "xor_bcast3v2d", "add_uint8", "mod_mixed_sign_int32", "where_long_example"),
-    *("sub_int16", "max_int8", "max_float32"),
+    *("sub_int16", "max_int8", "max_float32", "add_uint16", "mod_uint64", "bitshift_left_int8_negative_shift"),
+    *("bitshift_right_int32_negative_input", "bitshift_right_uint16", "convinteger_with_padding", "matmulinteger"),
 )
 SAMPLE = f"^test_({'|'.join(NAMES)})$"
 

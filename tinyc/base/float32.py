@@ -3,8 +3,8 @@
 
 Everything is made of operations that IEEE 754 defines: +, -, *, /, square root and the fused multiply-add, each rounded
 once to nearest, ties to even, with subnormal numbers. No product feeds a sum but through `fma`, so that no compiler can
-contract what is not contracted here. Functions such as `exp` are polynomials (fitted by `scripts/fit_float32.py`);
-docs/float32.md states their errors. All take and give float32 arrays. What is not a number has no defined bits.
+contract what is not contracted here. Functions such as `exp` are polynomials, fitted for the
+least error, which docs/float32.md states. All take and give float32 arrays. What is not a number has no defined bits.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ _LOG_ERFC = (
 _SIN = (2.824350303853862e-06, -0.00019852464902214706, 0.008333378471434116, -0.1666666716337204)
 _COS = (-2.8746222824338474e-07, 2.4820861654006876e-05, -0.0013888977700844407, 0.0416666679084301)
 _QUARTER = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100059e-15)  # pi / 2 as a sum of three float32
+_ATAN = (-0.06446155160665512, 0.1074264720082283, -0.1426393687725067, 0.19999542832374573, -0.3333333134651184)
+_ASIN = (0.0384206622838974, 0.026392536237835884, 0.04502575471997261, 0.07498738169670105, 0.16666673123836517)
+_SINH = (2.8068109259038465e-06, 0.00019838035223074257, 0.008333340287208557, 0.1666666716337204)
+_HALF_PI, _HALF_PI_LO = np.float32(1.5707963705062866), np.float32(-4.371138828673793e-08)
+_EIGHTH = np.float32(0.41421356797218323)  # the tangent of pi / 8
 _MOST_TURNS = np.float32(4194304.0)  # neighbours beyond are half a radian apart
 MOST_FACTORS = 8  # of a power that is computed as a product
 TANH_SMALL = np.float32(0.625)
@@ -210,6 +215,110 @@ def sin_or_cos(x: Floats, quarters: int) -> Floats:
     turn = (n.astype(np.int32) + quarters) & 3
     made = np.where(turn & 1, cosine, sine)
     return np.asarray(np.where(np.isnan(x), x, np.where(turn & 2, -made, made)), np.float32)
+
+
+def tan(x: Floats) -> Floats:
+    """The tangent; beyond 2^22 that of 0."""
+    with np.errstate(all="ignore"):
+        return np.asarray(sin_or_cos(x, 0) / sin_or_cos(x, 1), np.float32)
+
+
+def atan(x: Floats) -> Floats:
+    """The angle of a tangent, in (-pi / 2, pi / 2)."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far = np.abs(x)
+        steep = far > np.float32(1)
+        t = np.where(steep, np.float32(1) / far, far)
+        turned = t > _EIGHTH
+        t = np.where(turned, (t - np.float32(1)) / (t + np.float32(1)), t)
+        square = t * t
+        near = fma(horner(_ATAN, square) * square, t, t)
+        angle = np.where(turned, _HALF_PI * np.float32(0.5) + (near + _HALF_PI_LO * np.float32(0.5)), near)
+        angle = np.where(steep, (_HALF_PI_LO - angle) + _HALF_PI, angle)
+        return np.asarray(np.copysign(angle, x), np.float32)
+
+
+def _near_asin(x: Floats) -> Floats:
+    """The angle of a sine of at most 1/2."""
+    square = x * x
+    return fma(horner(_ASIN, square) * square, x, x)
+
+
+def asin(x: Floats) -> Floats:
+    """The angle of a sine; not a number beyond 1."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far = np.abs(x)
+        half = sqrt(np.float32(0.5) * (np.float32(1) - far))
+        away = _HALF_PI - (np.float32(2) * _near_asin(half) - _HALF_PI_LO)
+        return np.asarray(np.where(far <= np.float32(0.5), _near_asin(x), np.copysign(away, x)), np.float32)
+
+
+def acos(x: Floats) -> Floats:
+    """The angle of a cosine; not a number beyond 1."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far = np.abs(x)
+        above = np.float32(2) * _near_asin(sqrt(np.float32(0.5) * (np.float32(1) - far)))
+        below = np.float32(2) * _HALF_PI - (above - np.float32(2) * _HALF_PI_LO)
+        near = _HALF_PI - (_near_asin(x) - _HALF_PI_LO)
+        return np.asarray(np.where(far <= np.float32(0.5), near, np.where(x < 0, below, above)), np.float32)
+
+
+def _halves(far: Floats) -> tuple[Floats, Floats]:
+    """e^far / 2, and what e^-far / 2 is beside it: of large numbers by squares, which reach further."""
+    with np.errstate(all="ignore"):
+        large = far > np.float32(88)
+        e = exp(np.where(large, np.float32(0.5) * far, far))
+        half = np.float32(0.5) * e
+        return np.where(large, half * e, half), np.where(large, np.float32(0), np.float32(0.5) / e)
+
+
+def sinh(x: Floats) -> Floats:
+    """The hyperbolic sine."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far, square = np.abs(x), x * x
+        near = fma(horner(_SINH, square) * square, x, x)
+        grown, shrunk = _halves(far)
+        return np.asarray(np.where(far < np.float32(1), near, np.copysign(grown - shrunk, x)), np.float32)
+
+
+def cosh(x: Floats) -> Floats:
+    """The hyperbolic cosine."""
+    grown, shrunk = _halves(np.abs(np.asarray(x, np.float32)))
+    with np.errstate(all="ignore"):
+        return np.asarray(grown + shrunk, np.float32)
+
+
+def asinh(x: Floats) -> Floats:
+    """The inverse of sinh."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far = np.abs(x)
+        near = fma(far, far / (np.float32(1) + sqrt(fma(far, far, np.float32(1)))), far)
+        made = np.where(far > np.float32(1e9), log(far) + np.float32(0.6931471824645996), log1p(near))
+        return np.asarray(np.copysign(made, x), np.float32)
+
+
+def acosh(x: Floats) -> Floats:
+    """The inverse of cosh; not a number below 1."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        above = x - np.float32(1)
+        made = log1p(np.asarray(above + sqrt(above * (x + np.float32(1))), np.float32))
+        made = np.where(x > np.float32(1e9), log(x) + np.float32(0.6931471824645996), made)
+        return np.asarray(np.where(x < np.float32(1), np.float32(np.nan), made), np.float32)
+
+
+def atanh(x: Floats) -> Floats:
+    """The inverse of tanh; not a number beyond 1."""
+    x = np.asarray(x, np.float32)
+    with np.errstate(all="ignore"):
+        far = np.abs(x)
+        made = np.float32(0.5) * log1p(np.asarray((far + far) / (np.float32(1) - far), np.float32))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), np.copysign(made, x)), np.float32)
 
 
 def power(x: Floats, exponent: float) -> Floats:

@@ -36,7 +36,7 @@ def unaligned_between(program: Program) -> bool:
 
 
 def _takes_words(step: Step) -> bool:
-    if step.choice.kernel.isa & _BY_WORDS or any(place.value.dtype == "s16" for place in _tensors(step)):
+    if step.choice.kernel.isa & _BY_WORDS or any(place.value.dtype in ("s16", "u16") for place in _tensors(step)):
         return True
     return any(_has_words(header) for header in _headers_of(step.headers))
 
@@ -86,7 +86,7 @@ def _has_aligned_pixels(place: Place) -> bool:
         return True
     pixel = value.size_bytes * value.shape[-1] // value.elements if value.shape else value.size_bytes
     is_one = pixel == value.size_bytes
-    return value.dtype != "s16" and (is_one or pixel % _WORD == 0)
+    return value.dtype not in ("s16", "u16") and (is_one or pixel % _WORD == 0)
 
 
 def _has_aligned_rows(table: RowTable) -> bool:

@@ -22,12 +22,13 @@ CTYPE = {
     "u8": "uint8_t",
     "s16": "int16_t",
     "s32": "int32_t",
+    "u16": "uint16_t",
     "u32": "uint32_t",
     "u64": "uint32_t",  # two words, the low one first: the arena aligns to 4 bytes
     "bool": "uint8_t",
 }
 _WORDS = {"f32": "float", "bool": "bool", **{f"s{bits}": f"int{bits}" for bits in (4, 8, 16, 32, 64)}}
-_WORDS |= {f"u{bits}": f"uint{bits}" for bits in (8, 32, 64)}
+_WORDS |= {f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
 _NUMPY_CTYPE = {
     "int8": "int8_t",
     "uint8": "uint8_t",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinyc.base.errors import Loc
 
-DType = Literal["f32", "s4", "s8", "u8", "s16", "s32", "s64", "u32", "u64", "bool"]
+DType = Literal["f32", "s4", "s8", "u8", "s16", "s32", "s64", "u16", "u32", "u64", "bool"]
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
@@ -31,16 +31,17 @@ NUMPY_DTYPE: Mapping[str, type] = MappingProxyType(
         "s16": np.int16,
         "s32": np.int32,
         "s64": np.int64,
-        "u32": np.uint32,  # this and u64: counts of signal operators, never with a scale
+        "u16": np.uint16,  # this, u32 and u64: never with a scale
+        "u32": np.uint32,
         "u64": np.uint64,
         "bool": np.bool_,
     }
 )
 INT_RANGE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"s4": (-8, 7), "s8": (-128, 127), "u8": (0, 255), "s16": (-32768, 32767), "s32": (-(2**31), 2**31 - 1)}
-    | {"s64": (-(2**63), 2**63 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1), "bool": (0, 1)}
+    | {"s64": (-(2**63), 2**63 - 1), "u16": (0, 65535), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1), "bool": (0, 1)}
 )
-_BYTES = {"f32": 4, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "u32": 4, "u64": 8, "bool": 1}
+_BYTES = {"f32": 4, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "u16": 2, "u32": 4, "u64": 8, "bool": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ CTYPES: dict[DType, str] = {
     "u8": "uint8_t",
     "s16": "int16_t",
     "s32": "int32_t",
+    "u16": "uint16_t",
     "u32": "uint32_t",
     "bool": "uint8_t",
 }

@@ -53,9 +53,16 @@ def _softplus(x: float) -> float:
 
 FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
     {
+        "acos": lambda x, alpha: math.acos(x),
+        "acosh": lambda x, alpha: math.acosh(x),
+        "asin": lambda x, alpha: math.asin(x),
+        "asinh": lambda x, alpha: math.asinh(x),
+        "atan": lambda x, alpha: math.atan(x),
+        "atanh": lambda x, alpha: math.atanh(x) if abs(x) != 1 else math.copysign(math.inf, x),
         "ceil": lambda x, alpha: float(math.ceil(x)),
         "celu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(min(x / alpha, _LARGEST)),
         "cos": lambda x, alpha: math.cos(x),
+        "cosh": lambda x, alpha: math.cosh(min(abs(x), _LARGEST)),
         "elu": lambda x, alpha: x if x >= 0 else alpha * math.expm1(x),
         "erf": lambda x, alpha: math.erf(x),
         "exp": lambda x, alpha: _exp(x),
@@ -68,10 +75,19 @@ FUNCTIONS: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
         "selu": lambda x, alpha: SELU_SCALE * (x if x >= 0 else SELU_ALPHA * math.expm1(x)),
         "sign": lambda x, alpha: math.copysign(1.0, x) if x else 0.0,
         "sin": lambda x, alpha: math.sin(x),
+        "sinh": lambda x, alpha: math.copysign(math.sinh(min(abs(x), _LARGEST)), x),
         "softplus": lambda x, alpha: _softplus(x),
         "softsign": lambda x, alpha: x / (1 + abs(x)),
         "swish": lambda x, alpha: x / (1 + _exp(-alpha * x)),
+        "tan": lambda x, alpha: math.tan(x),
         "thresholded_relu": lambda x, alpha: x if x > alpha else 0.0,
+    }
+)
+# Where a function is defined. An integer just beyond stands for the end: a range is rounded up to whole steps.
+DOMAINS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(("acos", "asin"), (-1.0, 1.0)),
+        **{"acosh": (1.0, math.inf), "atanh": (2.0**-24 - 1, 1 - 2.0**-24)},
     }
 )
 
@@ -118,9 +134,16 @@ def _gelu_f32(x: Floats, alpha: np.float32) -> Array:
 # As the kernels tc_<name>_f32 compute them.
 EXACT: Mapping[str, Callable[[Floats, np.float32], Array]] = MappingProxyType(
     {
+        "acos": lambda x, alpha: float32.acos(x),
+        "acosh": lambda x, alpha: float32.acosh(x),
+        "asin": lambda x, alpha: float32.asin(x),
+        "asinh": lambda x, alpha: float32.asinh(x),
+        "atan": lambda x, alpha: float32.atan(x),
+        "atanh": lambda x, alpha: float32.atanh(x),
         "ceil": lambda x, alpha: -float32.floor(-x),
         "celu": lambda x, alpha: np.where(x >= 0, x, alpha * float32.expm1(np.asarray(x / alpha))),
         "cos": lambda x, alpha: float32.sin_or_cos(x, 1),
+        "cosh": lambda x, alpha: float32.cosh(x),
         "elu": lambda x, alpha: np.where(x >= 0, x, alpha * float32.expm1(x)),
         "erf": lambda x, alpha: float32.erf(x),
         "exp": lambda x, alpha: float32.exp(x),
@@ -133,9 +156,11 @@ EXACT: Mapping[str, Callable[[Floats, np.float32], Array]] = MappingProxyType(
         "selu": _selu_f32,
         "sign": lambda x, alpha: np.where(x > 0, np.float32(1), np.where(x < 0, np.float32(-1), x)),
         "sin": lambda x, alpha: float32.sin_or_cos(x, 0),
+        "sinh": lambda x, alpha: float32.sinh(x),
         "softplus": lambda x, alpha: float32.softplus(x),
         "softsign": lambda x, alpha: x / (np.float32(1) + np.abs(x)),
         "swish": lambda x, alpha: x * float32.sigmoid(alpha * x),
+        "tan": lambda x, alpha: float32.tan(x),
         "thresholded_relu": lambda x, alpha: np.where(x > alpha, x, np.float32(0)),
     }
 )
@@ -161,13 +186,14 @@ FLOAT_KERNELS = tuple(elementwise_f32.unary(name, _EACH, _is(name)) for name in 
 
 def prepare(site: Site) -> Table | Interpolated:
     attrs: Function = site.attrs
+    lo, hi = DOMAINS.get(attrs.name, (-math.inf, math.inf))
     if is_s16(site):
         f = FUNCTIONS[attrs.name]
-        return interpolated(site, lambda x: np.array([_value(f, float(v), attrs.alpha) for v in x]))
+        return interpolated(site, lambda x: np.array([_value(f, float(v), attrs.alpha) for v in np.clip(x, lo, hi)]))
     need_bytes(site)
     if site.numerics is Numerics.ONNX or attrs.name == "log":  # -inf is the least integer
-        return real_table(site, lambda x: float_ref(attrs, x)[0])
-    return float_table(site, lambda x: FUNCTIONS[attrs.name](x, attrs.alpha))
+        return real_table(site, lambda x: float_ref(attrs, np.clip(x, lo, hi))[0])
+    return float_table(site, lambda x: FUNCTIONS[attrs.name](min(max(x, lo), hi), attrs.alpha))
 
 
 OP = Op(

@@ -22,8 +22,8 @@ from tinyc.ops.binary import broadcast_shape, loops
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Kept, Op, Trait
 
-PLAIN: tuple[DType, ...] = ("s8", "u8", "s16", "s32", "u32", "bool")
-_UNSIGNED = ("u8", "u32", "bool")
+PLAIN: tuple[DType, ...] = ("s8", "u8", "s16", "s32", "u16", "u32", "bool")
+_UNSIGNED = ("u8", "u16", "u32", "bool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ def _mod(a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, a % np.where(b == 0, 1, b))
 
 
+def _beyond(b: Array) -> Array:
+    """Where no shift by so much is defined: everything falls out, to the right all but the sign."""
+    return np.asarray((b < 0) | (b > 31))
+
+
 KINDS: Mapping[str, _Kind] = MappingProxyType(
     {
         "add": _Kind(lambda a, b: a + b, "(uint32_t)p + (uint32_t)q"),
@@ -73,8 +78,16 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "and": _Kind(lambda a, b: a & b, "p & q"),
         "or": _Kind(lambda a, b: a | b, "p | q"),
         "xor": _Kind(lambda a, b: a ^ b, "p ^ q"),
-        "shift_left": _Kind(lambda a, b: np.where(b > 31, 0, a << np.minimum(b, 31)), "q > 31 ? 0 : (uint32_t)p << q"),
-        "shift_right": _Kind(lambda a, b: np.where(b > 31, 0, a >> np.minimum(b, 31)), "q > 31 ? 0 : (uint32_t)p >> q"),
+        "shift_left": _Kind(
+            lambda a, b: np.where(_beyond(b), 0, a << np.where(_beyond(b), 0, b)),
+            "q > 31 ? 0 : (uint32_t)p << q",
+            "(uint32_t)q > 31u ? 0 : (uint32_t)p << q",
+        ),
+        "shift_right": _Kind(
+            lambda a, b: a >> np.where(_beyond(b), 63, b),
+            "q > 31 ? 0 : (uint32_t)p >> q",
+            "p >> ((uint32_t)q > 31u ? 31 : q)",
+        ),
     }
 )
 

@@ -21,8 +21,8 @@ from tinyc.package.selftest import digest_of_run
 from tinyc.run.native import Port, defines_of, find_name, load_library, ports_of
 
 _CSUB_LETTERS = 32
-_C = {"float32": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t"}
-_RUST = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32"}
+_C = {"float32": "float", **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32)}}
+_RUST = {"float32": "f32", **{f"{sign}int{n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32)}}
 _OF_RUST = (  # keywords, and crates that are always there
     "abstract alloc as async await become box core crate dyn final fn gen impl in let loop macro match "
     "mod move mut override priv proc_macro pub ref self std super test trait try type unsafe unsized use "
@@ -33,14 +33,18 @@ _MADE_UP = {
     "int8": "(int8_t)((int32_t)byte - 128)",
     "uint8": "(uint8_t)(byte & 1u)",
     "int16": "(int16_t)((int32_t)byte * 257 - 32768)",
+    "uint16": "(uint16_t)(byte * 257u)",
     "int32": "(int32_t)(byte & 0u)",
+    "uint32": "(uint32_t)(byte & 0u)",
 }
 _MADE_UP_IN_RUST = {
     "float32": "(byte as f32 - 128.0) / 64.0",
     "int8": "(byte - 128) as i8",
     "uint8": "(byte & 1) as u8",
     "int16": "(byte * 257 - 32768) as i16",
+    "uint16": "(byte * 257) as u16",
     "int32": "byte & 0",
+    "uint32": "(byte & 0) as u32",
 }
 
 

@@ -50,7 +50,9 @@ def made_up_elements(dtype: np.dtype[Any], index: int, count: int) -> Array:
         "int8": byte - 128,
         "uint8": byte & 1,  # a condition, perhaps
         "int16": byte * 257 - 32768,
+        "uint16": byte * 257,
         "int32": byte * 0,  # an index, perhaps
+        "uint32": byte * 0,
         "float32": (byte - 128) / 64,
     }[dtype.name]
     made: Array = numbers.astype(dtype)

@@ -17,6 +17,7 @@ from tinyc.passes.qdq import join_quantization
 from tinyc.passes.single import single_channels
 from tinyc.passes.sizes import join_sizes, spell_out_transforms
 from tinyc.passes.spectra import join_bands, spell_out_spectra
+from tinyc.passes.together import neighbouring_axes
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # first: later passes need not look through identities
@@ -30,6 +31,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fold_constants,  # before activations are fused, since they would stand between a layer and its batch norm
     fuse_activations,  # before padding: max pooling may take zero padding if it knows that its input is not negative
     fold_pads,
+    neighbouring_axes,  # after the layout, which makes neighbours of what NCHW has apart
     join_counts,
     single_channels,  # after the layout: in NHWC the kernels of both say what is a channel
     cleanup,  # last: folding leaves equal constants and spent nodes behind

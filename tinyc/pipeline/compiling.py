@@ -31,6 +31,7 @@ from tinyc.load import is_onnx, load_model
 from tinyc.load.states import said
 from tinyc.machine.target import code_for
 from tinyc.ops import all_ops, op_of
+from tinyc.ops.signals import COUNT
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
@@ -505,9 +506,10 @@ def _runs(graph: Graph, node: Node, numerics: Numerics) -> bool:
 
 
 def is_float(graph: Graph) -> bool:
-    """Whether the model still has to be quantized: it computes in floats, and no value has a quantization."""
+    """Whether the model still has to be quantized: it computes in floats, and no value has a scale of its own."""
     values = graph.values.values()
-    return any(value.dtype == "f32" for value in values) and not any(value.quant for value in values)
+    scaled = any(value.quant not in (None, COUNT) for value in values)
+    return not scaled and any(value.dtype == "f32" for value in values)
 
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:

@@ -19,6 +19,7 @@ from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
 from tinyc.ops import all_ops
+from tinyc.ops.signals import COUNT
 from tinyc.passes.integer_ports import integers_only
 
 __all__ = ["load_onnx", "unsupported_onnx"]
@@ -41,7 +42,7 @@ def load_onnx(path: Path, outputs: Sequence[str] = (), states: Asked | None = No
         raise combined(problems, path.name)
     graph = builder.graph(path.stem)
     check(graph, "load", all_ops())
-    if any(value.quant for value in graph.values.values()):
+    if any(value.quant not in (None, COUNT) for value in graph.values.values()):
         graph = integers_only(graph)
         check(graph, "load", all_ops())
     if states is not None and pairs:

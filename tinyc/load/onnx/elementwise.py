@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import DType, Value
+from tinyc.ir.graph import NUMPY_DTYPE, DType, Value
 from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
@@ -227,8 +227,11 @@ def cast(s: OnnxStep) -> None:
 @imports("CastLike", ignores=("saturate", "round_mode"))
 def cast_like(s: OnnxStep) -> None:
     """As Cast, to the second input's kind of number."""
-    known = s.constant(1)
+    known, array = s.constant(1), s.constant(0)
     computed = s.value(1).dtype if known is None else ""
+    if array is not None and computed in NUMPY_DTYPE:
+        s.builder.fold(s.node.outputs[0], array.astype(NUMPY_DTYPE[computed]))
+        return
     floats = computed == "f32" or (known is not None and known.dtype.kind == "f")
     integers = computed == "s32" or (known is not None and known.dtype in (np.int32, np.int64))
     _cast(s, TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED)

@@ -56,6 +56,7 @@ _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.INT32: (4, "int32_data"),
     TensorProto.INT64: (8, "int64_data"),
     TensorProto.UINT32: (4, "uint64_data"),
+    TensorProto.UINT64: (8, "uint64_data"),
     TensorProto.BOOL: (1, "int32_data"),
 }
 # Two elements per byte, the first in the low nibble; least number and how many.

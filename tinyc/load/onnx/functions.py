@@ -16,7 +16,8 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
 
 
-@imports("Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Mish", "Round", "Sign", "Sin", "Softplus", "Softsign")
+@imports("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor")
+@imports("Log", "Mish", "Round", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Tan")
 def function(s: OnnxStep) -> None:
     s.emit([s.value(0)], Function(s.node.op.lower()))
 

@@ -49,6 +49,7 @@ _DTYPES: Mapping[type, DType] = {
     np.int8: "s8",
     np.uint8: "u8",
     np.int16: "s16",
+    np.uint16: "u16",
     np.int32: "s32",
     np.int64: "s64",
     np.bool_: "bool",
@@ -66,7 +67,9 @@ _PLAIN: Mapping[int, DType] = {  # integers that stand for themselves; 64 bits a
     TensorProto.INT16: "s16",
     TensorProto.INT32: "s32",
     TensorProto.INT64: "s32",
+    TensorProto.UINT16: "u16",
     TensorProto.UINT32: "u32",
+    TensorProto.UINT64: "u32",
 }
 _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
     ArgMax: ("s32",),

@@ -37,7 +37,9 @@ _TYPES: Mapping[int, DType] = {
     TensorProto.INT16: "s16",
     TensorProto.INT32: "s32",
     TensorProto.INT64: "s32",
+    TensorProto.UINT16: "u16",
     TensorProto.UINT32: "u32",
+    TensorProto.UINT64: "u32",
     TensorProto.BOOL: "bool",
 }
 
@@ -100,7 +102,7 @@ def mod(s: OnnxStep) -> None:
 def shift(s: OnnxStep) -> None:
     a, b = operands(s, 2)
     way = s.node.text("direction", "")
-    if way not in ("LEFT", "RIGHT") or a.dtype not in ("u8", "u32"):
+    if way not in ("LEFT", "RIGHT") or a.dtype == "bool":
         raise TinycError(f"BitShift {way} of {a.dtype}", s.where)
     s.emit([a, b], IntegerBinary(f"shift_{way.lower()}", a.dtype))
 
@@ -135,7 +137,7 @@ def relu(s: OnnxStep) -> None:
 @on_integers("Sign")
 def sign(s: OnnxStep) -> None:
     x = s.value(0)
-    least = number(s, "least", x, 0 if x.dtype in ("u8", "u32", "bool") else -1)
+    least = number(s, "least", x, 0 if x.dtype in ("u8", "u16", "u32", "bool") else -1)
     most = s.insert([x, number(s, "one", x, 1)], IntegerBinary("min", x.dtype), "most", quant=x.quant)
     s.emit([most, least], IntegerBinary("max", x.dtype))
 

@@ -119,26 +119,31 @@ def _concat(s: Spelled) -> None:
     s.integers(s.add("Concat", parts, "real", **s.attributes("axis")), 0)
 
 
-def _centred(s: Spelled, at: int, zero: int, suffix: str) -> str:
-    """The integers of an input less those of its zero point, as floats."""
+def _centred(s: Spelled, at: int, zero: int, suffix: str, by: str = "") -> str:
+    """The integers of an input less those of its zero point, as floats. by: what several zero points are for, "rows" of
+    a matrix or "filters" of a convolution; a Sub alone takes them for the last axis."""
     x = s.add("Cast", [s.input(at)], f"{suffix}_real", to=TensorProto.FLOAT)
     if not s.input(zero):
         return x
-    return s.add(
-        "Sub", [x, s.add("Cast", [s.input(zero)], f"{suffix}_zero", to=TensorProto.FLOAT)], f"{suffix}_centred"
-    )
+    z = s.add("Cast", [s.input(zero)], f"{suffix}_zero", to=TensorProto.FLOAT)
+    if by == "filters":  # all axes the other way round, whatever their number
+        turned = s.add("Sub", [s.add("Transpose", [x], f"{suffix}_last"), z], f"{suffix}_less")
+        return s.add("Transpose", [turned], f"{suffix}_centred")
+    if by == "rows":
+        z = s.add("Reshape", [z, s.add("Constant", [], f"{suffix}_rows", value_ints=[-1, 1])], f"{suffix}_column")
+    return s.add("Sub", [x, z], f"{suffix}_centred")
 
 
 def _matmul_integer(s: Spelled) -> None:
     """Products of integers, in float32: exact as long as no sum leaves 24 bits."""
-    y = s.add("MatMul", [_centred(s, 0, 2, "a"), _centred(s, 1, 3, "b")], "real")
+    y = s.add("MatMul", [_centred(s, 0, 2, "a", "rows"), _centred(s, 1, 3, "b")], "real")
     s.add("Cast", [y], to=TensorProto.INT32)
 
 
 def _conv_integer(s: Spelled) -> None:
     """As MatMulInteger."""
     kept = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    y = s.add("Conv", [_centred(s, 0, 2, "x"), _centred(s, 1, 3, "w")], "real", **kept)
+    y = s.add("Conv", [_centred(s, 0, 2, "x"), _centred(s, 1, 3, "w", "filters")], "real", **kept)
     s.add("Cast", [y], to=TensorProto.INT32)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx
 from onnx import AttributeProto
 
@@ -21,18 +23,44 @@ from tinyc.load.onnx.importing import (
     is_plain,
 )
 from tinyc.load.problems import FollowUpError
+from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import whole
+
+_OF_IMAGES = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
+_MOST_IMAGES = 64
 
 
 def import_node(builder: OnnxBuilder, node: OnnxNode) -> None:
     """Add what the node computes to the graph, or remember it as a constant. TinycError where it cannot be imported,
     FollowUpError where it reads what could not."""
     if not fold(builder, node):
+        if _is_batch(builder, node):
+            _one_by_one(builder, node)
+            return
         step = OnnxStep(builder, node)
         _importer(node, builder)(step)
         _check_inputs(step)
         _check_outputs(builder, node)
     check_attributes(node, builder.file.opset_of(node.domain))
+
+
+def _is_batch(builder: OnnxBuilder, node: OnnxNode) -> bool:
+    """Whether the node takes several images, and its kernels take one."""
+    x = builder.values.get(node.inputs[0]) if node.inputs and node.op in _OF_IMAGES and not node.domain else None
+    return x is not None and len(x.shape) in (3, 4) and 1 < x.shape[0] <= _MOST_IMAGES and len(node.outputs) == 1
+
+
+def _one_by_one(builder: OnnxBuilder, node: OnnxNode) -> None:
+    """The node for each image of a batch, and their results side by side again."""
+    whole_step, made = OnnxStep(builder, node), []
+    x = whole_step.value(0)
+    for image in range(x.shape[0]):
+        part = whole_step.insert([x], whole(x.shape, 0, image, 1), f"image{image}")
+        output = builder.unique(f"{node.outputs[0]}:of{image}")
+        import_node(builder, replace(node, inputs=(part.name, *node.inputs[1:]), outputs=(output,)))
+        made.append(builder.values[output])
+    whole_step.emit(made, Concat(0))
 
 
 def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Angles of sines, float32: tc_unary_f32.h. */
+#ifndef TC_ASIN_F32_H
+#define TC_ASIN_F32_H
+
+#include "tc_float_arc.h"
+#include "tc_unary_f32.h"
+
+TC_UNARY_F32(tc_asin_f32, tc_asin(v))
+
+#endif

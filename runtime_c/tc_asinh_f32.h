@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: 0BSD */
+/* Inverses of hyperbolic sines, float32: tc_unary_f32.h. */
+#ifndef TC_ASINH_F32_H
+#define TC_ASINH_F32_H
+
+#include "tc_float_hyperbolic.h"
+#include "tc_unary_f32.h"
+
+TC_UNARY_F32(tc_asinh_f32, tc_asinh(v))
+
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions over axes that are not neighbours: a transpose brings these together, for kernels take neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyc.ir.graph import Graph, Node
+from tinyc.ops.mean import Mean
+from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sum import Sum
+from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+
+
+@rule(Mean, Sum, ReduceExtremum)
+def bring_together(view: View, node: Node) -> Rewrite | None:
+    """mean, sum or extremum over axes with another between them -> transpose, the same over the last axes, reshape."""
+    x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
+    rank = len(x.shape)
+    axes = {axis % rank for axis in node.attrs.axes}
+    wide = [axis for axis in range(rank) if x.shape[axis] > 1]
+    places = [place for place, axis in enumerate(wide) if axis in axes]
+    if not places or places[-1] - places[0] == len(places) - 1:
+        return None
+    others = tuple(axis for axis in range(rank) if axis not in axes)
+    perm = (*others, *sorted(axes))
+    draft = RewriteDraft(view, node)
+    moved = draft.add([x.name], Transpose(perm), x, tuple(x.shape[axis] for axis in perm), "together")
+    attrs = replace(node.attrs, axes=tuple(range(len(others), rank)), keep_dims=False)
+    reduced = draft.add([moved], attrs, y, tuple(x.shape[axis] for axis in others), "reduced")
+    return draft.finish([reduced], Reshape(y.shape))
+
+
+def neighbouring_axes(graph: Graph) -> Graph:
+    """The graph whose reductions go over neighbouring axes."""
+    return rewrite(graph, (bring_together,))
