@@ -245,11 +245,11 @@ def test_plan_refuses_a_picture_format_before_it_compiles(tinyc, model: Path, tm
 
 
 def test_inspect_names_what_is_unsupported(tinyc, tmp_path: Path) -> None:
-    path = write_model(tmp_path / "tan.onnx", op="Tan")
+    path = write_model(tmp_path / "bernoulli.onnx", op="Bernoulli")
     ran = tinyc("inspect", path, "--json")
     assert ran.code == 1
     (problem,) = ran.json["problems"]
-    assert "Tan" in problem["message"] + str(problem["where"])
+    assert "Bernoulli" in problem["message"] + str(problem["where"])
     ran = tinyc("build", path, "--board", "host", "-o", tmp_path / "out")
     assert ran.code == 2
     assert "act" in ran.err
@@ -303,7 +303,7 @@ def test_a_failed_build_leaves_the_previous_folder(tinyc, model: Path, tmp_path:
     out = tmp_path / "out"
     assert tinyc("build", model, "--board", "host", "-o", out).code == 0
     before = (out / "tiny.c").read_bytes()
-    bad = write_model(tmp_path / "bad.onnx", op="Tan")
+    bad = write_model(tmp_path / "bad.onnx", op="Bernoulli")
     assert tinyc("build", bad, "--board", "host", "-o", out).code == 2
     assert (out / "tiny.c").read_bytes() == before
 

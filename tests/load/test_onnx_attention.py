@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.load.onnx_models import build, imported, load, op, ops_of
 from tinyc.base.errors import TinycError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import onnx_conformance as conformance
 
 SPLIT = {"q": [1, 2, 5, 4], "k": [1, 2, 7, 4], "v": [1, 2, 7, 6]}
 FLAT = {"q": [1, 5, 8], "k": [1, 7, 8], "v": [1, 7, 12]}
@@ -36,6 +43,7 @@ def model(inputs, constants=None, **attributes):
         (GROUPS, {}),
         (SPLIT, {"is_causal": 1}),
         (GROUPS, {"is_causal": 1}),
+        (SPLIT, {"softcap": 2.0}),
     ],
 )
 def test_is_onnxruntimes(inputs, attributes, tmp_path):
@@ -48,13 +56,23 @@ def test_masks(inputs, mask, tmp_path):
     imported(model(inputs, {"m": MASKS[mask]}), tmp_path)
 
 
+def test_cases_of_the_onnx_package():
+    """Keys and values of before, windows, scores as an output, queries that see no key."""
+    names = (
+        *("4d_with_past_and_present_qk_matmul_bias_4d_mask", "3d_with_past_and_present_qk_matmul_softcap"),
+        *("local_window_with_past", "4d_causal_nonpad_batch_prefill", "23_fullymasked_qk_matmul_output_mode3_zero"),
+        *("4d_gqa_with_past_and_present", "causal_boolmask_nan_robustness", "4d_causal_with_past_and_present"),
+    )
+    found = conformance.run_all(conformance.chosen(f"^test_attention_({'|'.join(names)})$", ["attention"]))
+    assert {result.name for result in found} == {f"test_attention_{name}" for name in names}
+    assert {result.way for result in found} <= {"exact", "float32"}, found
+
+
 @pytest.mark.parametrize(
     ("inputs", "constants", "attributes", "message"),
     [
         (FLAT, None, {}, "q_num_heads 0"),
-        (SPLIT, None, {"softcap": 2.0}, "softcap"),
         ({**SPLIT, "k": [1, 2, 7, 3]}, None, {}, "do not fit"),
-        (SPLIT, {"m": np.zeros((5, 7), np.bool_)}, {}, "hides all keys"),
     ],
 )
 def test_refused(inputs, constants, attributes, message, tmp_path):

@@ -61,24 +61,24 @@ def test_empty_file(tmp_path: Path) -> None:
 
 def test_all_unsupported_operators_are_listed(tmp_path: Path) -> None:
     nodes = [
-        op("Tan", "x", "a"),
+        op("Bernoulli", "x", "a"),
         op("Relu", "a", "b"),
         op("Det", "b", "c"),
-        op("Tan", "x", "d"),
+        op("Bernoulli", "x", "d"),
         op("Add", "c d", "y"),
     ]
     found = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
     assert "3 operators cannot be imported" in found.message
-    assert "nodes 0, 3 (Tan): operator Tan is not supported" in found.message
+    assert "nodes 0, 3 (Bernoulli): operator Bernoulli is not supported" in found.message
     assert "node 2 'Det_c' (Det): operator Det is not supported" in found.message
     problems = unsupported(tmp_path / "model.onnx")
     assert [p.where.node for p in problems if p.where] == [0, 2, 3]
 
 
 def test_one_unsupported_operator_is_named_with_its_place(tmp_path: Path) -> None:
-    found = error(build([op("Tan", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
+    found = error(build([op("Bernoulli", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
     assert str(found).startswith(
-        "error: operator Tan is not supported\n  --> model.onnx: node 0 'Tan_y' (Tan)\n  hint: "
+        "error: operator Bernoulli is not supported\n  --> model.onnx: node 0 'Bernoulli_y' (Bernoulli)\n  hint: "
     )
 
 
@@ -113,7 +113,7 @@ def test_foreign_domains(tmp_path: Path) -> None:
     assert "no standard ONNX operators" in error(model, tmp_path).message
 
 
-@pytest.mark.parametrize("opset", [0, 6, 10_000, -3])
+@pytest.mark.parametrize("opset", [0, 10_000, -3])
 def test_operator_sets_out_of_range(tmp_path: Path, opset: int) -> None:
     found = error(build([op("Relu", "x", "y")], {"x": [1, 5]}, ["y"], opset=opset), tmp_path)
     assert f"operator set {opset}" in found.message
@@ -127,7 +127,7 @@ def test_open_dimensions(tmp_path: Path) -> None:
 
 
 def test_inputs_that_are_no_float_tensors(tmp_path: Path) -> None:
-    for elem_type, name in ((TensorProto.UINT64, "UINT64"), (TensorProto.STRING, "STRING"), (77, "unknown")):
+    for elem_type, name in ((TensorProto.COMPLEX64, "COMPLEX64"), (TensorProto.STRING, "STRING"), (77, "unknown")):
         model = build([op("Identity", "x", "y")], {"x": [1, 5]}, ["y"], elem_type=elem_type)
         assert name in error(model, tmp_path).message
     model = build([op("Identity", "x", "y")], {}, ["y"])
@@ -267,7 +267,7 @@ def test_sparse_initializers(tmp_path: Path) -> None:
 
 IMAGE = (1, 3, 6, 5)
 NODES: list[tuple[onnx.ModelProto, str]] = [
-    (one("Conv", (2, 3, 6, 5), [rand(1, 4, 3, 3, 3)]), "expected [1, C, H, W]"),
+    (one("Conv", (65, 3, 6, 5), [rand(1, 4, 3, 3, 3)]), "expected [1, C, H, W]"),
     (one("Conv", (1, 3, 6, 5, 4), [rand(1, 4, 3, 3, 3, 3)]), "only 1-D and 2-D"),
     (one("Conv", IMAGE, [rand(1, 4, 2, 3, 3)]), "do not fit 3 channels"),
     (one("Conv", IMAGE, [rand(1, 4, 3, 3, 3)], group=0), "do not fit 3 channels"),
@@ -287,7 +287,6 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("MatMul", (2, 1, 5), [rand(1, 2, 4, 3)]), "do not fit"),
     (one("Gemm", (1, 5, 1), [rand(1, 5, 3)]), "must be matrices"),
     (one("Gemm", (1, 5), [rand(1, 5, 3), rand(2, 4)]), "does not fit 3 outputs"),
-    (one("Gemm", (2, 5), [rand(1, 5, 3), rand(2, 2, 3)]), "differs between the rows"),
     (one("MaxPool", IMAGE), "kernel_shape"),
     (one("MaxPool", IMAGE, kernel_shape=[9, 9]), "does not fit"),
     (one("AveragePool", IMAGE, kernel_shape=[2, 2], pads=[3, 3, 3, 3]), "misses the image"),

@@ -184,7 +184,7 @@ ERRORS = [
     (one("ConvTranspose", [1, 4, 9], [rand(1, 4, 6, 4)], group=3), "groups"),
     (one("Cast", [1, 3], to=12), "cast"),
     (one("NonZero", [3]), "NonZero is not supported"),
-    (one("Hardmax", [1, 3]), "Hardmax is not supported"),
+    (one("Det", [1, 3, 3]), "Det is not supported"),
 ]
 
 

@@ -26,8 +26,23 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import onnx_conformance as conformance  # noqa: E402
 
-MODULES = ("meanvariancenormalization", "center_crop_pad", "swiglu", "negativeloglikelihoodloss")
-NAMES = ("mvn", "center_crop_pad_crop_axes_hwc", "swiglu", "nllloss_NCd1d2_with_weight_reduction_mean")
+MODULES = (
+    *(
+        "meanvariancenormalization",
+        "center_crop_pad",
+        "swiglu",
+        "negativeloglikelihoodloss",
+        "rotaryembedding",
+        "matmul",
+    ),
+    *("hardmax", "isnan", "isinf", "cumprod", "onehot", "gemm", "causal_conv_with_state"),
+)
+NAMES = (
+    *("mvn", "center_crop_pad_crop_axes_hwc", "swiglu", "nllloss_NCd1d2_with_weight_reduction_mean"),
+    *("rotary_embedding_with_interleaved_rotary_dim", "rotary_embedding_3d_input", "matmul_1d_1d", "matmul_4d_1d"),
+    *("hardmax_axis_1", "hardmax_one_hot", "isnan", "isinf_negative", "isinf", "cumprod_1d_reverse_exclusive"),
+    *("cumprod_2d_int32", "onehot_negative_indices", "gemm_default_matrix_bias", "causal_conv_with_state_basic"),
+)
 
 
 def test_cases_of_the_onnx_package() -> None:

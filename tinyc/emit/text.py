@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +41,8 @@ _NUMPY_CTYPE = {
     "int64": "int64_t",
     "float32": "float",
 }
+_BYTES = {number: f" {number}," for number in range(-128, 256)}
+_BYTE_LENGTHS = np.array([len(_BYTES[number]) for number in range(-128, 256)])
 _SHORT = 34  # letters of a name in a table, so that a step takes two lines
 
 
@@ -56,20 +60,28 @@ def c_float(value: float) -> str:
 
 def c_array(data: Array) -> str:
     """The elements in C order, wrapped to lines."""
-    flat = data.ravel()
-    return filled(map(c_float, flat.tolist()) if flat.dtype.kind == "f" else map(c_int, flat.tolist()))
+    flat = data.ravel().tolist()
+    if data.dtype.itemsize == 1:  # millions of weights, of few numbers
+        lengths = _BYTE_LENGTHS[data.ravel().astype(np.int16) + 128]
+        return _wrapped("".join(map(_BYTES.__getitem__, flat)), np.cumsum(lengths).tolist(), "   ")
+    return filled(map(c_float, flat) if data.dtype.kind == "f" else map(c_int, flat))
 
 
 def filled(texts: Iterable[str], begin: str = "   ") -> str:
     """Elements of an initializer, as many in a line as there is room for. begin: of the first line; the others
     begin with as many spaces."""
-    lines, line = [], begin
-    for text in texts:
-        if len(line) + len(text) + 2 > COLUMNS:
-            lines.append(line)
-            line = " " * len(begin)
-        line += f" {text},"
-    return "\n".join([*lines, line])
+    items = [f" {text}," for text in texts]
+    return _wrapped("".join(items), list(itertools.accumulate(map(len, items))), begin)
+
+
+def _wrapped(text: str, ends: Sequence[int], begin: str) -> str:
+    """The text in lines that break where an element ends."""
+    lines, first, at = [], 0, 0
+    while first < len(ends):
+        first = max(bisect.bisect_right(ends, at + COLUMNS - len(begin), first), first + 1)
+        lines.append(text[at : ends[first - 1]])
+        at = ends[first - 1]
+    return begin + f"\n{' ' * len(begin)}".join(lines)
 
 
 def ctype(dtype: str) -> str:

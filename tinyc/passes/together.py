@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node
@@ -16,7 +17,7 @@ from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 @rule(Mean, Sum, ReduceExtremum)
 def bring_together(view: View, node: Node) -> Rewrite | None:
-    """mean, sum or extremum over axes with another between them -> transpose, the same over the last axes, reshape."""
+    """mean, sum or extremum over axes with another between them -> transpose, the same over rows, reshape."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     rank = len(x.shape)
     axes = {axis % rank for axis in node.attrs.axes}
@@ -28,8 +29,9 @@ def bring_together(view: View, node: Node) -> Rewrite | None:
     perm = (*others, *sorted(axes))
     draft = RewriteDraft(view, node)
     moved = draft.add([x.name], Transpose(perm), x, tuple(x.shape[axis] for axis in perm), "together")
-    attrs = replace(node.attrs, axes=tuple(range(len(others), rank)), keep_dims=False)
-    reduced = draft.add([moved], attrs, y, tuple(x.shape[axis] for axis in others), "reduced")
+    rows = math.prod(x.shape[axis] for axis in others)
+    flat = draft.add([moved], Reshape((rows, x.elements // rows)), x, (rows, x.elements // rows), "rows")  # no image
+    reduced = draft.add([flat], replace(node.attrs, axes=(1,), keep_dims=False), y, (rows,), "reduced")
     return draft.finish([reduced], Reshape(y.shape))
 
 

@@ -29,7 +29,7 @@ for _module in pkgutil.iter_modules(__path__):
 
 
 def load_onnx(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
-    """The main graph of an .onnx file (opset 7 and later), checked. Its name is the file's stem. outputs, states: as
+    """The main graph of an .onnx file (any opset), checked. Its name is the file's stem. outputs, states: as
     `load_model` has them.
 
     Float models are float32 graphs, quantized ones (QDQ or QOperator) integer graphs; see docs/import.md.

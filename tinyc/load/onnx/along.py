@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Value
+from tinyc.ir.graph import NUMPY_DTYPE, Value
 from tinyc.load.onnx.importing import OnnxStep, imports, on_integers
 from tinyc.load.onnx.integers import number
 from tinyc.load.onnx.reductions import reduced
+from tinyc.ops.argmax import ArgMax
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
 from tinyc.ops.concat import Concat
+from tinyc.ops.convert import Convert
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.mul import Mul
@@ -83,25 +86,65 @@ def running_sums(s: OnnxStep) -> None:
     s.emit([sums], Transpose(tuple(last.index(k) for k in range(rank))))
 
 
+@imports("CumProd")
+def running_products(s: OnnxStep) -> None:
+    """Products of all before an element, along an axis of at most 64 elements."""
+    _running(s, Mul(), lambda first: s.builder.add_const(f"{first.name}:ones", np.ones(first.shape, np.float32)))
+
+
+@on_integers("CumProd")
+def integer_running_products(s: OnnxStep) -> None:
+    """Products of all before an element, along an axis of at most 64 elements."""
+    x = s.value(0)
+    ones = lambda first: s.builder.add_integers(  # noqa: E731
+        f"{first.name}:ones", np.ones(first.shape, NUMPY_DTYPE[x.dtype]), x.dtype
+    )
+    _running(s, IntegerBinary("mul", x.dtype), ones)
+
+
 @on_integers("CumSum")
 def integer_running_sums(s: OnnxStep) -> None:
     """Sums of all before an element, along an axis of at most 64 elements."""
+    x = s.value(0)
+    zero = number(s, "zero", x, 0)
+    _running(
+        s, IntegerBinary("add", x.dtype), lambda first: s.insert([first, zero], IntegerBinary("and", x.dtype), "none")
+    )
+
+
+def _running(s: OnnxStep, attrs: Any, neutral: Callable[[Value], Value]) -> None:
+    """Each element joined with all before it, along one axis. neutral: what the first is joined with, of its shape."""
     x, exclusive, backwards = s.value(0), s.node.flag("exclusive", False), s.node.flag("reverse", False)
     (axis,) = s.numbers(1)
     axis, rank = s.axis(axis, len(x.shape)), len(x.shape)
     terms = _first(s, x, (axis,))
     count = terms.shape[0]
     order = range(count - 1, -1, -1) if backwards else range(count)
-    zero, attrs = number(s, "zero", x, 0), IntegerBinary("add", x.dtype)
-    total = s.insert([_term(s, terms, order[0]), zero], IntegerBinary("and", x.dtype), "none")
-    sums = {}
+    total = neutral(_term(s, terms, order[0]))
+    made = {}
     for k in order:
         before, total = total, s.insert([total, _term(s, terms, k)], attrs, f"sum{k}")
-        sums[k] = before if exclusive else total
-    joined = s.insert([sums[k] for k in range(count)], Concat(0), "joined") if count > 1 else sums[0]
+        made[k] = before if exclusive else total
+    joined = s.insert([made[k] for k in range(count)], Concat(0), "joined") if count > 1 else made[0]
     first = (axis, *(k for k in range(rank) if k != axis))
     apart = s.reshape(joined, tuple(x.shape[k] for k in first), "apart")
     s.emit([apart], Transpose(tuple(first.index(k) for k in range(rank))))
+
+
+@imports("Hardmax")
+def hard_max(s: OnnxStep) -> None:
+    """1 at the first of the largest, 0 elsewhere. Before opset 13 over all axes from `axis` on (default 1) together,
+    since then over `axis` alone."""
+    x, rank = s.value(0), len(s.value(0).shape)
+    axis = s.axis(s.node.int_("axis", 1 if s.opset < 13 else -1), max(rank, 1))
+    shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])) if s.opset < 13 else x.shape
+    axis = 1 if s.opset < 13 else axis
+    rows, name = s.reshape(x, shape, "rows"), s.node.outputs[0]
+    places = np.arange(shape[axis], dtype=np.int32).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    largest = s.insert([rows], ArgMax(axis, keep_dims=True), "largest")
+    here = s.insert([largest, s.builder.add_integers(f"{name}:places", places, "s32")], Compare("equal"), "here")
+    numbers = [s.builder.add_const(f"{name}:{word}", np.array(n, np.float32)) for word, n in (("one", 1), ("zero", 0))]
+    s.emit([s.insert([here, *numbers], Choose(), "chosen")], Reshape(x.shape))
 
 
 @imports("Trilu")
@@ -125,10 +168,14 @@ def _triangle(s: OnnxStep, x: Value, zero: Value) -> None:
     s.emit([mask, x, zero], Choose(), x.quant)
 
 
+@imports("OneHot")
 @on_integers("OneHot")
 def one_hot(s: OnnxStep) -> None:
     """Of computed indices: one of two constants, as an index is the place of an element or not."""
-    indices, (depth,), values = s.value(0), s.numbers(1), s.constant(2)
+    indices, depths, values = s.value(0), s.constant(1), s.constant(2)
+    depth = int(depths.reshape(())) if depths is not None and depths.size == 1 and np.isfinite(depths).all() else 0
+    if indices.dtype == "f32":
+        indices = s.insert([indices], Convert("s32"), "whole")
     if indices.dtype != "s32" or values is None or values.size != 2 or not 0 < depth <= 1 << 16:
         raise TinycError(f"OneHot of {indices.dtype} to depth {depth}", s.where)
     rank = len(indices.shape) + 1

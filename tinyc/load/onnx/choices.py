@@ -54,6 +54,32 @@ def where(s: OnnxStep) -> None:
     s.emit([mask, s.value(first), _filled(s, second)], Choose())
 
 
+@imports("IsNaN")
+def is_nan(s: OnnxStep) -> None:
+    """What is not a number differs from itself."""
+    x = s.value(0)
+    s.emit([x, x], Compare("not_equal"))
+
+
+@imports("IsInf")
+def is_infinite(s: OnnxStep) -> None:
+    """Beyond the largest number, above it, below it, or either."""
+    x, most = s.value(0), float(np.finfo(np.float32).max)
+    ways = [
+        (kind, bound)
+        for kind, bound, name in (("greater", most, "detect_positive"), ("less", -most, "detect_negative"))
+        if s.node.flag(name, True)
+    ]
+    ends = [s.builder.add_const(f"{s.node.outputs[0]}:{kind}", np.array(bound, np.float32)) for kind, bound in ways]
+    if not ways:
+        s.emit([x, x], Compare("less"))  # nothing is
+    elif len(ways) == 1:
+        s.emit([x, ends[0]], Compare(ways[0][0]))
+    else:
+        found = [s.insert([x, end], Compare(kind), f"is_{kind}") for (kind, _), end in zip(ways, ends, strict=True)]
+        s.emit(found, IntegerBinary("or", "bool"))
+
+
 def _filled(s: OnnxStep, index: int) -> Value:
     """A tensor to choose from; a constant of no lower bound is one far below all scores."""
     array = s.constant(index)

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Value
+from tinyc.ir.graph import Array, Shape, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
+from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
 
 
@@ -30,7 +34,7 @@ def gemm(s: OnnxStep) -> None:
     w = s.weight(1, lambda a: a if turned else a.T, 0) if alpha == 1 else s.const(rows * alpha, 1)
     if not s.has(2):
         s.emit([x, w], FullyConnected())
-    elif (c := s.constant(2)) is not None and c.shape[:-1] in ((), (1,), (x.shape[0],)):
+    elif (c := s.constant(2)) is not None and c.shape[:-1] in ((), (1,), (x.shape[0],)) and _is_row(c):
         if beta == 1:
             bias = s.weight(2, lambda a: _row(s, a, x.shape[0], rows.shape[0]), 0)
         else:
@@ -38,6 +42,11 @@ def gemm(s: OnnxStep) -> None:
         s.emit([x, w, bias], FullyConnected())
     else:
         _add_matrix(s, s.insert([x, w], FullyConnected(), "product"), beta)
+
+
+def _is_row(c: Array) -> bool:
+    """Whether every row of C is the same."""
+    return c.ndim < 2 or bool((c == c[:1]).all())
 
 
 def _check_sums(s: OnnxStep, x: Value, in_c: int) -> None:
@@ -66,8 +75,13 @@ def _add_matrix(s: OnnxStep, product: Value, beta: np.float32) -> None:
 
 @imports("MatMul")
 def matmul(s: OnnxStep) -> None:
-    """x[..., I] times a constant [I,O], a constant [O,I] times x[I,N], or two computed tensors."""
+    """x[..., I] times a constant [I,O], a constant [O,I] times x[I,N], or two computed tensors; of vectors as matrices
+    of one row or column."""
     left, right = s.constant(0), s.constant(1)
+    shapes = [s.value(k).shape if array is None else array.shape for k, array in enumerate((left, right))]
+    if 1 in map(len, shapes) and 0 not in map(len, shapes):
+        _of_vectors(s, shapes)
+        return
     if (right is not None and _is_matrix(right)) or (left is not None and right is not None):
         s.weights(1)
         w = s.weight(1, lambda a: _matrix(s, a).T, 0)
@@ -85,6 +99,26 @@ def matmul(s: OnnxStep) -> None:
         )
     else:
         s.emit([s.value(0), s.value(1)], BatchMatmul())
+
+
+def _of_vectors(s: OnnxStep, shapes: Sequence[Shape]) -> None:
+    """As matrices: a vector on the left is a row, one on the right a column."""
+    names = []
+    for index, shape in enumerate(shapes):
+        name, array = s.node.inputs[index], s.constant(index)
+        if len(shape) == 1:
+            wide = (1, *shape) if index == 0 else (*shape, 1)
+            if array is None:
+                name = s.reshape(s.value(index), wide, f"matrix{index}").name
+            else:
+                name = s.builder.unique(f"{name}:matrix")
+                s.builder.fold(name, array.reshape(wide))
+        names.append(name)
+    product = s.builder.unique(f"{s.node.outputs[0]}:product")
+    matmul(OnnxStep(s.builder, replace(s.node, inputs=tuple(names), outputs=(product,))))
+    made = s.builder.values[product]
+    kept = [n for k, n in enumerate(made.shape[-2:]) if len(shapes[k]) > 1]
+    s.emit([made], Reshape((*made.shape[:-2], *kept)))
 
 
 def _is_matrix(w: Array) -> bool:

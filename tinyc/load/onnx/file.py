@@ -30,7 +30,7 @@ from tinyc.load.looked import Looked
 
 T = TypeVar("T")
 
-MIN_OPSET = 7
+MIN_OPSET = 7  # older ones are read as this one: older.py
 ML_DOMAIN = "ai.onnx.ml"  # classical learning
 MICROSOFT = "com.microsoft"  # onnxruntime's own operators
 MAX_RANK = 8
@@ -194,7 +194,7 @@ class OnnxFile:
     """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder.
 
     declared: the shapes that the file says the outputs have, None for a size that it leaves open. ml_opset: the version
-    of ML_DOMAIN's operators.
+    of ML_DOMAIN's operators. opset: at least MIN_OPSET; older: the file's own.
     """
 
     file: str
@@ -206,6 +206,7 @@ class OnnxFile:
     initializers: Mapping[str, TensorProto]
     declared: Mapping[str, tuple[int | None, ...]]
     ml_opset: int
+    older: int
 
     def opset_of(self, domain: str) -> int:
         """The operator set of the standard domain, or of ML_DOMAIN."""
@@ -246,7 +247,8 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
         _opset(model, where),
         max((o.version for o in model.opset_import if o.domain == ML_DOMAIN), default=1),
     )
-    return OnnxFile(path.name, path.parent, opset, ordered, inputs, outputs, initializers, declared, ml_opset)
+    read_as = max(opset, MIN_OPSET)
+    return OnnxFile(path.name, path.parent, read_as, ordered, inputs, outputs, initializers, declared, ml_opset, opset)
 
 
 def parse(content: bytes, where: Loc) -> onnx.ModelProto:
@@ -313,9 +315,9 @@ def _opset(model: onnx.ModelProto, where: Loc) -> int:
     if not versions:
         domains = ", ".join(sorted({o.domain for o in model.opset_import}))
         raise TinycError(f"the model uses no standard ONNX operators, only those of {domains}", where)
-    if not MIN_OPSET <= versions[0] <= newest:
+    if not 1 <= versions[0] <= newest:
         raise TinycError(
-            f"the model uses operator set {versions[0]}; tinyc reads {MIN_OPSET} to {newest}",
+            f"the model uses operator set {versions[0]}; tinyc reads 1 to {newest}",
             where,
             "export with opset 13 to 20, use onnx.version_converter, or install a newer `onnx` package",
         )

@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import Constants, check_products
-from tinyc.ir.graph import Array
+from tinyc.ir.graph import NUMPY_DTYPE, Array
 from tinyc.load.onnx.file import OnnxNode, decode
 from tinyc.load.onnx.importing import OnnxBuilder
 
@@ -56,6 +56,11 @@ def fold(builder: OnnxBuilder, node: OnnxNode) -> bool:
         return True
     if node.op in ("Shape", "Size") and node.inputs and node.inputs[0] in builder.values:
         builder.fold(node.outputs[0], _shape(node, builder.values[node.inputs[0]].shape))
+        return True
+    if node.op == "EyeLike" and node.inputs and node.inputs[0] in builder.values:
+        x = builder.values[node.inputs[0]]
+        like = {node.inputs[0]: np.zeros(x.shape, NUMPY_DTYPE[x.dtype])}
+        builder.fold(node.outputs[0], evaluate(node, like, builder.file.opset, builder.folded)[0])
         return True
     computed = any(name in builder.broken or name in builder.values for name in node.inputs)
     if node.op not in FOLDABLE or computed or (node.op == "Softmax" and builder.file.opset < _SOFTMAX_OF_ONE_AXIS):

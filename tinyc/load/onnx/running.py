@@ -22,6 +22,7 @@ from tinyc.load.onnx.importing import (
     imports,
     is_plain,
 )
+from tinyc.load.onnx.older import modern
 from tinyc.load.problems import FollowUpError
 from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
@@ -34,6 +35,7 @@ _MOST_IMAGES = 64
 def import_node(builder: OnnxBuilder, node: OnnxNode) -> None:
     """Add what the node computes to the graph, or remember it as a constant. TinycError where it cannot be imported,
     FollowUpError where it reads what could not."""
+    node = modern(builder, node)
     if not fold(builder, node):
         if _is_batch(builder, node):
             _one_by_one(builder, node)

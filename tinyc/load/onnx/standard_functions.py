@@ -15,7 +15,7 @@ from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep, imports
 from tinyc.load.onnx.running import import_node
 
 _NAMES = (
-    *("CausalConvWithState", "CenterCropPad", "MeanVarianceNormalization"),
+    *("CausalConvWithState", "CenterCropPad"),
     *("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU"),
 )
 _TYPES = {"f32": 1, "u8": 2, "s8": 3, "u16": 4, "s16": 5, "s32": 7, "u32": 12, "bool": 9}  # TensorProto's numbers
