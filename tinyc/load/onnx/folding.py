@@ -59,7 +59,7 @@ def fold(builder: OnnxBuilder, node: OnnxNode) -> bool:
         return True
     if node.op == "EyeLike" and node.inputs and node.inputs[0] in builder.values:
         x = builder.values[node.inputs[0]]
-        like = {node.inputs[0]: np.zeros(x.shape, NUMPY_DTYPE[x.dtype])}
+        like: dict[str, Array] = {node.inputs[0]: np.zeros(x.shape, NUMPY_DTYPE[x.dtype])}
         builder.fold(node.outputs[0], evaluate(node, like, builder.file.opset, builder.folded)[0])
         return True
     computed = any(name in builder.broken or name in builder.values for name in node.inputs)
