@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import Constants, check_products
-from tinyc.ir.graph import NUMPY_DTYPE, Array
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.load.onnx.file import OnnxNode, decode
 from tinyc.load.onnx.importing import OnnxBuilder
 
@@ -44,6 +44,7 @@ _SOFTMAX_OF_ONE_AXIS = 13  # opset; before it ran over several axes, which onnx'
 _FLAGS = ("keepdims", "noop_with_empty_axes", "transA", "transB", "select_last_index", "exclusive", "reverse", "upper")
 _TERM = r"[A-Za-z ]*(\.{3}[A-Za-z ]*)?"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
+_OF_SHAPES = frozenset(("EyeLike", "Shape", "Size"))
 _MOVING = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
@@ -54,13 +55,8 @@ def fold(builder: OnnxBuilder, node: OnnxNode) -> bool:
     if node.op == "Constant":
         builder.fold(node.outputs[0], _constant(builder, node))
         return True
-    if node.op in ("Shape", "Size") and node.inputs and node.inputs[0] in builder.values:
-        builder.fold(node.outputs[0], _shape(node, builder.values[node.inputs[0]].shape))
-        return True
-    if node.op == "EyeLike" and node.inputs and node.inputs[0] in builder.values:
-        x = builder.values[node.inputs[0]]
-        like: dict[str, Array] = {node.inputs[0]: np.zeros(x.shape, NUMPY_DTYPE[x.dtype])}
-        builder.fold(node.outputs[0], evaluate(node, like, builder.file.opset, builder.folded)[0])
+    if node.op in _OF_SHAPES and node.inputs and node.inputs[0] in builder.values:
+        builder.fold(node.outputs[0], _of_shape(builder, node, builder.values[node.inputs[0]]))
         return True
     computed = any(name in builder.broken or name in builder.values for name in node.inputs)
     if node.op not in FOLDABLE or computed or (node.op == "Softmax" and builder.file.opset < _SOFTMAX_OF_ONE_AXIS):
@@ -100,10 +96,14 @@ def _constant(builder: OnnxBuilder, node: OnnxNode) -> Array:
     return np.array(content, np.float32 if "float" in given[0] else np.int64)
 
 
-def _shape(node: OnnxNode, shape: Sequence[int]) -> Array:
+def _of_shape(builder: OnnxBuilder, node: OnnxNode, x: Value) -> Array:
+    """What depends on the shape of a computed tensor alone."""
+    if node.op == "EyeLike":
+        like: dict[str, Array] = {node.inputs[0]: np.zeros(x.shape, NUMPY_DTYPE[x.dtype])}
+        return evaluate(node, like, builder.file.opset, builder.folded)[0]
     if node.op == "Size":
-        return np.array(math.prod(shape), np.int64)
-    return np.array(shape[node.int_("start", 0) : node.int_("end", len(shape))], np.int64)
+        return np.array(x.elements, np.int64)
+    return np.array(x.shape[node.int_("start", 0) : node.int_("end", len(x.shape))], np.int64)
 
 
 def evaluate(node: OnnxNode, arrays: dict[str, Array], opset: int, folded: Constants) -> list[Array]:
