@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tinyc's quantizer beside onnxruntime's and the TensorFlow Lite converter's, on the same inputs.
 
-    python bench/quantizers.py MODELS [--swap] [--only kws,ic] [--json FILE]
+    python bench/quantizers.py MODELS [--swap] [--only kws,ic] [--foreign] [--json FILE]
 
 MODELS is the folder of published MLPerf Tiny models (`mlperf_tiny` within it). Every second development input
 calibrates, the others test; --swap exchanges the halves. onnxruntime: static QDQ, int8 per channel, min-max and
 percentile. The converter's int8 models are the published ones: they were calibrated with other data by their makers,
-and kws is another training run, compared with the float model of that run. 4 bits: all weights, and with 55 % of the
-bytes of int8.
+and kws is another training run, compared with the float model of that run. ai-edge-quantizer (`pip install
+ai-edge-quantizer`): static int8 of the float TFLite files, where it is installed. 4 bits: all weights, and with
+55 % of the bytes of int8.
 """
 
 from __future__ import annotations
@@ -158,7 +159,9 @@ def onnxruntime_rows(task: Task) -> Iterator[Row]:
                 weight_type=QuantType.QInt8,
                 calibrate_method=method,
             )
-            session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+            options = onnxruntime.SessionOptions()  # QDQ in floats: integer sums saturate without VNNI
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            session = onnxruntime.InferenceSession(str(out), options, providers=["CPUExecutionProvider"])
             count = len(task.wanted)
             rows = [session.run(None, {n: a[k] for n, a in task.test.items()})[0] for k in range(count)]
         yield task.row(f"onnxruntime {tool}", np.stack(rows).reshape(task.wanted.shape), None, began)
@@ -187,17 +190,70 @@ def converter_rows(task: Task, models: Path) -> Iterator[Row]:
     yield task.row("TFLite converter (published)", np.stack(rows), None, began, wanted)
 
 
+def ai_edge_rows(task: Task, models: Path) -> Iterator[Row]:
+    """ai-edge-quantizer's static int8, run by LiteRT's reference kernels; nothing where it is not installed."""
+    try:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType  # noqa: PLC0415  not everywhere
+        from ai_edge_quantizer import quantizer, recipe  # noqa: PLC0415
+    except ImportError:
+        return
+    began = time.perf_counter()
+    path = models / "mlperf_tiny" / f"{task.name}_fp32.tflite"
+    plain = Interpreter(str(path))
+    plain.allocate_tensors()
+    (tensor,) = plain.get_input_details()
+    ((signature, names),) = plain.get_signature_list().items() or ((None, None),)
+    name = names["inputs"][0] if names else tensor["name"]
+    (fit,), (test,) = task.fit.values(), task.test.values()
+    made = quantizer.Quantizer(str(path), recipe.static_wi8_ai8())
+    samples = [{name: sample.reshape(tensor["shape"])} for sample in fit]
+    model = made.quantize(made.calibrate({signature: samples})).quantized_model
+    runner = Interpreter(model_content=bytes(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    runner.allocate_tensors()
+    (before,), (after,) = runner.get_input_details(), runner.get_output_details()
+    rows = []
+    for sample in test:
+        runner.set_tensor(before["index"], _as_taken(sample, before))
+        runner.invoke()
+        rows.append(_as_real(runner.get_tensor(after["index"]), after))
+    yield task.row("ai-edge-quantizer", np.stack(rows).reshape(task.wanted.shape), None, began)
+
+
+def _as_taken(sample: Array, tensor: Any) -> Array:
+    """The sample as the interpreter's tensor has it: float32, or integers."""
+    array = sample.reshape(tensor["shape"])
+    scale, zero = tensor["quantization"]
+    if tensor["dtype"] == np.float32:
+        return array
+    return np.asarray(np.clip(np.rint(array / scale) + zero, -128, 127), tensor["dtype"])
+
+
+def _as_real(array: Array, tensor: Any) -> Array:
+    scale, zero = tensor["quantization"]
+    return array if tensor["dtype"] == np.float32 else np.asarray((array.astype(np.float32) - zero) * np.float32(scale))
+
+
+def sources(task: Task, models: Path, own: bool) -> Iterator[Iterator[Row]]:
+    """The rows of every tool; own: of tinyc too, whose search takes most of the time."""
+    if own:
+        yield ours(task)
+    yield onnxruntime_rows(task)
+    yield converter_rows(task, models)
+    yield ai_edge_rows(task, models)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("--swap", action="store_true")
     parser.add_argument("--only", default=",".join(INPUTS))
+    parser.add_argument("--foreign", action="store_false", dest="ours", help="the other tools alone")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: list[dict[str, Any]] = []
     for name in given.only.split(","):
         task = load(given.models, name, given.swap)
-        for source in (ours(task), onnxruntime_rows(task), converter_rows(task, given.models)):
+        for source in sources(task, given.models, given.ours):
             for row in source:
                 found.append(asdict(row))
                 shown = [row.model, row.tool, row.sqnr_db, row.agreement, row.top1_float, row.top1, row.weight_bytes]

@@ -29,6 +29,7 @@ from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.rounding import Moments, learn, moments
 from tinyc.quantize.score import Teacher
+from tinyc.quantize.settle import _parted
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.sources import Pictures, load_source
 from tinyc.reference.interpreter import prepare_float
@@ -320,3 +321,14 @@ def test_a_network_that_was_never_trained(tmp_path: Path, weights: float, level:
         found = made.values["y"].quant.dequantize(integer_outputs(made, inputs))
         wanted = np.stack([prepare_float(graph)({"x": x})["y"] for x in inputs["x"]])
         assert np.abs(found - wanted).max() <= 0.05 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("count", [40, 96, 300])
+def test_plans_are_measured_on_all_samples_and_on_none_that_they_were_calibrated_with(count: int) -> None:
+    parts = _parted(Calibration({"x": np.arange(count, dtype=np.float32)[:, None]}, "test", proven=True))
+    measured = np.concatenate([unseen["x"].ravel() for _, unseen in parts])
+    assert sorted(measured) == list(range(count))
+    for fit, unseen in parts:
+        assert not set(fit.inputs["x"].ravel()) & set(unseen["x"].ravel())
+        assert fit.samples <= 64
+        assert abs(len(unseen["x"]) - count / len(parts)) <= 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.augment import augmented
-from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
@@ -46,7 +46,7 @@ def settle(
     of it (of 4 bits, if some are to be narrow); then, for that, whether searching tensor by tensor pays on unseen
     samples too. wide: values that are int16.
     """
-    splits = [_Split.of(graph, fit, unseen, recipe, wide) for fit, unseen in folds(at_most(calibration, SEARCHED))]
+    splits = [_Split.of(graph, fit, unseen, recipe, wide) for fit, unseen in _parted(calibration)]
     narrow = recipe.weights != "int8"
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
@@ -66,6 +66,25 @@ def settle(
         best = _best(splits, both, bits, lambda share: report(_WHAT, 0.7 + 0.3 * share))
     report(_WHAT, 1.0)
     return best
+
+
+def _parted(calibration: Calibration) -> list[tuple[Calibration, dict[str, Array]]]:
+    """`folds` of SEARCHED samples, each measured on its share of all others as well: running a sample costs little
+    beside learning from it, and few samples decide by chance."""
+    parts = folds(at_most(calibration, SEARCHED))
+    others = np.setdiff1d(np.arange(calibration.samples), spread(calibration.samples, SEARCHED))
+    if len(parts) == 1 or not len(others):
+        return parts
+    return [
+        (
+            fit,
+            {
+                name: np.concatenate([a, calibration.inputs[name][others[k :: len(parts)]]])
+                for name, a in unseen.items()
+            },
+        )
+        for k, (fit, unseen) in enumerate(parts)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
