@@ -115,3 +115,17 @@ def test_a_budget_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) 
     with pytest.raises(TinycError, match="324 bytes, the budget for weights is 323: 1 too few"):
         quantize(graph, calibration, recipe, lambda what, share: heard.append(what))
     assert not heard
+
+
+def test_a_budget_of_ram_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) -> None:
+    path = model(tmp_path, folded=True)
+    graph, _ = made(path)
+    heard: list[str] = []
+    calibration = calibrate(path, graph, None)
+    with pytest.raises(TinycError, match=r"take ([\d,]+) bytes even in int8, the budget for them is 7") as refused:
+        quantize(graph, calibration, Recipe(activations="auto", ram_bytes=7), lambda what, share: heard.append(what))
+    assert not heard
+    least = int(str(refused.value).split(" take ")[1].split(" bytes")[0].replace(",", ""))
+    with pytest.raises(TinycError, match=f"{least:,} bytes"):
+        quantize(graph, calibration, Recipe(activations="auto", ram_bytes=least - 1))
+    quantize(graph, calibration, Recipe(activations="auto", ram_bytes=least))

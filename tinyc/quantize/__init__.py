@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tinyc.ir.graph import Graph
+from tinyc.quantize.activations import need_ram
 from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate
@@ -109,10 +110,12 @@ def quantize(
     recipe = _with_default(recipe or Recipe(), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
         need_room(with_biases(graph), recipe.weight_bytes)
-    report("calibration", 0.0)
     wide = _asked_for(graph, recipe)
     if calibration.sequences is not None and recipe.activations != "int16":
         wide = wide_loops(graph, calibration, wide)
+    if recipe.activations == "auto" and recipe.ram_bytes is not None:
+        need_ram(separate_fixed(with_biases(graph)), recipe.ram_bytes, wide)
+    report("calibration", 0.0)
     plan = replace(_plan(graph, calibration, recipe, report, wide), like=recipe.like)
     if recipe.activations == "auto":
         wide = choose_values(graph, plan, calibration, recipe, wide, report)

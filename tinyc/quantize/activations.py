@@ -101,10 +101,8 @@ def extra_cost(graph: Graph, node: Node) -> int:
 
 
 def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> list[WidthChoice]:
-    """All undominated choices, cheapest (int8 everywhere) first. ram_bytes: what the values that live at once may take.
-
-    TinycError if not even int8 fits.
-    """
+    """All undominated choices, cheapest (int8 everywhere) first. ram_bytes: what the values that live at once may take,
+    at least what `need_ram` asks for."""
     costs = [extra_cost(graph, node) for node in graph.nodes]
     grain = max(sum(costs) // _GRAINS, 1)
     of = {name: index for index, entry in enumerate(sets) for name in entry.names}
@@ -124,12 +122,7 @@ def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> 
         closed = [i for i, entry in enumerate(sets) if entry.last == at]
         for i in closed:
             states = _closed(states, i, sets[i].noise)
-    if not states:
-        raise TinycError(
-            f"the values of the model do not fit {ram_bytes:,} bytes even in int8",
-            hint="give a larger budget, or leave out --activations auto: layers that run row by row need less",
-            exit_code=1,
-        )
+    assert states  # `need_ram`: the least of all widths fits
     return [
         WidthChoice(
             frozenset(name for i, one in enumerate(sets) if entry.taken >> i & 1 for name in one.names),
@@ -138,6 +131,20 @@ def options(graph: Graph, sets: Sequence[Set], ram_bytes: int | None = None) -> 
         )
         for entry in states[0]
     ]
+
+
+def need_ram(graph: Graph, ram_bytes: int, forced: Collection[str]) -> None:
+    """TinycError if the values of the float graph that live at once take more, all int8 but those `forced` to int16."""
+    groups = Groups(graph)
+    wide = {groups.of(name) for name in forced}
+    of = {name: int(groups.of(name) in wide) for name in graph.values if is_activation(graph, name)}
+    least = max(sum(size << doubled for doubled, size in _live(graph, at, of)) for at in range(len(graph.nodes)))
+    if least > ram_bytes:
+        raise TinycError(
+            f"values that are needed at once take {least:,} bytes even in int8, the budget for them is {ram_bytes:,}",
+            hint="give a larger budget, or leave out --activations auto: layers that run row by row need less",
+            exit_code=1,
+        )
 
 
 @dataclass(frozen=True, slots=True)
