@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from one_layer import check_on_core, check_together
+from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer, graph_of, samples
@@ -19,6 +19,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.rvv.finish import ADDED, DEFINED, PLAIN, vector_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE
 from tinyc.kernels.stream import matrix_of
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
@@ -154,6 +155,29 @@ def ends(graph: Graph) -> list[Mapping[str, Array]]:
     return [drawn, *({name: np.full(shape, end, np.int8) for name, shape in shapes.items()} for end in (-128, 127))]
 
 
+PLANES = {
+    **{name: layer for name, layer in LAYERS.items() if layer.op == "conv2d" and name != "3x3, stride 2, long"},
+    "3x3, stride 2, three channels": conv((9, 71, 3), (8, 3, 3), Conv2D(Pair(2, 2), Padding(0, 1, 0, 1), act=RELU)),
+    "stride 3 of two": conv((4, 40, 3), (4, 1, 2), Conv2D(Pair(1, 3), Padding(0, 0, 2, 1))),
+    "wide pads, dilated": conv((5, 6, 2), (5, 2, 3), Conv2D(Pair(1, 2), Padding(2, 1, 9, 8), Pair(1, 3)), x_zero=99),
+    "sixteen": conv((4, 35, 16), (16, 3, 3), Conv2D(pad=ONE), weights="signs"),
+}
+
+
+@pytest.mark.parametrize("bits", CPUS)
+def test_lanes_of_pixels_equal_the_reference(board_of: Callable[[int], str], bits: int) -> None:
+    cases = [(graph_of(layer), samples(layer), "tc_conv2d_s8_rvv_planes") for layer in PLANES.values()]
+    check_together(cases, board_name=board_of(bits))
+
+
+def test_lanes_of_pixels_in_every_way_to_int8() -> None:
+    cases = []
+    for way, layer in {PLAIN: conv((2, 33, 6), (7, 1, 1), y_zero=-128), ADDED: PLANES["sixteen"]}.items():
+        assert way_of(layer, Numerics.OURS) == way
+        cases.append((graph_of(layer), samples(layer), "tc_conv2d_s8_rvv_planes"))
+    check_together(cases, Numerics.OURS, board_name=BOARD)
+
+
 @pytest.mark.parametrize("bits", CPUS)
 def test_depthwise_equals_the_reference(board_of: Callable[[int], str], bits: int) -> None:
     layers = {name: replace(layer, bits=8) for name, layer in DEPTHWISES.items() if layer.bits == 8}
@@ -200,6 +224,28 @@ def test_every_way_to_int8_runs() -> None:
     for way, layer in layers.items():
         assert way_of(layer, numerics[way]) == way
         check_on_core(graph_of(layer), samples(layer), KERNELS["conv2d"], numerics[way], board_name=BOARD)
+
+
+COUNTED = [
+    (conv((7, 9, 64), (64, 1, 1), Conv2D(act=RELU), y_zero=-128), "tc_conv2d_s8_rvv"),
+    (conv((8, 8, 32), (32, 3, 3), Conv2D(pad=ONE), x_zero=-128), "tc_conv2d_s8_rvv"),
+    (conv((12, 32, 3), (8, 3, 3), Conv2D(Pair(1, 1), ONE, act=RELU), y_zero=-128), "tc_conv2d_s8_rvv_planes"),
+    (dense((1, 128), (128, 128), FullyConnected(act=RELU), y_zero=-128), "tc_fully_connected_s8_rvv"),
+    (depthwise((12, 12, 64), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128), "tc_depthwise_conv2d_s8_rvv"),
+    (depthwise((10, 1, 96), (5, 1), DepthwiseConv2D(act=RELU), y_zero=-128), "tc_depthwise_conv2d_s8_rvv"),
+]
+
+
+def test_estimates_are_what_is_executed() -> None:
+    """Within a fourth: they choose between kernels."""
+    for layer, kernel in COUNTED:
+        graph = graph_of(layer)
+        ran = check_on_core(graph, samples(layer)[:1], kernel, board_name=BOARD)
+        node = graph.nodes[0]
+        (own,) = [one for one in all_ops()[node.op].kernels if one.name == kernel]
+        cost = offer_of(own, Site(graph, node, Numerics.TFLM)).cost
+        assert cost is not None
+        assert cost.instructions / ARMV7M_SHARE == pytest.approx(ran.counts[0].steps[0], rel=0.25), (kernel, layer)
 
 
 def test_other_compiler() -> None:

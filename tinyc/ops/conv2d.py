@@ -34,6 +34,7 @@ from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.rows import conv as rows_conv
 from tinyc.kernels.rvv import conv as rvv_conv
+from tinyc.kernels.rvv import planes as rvv_planes
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rows as scalar_rows
@@ -245,6 +246,7 @@ OP = Op(
     kernels=(
         *mve_conv.CONV_KERNELS,
         *rvv_conv.CONV2D,
+        *rvv_planes.KERNELS,
         *rows_conv.KERNELS,
         *rows_conv.FPU_KERNELS,
         *conv.ROLLED_KERNELS,

@@ -17,14 +17,15 @@ _CODE_BYTES, _DENSE_BYTES = 1100, 500  # of a kernel, shared by the layers
 
 
 def finish_of(site: Site, p: ConvParams) -> VectorFinish:
-    """The layer's requantization, where `_is_proved` holds."""
+    """The layer's requantization, where `is_proved` holds."""
     found = matrix_of(p).once(vector_finish)
     if found is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     return found
 
 
-def _is_proved(site: Site, p: ConvParams) -> bool:
+def is_proved(site: Site, p: ConvParams) -> bool:
+    """Whether there is a requantization."""
     return matrix_of(p).once(vector_finish) is not None
 
 
@@ -77,7 +78,7 @@ def dense_cost(site: Site, p: ConvParams) -> Cost:
 CONV2D = (
     Kernel(
         "tc_conv2d_s8_rvv",
-        only_if(_is_proved, PROVED, offered(lower, scratch=scratch, cost=cost)),
+        only_if(is_proved, PROVED, offered(lower, scratch=scratch, cost=cost)),
         isa=ISA,
         when=(is_s8, takes),
         asks=PROVED,
@@ -87,7 +88,7 @@ CONV2D = (
 DENSE = (
     Kernel(
         "tc_fully_connected_s8_rvv",
-        only_if(_is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
+        only_if(is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
         isa=ISA,
         when=(is_s8, takes_dense),
         asks=PROVED,
