@@ -11,8 +11,6 @@ typedef struct {
     int32_t count_pad, x_zero; /* of averages */
 } tc_rvv_pool_t;
 
-enum { TC_RVV_POOL_ROWS = 255 };
-
 /* What of a window is inside the image, and how it is averaged. The functions in assembly know where the fields are. */
 typedef struct {
     const int8_t *const *rows; /* none is null */
@@ -58,12 +56,15 @@ typedef void tc_rvv_area_function(const tc_rvv_area_t *area, int8_t *y);
 /* One output row: x: k_h row pointers, null outside the image. */
 TC_INLINE void tc_rvv_pool(const tc_rvv_pool_t *p, const int8_t *const *x, int8_t *y, tc_rvv_area_function *make)
 {
-    const int8_t *rows[TC_RVV_POOL_ROWS];
     const int32_t channels = p->in_c, step = p->dilation_w;
-    tc_rvv_area_t area = {rows, 0, 0, 0, step * channels, channels, p->y_min, p->y_max, 0, 1};
+    tc_rvv_area_t area = {x, p->k_h, 0, 0, step * channels, channels, p->y_min, p->y_max, 0, 1};
 
-    for (int32_t ky = 0; ky < p->k_h; ky++) {
-        if (x[ky]) rows[area.row_count++] = x[ky];
+    while (!area.rows[0]) { /* above the image; others may be below it */
+        area.rows++;
+        area.row_count--;
+    }
+    while (!area.rows[area.row_count - 1]) {
+        area.row_count--;
     }
     for (int32_t ox = 0; ox < p->out_w; ox++, y += channels) {
         int32_t first = ox * p->stride_w - p->pad_left, columns = p->k_w;

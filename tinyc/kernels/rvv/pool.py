@@ -10,13 +10,8 @@ from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.costs import bytes_cost
 
-_MOST = 255  # rows of a window, and taps of an average
+_MOST = 255  # taps of an average
 _CODE_BYTES = 350
-
-
-def few_rows(site: Site) -> bool:
-    """windows of at most 255 rows"""
-    return int(site.attrs.kernel.h) <= _MOST
 
 
 def few_taps(site: Site) -> bool:
@@ -46,7 +41,7 @@ MAX = Kernel(
     "tc_max_pool2d_s8_rvv",
     offered(lower_max, cost=lambda site, p: _cost(site, 128, 12)),
     isa=ISA,
-    when=(pool_is_s8, few_rows),
+    when=(pool_is_s8,),
     includes=("tc_rvv_pool.h",),
 )
 AVERAGE = Kernel(
