@@ -175,9 +175,9 @@ def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> di
     found: dict[str, dict[str, Any]] = {part: dict(known.get(part, {})) for part in _PARTS}
     for core, own in _by_core(records).items():
         fitted, networks = _fit_core(own), _kinds(own)["networks"]
-        errors = _words(_errors(networks, fitted).instructions, _errors(networks, others=own).instructions)
-        cycle_errors = _words(_errors(networks, fitted).cycles)
-        for part, value in zip(_PARTS, (*fitted, errors, cycle_errors), strict=True):
+        errors = _errors(networks, fitted)
+        words = _words(errors.instructions, _unseen(networks, own)), _words(errors.cycles)
+        for part, value in zip(_PARTS, (*fitted, *words), strict=True):
             found[part][core] = _with_others(found[part].get(core), value)
     return found
 
@@ -378,20 +378,22 @@ class Errors(NamedTuple):
     code: list[float]
 
 
-def _errors(records: Sequence[Record], known: Fitted | None = None, others: Sequence[Record] = ()) -> Errors:
-    """Errors of each model; without `known`, of what those of the others say that are of another family."""
-    fits: dict[str, Fitted] = {}
-    found = Errors([], [], [])
-    for record in records:
-        family = _family(record)
-        if known is None and family not in fits:
-            fits[family] = _fit_core([other for other in others if _family(other) != family])
-        fitted = known or fits[family]
-        if record["steps"]:  # and not views alone
-            found.instructions.append(_error(record, fitted.kernels, INSTRUCTIONS))
-            found.cycles.append(_error(record, fitted.cycles, CYCLES))
-            found.code.append(-_left(record, fitted.code, fitted.base) / record["code_bytes"])
-    return found
+def _errors(records: Sequence[Record], known: Fitted) -> Errors:
+    """Errors of each model that runs something, and not views alone."""
+    own = [record for record in records if record["steps"]]
+    return Errors(
+        [_error(record, known.kernels, INSTRUCTIONS) for record in own],
+        [_error(record, known.cycles, CYCLES) for record in own],
+        [-_left(record, known.code, known.base) / record["code_bytes"] for record in own],
+    )
+
+
+def _unseen(records: Sequence[Record], others: Sequence[Record]) -> list[float]:
+    """Errors of the instructions of each model, by what those of the others say that are of another family."""
+    lines: dict[str, dict[str, Line]] = {}
+    for family in {_family(record) for record in records}:
+        lines[family] = _lines([other for other in others if _family(other) != family], INSTRUCTIONS)
+    return [_error(record, lines[_family(record)], INSTRUCTIONS) for record in records if record["steps"]]
 
 
 def _error(record: Record, lines: Mapping[str, Line], figure: Figure) -> float:
@@ -422,8 +424,8 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
     """Networks, and layers that are published one by one, which miss what their kernel does alone."""
     fitted = _fit_core(records)
     for kind, own in _kinds(records).items():
-        seen, unseen = _errors(own, fitted), _errors(own, others=records)
-        kinds = (seen.instructions, unseen.instructions, seen.cycles, seen.code)
+        seen, unseen = _errors(own, fitted), _unseen(own, records)
+        kinds = (seen.instructions, unseen, seen.cycles, seen.code)
         shares = [f"{100 * how(map(abs, errors)):.1f} %" for errors in kinds for how in _HOWS]
         equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in own)
         constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in own)

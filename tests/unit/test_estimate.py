@@ -47,7 +47,7 @@ def network(width: int, size: int = 12) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@pytest.mark.parametrize("board", ["cortex-m4"])
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m7", "cortex-m33"])
 def test_cycles_are_near_those_of_the_proof(tmp_path: Path, board: str) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(16, 24), path)
@@ -127,6 +127,15 @@ def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
     assert counted("k", "conv2d + relu", 2) == 230  # of shared ones with an activation none was measured
     assert counted("unknown", "conv2d", 1) == 0
     assert costs.counted("other", kernel_keys("k", "conv2d", 1), (100, 1, 10)) == 100
+
+
+def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_code() -> None:
+    costs = MeasuredCosts(
+        {"cortex-m7": {"k": (3.0,), "": (5.0,)}, "cortex-m4": {"k": (1.0,), "other": (2.0,)}}, {}, {}, {}
+    )
+    assert costs.counted("cortex-m7", kernel_keys("k", "conv2d", 1), (100, 1)) == 300
+    assert costs.counted("cortex-m7", kernel_keys("other", "conv2d", 1), (100, 1)) == 200
+    assert costs.counted("cortex-m3", kernel_keys("other", "conv2d", 1), (100, 1)) == 100
 
 
 def test_a_kernel_that_several_steps_share_is_there_once() -> None:

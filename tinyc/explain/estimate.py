@@ -32,6 +32,8 @@ _CALL_CYCLES = 18  # of these
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
 _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
+# Cores for which C is compiled to what it is for another one: what was not measured on them is as measured there.
+_LIKE = {"cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
 
 
@@ -110,7 +112,10 @@ class MeasuredCosts:
 
     def counted(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
         """Instructions of a step with these features. keys: of `kernel_keys`."""
-        return _on_line(self.kernels.get(core, {}), keys, features)
+        lines = self.kernels.get(core, {})
+        if not any(key in lines for key in keys if key):
+            lines = self.kernels.get(_LIKE.get(core, core), lines)
+        return _on_line(lines, keys, features)
 
     def cycled(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
         """Cycles of a step with these `cycle_features`."""
