@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* tc_spectrum_sizes_frames.h with transforms of a power of two.
  *
- * x: lines of samples, one after the other, of which frame i takes n from i * step on. scratch: 2 half + 2 numbers.
- * y [lines][frames][bins]: int8, or int16.
+ * x: lines of samples, one after the other, of which frame i takes n from i * step on. scratch: 2 half + 2
+ * numbers. y [lines][frames][bins]: int8, or int16.
  */
 #ifndef TC_SPECTRUM_SIZES_H
 #define TC_SPECTRUM_SIZES_H

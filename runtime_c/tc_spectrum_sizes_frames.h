@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Magnitudes or powers of the spectra of frames, to int8 or int16: what tc_spectrum_sizes.h and tc_spectrum_sizes_mixed.h
- * share.
+/* Magnitudes or powers of the spectra of frames, to int8 or int16: what tc_spectrum_sizes.h and
+ * tc_spectrum_sizes_mixed.h share.
  *
- * For each frame, what tc_spectrum, tc_spectrum_power and (with power 1) roots compute one after the other: m. With
- * s the bits that the frame was shifted up by,
+ * For each frame, what tc_spectrum, tc_spectrum_power and (with power 1) roots compute one after the other is
+ * m. With s the bits that the frame was shifted up by,
  *
  *   y = zero + round(floor(m * mult / 2^(32 power)) / 2^(shift + power * s)), at most `most`
  */
@@ -51,7 +51,8 @@ static inline void tc_spectrum_sizes_put(const tc_spectrum_sizes_t *p, int32_t v
 }
 
 /* m: numbers of one word, or of two -> y [bins]. */
-static inline void tc_spectrum_sizes_scale(const tc_spectrum_sizes_t *p, const uint32_t *m, int32_t scale, int8_t *y)
+static inline void tc_spectrum_sizes_scale(const tc_spectrum_sizes_t *p, const uint32_t *m, int32_t scale,
+                                           int8_t *y)
 {
     const int32_t asked = p->shift + p->power * scale, down = asked < 31 ? asked : 31;
     const int32_t count = p->bins <= p->half ? p->bins : p->half + 1, room = p->most - p->zero;
@@ -69,7 +70,8 @@ static inline void tc_spectrum_sizes_scale(const tc_spectrum_sizes_t *p, const u
 }
 
 /* A frame's bins, with the scale of its samples -> y [bins]. The bins of the spectrum are lost. */
-static inline void tc_spectrum_sizes_frame(const tc_spectrum_sizes_t *p, int32_t *bins, int32_t scale, int8_t *y)
+static inline void tc_spectrum_sizes_frame(const tc_spectrum_sizes_t *p, int32_t *bins, int32_t scale,
+                                           int8_t *y)
 {
     uint32_t *const m = (uint32_t *)(void *)bins;
     const int32_t count = p->bins <= p->half ? p->bins : p->half + 1;

@@ -12,7 +12,8 @@ typedef struct {
     tc_mixed_t mixed;
 } tc_spectrum_sizes_mixed_t;
 
-static void tc_spectrum_sizes_mixed(const tc_spectrum_sizes_mixed_t *p, const int16_t *x, void *scratch, void *y)
+static void tc_spectrum_sizes_mixed(const tc_spectrum_sizes_mixed_t *p, const int16_t *x, void *scratch,
+                                    void *y)
 {
     int32_t *const bins = (int32_t *)scratch;
     int8_t *to = (int8_t *)y;

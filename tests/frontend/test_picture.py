@@ -240,7 +240,7 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
         tinyc.picture("rgb565:8x6")
     with pytest.raises(TinycError, match=r"say 5x4 \(height x width\), the model's input has 3x4"):
         tinyc.picture("rgb565:8x6,size=4x5", (3, 4))
-    with pytest.raises(TinycError, match="`mean` has 2 numbers for 3 channels"):
+    with pytest.raises(TinycError, match="`mean` has 2 numbers; the model's input has 3 channels"):
         tinyc.picture("rgb565:8x6,mean=1/2", (3, 4))
     with pytest.raises(TinycError, match="1 or 3 channels, the model's input has 4"):
         load_camera("rgb565:8x6").of((3, 4), 4)

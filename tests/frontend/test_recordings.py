@@ -120,7 +120,12 @@ def test_recordings_that_do_not_fit_are_errors(name: str, model: Path, options: 
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"RIFF", "no WAV file"), (b"", "no WAV file"), (b"hello, world" * 9, "no WAV file"), (None, "cannot read")],
+    [
+        (b"RIFF", "no WAV file"),
+        (b"", "no WAV file of plain samples: it ends too soon"),
+        (b"hello, world" * 9, "no WAV file"),
+        (None, "cannot read"),
+    ],
 )
 def test_files_that_are_no_recordings_are_errors(
     content: bytes | None, says: str, model: Path, options: Options

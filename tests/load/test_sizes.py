@@ -174,6 +174,19 @@ def test_becomes_one_operator_with_onnxruntimes_numbers(
     assert off.max() < (0.8 if wide else 0.51) * scale
 
 
+@pytest.mark.parametrize("make", [norms, norms_of_100, frames])
+def test_in_floats_it_is_a_transform(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """Of the numbers in float64, rounded; ONNX Runtime's are further off for 100."""
+    path = make(tmp_path / "model.onnx")
+    x = shaken(path)
+    graph = normalize(load_model(path), in_floats=True)
+    assert "stft" in operators(graph)
+    for sample in x:
+        exact = run_float(normalize(load_model(path)), {"x": sample[None]})["y"]
+        found = run_int(graph, {"x": sample[None]}, Numerics.OURS)["y"]
+        np.testing.assert_allclose(found, exact, atol=2e-7 * np.abs(exact).max())
+
+
 def test_other_transforms_are_products(tmp_path: Path) -> None:
     """Of a length that no transform has, and of what is no size."""
     path = norms(tmp_path / "model.onnx", 31)

@@ -46,6 +46,7 @@ from tinyc.ops.resize_bilinear import FINE, ResizeBilinear
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.squared_difference import SquaredDifference
+from tinyc.ops.stft import Stft
 from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
 from tinyc.ops.svdf import Svdf
@@ -103,6 +104,8 @@ OTHERS = [
     Layer(PairCoupling(4), ((1, 6), (6,), (6,))),
     Layer(PairCoupling(2), ((1, 1), (1,), (1,))),
     Layer(PairSums((2, 5)), ((1, 7), (7, 1), (1,))),
+    Layer(Stft(9), ((2, 90), (64,))),
+    Layer(Stft(20), ((120,), (50,))),
     Layer(Add(), (IMAGE, (5,)), 2),
     Layer(Mul(), ((1, 6, 1, 5), (1, 1, 7, 1)), 2),
 ]

@@ -76,7 +76,8 @@ class Camera:
         for name in ("mean", "deviation"):
             given = len(getattr(self, name))
             if given not in (1, self.channels or given):
-                raise TinycError(f"`{name}` has {given} numbers for {self.channels} channels")
+                channels = "one channel" if self.channels == 1 else f"{self.channels} channels"
+                raise TinycError(f"`{name}` has {given} numbers; the model's input has {channels}")
 
     def of(self, size: tuple[int, int], channels: int) -> Camera:
         """The same for a model's input. TinycError where other sizes were declared."""

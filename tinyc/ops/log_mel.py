@@ -20,13 +20,13 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Kept, Observed, Op, Trait
 from tinyc.ops.signal_square_root import roots
-from tinyc.ops.spectrum import Fields, SpectrumParams, mixed_fields, spectra, unit_of, vector_twiddles, window_unit
+from tinyc.ops.spectrum import SpectrumParams, spectra, unit_of, vector_twiddles, window_unit
 from tinyc.ops.spectrum_bands import WEIGHT_BITS, BandsParams, banded, packed
 from tinyc.ops.spectrum_log import ADD_BITS, FRACTION, log_table, logs, words
 from tinyc.ops.spectrum_power import powers
 from tinyc.ops.spectrum_project import ProjectParams, fixed_point, projected
 from tinyc.ops.stft import spectra_of
-from tinyc.ops.transform import Transform, check_transform
+from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields
 
 _AT_ONCE = 64  # frames
 

@@ -32,8 +32,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import Ints, need, need_between, no_reals
-from tinyc.ops.spectrum import Fields, mixed_fields
-from tinyc.ops.transform import Transform, is_transformed, spectrum_of
+from tinyc.ops.transform import Fields, Transform, is_transformed, mixed_fields, spectrum_of
 
 FEATURES = ("mean", "rms", "std", "min", "max", "crossings")
 COUNT_BITS = 16  # of counts and numbers of bins behind the point

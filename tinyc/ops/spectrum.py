@@ -23,10 +23,9 @@ from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
 from tinyc.ops.spectrum_bands import WEIGHT_BITS
-from tinyc.ops.transform import Transform, check_transform, spectrum_of, upper
+from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields, spectrum_of, upper
 
 EMPHASIS_BITS = 14
-Fields = dict[str, int | float | str | Const]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +172,6 @@ def _sizes(site: Site, p: SpectrumParams) -> Fields:
 
 def _call(site: Site, params: Struct) -> Call:
     return Call((Params(), In(0), In(2) if site.has(2) else 0, Out(0), Out(1)), params)
-
-
-def mixed_fields(t: Transform) -> Fields:
-    """Of tc_mixed_t."""
-    return {
-        "mixed.roots": Const(t.roots(), "[..][2]", "roots"),
-        "mixed.order": Const((2 * t.order()).astype(np.uint16), "[half]", "order"),
-        "mixed.radixes": Const(np.array(t.radixes, np.int8), "[steps]", "radixes"),
-        "mixed.steps": len(t.radixes),
-    }
 
 
 def macs(site: Site) -> int:

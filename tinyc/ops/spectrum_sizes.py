@@ -22,17 +22,9 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Observed, Op, Trait
 from tinyc.ops.signal_square_root import roots
-from tinyc.ops.spectrum import (
-    EMPHASIS_BITS,
-    Fields,
-    SpectrumParams,
-    mixed_fields,
-    spectra,
-    vector_twiddles,
-    window_unit,
-)
+from tinyc.ops.spectrum import EMPHASIS_BITS, SpectrumParams, spectra, vector_twiddles, window_unit
 from tinyc.ops.spectrum_power import powers
-from tinyc.ops.transform import Transform, check_transform
+from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields
 
 _AT_ONCE = 64  # frames
 _MOST_SHIFT = 31

@@ -2,8 +2,10 @@
 """stft: spectra of overlapping frames, as ONNX's STFT: real samples [lines, N], window [n] -> [lines, frames, bins, 2].
 
 Frame k begins at sample k * step, and is multiplied by the window. Bins 0 to n / 2, real and imaginary parts. It has no
-integers of its own: `passes/spectra.py` and `passes/sizes.py` make one operator of it and of the logarithm or
-the sizes of bins that follow, or a convolution.
+quantized form: `passes/spectra.py` and `passes/sizes.py` make one operator of it and of the logarithm or the sizes of
+bins that follow, or a convolution. Between float32 tensors it is the transform of int32 (`transform.py`): u = w * x,
+rounded; with the largest |u| of a frame below 2^e, k = bits - e, at most 126; points are u * 2^k, halves away from
+zero, and bins times 2^-k * n / radix. Where a u is no number, no bin of its frame is.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.float32 import Float32
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op
+from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields, spectrum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,94 @@ def without_integers(what: str) -> tuple[Callable[[Site], Any], Callable[..., tu
 
 prepare, int_ref = without_integers("an STFT")
 
+
+@dataclass(frozen=True, slots=True)
+class StftParams:
+    """bits: 2^bits is what the transform takes at most."""
+
+    step: int
+    window: Array
+    bits: int
+
+
+def prepare_float(site: Site) -> StftParams:
+    """TinycError for a window that is computed, or of a length that has no transform."""
+    if not site.is_const(1):
+        raise TinycError("the window of an STFT has to be a constant", site.node.where)
+    window = site.const(1).reshape(-1).astype(np.float32)
+    check_transform(window.size)
+    return StftParams(site.attrs.step, window, Transform(window.size).most.bit_length() - 1)
+
+
+def exact_float(p: StftParams, x: Array, window: Array) -> tuple[Array, ...]:
+    """As tc_stft_f32 computes it."""
+    t, lines = Transform(p.window.size), x.shape[0] if x.ndim > 1 else 1
+    frames = np.lib.stride_tricks.sliding_window_view(x.reshape(lines, -1), t.length, axis=-1)[:, :: p.step]
+    with np.errstate(all="ignore"):
+        u = frames.reshape(-1, t.length) * p.window
+        top = np.abs(u).view(np.int32).max(axis=1)
+        k = np.minimum(p.bits - ((top >> 23) - 126), 126)[:, None]
+        up, down = (np.ldexp(np.float32(1), way).astype(np.float32) for way in (k, -k))
+        v = np.where(top[:, None] < 0x7F800000, u * up, np.float32(0))
+        points: Array = np.zeros((2, t.half, len(v)), np.int64)
+        whole = np.trunc(v + np.copysign(np.float32(0.5), v)).astype(np.int64)
+        points[:, t.order()] = whole.reshape(-1, t.half, 2).transpose(2, 1, 0)
+        bins = spectrum_of(t, points).transpose(2, 1, 0).astype(np.float32)
+        y = bins * (down * np.float32(t.length // t.radix))[..., None]
+    y[top >= 0x7F800000] = np.nan
+    return (y.reshape(lines, -1, t.half + 1, 2),)
+
+
+def _fields(site: Site, p: StftParams) -> Fields:
+    t = Transform(p.window.size)
+    lines, each = lines_of(site.x(0))
+    return {
+        "window": Const(p.window, "[2 half]", "window"),
+        "twiddles": Const(t.twiddles(), "[turns][2]", "twiddles"),
+        "split": Const(t.split(), "[half / 2][2]", "split"),
+        "half": t.half,
+        "radix": t.radix,
+        "bits": p.bits,
+        "step": p.step,
+        "frames": (each - t.length) // p.step + 1,
+        "lines": lines,
+        "line": each,
+    }
+
+
+def lower(site: Site, p: StftParams) -> Call:
+    """tc_stft_f32: all frames of all lines."""
+    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_stft_t", _fields(site, p)))
+
+
+def lower_mixed(site: Site, p: StftParams) -> Call:
+    """tc_stft_mixed_f32: the same, with what transforms of other lengths need."""
+    fields = {f"of.{name}": value for name, value in _fields(site, p).items()}
+    fields |= mixed_fields(Transform(p.window.size))
+    return Call((Params(), In(0), Scratch(), Out()), Struct("tc_stft_mixed_t", fields))
+
+
+def scratch(site: Site, p: StftParams) -> int:
+    """A spectrum."""
+    return 4 * (p.window.size + 2)
+
+
+def cost(site: Site, p: StftParams) -> Cost:
+    """An estimate."""
+    t, frames = Transform(p.window.size), site.y().elements // (p.window.size + 2)
+    return Cost(frames * (t.instructions() + 30 * t.length), 16 * t.length + 1500, scratch(site, p))
+
+
+def is_power_of_two(site: Site) -> bool:
+    """float32, frames whose length is a power of two"""
+    return site.x(0).dtype == "f32" and Transform(site.x(1).elements).is_power_of_two
+
+
+def is_mixed(site: Site) -> bool:
+    """float32, frames of any other length"""
+    return site.x(0).dtype == "f32" and not is_power_of_two(site)
+
+
 OP = Op(
     name="stft",
     attrs=Stft,
@@ -85,5 +178,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(), Kept()),
     quant_out=(Kept(),),
-    kernels=(),
+    kernels=(
+        Kernel("tc_stft_f32", offered(lower, scratch=scratch, cost=cost), when=(is_power_of_two,)),
+        Kernel("tc_stft_mixed_f32", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),
+    ),
+    float32=Float32(exact_float, prepare_float),
 )

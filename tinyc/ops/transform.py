@@ -27,10 +27,12 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
+from tinyc.kernel.kernel import Const
 
 ONE = 1 << 30  # of twiddles
 LENGTHS = (32, 8192)  # samples of a transform
 MOST_FACTOR = 13  # of the number of complex points
+Fields = dict[str, int | float | str | Const]
 _HALF = np.int64(1 << 31)
 _PLACES = (0, 2, 1, 3)  # of the parts of radix 4
 
@@ -302,3 +304,13 @@ def _split(t: Transform, z: Array) -> Array:
     np.subtract(both[0], turned[0], out=there[0])
     np.subtract(turned[1], both[1], out=there[1])
     return y
+
+
+def mixed_fields(t: Transform) -> Fields:
+    """Of tc_mixed_t."""
+    return {
+        "mixed.roots": Const(t.roots(), "[..][2]", "roots"),
+        "mixed.order": Const((2 * t.order()).astype(np.uint16), "[half]", "order"),
+        "mixed.radixes": Const(np.array(t.radixes, np.int8), "[steps]", "radixes"),
+        "mixed.steps": len(t.radixes),
+    }

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
@@ -15,11 +16,13 @@ from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
 from tinyc.passes.single import single_channels
-from tinyc.passes.sizes import join_sizes, spell_out_transforms
-from tinyc.passes.spectra import join_bands, spell_out_spectra
+from tinyc.passes.sizes import join_lines, join_sizes, spell_out_transforms
+from tinyc.passes.spectra import join_bands, join_transforms, spell_out_others, spell_out_spectra
 from tinyc.passes.together import neighbouring_axes
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (
+Pass = Callable[[Graph], Graph]
+
+PASSES: tuple[Pass, ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
     join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
@@ -37,17 +40,20 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cleanup,  # last: folding leaves equal constants and spent nodes behind
 )
 
+# In float32 a transform is an operator, and what is computed of its bins are others.
+_IN_FLOATS: Mapping[Pass, Pass] = MappingProxyType(
+    {join_bands: join_transforms, join_sizes: join_lines, spell_out_spectra: spell_out_others}
+)
+
 
 def normalize(graph: Graph, in_floats: bool = False) -> Graph:
     """The same model with one layout and fewer nodes; float graphs equal up to rounding, integer graphs exactly.
 
     Runs on float graphs before quantization and on integer graphs as they are loaded. A graph that
-    has been normalized comes back unchanged. in_floats: the graph is computed in float32, where spectra stay the
-    convolutions that they are: only their integers need an operator of its own.
+    has been normalized comes back unchanged. in_floats: the graph is computed in float32.
     """
-    for run in PASSES:
-        if in_floats and run in (join_bands, join_sizes):
-            continue
+    for made in PASSES:
+        run = _IN_FLOATS.get(made, made) if in_floats else made
         graph = run(graph)
         check(graph, run.__name__, all_ops())
     return graph

@@ -22,6 +22,7 @@ from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
 from tinyc.ops.spectrum_sizes import SpectrumSizes
+from tinyc.ops.stft import Stft
 from tinyc.ops.sum import Sum
 from tinyc.ops.transform import is_transformed
 from tinyc.ops.transpose import Transpose
@@ -283,6 +284,30 @@ def spell_out_dft(view: View, node: Node) -> Rewrite:
     whole = (*turned[:-2], a.bins, 2)
     name = draft.add([name], Reshape(whole), y, whole, "whole")
     return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
+
+
+@rule(Dft)
+def transform_lines(view: View, node: Node) -> Rewrite | None:
+    """dft of one side -> stft of lines of one frame."""
+    a, x, y = node.attrs, view.value(node.inputs[0]), view.value(node.outputs[0])
+    n = x.shape[a.axis]
+    if a.length != n or a.bins != n // 2 + 1 or not is_transformed(n):
+        return None
+    draft, rank = RewriteDraft(view, node), len(x.shape)
+    order = (*(k for k in range(rank - 1) if k != a.axis), a.axis, rank - 1)
+    turned, lines = tuple(x.shape[k] for k in order), x.elements // n
+    name = draft.add([x.name], Transpose(order), x, turned, "last")
+    name = draft.add([name], Reshape((lines, n)), x, (lines, n), "lines")
+    window = draft.const(np.ones(n, np.float32), x, "window")
+    name = draft.add([name, window], Stft(1), y, (lines, 1, a.bins, 2), "bins")
+    whole = (*turned[:-2], a.bins, 2)
+    name = draft.add([name], Reshape(whole), y, whole, "whole")
+    return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
+
+
+def join_lines(graph: Graph) -> Graph:
+    """The graph, to be computed in float32, in which DFTs are transforms of lines."""
+    return rewrite(graph, (transform_lines,))
 
 
 def join_sizes(graph: Graph) -> Graph:

@@ -254,6 +254,36 @@ def spell_out(view: View, node: Node) -> Rewrite:
     return draft.finish([made], Reshape(y.shape))
 
 
+@rule(Stft)
+def spell_out_other(view: View, node: Node) -> Rewrite | None:
+    """stft of a length that no transform has -> conv2d."""
+    return None if is_transformed(view.value(node.inputs[1]).elements) else spell_out(view, node)
+
+
+@rule(Add)
+def join_convolutions(view: View, node: Node) -> Rewrite | None:
+    """squares of convolutions with cosines and with sines, added -> the same of an stft, if it has all bins."""
+    found = _of_convolutions(view, node) if view.is_float(node) else None
+    if found is None or found.bins != found.window.size // 2 + 1 or not is_transformed(found.window.size):
+        return None
+    draft, y, line = RewriteDraft(view, node), view.value(node.outputs[0]), view.value(found.line)
+    frames = (line.elements - found.window.size) // found.step + 1
+    shape = (1, frames, found.bins)
+    name = draft.add([line.name], Reshape((1, line.elements)), line, (1, line.elements), "line")
+    window = draft.const(found.window.astype(np.float32), line, "window")
+    name = draft.add([name, window], Stft(found.step), y, (*shape, 2), "stft")
+    name = draft.add([name, name], Mul(), y, (*shape, 2), "squares")
+    name = draft.add([name], Sum((3,)), y, shape, "powers")
+    if found.turned:
+        name = draft.add([name], Transpose((0, 2, 1)), y, (1, found.bins, frames), "back")
+    return draft.finish([name], Reshape(y.shape))
+
+
+def join_transforms(graph: Graph) -> Graph:
+    """The graph, to be computed in float32, in which convolutions with cosines and sines are transforms."""
+    return rewrite(graph, (join_convolutions,))
+
+
 def join_bands(graph: Graph) -> Graph:
     """The graph in which logarithms of bands of spectra are one node."""
     return rewrite(graph, (join_spectra, join_factor))
@@ -262,3 +292,8 @@ def join_bands(graph: Graph) -> Graph:
 def spell_out_spectra(graph: Graph) -> Graph:
     """The graph in which other spectra are convolutions."""
     return rewrite(graph, (spell_out,))
+
+
+def spell_out_others(graph: Graph) -> Graph:
+    """The same of those of lengths that no transform has."""
+    return rewrite(graph, (spell_out_other,))

@@ -36,7 +36,9 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
                 )
             samples = np.frombuffer(file.readframes(_MOST_SECONDS * rate), "<i2").astype(np.int16)
     except (wave.Error, EOFError) as error:
-        raise TinycError(f"this is no WAV file of plain samples: {error or 'it ends too soon'}", where, hint) from error
+        raise TinycError(
+            f"this is no WAV file of plain samples: {str(error) or 'it ends too soon'}", where, hint
+        ) from error
     except OSError as error:
         raise TinycError(f"cannot read the recording: {error.strerror}", where) from error
     count = len(samples) // value.elements
