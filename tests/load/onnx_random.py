@@ -293,7 +293,7 @@ def along_axis(name: str, **attributes: Any) -> Callable[[Generator], Case]:
         shape = shape_of(r)
         given = some(r, axis=int(r.integers(-len(shape), len(shape))))
         given |= some(r, **{key: pick(r, *values) for key, values in attributes.items()})
-        opset = pick(r, 11, 13, 17) if name in ("Softmax", "LogSoftmax") else 17
+        opset = pick(r, 11, 13, 17) if name in ("Softmax", "LogSoftmax", "Hardmax") else 17
         # Where everything along the axis is zero, ONNX says zero, and ONNX Runtime NaN for p = 1.
         return Case(name, (shape,), given, opset, **({"low": 0.25} if given.get("p") == 1 else {}))
 
@@ -781,6 +781,73 @@ def quantized(name: str) -> Callable[[Generator], Case]:
     return draw
 
 
+def cum_prod(r: Generator) -> Case:
+    shape = shape_of(r)
+    axis = np.array(int(r.integers(-len(shape), len(shape))))
+    return Case("CumProd", (shape, axis), some(r, exclusive=pick(r, 0, 1), reverse=pick(r, 0, 1)), 26)
+
+
+def one_hot(r: Generator) -> Case:
+    """Indices are reals here: those between whole numbers would be cut in ways that runtimes do not agree on."""
+    shape, depth = shape_of(r, most=3), int(r.integers(1, 6))
+    nodes = (op("Round", "x0", "whole"), op("OneHot", "whole c1 c2", "y", **some(r, axis=pick(r, -1, 0, 1))))
+    return Case("OneHot", (shape, np.array([depth], np.float32), f32(r, 2)), nodes=nodes)
+
+
+def rotary(r: Generator) -> Case:
+    batch, heads, tokens, half = (int(n) for n in r.integers(1, 5, 4))
+    tables = (f32(r, tokens + 3, half), f32(r, tokens + 3, half))
+    places = r.integers(0, tokens + 3, (batch, tokens))
+    given = some(r, interleaved=pick(r, 0, 1))
+    if r.random() < 0.5:
+        return Case("RotaryEmbedding", ((batch, heads, tokens, 2 * half), *tables, places), given, 23)
+    given["num_heads"] = heads
+    return Case("RotaryEmbedding", ((batch, tokens, heads * 2 * half), *tables, places), given, 23)
+
+
+def loss(name: str) -> Callable[[Generator], Case]:
+    def draw(r: Generator) -> Case:
+        shape = (int(r.integers(1, 4)), int(r.integers(2, 5)), *ints(r, 1, 3, pick(r, 0, 1, 2)))
+        target = r.integers(0, shape[1], (shape[0], *shape[2:]))
+        return Case(name, (shape, target), some(r, reduction=pick(r, "none", "mean", "sum")), pick(r, 13, 17))
+
+    return draw
+
+
+def center_crop_pad(r: Generator) -> Case:
+    shape = shape_of(r)
+    return Case("CenterCropPad", (shape, i64(*ints(r, 1, 7, len(shape)))), {}, pick(r, 18, 19))
+
+
+def causal_conv(r: Generator) -> Case:
+    channels, taps = int(r.integers(1, 5)), int(r.integers(2, 5))
+    shape = (int(r.integers(1, 3)), channels, int(r.integers(1, 6)))
+    return Case("CausalConvWithState", (shape, f32(r, channels, 1, taps)), {}, 27)
+
+
+def swiglu(r: Generator) -> Case:
+    shape = shape_of(r)
+    return Case("SwiGLU", (shape, shape), some(r, alpha=1.5), 28)
+
+
+def asked(name: str) -> Callable[[Generator], Case]:
+    """Whether what is made of a number is none, or infinite, as a choice."""
+
+    def draw(r: Generator) -> Case:
+        ways = some(r, detect_negative=pick(r, 0, 1), detect_positive=pick(r, 0, 1)) if name == "IsInf" else {}
+        first = op("Div", "x0 above", "made") if name == "IsNaN" else op("Log", "above", "low")
+        nodes = (
+            op("Relu", "x0", "above"),
+            first,  # no number where x is 0, or -infinity where it is not above 0
+            *(() if name == "IsNaN" else (op(pick(r, "Neg", "Identity"), "low", "made"),)),
+            op(name, "made", "is", **ways),
+            op("Where", "is c1 x0", "y"),
+        )
+        return Case(name, (shape_of(r), np.array(7, np.float32)), nodes=nodes)
+
+    return draw
+
+
 GENERATORS: dict[str, Callable[[Generator], Case]] = {
     **{name: binary(name) for name in ("Add", "Sub", "Mul")},
     "Div": binary("Div", low=0.3),
@@ -790,6 +857,19 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
         for name in ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Identity", "Neg", "Relu", "Round")
     },
     **{name: elementwise(name) for name in ("Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Tanh")},
+    **{name: elementwise(name, low=-1, high=1) for name in ("Acos", "Asin", "Tan")},
+    **{name: elementwise(name) for name in ("Asinh", "Atan", "Cosh", "Sinh")},
+    "Acosh": elementwise("Acosh", low=1),
+    "Atanh": elementwise("Atanh", low=-0.99, high=0.99),
+    **{name: asked(name) for name in ("IsInf", "IsNaN")},
+    "CausalConvWithState": causal_conv,
+    "CenterCropPad": center_crop_pad,
+    "CumProd": cum_prod,
+    "Hardmax": along_axis("Hardmax"),
+    "OneHot": one_hot,
+    "RotaryEmbedding": rotary,
+    **{name: loss(name) for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")},
+    "SwiGLU": swiglu,
     "Mish": elementwise("Mish", 18),
     "DFT": dft,
     "STFT": spectra,

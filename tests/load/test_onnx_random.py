@@ -72,9 +72,9 @@ def test_every_importer_has_a_generator() -> None:
 def test_equals_onnxruntime(name: str, tmp_path: Path) -> None:
     compared = sum(compare(name, seed, tmp_path) for seed in range(QUICK))
     assert compared or name in (
-        "QuantizeLinear",
-        "DequantizeLinear",
-    )  # integer graphs: tests/load/test_onnx_quantized.py
+        *("QuantizeLinear", "DequantizeLinear"),  # integer graphs: tests/load/test_onnx_quantized.py
+        *("CausalConvWithState", "SwiGLU"),  # newer than ONNX Runtime: tests/load/test_onnx_standard_functions.py
+    )
 
 
 @pytest.mark.slow

@@ -71,12 +71,19 @@ def integer_reduction(s: OnnxStep) -> None:
     _chain(s, x, IntegerBinary(_KINDS[s.node.op], x.dtype))
 
 
+def _one_axis(s: OnnxStep, x: Value) -> int:
+    """The axis that input 1 names."""
+    axes = s.numbers(1)
+    if len(axes) != 1:
+        raise TinycError(f"{s.node.op} along axes {list(axes)}: one is expected", s.where)
+    return s.axis(axes[0], len(x.shape))
+
+
 @imports("CumSum")
 def running_sums(s: OnnxStep) -> None:
     """Sums of all before an element, along one axis: a product with a triangle of ones."""
     x, exclusive, backwards = s.value(0), s.node.flag("exclusive", False), s.node.flag("reverse", False)
-    (axis,) = s.numbers(1)
-    axis, rank = s.axis(axis, len(x.shape)), len(x.shape)
+    axis, rank = _one_axis(s, x), len(x.shape)
     ones = np.tril(np.ones((x.shape[axis],) * 2, np.float32), -1 if exclusive else 0)
     w = s.const(ones.T if backwards else ones, 1)
     last = (*(k for k in range(rank) if k != axis), axis)
@@ -115,8 +122,7 @@ def integer_running_sums(s: OnnxStep) -> None:
 def _running(s: OnnxStep, attrs: Any, neutral: Callable[[Value], Value]) -> None:
     """Each element joined with all before it, along one axis. neutral: what the first is joined with, of its shape."""
     x, exclusive, backwards = s.value(0), s.node.flag("exclusive", False), s.node.flag("reverse", False)
-    (axis,) = s.numbers(1)
-    axis, rank = s.axis(axis, len(x.shape)), len(x.shape)
+    axis, rank = _one_axis(s, x), len(x.shape)
     terms = _first(s, x, (axis,))
     count = terms.shape[0]
     order = range(count - 1, -1, -1) if backwards else range(count)
@@ -136,7 +142,7 @@ def hard_max(s: OnnxStep) -> None:
     """1 at the first of the largest, 0 elsewhere. Before opset 13 over all axes from `axis` on (default 1) together,
     since then over `axis` alone."""
     x, rank = s.value(0), len(s.value(0).shape)
-    axis = s.axis(s.node.int_("axis", 1 if s.opset < 13 else -1), max(rank, 1))
+    axis = s.axis(s.node.int_("axis", 1 if s.opset < 13 else -1), rank)
     shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])) if s.opset < 13 else x.shape
     axis = 1 if s.opset < 13 else axis
     rows, name = s.reshape(x, shape, "rows"), s.node.outputs[0]

@@ -134,6 +134,8 @@ def _shown(s: OnnxStep, shape: Shape, before: int) -> Array:
         seen = mask if mask.dtype == np.bool_ else mask >= -HIDDEN
         if mask.ndim and mask.shape[-1] < keys:  # keys that the mask does not reach do not count
             seen = np.pad(seen, [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])])
+        if len(seen.shape) > 4 or any(n not in (1, m) for n, m in zip(seen.shape[::-1], shape[::-1], strict=False)):
+            raise TinycError(f"a mask {list(mask.shape)} for scores {list(shape)}", s.where)
         shown = shown & seen
     return shown
 

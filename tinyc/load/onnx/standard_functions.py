@@ -25,8 +25,8 @@ _TYPES = {"f32": 1, "u8": 2, "s8": 3, "u16": 4, "s16": 5, "s32": 7, "u32": 12, "
 def defined_by_onnx(s: OnnxStep) -> None:
     """By ONNX's own definition in simpler operators, each of which has to be one that tinyc imports."""
     body = _definition(s)
-    s.node.attributes.see(s.node.attributes)
-    s.looked_at.update(range(s.input_count))
+    s.node.attributes.see(onnx.defs.get_schema(s.node.op, s.opset, "").attributes)
+    s.looked_at.update(range(len(body.input)))
     names = _names(s, body)
     given = _attributes(s, body)
     nodes = [as_inner_node(_renamed(proto, names, given), s.node) for proto in body.node]
