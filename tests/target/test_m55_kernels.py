@@ -28,6 +28,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.plan.planner import plan_graph
 from tinyc.run import RunResult
 
@@ -179,13 +180,47 @@ def test_rows_of_depthwise_layers(numerics: Numerics) -> None:
         assert executed == pytest.approx(case.form.cost.instructions, rel=0.1, abs=150), case.name
 
 
+WINDOWS = {
+    "2x2": ((8, 8, 64), {"kernel": Pair(2, 2), "stride": Pair(2, 2)}),
+    "3x3, padded": ((5, 7, 17), {"kernel": Pair(3, 3), "pad": ONE}),
+    "of one tap at the corner": ((3, 3, 9), {"kernel": Pair(2, 2), "stride": Pair(2, 2), "pad": Padding(1, 1, 0, 0)}),
+    "8x8, dilated, clamped": (
+        (20, 19, 5),
+        {"kernel": Pair(8, 8), "dilation": Pair(2, 2), "pad": Padding(3, 2, 1, 4), "act": Act(-0.5, 0.7)},
+    ),
+    "7x1": ((9, 2, 33), {"kernel": Pair(7, 1), "stride": Pair(1, 2)}),
+}
+
+
+@pytest.mark.parametrize("op", ["max_pool2d", "avg_pool2d", "avg_pool2d of padding"])
+def test_pooling(op: str) -> None:
+    """Windows with padding and ends of the range: every number that a mean can divide by is tried below."""
+    cases, name = [], op.partition(" ")[0]
+    for shape, more in WINDOWS.values():
+        attrs = MaxPool2D(**more) if op == "max_pool2d" else AvgPool2D(**more, count_pad=op.endswith("padding"))
+        graph, inputs = test_row_forms.pool(name, attrs, (1, *shape))
+        cases.append((graph, inputs, f"tc_{name}_s8_mve"))
+    check_together(cases, board_name=BOARD)
+
+
+def test_every_mean_is_exact() -> None:
+    """The factor of tc_mve_mean_of divides every sum, with its rounding, by every count of taps."""
+    for count in range(2, 65):
+        shift = max((count - 1).bit_length() - 1, 0)
+        factor = -(-(65536 << shift) // count)
+        sizes = np.arange(count * 128 + count // 2 + 1)
+        assert factor < 65536
+        assert sizes[-1] < 32768
+        np.testing.assert_array_equal((sizes * factor >> 16) >> shift, sizes // count)
+
+
 def test_rows_of_averages() -> None:
     """Sums of channels that do not fill their vectors too."""
     attrs = [AvgPool2D(Pair(4, n)) for n in (1, 5, 3)]
     shapes = [(1, 4, 1, 3), (1, 4, 5, 64), (1, 4, 3, 133)]
     layers = {f"{s}": test_row_forms.pool("avg_pool2d", a, s) for a, s in zip(attrs, shapes, strict=True)}
     ran = check_rows_on_core(layers, board_name=BOARD)
-    assert sum(case.kernel.name == "tc_avg_pool2d_s8_mve" for _, case, _ in ran) == len(shapes)
+    assert sum(case.kernel.name == "tc_avg_pool2d_s8_sums_mve" for _, case, _ in ran) == len(shapes)
 
 
 @pytest.mark.parametrize(("scales", "y_zero"), [((0.02, 0.03, 0.04), -128), ((0.4, 0.3, 0.01), 17)])

@@ -16,6 +16,7 @@ from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool
+from tinyc.kernels.mve import windows_pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.kernels.rvv import pool as rvv_pool
@@ -81,7 +82,7 @@ def whole_image(site: Site) -> bool:
 
 
 _GLOBAL = "tc_avg_pool2d_s8_asm"
-_HELIUM = "tc_avg_pool2d_s8_mve"
+_HELIUM = "tc_avg_pool2d_s8_sums_mve"
 
 
 def _finish(p: PoolParams) -> str:
@@ -169,6 +170,7 @@ OP = Op(
             written=True,
         ),
         rvv_pool.AVERAGE,
+        windows_pool.AVERAGE,
         Kernel(
             "tc_avg_pool2d_s8",
             offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),

@@ -14,6 +14,7 @@ from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
 from tinyc.kernels.float32 import pools
+from tinyc.kernels.mve import windows_pool
 from tinyc.kernels.rvv import pool as rvv_pool
 from tinyc.ops.batched import Batched, Gradients, active, images, scattered
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
@@ -70,6 +71,7 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         rvv_pool.MAX,
+        windows_pool.MAX,
         Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(pool_is_s8,)),
         POOL_S16,
         pools.MAX_POOL,

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""max_pool2d and avg_pool2d with Helium (MVE): lanes are channels (runtime_c/tc_mve_pool.h)."""
+
+from __future__ import annotations
+
+from tinyc.kernel.kernel import Call, Cost, Kernel, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import PoolParams, lower_pool, pool_is_s8
+from tinyc.kernels.rows import sums as row_sums
+
+_MOST = 64  # taps of a window
+_CODE_BYTES = 400
+_ISA = frozenset({"mve"})
+
+
+def few_taps(site: Site) -> bool:
+    """windows of two to 64 taps"""
+    return 2 <= int(site.attrs.kernel.h * site.attrs.kernel.w) <= _MOST
+
+
+def lower_max(site: Site, p: PoolParams) -> Call:
+    """tc_max_pool2d_s8_mve: one output row from the input rows of its windows."""
+    return lower_pool(site, p, "tc_mve_pool_t", {"count_pad": 0, "x_zero": p.x_zero})
+
+
+def lower_average(site: Site, p: PoolParams) -> Call:
+    """tc_avg_pool2d_s8_mve: one output row from the input rows of its windows."""
+    extra = {"count_pad": int(p.attrs.count_pad), "x_zero": p.x_zero}
+    return lower_pool(site, p, "tc_mve_pool_t", extra)
+
+
+def _cost(site: Site, lanes: int, last: int) -> Cost:
+    """An estimate: for each window its taps are found; then so many lanes at a time, six instructions a tap and
+    `last`."""
+    _, out_h, out_w, channels = site.y().shape
+    k_h, k_w = site.attrs.kernel
+    each = 6 * k_h * k_w + last
+    instructions = out_h * out_w * (-(-channels // lanes) * each + k_h * (6 + 9 * k_w) + 30)
+    return Cost(instructions, _CODE_BYTES, 0, 2 * instructions)
+
+
+MAX = Kernel(
+    "tc_max_pool2d_s8_mve",
+    offered(lower_max, cost=lambda site, p: _cost(site, 16, 18)),
+    isa=_ISA,
+    when=(pool_is_s8, few_taps),
+)
+AVERAGE = Kernel(
+    "tc_avg_pool2d_s8_mve",
+    offered(lower_average, cost=lambda site, p: _cost(site, 8, 38), row_forms=row_sums.avg_pool_rows),
+    isa=_ISA,
+    when=(pool_is_s8, few_taps),
+)
