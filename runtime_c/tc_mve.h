@@ -191,6 +191,24 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
     }
 }
 
+/* Depthwise layers of one window that is the whole image: x [taps][channels] -> y [channels]. stream: for each
+ * eight channels the weights [taps][8], then the vectors of constants of the even and of the odd ones.
+ */
+static TC_UNUSED void tc_mve_window(const tc_mve_way_t *p, const int32_t *stream, const int8_t *x, int8_t *y,
+                                    int32_t taps, int32_t channels)
+{
+    const int32_t quad = tc_mve_constants(p);
+    for (int32_t c = 0; c < channels; c++) {
+        const int32_t *at = stream + c / 8 * (2 * taps + 2 * quad);
+        const int8_t *w = (const int8_t *)at + c % 8;
+        int32_t sum = 0;
+        for (int32_t i = 0; i < taps; i++) {
+            sum += x[i * channels + c] * w[8 * i];
+        }
+        y[c] = tc_mve_lane(p, sum, at + 2 * taps + c % 2 * quad + c % 8 / 2);
+    }
+}
+
 #endif
 
 #endif

@@ -24,6 +24,7 @@ from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import linear as mve_linear
+from tinyc.kernels.mve import window as mve_window
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
@@ -115,6 +116,35 @@ def test_depthwise(kernel: Kernel, numerics: Numerics) -> None:
     layers = taken(kernel, DEPTHWISE, numerics)
     assert len(layers) > len(DEPTHWISE) // 2
     check_all(layers, kernel.name, numerics, board_name=BOARD)
+
+
+WHOLE_WINDOWS = {
+    "30x1": depthwise((30, 1, 64), (30, 1)),
+    "4x1": depthwise((4, 1, 40), (4, 1), DepthwiseConv2D(act=RELU), y_zero=-128),
+    "3x5, odd": depthwise((3, 5, 13), (3, 5), DepthwiseConv2D(act=RELU6), x_zero=127),
+    "64 taps": depthwise((8, 8, 131), (8, 8)),
+    "2 taps, one channel": depthwise((1, 2, 1), (1, 2)),
+    "signs": depthwise((7, 1, 8), (7, 1), weights="signs", bias=False),
+    "largest": depthwise((9, 1, 24), (9, 1), weights="largest", bias=False),
+    "saturates": depthwise((6, 1, 16), (6, 1), gain=30.0),
+    "small": depthwise((6, 1, 16), (6, 1), gain=0.05, y_zero=7),
+}
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+def test_windows_that_are_the_image(numerics: Numerics) -> None:
+    assert set(taken(mve_window.KERNEL, WHOLE_WINDOWS, numerics)) == set(WHOLE_WINDOWS)
+    check_all(WHOLE_WINDOWS, mve_window.NAME, numerics, board_name=BOARD)
+    one = WHOLE_WINDOWS["30x1"]
+    ran = check_on_core(graph_of(one), samples(one)[:1], mve_window.NAME, board_name=BOARD)
+    _promised(one, mve_window.KERNEL, ran, 60)
+
+
+def test_sums_of_16_bits_hold_whatever_comes() -> None:
+    taps = np.array([[127, 127, 1, 1], [-128, 127, 0, 1]])
+    assert mve_window._groups(taps) == (3, 1)
+    assert mve_window._groups(np.full((1, 3), -128)) == (1, 1, 1)
 
 
 @pytest.mark.slow

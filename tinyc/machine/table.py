@@ -325,7 +325,7 @@ _BRANCHES: list[tuple[str, Row]] = [
 _VECTORS: list[tuple[str, Row]] = [
     (r"vpstt?t?t?|vctp\.\d+|vmsr", Row(Kind.PREDICATE, 0)),
     (r"v(?:ldr|str)[bhw]t?\.\w+|vst4\d\.\w+", Row(Kind.VECTOR, 0)),
-    (r"vmov\.i\d+|vdup\.\d+", Row(Kind.VECTOR, unary=True)),
+    (r"vmov\.i\d+|vmovl[bt]\.\w+|vdup\.\d+", Row(Kind.VECTOR, unary=True)),
     (r"vml\w+\.s\d+", Row(Kind.VECTOR, updates=True)),
     (r"v\w+\.[siu]\d+", Row(Kind.VECTOR)),
 ]

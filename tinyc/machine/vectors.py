@@ -30,6 +30,7 @@ def _shift(value: int, by: int) -> int:
 _LANES: dict[str, Callable[..., int]] = {  # of signed lanes of the sources
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
     "max": max,
     "min": min,
     "mulh": lambda a, b: a * b >> 32,
@@ -108,6 +109,8 @@ class VectorUnit:
             self._dot(stem == "mladava", bits, operands)
         elif stem.startswith(("qmovn", "qrshrn")):
             self._narrow(stem, bits, operands)
+        elif stem.startswith("movl"):  # every second lane, twice as wide
+            self._set(result, 2 * bits, self._lanes(sources[0], bits)[stem == "movlt" :: 2])
         elif isinstance(result, Lane):  # the first register goes to the second lane that is named
             for lane, source in zip((operands[1], result), operands[2:], strict=True):
                 self._write(lane.words[0], self._read(source.words[0]))

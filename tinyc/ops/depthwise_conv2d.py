@@ -31,6 +31,7 @@ from tinyc.kernels.depthwise import direct
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
+from tinyc.kernels.mve import window as mve_window
 from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
@@ -264,6 +265,7 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=2, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
+        mve_window.KERNEL,
         *mve_depthwise.KERNELS,
         *rvv_depthwise.KERNELS,
         *rows_depthwise.KERNELS,

@@ -47,15 +47,15 @@ def scale_sums(
         if not vectors and not power.ready:
             set_power(asm, requant, power.register)
         moves = not stays and (number == len(quads) - 1 or not shared)
-        _load(asm, start, 0, moves)
+        load_constants(asm, start, 0, moves)
         asm.op("vmla.s32", start, data, power.register)
         if not together:
-            _scale(asm, requant, [(start, data)], spare[0] if requant.sign else data, moves)
+            scale_vectors(asm, requant, [(start, data)], spare[0] if requant.sign else data, moves)
         if not (together and requant.sign):
             spare.insert(0, data)
         vectors.append((start, data))
     if together:
-        _scale(asm, requant, vectors, spare[0], not stays)
+        scale_vectors(asm, requant, vectors, spare[0], not stays)
     return [start for start, _ in vectors]
 
 
@@ -69,28 +69,30 @@ def needed(requant: LaneRequantization, quads: int) -> int:
     return quads + 1 + int(requant.sign)
 
 
-def _scale(asm: Asm, requant: LaneRequantization, vectors: Sequence[tuple[str, str]], temp: str, moves: bool) -> None:
+def scale_vectors(
+    asm: Asm, requant: LaneRequantization, vectors: Sequence[tuple[str, str]], temp: str, moves: bool
+) -> None:
     """Product, sign, add and shift of vectors with equal constants; each with another one that is free."""
     if requant.sign:
         for start, data in vectors:
             asm.op("vshr.s32", data, start, "#31")
-    _load(asm, temp, 1, moves)
+    load_constants(asm, temp, 1, moves)
     for start, _ in vectors:
         asm.op("vrmulh.s32" if requant.sign else "vmulh.s32", start, start, temp)
     if requant.sign:
         for start, data in vectors:
             asm.op("vadd.i32", start, start, data)
     if requant.add:
-        _load(asm, temp, 2, moves)
+        load_constants(asm, temp, 2, moves)
         for start, _ in vectors:
             asm.op("vadd.i32", start, start, temp)
     if requant.shift is None:
-        _load(asm, temp, 3, moves)
+        load_constants(asm, temp, 3, moves)
         for start, _ in vectors:
             asm.op("vshl.s32", start, start, temp)
 
 
-def _load(asm: Asm, target: str, index: int, moves: bool) -> None:
+def load_constants(asm: Asm, target: str, index: int, moves: bool) -> None:
     """A vector of constants; `moves`: the stream stands there, and goes on."""
     if moves:
         asm.op("vldrw.u32", target, f"[{STREAM}]", "#16")
