@@ -90,6 +90,7 @@ def _convolutions() -> Iterator[Graph]:
         Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 5, 6, 9), (3, 3, 9), **relu),
         Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE, act=RELU6), (1, 8, 7, 8), (3, 3, 8)),
         Layer("depthwise_conv2d", DepthwiseConv2D(pad=Padding(2, 0, 2, 0)), (1, 9, 1, 4), (5, 1, 4)),
+        Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 6, 1, 9), (6, 1, 9)),
         Layer("fully_connected", FullyConnected(act=RELU), (1, 37), (9, 37), **relu),
         Layer("fully_connected", FullyConnected(act=RELU), (1, 40), (9, 40), **relu),
         Layer("fully_connected", FullyConnected(), (3, 16), (7, 16)),
