@@ -3,8 +3,8 @@
 
 What a sum of floats is rounded to depends on its order, and a BLAS library orders it as its vector registers are wide;
 numpy's exponential has another last bit with other instructions. Where choices follow, another processor then makes
-another model. Here factors are first rounded to so few bits, of the largest in their row or column, that all products
-and sums are exact in float64: every order gives the same. (Ozaki et al., "Error-free transformations of matrix
+another model. Here factors are first rounded to so few bits, of the largest in their matrix or column, that all
+products and sums are exact in float64: every order gives the same. (Ozaki et al., "Error-free transformations of matrix
 multiplication by using fast routines of matrix multiplication", 2012.) Functions are made of +, -, *, / alone, one
 operation of numpy at a time, so that nothing is contracted.
 """
@@ -27,42 +27,42 @@ _EXP = tuple(1.0 / float(np.prod(np.arange(1, n + 1, dtype=np.float64))) for n i
 _LOG = tuple(2.0 / n for n in range(23, 2, -2))
 _HALF_ROOT = 0.7071067811865476
 _LEAST_EXPONENT, _MOST_EXPONENT = -1080.0, 1025.0
+_LEAST_UNIT = -1000  # whose inverse is a number too
 
 
 def product(a: Array, b: Array) -> Doubles:
     """a @ b of matrices, or of stacks of them; each factor is rounded to half of the bits that leave the sums exact,
-    counted from the largest of its row of a or column of b: 21 bits where 2,048 products are added."""
-    bits = (_MANTISSA - max(1, a.shape[-1] - 1).bit_length()) // 2
-    right, right_unit = _on_grid(np.asarray(b, np.float64), bits, axis=-2)
+    counted from the largest of the matrix a or of a column of b: 21 bits where 2,048 products are added."""
+    bits = _bits(a.shape[-1])
     if a.ndim > 2 and b.ndim == 2:
         return product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
-    if a.ndim == 2 and b.ndim == 2:
-        made = np.empty((len(a), b.shape[1]))
-        rows = max(1, _CHUNK // max(1, a.shape[1]))
-        for first in range(0, len(a), rows):
-            part = slice(first, first + rows)
-            left, unit = _on_grid(a[part].astype(np.float64), bits, axis=-1)
-            np.matmul(left, right, out=made[part])
-            made[part] *= unit
-        made *= right_unit
-        return made
-    left, unit = _on_grid(a.astype(np.float64), bits, axis=-1)
-    return np.asarray((left @ right) * unit * right_unit)
+    unit, right_unit = _units(a, bits, (-2, -1)), _units(b, bits, -2)
+    right = _on_grid(b, right_unit)
+    if a.ndim > 2 or b.ndim > 2:
+        return np.asarray((_on_grid(a, unit) @ right) * (unit * right_unit))
+    made = np.empty((len(a), b.shape[1]))
+    rows = max(1, _CHUNK // max(1, a.shape[1]))
+    for first in range(0, len(a), rows):
+        part = slice(first, first + rows)
+        np.matmul(_on_grid(a[part], unit), right, out=made[part])
+    made *= unit * right_unit
+    return made
 
 
 def gram(a: Array, b: Array) -> Doubles:
     """The same of a's transpose and b, [..., N, K] each: sums over many rows. `a is b` takes half of the time."""
-    bits = (_MANTISSA - max(1, a.shape[-2] - 1).bit_length()) // 2
-    left, left_unit = _on_grid(a.astype(np.float64), bits, axis=-2)
-    right, right_unit = (left, left_unit) if a is b else _on_grid(b.astype(np.float64), bits, axis=-2)
-    return np.asarray((np.swapaxes(left, -1, -2) @ right) * np.swapaxes(left_unit, -1, -2) * right_unit)
+    bits, each = _bits(a.shape[-2]), (-2, -1)
+    unit, right_unit = _units(a, bits, each), _units(b, bits, each)
+    left = _on_grid(a, unit)
+    right = left if a is b else _on_grid(b, right_unit)
+    return np.asarray((np.swapaxes(left, -1, -2) @ right) * (unit * right_unit))
 
 
 def precise_product(a: Array, b: Array) -> Doubles:
     """The same with twice the bits: what the first rounding leaves of either factor is multiplied too."""
-    bits = (_MANTISSA - max(1, a.shape[-1] - 1).bit_length()) // 2
+    bits = _bits(a.shape[-1])
     left, right = (np.asarray(x, np.float64) for x in (a, b))
-    coarse_left, coarse_right = _rounded(left, bits, -1), _rounded(right, bits, -2)
+    coarse_left, coarse_right = _rounded(left, bits, (-2, -1)), _rounded(right, bits, -2)
     return product(coarse_left, coarse_right) + (
         product(coarse_left, right - coarse_right) + product(left - coarse_left, right)
     )
@@ -75,26 +75,29 @@ def dot(a: Array, b: Array) -> Array:
     return product(a, b).astype(np.float32)
 
 
-def _on_grid(x: Doubles, bits: int, axis: int) -> tuple[Doubles, Doubles]:
-    """(integers below 2^bits, unit along the axis), a power of two. In the place of x, which is the caller's own or is
-    left as it was."""
+def _bits(products: int) -> int:
+    """That a factor may have where so many products are added."""
+    return (_MANTISSA - max(1, products - 1).bit_length()) // 2
+
+
+def _on_grid(x: Array, unit: Doubles) -> Doubles:
+    """The nearest integers to x in units, which are powers of two."""
+    made: Doubles = np.multiply(x, 1 / unit, dtype=np.float64)
+    return np.rint(made, out=made)
+
+
+def _rounded(x: Doubles, bits: int, axis: int | tuple[int, int]) -> Doubles:
     unit = _units(x, bits, axis)
-    made = x / unit
-    return np.rint(made, out=made), unit
+    return _on_grid(x, unit) * unit
 
 
-def _rounded(x: Doubles, bits: int, axis: int) -> Doubles:
-    made, unit = _on_grid(x, bits, axis)
-    return made * unit
-
-
-def _units(x: Doubles, bits: int, axis: int) -> Doubles:
-    """The power of two along the axis by which all x are below 2^bits."""
+def _units(x: Array, bits: int, axis: int | tuple[int, int]) -> Doubles:
+    """The power of two, along the axis or for whole matrices, by which all x are below 2^bits."""
     if x.size == 0:
-        return np.ones(())
-    largest = np.maximum(x.max(axis=axis, keepdims=True), -x.min(axis=axis, keepdims=True))
+        return np.ones((1, 1))
+    largest = np.maximum(x.max(axis=axis, keepdims=True), -x.min(axis=axis, keepdims=True)).astype(np.float64)
     exponent = np.frexp(largest)[1] - bits
-    return np.ldexp(1.0, np.where(np.isfinite(largest), exponent, 0))
+    return np.ldexp(1.0, np.where(np.isfinite(largest), np.maximum(exponent, _LEAST_UNIT), 0))
 
 
 def exp(x: npt.ArrayLike) -> Doubles:
