@@ -7,7 +7,8 @@ MODELS is the folder of published MLPerf Tiny models (`mlperf_tiny` within it). 
 calibrates, the others test; --swap exchanges the halves. onnxruntime: static QDQ, int8 per channel, min-max and
 percentile. The converter's int8 models are the published ones: they were calibrated with other data by their makers,
 and kws is another training run, compared with the float model of that run. ai-edge-quantizer (`pip install
-ai-edge-quantizer`): static int8 of the float TFLite files, where it is installed. 4 bits: all weights, and with
+ai-edge-quantizer`): static int8 of the float TFLite files with a signature, where it
+is installed. 4 bits: all weights, and with
 55 % of the bytes of int8.
 """
 
@@ -202,8 +203,10 @@ def ai_edge_rows(task: Task, models: Path) -> Iterator[Row]:
     plain = Interpreter(str(path))
     plain.allocate_tensors()
     (tensor,) = plain.get_input_details()
-    ((signature, names),) = plain.get_signature_list().items() or ((None, None),)
-    name = names["inputs"][0] if names else tensor["name"]
+    if not plain.get_signature_list():
+        return  # it calibrates through a signature, which the file of ic lacks
+    ((signature, names),) = plain.get_signature_list().items()
+    (name,) = names["inputs"]
     (fit,), (test,) = task.fit.values(), task.test.values()
     made = quantizer.Quantizer(str(path), recipe.static_wi8_ai8())
     samples = [{name: sample.reshape(tensor["shape"])} for sample in fit]
