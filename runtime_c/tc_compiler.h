@@ -31,15 +31,19 @@ typedef struct {
 #endif
 
 /* Functions in assembly, on words as their authors count on, and those that an application calls. Callers
- * guess nothing of what is in them. */
+ * guess nothing of what is in them. TC_ALONE: functions that take little of the time. Compilers would unroll
+ * them for the sizes that they are called with, into three times the code. */
 #if TC_GNU && defined(__clang__)
 #define TC_NAKED __attribute__((naked, noinline, unused, aligned(4)))
 #define TC_ENTRY __attribute__((noinline))
+#define TC_ALONE __attribute__((noinline))
 #elif TC_GNU
 #define TC_NAKED __attribute__((naked, noipa, unused, aligned(4)))
 #define TC_ENTRY __attribute__((noipa))
+#define TC_ALONE __attribute__((noinline, noclone))
 #else
 #define TC_ENTRY
+#define TC_ALONE
 #endif
 
 /* Directives that tell a debugger of the caller of a function in assembly. Assemblers take them where the

@@ -12,7 +12,7 @@
 
 #include "tc_softmax_fixed.h"
 
-static void tc_softmax_whole_s8(const tc_softmax_s8_t *p, const int8_t *x, int8_t *y)
+static TC_ALONE void tc_softmax_whole_s8(const tc_softmax_s8_t *p, const int8_t *x, int8_t *y)
 {
     for (int32_t o = 0; o < p->outer; o++, x += p->depth, y += p->depth) {
         tc_softmax_row_t row = tc_softmax_row(p, x);

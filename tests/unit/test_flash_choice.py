@@ -16,7 +16,7 @@ from tinyc.choose.select import Goal, candidates, choose, layers_of
 from tinyc.kernel.kernel import Cost, WrittenCode
 from tinyc.ops import all_ops
 from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.pipeline.compiling import INTERPRETER_BYTES, _chosen, make_integers
+from tinyc.pipeline.compiling import INTERPRETER_BYTES, _chosen, interpreted_bytes, make_integers
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.flash import GRAIN, fastest_in
@@ -80,6 +80,14 @@ def test_the_default_takes_no_more_flash_than_an_interpreter(models_dir: Path) -
     own = sum(array.nbytes for array in usual.graph.consts.values())
     assert own < sizes[0] < sizes[1]
     assert sizes[0] < own + INTERPRETER_BYTES
+
+
+@pytest.mark.parametrize("model", ["mlperf_tiny/kws", "mlperf_tiny/ic", "mlperf_tiny/ad", "zoo/mobilenet96"])
+def test_what_an_interpreter_takes_is_its_code_and_the_file(models_dir: Path, model: str) -> None:
+    """Of files with many channels and with few, from 54 to 589 KB."""
+    file = models_dir / f"{model}_int8.tflite"
+    graph = make_integers(file, M4, Options("cortex-m4"), Progress()).graph
+    assert interpreted_bytes(graph) == pytest.approx(file.stat().st_size + INTERPRETER_BYTES, rel=0.07)
 
 
 @pytest.mark.parametrize("board", ["cortex-m3", "cortex-m0plus"])

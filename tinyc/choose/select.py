@@ -38,6 +38,7 @@ FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
 _SHARED_CODE = 300
+_STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 _TIME_BITS = 48  # more than the time of any layer has
@@ -110,7 +111,7 @@ def _sharing_code(found: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
     """The choices with a function's bytes in parts for all layers that it may run: which of them will, is not known."""
     layers = layers_of(tuple(choice.cost for choice in choices) for choices in found.values())
     return {
-        node: [replace(choice, cost=choice.cost.shared(layers)) for choice in choices]
+        node: [replace(choice, cost=choice.cost.shared(layers).with_code(_STEP_CODE)) for choice in choices]
         for node, choices in found.items()
     }
 

@@ -20,7 +20,6 @@ _SUM_LIMIT = 2**23  # of the packed products of one dot product
 _SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
 _MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
 _CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
-_SHARED_CODE = 300  # bytes of a C kernel, a layer's share
 _PER_CHANNEL = 12  # bytes of multiplier, shift and what goes with them
 _ALONE = 0.9  # of the instructions of a tap more, without a second pixel
 
@@ -33,12 +32,14 @@ def narrow_weights(site: Site) -> bool:
 def shared_cost(
     per_tap: float,
     per_output: float,
+    code: int,
     scratch: Callable[[Site, ConvParams], int],
     run: Callable[[Site], int] = lambda site: 2,
 ) -> Callable[[Site, ConvParams], Cost]:
     """The cost of a C kernel that layers share: instructions for each output and each of its taps, as measured on a
-    Cortex-M4 with 8 to 128 taps, to 10 %. run: pixels that a kernel for pixel pairs makes one after the other; the last
-    of an odd number has nobody to share weights with."""
+    Cortex-M4 with 8 to 128 taps, to 10 %. code: bytes of the C kernel, a layer's share in the MLPerf Tiny models with
+    gcc -O3. run: pixels that a kernel for pixel pairs makes one after the other; the last of an odd number has nobody
+    to share weights with."""
 
     def cost(site: Site, p: ConvParams) -> Cost:
         taps = p.w.size // len(p.bias)
@@ -49,7 +50,7 @@ def shared_cost(
         pairs = -(-site.y().elements // (2 * len(p.bias)))
         fetches = Fetches(constants * pairs)
         cycles = int(_CYCLES * executed)
-        return Cost(int(executed), constants + _SHARED_CODE, scratch(site, p), cycles, fetches)
+        return Cost(int(executed), constants + code, scratch(site, p), cycles, fetches)
 
     return cost
 

@@ -262,6 +262,10 @@ class Cost:
         flash = self.flash_bytes - self.code.size * (count - 1) // count
         return replace(self, flash_bytes=flash, ram_code=self.ram_code // count, code=None)
 
+    def with_code(self, size: int) -> Cost:
+        """The same with so many bytes of compiled code around the kernel."""
+        return replace(self, flash_bytes=self.flash_bytes + size)
+
     @property
     def time(self) -> int:
         """What select and shrink compare: instructions and cycles together, or cycles alone (`weighed`)."""

@@ -8,7 +8,7 @@ a half by the factor, which is kept times 2^8, and drops 16 bits of zeros.
 
 from __future__ import annotations
 
-from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel
+from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
 from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -18,6 +18,7 @@ _PARAMETERS = ("const tc_add_linear_s8_dsp_t *p", "const int8_t *x0", "const int
 _TURN = 32  # elements
 _ODD = 0xFF00FF00  # bytes 1 and 3 of a word
 _CALL = Work(12, 18)
+_STRUCT = 16  # bytes of the parameters
 
 
 def fits(a: int, b: int) -> bool:
@@ -48,8 +49,9 @@ def cost(shift: int, elements: int) -> Cost:
     """Exact but for the step around the call."""
     asm = _function(shift)
     whole = asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last") + _CALL
-    flash = 4 * len(asm.text()) + 16
-    return Cost(whole.instructions, flash, 0, whole.cycles, Fetches.around(16, flash - 16, whole.instructions))
+    code = WrittenCode((NAME, shift), asm.code_bytes)
+    fetches = Fetches.around(_STRUCT, code.size, whole.instructions)
+    return Cost(whole.instructions, code.size + _STRUCT, 0, whole.cycles, fetches, code)
 
 
 @kept_by_core(maxsize=32)

@@ -258,7 +258,7 @@ OP = Op(
             offered(
                 lower_pointwise_dsp,
                 scratch=pointwise_scratch,
-                cost=shared_cost(0.88, 11, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
+                cost=shared_cost(0.88, 11, 700, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
             ),
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights, is_pointwise),
@@ -268,7 +268,7 @@ OP = Op(
             offered(
                 lower_rows_dsp,
                 scratch=dsp_scratch,
-                cost=shared_cost(1.15, 12, dsp_scratch, lambda site: site.y().shape[2]),
+                cost=shared_cost(1.15, 12, 600, dsp_scratch, lambda site: site.y().shape[2]),
             ),
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),

@@ -272,13 +272,13 @@ OP = Op(
         *direct.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
-            offered(lower_3x3, scratch=scratch_3x3, cost=shared_cost(1.5, 16, scratch_3x3)),
+            offered(lower_3x3, scratch=scratch_3x3, cost=shared_cost(1.5, 16, 450, scratch_3x3)),
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
-            offered(lower_rows_dsp, scratch=dsp_scratch, cost=shared_cost(3.1, 18, dsp_scratch)),
+            offered(lower_rows_dsp, scratch=dsp_scratch, cost=shared_cost(3.1, 18, 450, dsp_scratch)),
             isa=_DSP,
             when=(is_s8, one_per_input),
         ),
@@ -288,7 +288,7 @@ OP = Op(
         *depthwise_taps.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_s8",
-            offered(lower_rows, cost=shared_cost(14, 25, no_scratch), row_forms=row_sums.depthwise_rows),
+            offered(lower_rows, cost=shared_cost(14, 25, 300, no_scratch), row_forms=row_sums.depthwise_rows),
             when=(is_s8,),
         ),
         *s16_dsp.DEPTHWISE,

@@ -149,7 +149,7 @@ OP = Op(
         *held_dense.KERNELS,
         Kernel(
             "tc_fully_connected_s8_dsp",
-            offered(lower_dsp, scratch=dsp_scratch, cost=shared_cost(1.08, 12, dsp_scratch)),
+            offered(lower_dsp, scratch=dsp_scratch, cost=shared_cost(1.08, 12, 700, dsp_scratch)),
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights),
         ),

@@ -36,6 +36,7 @@ _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
 AT_OUTPUT = (1 / 255, -128)  # the whole of 1, which 1/256 cuts off at 255/256
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
+_FIXED_CODE = 950  # bytes; 770 to 1,040
 _MANY = 1024  # elements for which a table of 1 KB is worth its flash
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
 
@@ -208,11 +209,10 @@ def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
 
 
 def _offer_fixed(site: Site, p: FixedSoftmax) -> Offer | Refused:
-    """With a cost where another kernel may be better."""
     offer = offered(lower_fixed)(site, p)
-    if isinstance(offer, Refused) or not many_elements(site):
+    if isinstance(offer, Refused):
         return offer
-    return replace(offer, cost=Cost(48 * site.x(0).elements, p.exps.nbytes + 400, 0))
+    return replace(offer, cost=Cost(48 * site.x(0).elements, p.exps.nbytes + _FIXED_CODE, 0))
 
 
 def lower_float(site: Site, p: FloatSoftmax) -> Call:

@@ -82,10 +82,10 @@ class WeightedPlan:
         """The copies of a row: C text, and what each executes."""
         return {piece: block_function(f"@_block_{piece.start}", piece.block) for piece in self.pieces if piece.block}
 
-    @property
-    def lines(self) -> int:
+    @cached_property
+    def code_bytes(self) -> int:
         """Of all functions in assembly."""
-        return 1 + self.code[0].asm.lines + sum(text.count("\\n") for text, _ in self.blocks.values())
+        return self.code[0].asm.code_bytes + sum(4 * text.count("\\n") for text, _ in self.blocks.values())
 
     @property
     def is_direct(self) -> bool:
@@ -206,15 +206,15 @@ def _flow(work: WeightedPlan) -> Rows:
 
 
 def cost(work: WeightedPlan) -> Cost:
-    """Exact but for the instructions of the row loop, an estimate; code counted as all 32-bit instructions."""
+    """Exact but for the instructions of the row loop, an estimate."""
     _, count = work.code
     copies = sum((executed for _, executed in work.blocks.values()), Work())
     pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
-    flash = 4 * (work.layer.group_words * work.layer.groups + work.lines)
+    flash = 4 * work.layer.group_words * work.layer.groups + work.code_bytes
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
-    code = WrittenCode((work.layer, work.pieces), 4 * work.lines)
+    code = WrittenCode((work.layer, work.pieces), work.code_bytes)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 
 
@@ -225,5 +225,5 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
     pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
     stream_bytes = 4 * layer.group_words * layer.groups
-    loops = ((4 * work.lines, pairs), (count.group_bytes, pairs * (layer.groups - 1)))
+    loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.groups - 1)))
     return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs))

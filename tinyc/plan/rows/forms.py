@@ -19,6 +19,9 @@ from tinyc.ops import all_ops
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
+_STEP_CODE = 44  # bytes of compiled code: a step that makes rows, and for each pointer to a row
+_ROW_CODE = 24
+_TURN_BYTES = 4  # of the schedule
 Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
 
@@ -209,7 +212,7 @@ def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str,
         instructions=form.cost.instructions + TURN_COST * rows.calls,
         cycles=form.cost.cycles + 2 * TURN_COST * rows.calls,
         scratch_bytes=form.scratch_bytes,
-    )
+    ).with_code(_STEP_CODE + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls)
     return Form(
         choice=choice,
         row=form,

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of flash that kernels are chosen by, and those that the compiled library takes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.ops.weighted import Layer, graph_of
+from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
+from tinyc.build.compile import Sources, compile_library
+from tinyc.build.elf import read_elf
+from tinyc.build.size import library_size
+from tinyc.build.toolchain import find_toolchain
+from tinyc.choose.select import Choice, candidates
+from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import lower
+from tinyc.kernel.site import RELU, Padding
+from tinyc.machine.target import code_for
+from tinyc.ops.conv2d import Conv2D
+from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.plan.planner import plan_graph
+from tinyc.plan.rows import StreamPlan
+
+ROWS = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
+WRITTEN = ("tc_conv2d_s8_asm", "tc_conv2d_s8_w16_asm", "tc_conv2d_3x3_s8_tiles2_asm")
+
+
+def _written(name: str, choice: Choice, folder: Path) -> int:
+    """Bytes of the functions in assembly that run the layer on a board, as the compiler makes them."""
+    board, graph = load_board(name), choice.site.graph
+    choices = {choice.site.node.name: choice}
+    program = lower(graph, choices, plan_graph(graph, choices), Numerics.TFLM, "model")
+    for file, text in emit_library(program, Info("model", "0" * 64, name)).items():
+        (folder / file).write_text(text)
+    made = compile_library(Sources(folder, "model"), find_toolchain(board), "speed", folder / "model.o")
+    names = tuple(special.name for special in program.specials)
+    return sum(s.size for s in read_elf(made).symbols if s.is_function and s.name.startswith(names))
+
+
+@pytest.mark.parametrize(("board", "few"), [("cortex-m4", 0.02), ("cortex-m7", 0.02), ("cortex-m33", 0.02)])
+@pytest.mark.parametrize("kernel", WRITTEN)
+def test_the_bytes_of_functions_are_those_of_the_core(board: str, few: float, kernel: str) -> None:
+    """With single loads in the place of LDM on cores that have an order of their own."""
+    with code_for(board), tempfile.TemporaryDirectory() as folder:
+        found = candidates(graph_of(ROWS), load_board(board).isa, Numerics.TFLM, {"layer": kernel})
+        choice = next(iter(found.values()))[0]
+        code = choice.offer.cost.code if choice.offer.cost is not None else None
+        assert choice.kernel.name == kernel
+        assert code is not None
+        real = _written(board, choice, Path(folder))
+    assert abs(code.size - real) <= few * real + 60  # what copies a row's edge is counted by lines
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m33", "cortex-m7"])
+@pytest.mark.parametrize("model", ["kws", "vww", "ad", "sww"])
+def test_flash_of_a_library_is_as_planned(models_dir: Path, tmp_path: Path, board: str, model: str) -> None:
+    target = load_board(board)
+    file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
+    made = compile_model(file, target, Options(board), Progress())
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    toolchain = find_toolchain(target)
+    (tmp_path / "out").mkdir()
+    sources = Sources(tmp_path, made.program.name)
+    size = library_size(
+        compile_library(sources, toolchain, "speed", tmp_path / "out" / "model.o"),
+        toolchain,
+        target,
+        tmp_path / "out",
+    )
+    if isinstance(made.plan, StreamPlan):
+        said = made.plan.flash_bytes
+    else:
+        said = sum(step.choice.cost.flash_bytes for step in made.program.steps)
+    assert said == pytest.approx(size.flash_bytes, rel=0.07)
