@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="that the solver has for a slice")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/cycles.md")
     args = parser.parse_args()
-    pieces = {core: list(_pieces(core)) for core in SCHEDULED}
+    pieces = {core: list(pieces_of(core)) for core in SCHEDULED}
     text = _exact_table(pieces, args.seconds)
     if args.write:
         write_section(PAGE, PART, text + "\n", "bench/schedules.py", "Orders compared")
@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-def _pieces(core: str) -> Iterator[Piece]:
+def pieces_of(core: str) -> Iterator[Piece]:
     """Of every function in assembly of the models' libraries for a board of that core; each piece once."""
     seen = set()
     for name in NAMES:
@@ -113,7 +113,7 @@ def _exact_table(pieces: Mapping[str, Sequence[Piece]], seconds: float) -> str:
     rows, total = [], []
     for core in SCHEDULED:
         rules = CORES[core]
-        for piece in _slices(pieces[core]):
+        for piece in slices(pieces[core]):
             ops = piece.ops
             ours = round(sum(rules.costs(ops)))
             bound, proved = best(ops, rules, piece.known, ours, seconds)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def _exact_table(pieces: Mapping[str, Sequence[Piece]], seconds: float) -> str:
     return as_table(head, rows) + f"\n\n{said}"
 
 
-def _slices(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def slices(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """From the middle of the longest piece of one function of each kind."""
     kinds: dict[str, Piece] = {}
     for piece in sorted(pieces, key=lambda piece: -len(piece.lines)):
