@@ -481,7 +481,7 @@ class Asm:
         return slots
 
     @staticmethod
-    def _widths(line: Line, at: int, places: Mapping[str, int], conditional: int) -> Sequence[int]:
+    def _widths(line: Line, at: int, places: Mapping[str, int], conditional: int) -> tuple[int, ...]:
         """What a line may take. at: its number; conditional: lines from it on that an IT instruction is about."""
         return branch_widths(line, abs(places[line.label] - at)) if line.label else widths_of(line, conditional > 0)
 
