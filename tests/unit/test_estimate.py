@@ -61,6 +61,13 @@ def test_cycles_are_near_those_of_the_proof(tmp_path: Path, board: str) -> None:
     assert "zero wait states" in (said.cycle_error or "")
 
 
+def test_cycles_of_a_core_that_has_so_many_for_each_instruction(tmp_path: Path) -> None:
+    onnx.save(network(16, 24), tmp_path / "m.onnx")
+    said = tinyc.estimate(tmp_path / "m.onnx", "cortex-m55")
+    assert said.cycles == sum(round(1.12 * layer.instructions) for layer in said.layers)
+    assert (said.cycle_error or "").startswith("Cortex-M55, zero wait states; error: median 7 %")
+
+
 def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(16, 24), path)

@@ -23,7 +23,7 @@ from tinyc.board.core import core_named
 from tinyc.emit.program import Program, Step
 from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of, rules_in_words
 from tinyc.kernel.kernel import Cost
-from tinyc.machine.cores import Core
+from tinyc.machine.cores import Core, PerInstruction
 from tinyc.machine.target import ORDERED_FOR
 
 _MEASURED = Path(__file__).with_name("measured_costs.json")
@@ -205,8 +205,10 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     """The costs of a program that `compile_model` has made for the board."""
     known = measured or _file.measured
     compiled = core_named(board.core).code or board.core
-    core = core_of(board.core) if compiled in known.cycles else None
-    layers = tuple(_layers(program, compiled, known, core is not None))
+    core = core_of(board.core)
+    if not isinstance(core, PerInstruction) and compiled not in known.cycles:
+        core = None
+    layers = tuple(_layers(program, compiled, known, core))
     consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
     code = assembly_bytes(program) + known.code_of(compiled, (step.choice.kernel.name for step in program.steps))
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
@@ -225,19 +227,25 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
         error=known.errors.get(compiled, "not measured on this core"),
-        cycle_error=_cycle_error(core, board, known.cycle_errors[compiled]) if core is not None else None,
+        cycle_error=_cycle_error(core, board, known, compiled) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
     )
 
 
-def _layers(program: Program, core: str, known: MeasuredCosts, timed: bool) -> Iterator[LayerEstimate]:
-    """timed: with cycles."""
+def _layers(program: Program, core: str, known: MeasuredCosts, timed: Core | None) -> Iterator[LayerEstimate]:
+    """timed: by whose rules there are cycles."""
     kernels = Counter(step.choice.kernel.name for step in program.steps)
     for step in program.steps:
         kernel = step.choice.kernel.name
         keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step))
+        instructions = known.counted(core, keys, features_of(step))
+        cycles = None
+        if isinstance(timed, PerInstruction):
+            cycles = round(timed.rate * instructions) + step_cost(step).waits
+        elif timed is not None:
+            cycles = known.cycled(core, keys, cycle_features(step, core)) + step_cost(step).waits
         yield LayerEstimate(
             step=step.index,
             name=step.node.layer,
@@ -245,8 +253,8 @@ def _layers(program: Program, core: str, known: MeasuredCosts, timed: bool) -> I
             kernel=kernel,
             macs=step.macs,
             const_bytes=step.const_bytes,
-            instructions=known.counted(core, keys, features_of(step)),
-            cycles=known.cycled(core, keys, cycle_features(step, core)) + step_cost(step).waits if timed else None,
+            instructions=instructions,
+            cycles=cycles,
         )
 
 
@@ -297,8 +305,10 @@ def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
     return known[""] + deepest
 
 
-def _cycle_error(core: Core, board: Board, measured: str) -> str:
-    """measured: how near the estimate is to what a proof models."""
+def _cycle_error(core: Core, board: Board, known: MeasuredCosts, compiled: str) -> str:
+    """With how near the estimate is to what a proof models; to what it counts, of cycles that are so many for each
+    instruction."""
+    measured = known.cycle_errors.get(compiled) or known.errors.get(compiled, "what was not measured")
     waits = f", without the waits of {board.slow_ram.name}" if board.slow_ram is not None else ""
     if board.flash_timing is None:
         return f"{rules_in_words(core)}; estimated within {measured}{waits}"
