@@ -32,12 +32,9 @@ static inline tc_spectrum_t tc_log_mel_spectrum(const tc_log_mel_t *p)
     return spectrum;
 }
 
-static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_bands_t *bands, tc_spectrum_log_t *log,
+static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_log_t *log,
                                     tc_spectrum_project_t *project)
 {
-    bands->weights = p->weights;
-    bands->spans = p->spans;
-    bands->bands = p->bands;
     log->table = p->table;
     log->least = p->least;
     log->add = p->add;
@@ -54,25 +51,48 @@ static inline void tc_log_mel_parts(const tc_log_mel_t *p, tc_spectrum_bands_t *
     project->cuts = 0;
 }
 
-/* A frame's bins, with the scale of its samples -> y [bands]. sums [bands][2]: scratch. The bins are lost. */
-static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_t scale, uint32_t *sums,
-                                    int8_t *y)
+/* What bands are sums of, in place of a frame's bins: powers, or magnitudes. */
+static inline uint32_t *tc_log_mel_sizes(const tc_log_mel_t *p, int32_t *bins)
 {
-    uint32_t *const power = (uint32_t *)(void *)bins;
-    tc_spectrum_bands_t bands;
+    uint32_t *const sizes = (uint32_t *)(void *)bins;
+
+    tc_spectrum_power(bins, p->begin, p->end, sizes);
+    if (p->power == 1) {
+        tc_spectrum_roots(sizes, p->end - p->begin, sizes);
+    }
+    return sizes;
+}
+
+/* Sums of bands, which are lost, with the scale of the samples -> y [bands]. */
+static inline void tc_log_mel_logs(const tc_log_mel_t *p, uint32_t *sums, int32_t scale, int8_t *y)
+{
     tc_spectrum_log_t log;
     tc_spectrum_project_t project;
 
-    tc_log_mel_parts(p, &bands, &log, &project);
-    tc_spectrum_power(bins, p->begin, p->end, power);
-    if (p->power == 1) {
-        tc_spectrum_roots(power, p->end - p->begin, power);
-        tc_spectrum_bands_u32(&bands, power, sums);
-    } else {
-        tc_spectrum_bands_u64(&bands, power, sums);
-    }
+    tc_log_mel_parts(p, &log, &project);
     tc_spectrum_log(&log, sums, &scale, (int32_t *)(void *)sums);
     tc_spectrum_project(&project, (const int32_t *)(void *)sums, y);
+}
+
+static inline tc_spectrum_bands_t tc_log_mel_bands(const tc_log_mel_t *p)
+{
+    const tc_spectrum_bands_t bands = {p->weights, p->spans, p->bands};
+    return bands;
+}
+
+/* A frame's bins, which are lost, with the scale of its samples -> y [bands]. sums [bands][2]: scratch. */
+static inline void tc_log_mel_frame(const tc_log_mel_t *p, int32_t *bins, int32_t scale, uint32_t *sums,
+                                    int8_t *y)
+{
+    const uint32_t *const sizes = tc_log_mel_sizes(p, bins);
+    const tc_spectrum_bands_t bands = tc_log_mel_bands(p);
+
+    if (p->power == 1) {
+        tc_spectrum_bands_u32(&bands, sizes, sums);
+    } else {
+        tc_spectrum_bands_u64(&bands, sizes, sums);
+    }
+    tc_log_mel_logs(p, sums, scale, y);
 }
 
 #endif

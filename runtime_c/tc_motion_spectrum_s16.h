@@ -6,14 +6,8 @@
 #ifndef TC_MOTION_SPECTRUM_S16_H
 #define TC_MOTION_SPECTRUM_S16_H
 
-#include "tc_motion.h"
-#include "tc_spectrum_taper.h"
+#include "tc_motion_spectrum.h"
 #include "tc_spectrum_transform.h"
-
-typedef struct {
-    tc_motion_s16_t of;
-    tc_spectrum_t transform; /* its tables and sizes */
-} tc_motion_spectrum_s16_t;
 
 static void tc_motion_spectrum_s16(const tc_motion_spectrum_s16_t *p, const int16_t *x, const int16_t *held,
                                    void *work, int32_t *y)

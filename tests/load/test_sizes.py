@@ -86,6 +86,19 @@ def both_sides(path: Path) -> Path:
     return write(path, nodes, (1, AXES, 40), (1, AXES, 40), last=[-1])
 
 
+def scaled(path: Path) -> Path:
+    """torch.fft.rfft(x, norm="forward").abs() / 3: numbers before and behind the norm."""
+    nodes = [
+        op("Unsqueeze", "x last", "parts"),
+        op("DFT", "parts", "bins", onesided=1),
+        op("Div", "bins count", "forward"),
+        op("ReduceL2", "forward last", "sizes", keepdims=0),
+        op("Div", "sizes three", "y"),
+    ]
+    nodes[1].input.extend(["", "axis"])
+    return write(path, nodes, (1, AXES, 64), (1, AXES, 33), last=[-1], axis=2, count=64.0, three=3.0)
+
+
 def basis(n: int) -> dict[str, Array]:
     turns = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 - 3)) / n
     return {"cosines": np.cos(turns), "sines": -np.sin(turns)}
@@ -117,7 +130,7 @@ def frames(path: Path) -> Path:
     return write(path, nodes, (1, AXES, 128), (AXES, 33, 3), **consts)
 
 
-MODELS = [norms, norms_of_100, powers, both_sides, products, frames]
+MODELS = [norms, norms_of_100, powers, both_sides, scaled, products, frames]
 
 
 def shaken(path: Path, count: int = 12) -> Array:

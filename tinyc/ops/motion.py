@@ -32,6 +32,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import Ints, need, need_between, no_reals
+from tinyc.ops.spectrum import vector_twiddles
 from tinyc.ops.transform import Fields, Transform, is_transformed, mixed_fields, spectrum_of
 
 FEATURES = ("mean", "rms", "std", "min", "max", "crossings")
@@ -175,6 +176,13 @@ def lower_spectrum(site: Site, p: Motion) -> Call:
     return _call(site, Struct("tc_motion_spectrum_s16_t", _transform_fields(site, p)))
 
 
+def lower_mve(site: Site, p: Motion) -> Call:
+    """tc_motion_spectrum_s16_mve: with twiddles of four points at a time."""
+    assert p.transform is not None
+    fields = {**_transform_fields(site, p), "transform.twiddles": vector_twiddles(p.transform)}
+    return _call(site, Struct("tc_motion_spectrum_s16_t", fields))
+
+
 def lower_mixed(site: Site, p: Motion) -> Call:
     """tc_motion_mixed_s16: by the transform, of other lengths."""
     assert p.transform is not None
@@ -232,9 +240,17 @@ def is_summed(site: Site) -> bool:
 def cost(site: Site, p: Motion) -> Cost:
     bins = (p.window - 1) // 2 if p.peaks else 0
     t = p.transform
-    work = 30 * p.window + 400 * p.results + (t.instructions() + 12 * bins if t else (12 * p.window + 40) * bins)
-    flash = 14 * p.window + 2500 if t else (4 * p.window if p.peaks else 0) + 900
-    return Cost(p.axes * work, flash, scratch(site, p))
+    work = t.instructions() + 12 * bins if t else (12 * p.window + 40) * bins
+    return _cost(site, p, work, 14 * p.window + 2500 if t else (4 * p.window if p.peaks else 0) + 900)
+
+
+def cost_mve(site: Site, p: Motion) -> Cost:
+    assert p.transform is not None
+    return _cost(site, p, p.transform.vector_instructions() + 6 * p.window, 18 * p.window + 3000)
+
+
+def _cost(site: Site, p: Motion, peaks: int, flash: int) -> Cost:
+    return Cost(p.axes * (30 * p.window + 400 * p.results + peaks), flash, scratch(site, p))
 
 
 def scratch(site: Site, p: Motion) -> int:
@@ -260,6 +276,12 @@ OP = Op(
     quant_out=(Kept(),),
     kernels=(
         Kernel("tc_motion_s16", offered(lower, scratch=scratch, cost=cost), when=(is_summed,)),
+        Kernel(
+            "tc_motion_spectrum_s16_mve",
+            offered(lower_mve, scratch=scratch, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            when=(is_power_of_two,),
+        ),
         Kernel("tc_motion_spectrum_s16", offered(lower_spectrum, scratch=scratch, cost=cost), when=(is_power_of_two,)),
         Kernel("tc_motion_mixed_s16", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),
     ),
