@@ -34,7 +34,8 @@ static void tc_add_even_s16(const tc_add_even_s16_t *p, const int16_t *x0, const
                 for (int32_t i3 = 0; i3 < p->n3; i3++, a += p->a3, b += p->b3) {
                     const int64_t acc = (int64_t)p->a * *a + (int64_t)p->b * *b + *p->c;
                     const int64_t half = ((int64_t)1 << (p->shift - 1)) - 1 + ((acc >> p->shift) & 1);
-                    *y++ = (int16_t)tc_clamp((int32_t)((acc + half) >> p->shift) + p->y_zero, p->y_min, p->y_max);
+                    *y++ = (int16_t)tc_clamp((int32_t)((acc + half) >> p->shift) + p->y_zero, p->y_min,
+                                             p->y_max);
                 }
             }
         }

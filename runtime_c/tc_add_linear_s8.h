@@ -31,7 +31,8 @@ static void tc_add_linear_s8(const tc_add_linear_s8_t *p, const int8_t *x0, cons
                 const int8_t *a = x0 + i0 * p->a0 + i1 * p->a1 + i2 * p->a2;
                 const int8_t *b = x1 + i0 * p->b0 + i1 * p->b1 + i2 * p->b2;
                 for (int32_t i3 = 0; i3 < p->n3; i3++, a += p->a3, b += p->b3) {
-                    *y++ = (int8_t)tc_clamp(((p->a * *a + p->b * *b + p->c) >> p->shift) + p->y_zero, p->y_min, p->y_max);
+                    *y++ = (int8_t)tc_clamp(((p->a * *a + p->b * *b + p->c) >> p->shift) + p->y_zero,
+                                            p->y_min, p->y_max);
                 }
             }
         }

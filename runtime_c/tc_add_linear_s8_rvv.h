@@ -17,8 +17,9 @@ typedef struct {
 
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_add_linear_s8_rvv(const tc_add_linear_s8_rvv_t *p TC_UNUSED, const int8_t *x0 TC_UNUSED,
-                                          const int8_t *x1 TC_UNUSED, int8_t *y TC_UNUSED)
+static TC_NAKED void tc_add_linear_s8_rvv(const tc_add_linear_s8_rvv_t *p TC_UNUSED,
+                                          const int8_t *x0 TC_UNUSED, const int8_t *x1 TC_UNUSED,
+                                          int8_t *y TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "lw     t1, 0(a0)\n"
@@ -57,7 +58,8 @@ static TC_NAKED void tc_add_linear_s8_rvv(const tc_add_linear_s8_rvv_t *p TC_UNU
 
 #else
 
-static TC_UNUSED void tc_add_linear_s8_rvv(const tc_add_linear_s8_rvv_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
+static TC_UNUSED void tc_add_linear_s8_rvv(const tc_add_linear_s8_rvv_t *p, const int8_t *x0,
+                                           const int8_t *x1, int8_t *y)
 {
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t sum = p->c + p->a * x0[i] + p->b * x1[i];

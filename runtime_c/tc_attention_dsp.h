@@ -32,36 +32,40 @@ static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, voi
 static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attention_job_t *job,
                                         const int8_t *k, const int8_t *v, int32_t h)
 {
-    tc_matmul_columns(k + p->k_first + h * p->k_head, p->depth, p->keys, p->k_next, p->k_row, p->k_zero, job->ks);
-    tc_matmul_columns(v + p->v_first + h * p->v_head, p->keys, p->width, p->v_row, p->v_next, p->v_zero, job->vs);
+    tc_matmul_columns(k + p->k_first + h * p->k_head, p->depth, p->keys, p->k_next, p->k_row, p->k_zero,
+                      job->ks);
+    tc_matmul_columns(v + p->v_first + h * p->v_head, p->keys, p->width, p->v_row, p->v_next, p->v_zero,
+                      job->vs);
 }
 
 /* A kernel `name` with parameters `name`_t whose softmax is the function soft. An odd last row is made
  * twice. */
-#define TC_ATTENTION_DSP(name, soft)                                                                               \
-    static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y, void *scratch) \
-    {                                                                                                              \
-        const tc_attention_t *p = &layer->at;                                                                      \
-        tc_attention_job_t job = tc_attention_begin(p, scratch);                                                   \
-        int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                                   \
-        for (int32_t h = 0; h < p->heads; h++) {                                                                   \
-            const int8_t *head = q + p->q_first + h * p->q_head;                                                   \
-            int8_t *out = y + p->y_first + h * p->y_head;                                                          \
-            tc_attention_head(p, &job, k, v, h);                                                                   \
-            for (int32_t t = 0; t < p->rows; t += 2) {                                                             \
-                const int32_t other = t + 1 < p->rows ? t + 1 : t;                                                 \
-                tc_matmul_widen(head + t * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs);                   \
-                tc_matmul_widen(head + other * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs + 1);           \
-                tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                            \
-                tc_attention_look_up(p, row0);                                                                     \
-                tc_attention_look_up(p, row1);                                                                     \
-                soft(&layer->softmax, row0, row0);                                                                 \
-                soft(&layer->softmax, row1, row1);                                                                 \
-                tc_matmul_widen(row0, p->keys, 1, p->share_zero, 2, job.xs);                                       \
-                tc_matmul_widen(row1, p->keys, 1, p->share_zero, 2, job.xs + 1);                                   \
-                tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row, out + other * p->y_row); \
-            }                                                                                                      \
-        }                                                                                                          \
+#define TC_ATTENTION_DSP(name, soft)                                                                         \
+    static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y,    \
+                     void *scratch)                                                                          \
+    {                                                                                                        \
+        const tc_attention_t *p = &layer->at;                                                                \
+        tc_attention_job_t job = tc_attention_begin(p, scratch);                                             \
+        int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                             \
+        for (int32_t h = 0; h < p->heads; h++) {                                                             \
+            const int8_t *head = q + p->q_first + h * p->q_head;                                             \
+            int8_t *out = y + p->y_first + h * p->y_head;                                                    \
+            tc_attention_head(p, &job, k, v, h);                                                             \
+            for (int32_t t = 0; t < p->rows; t += 2) {                                                       \
+                const int32_t other = t + 1 < p->rows ? t + 1 : t;                                           \
+                tc_matmul_widen(head + t * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs);             \
+                tc_matmul_widen(head + other * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs + 1);     \
+                tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                      \
+                tc_attention_look_up(p, row0);                                                               \
+                tc_attention_look_up(p, row1);                                                               \
+                soft(&layer->softmax, row0, row0);                                                           \
+                soft(&layer->softmax, row1, row1);                                                           \
+                tc_matmul_widen(row0, p->keys, 1, p->share_zero, 2, job.xs);                                 \
+                tc_matmul_widen(row1, p->keys, 1, p->share_zero, 2, job.xs + 1);                             \
+                tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row,              \
+                                   out + other * p->y_row);                                                  \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
 #endif

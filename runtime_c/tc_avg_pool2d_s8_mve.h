@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_avg_pool2d_s8 with Helium (MVE): the same bytes, of windows of at most 64 taps. Sums of eight channels are int16,
- * and divided by a multiplication that is exact for them.
+/* tc_avg_pool2d_s8 with Helium (MVE): the same bytes, of windows of at most 64 taps. Sums of eight channels
+ * are int16, and divided by a multiplication that is exact for them.
  */
 #ifndef TC_AVG_POOL2D_S8_MVE_H
 #define TC_AVG_POOL2D_S8_MVE_H

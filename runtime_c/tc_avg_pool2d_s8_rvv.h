@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of 2-D average pooling with RISC-V's vectors (tc_rvv_pool.h). Input and output share scale and zero point.
+/* One row of 2-D average pooling with RISC-V's vectors (tc_rvv_pool.h). Input and output share scale and zero
+ * point.
  *
  *   y[ox][c] = clamp(round(sum / n), y_min, y_max), halves away from zero
  *

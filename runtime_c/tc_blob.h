@@ -54,8 +54,10 @@ static inline int tc_blob_is_for(const uint8_t *blob, const uint8_t *code)
 static inline uint32_t tc_blob_crc(uint32_t crc, const uint8_t *data, size_t bytes)
 {
     static const uint32_t of[16] = {
-        0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
-        0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu,
+        0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u,
+            0x5005713cu,
+        0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u,
+            0xbdbdf21cu,
     };
 
     for (size_t i = 0; i < bytes; i++) {

@@ -37,7 +37,8 @@ static inline int32_t tc_centred(int32_t zeros, int32_t x)
 
 static inline int32_t tc_centred_ror8(int32_t zeros, int32_t x)
 {
-    return tc_halves(tc_hi16(zeros) + tc_hi16(tc_sxtb16_ror8(x)), tc_lo16(zeros) + tc_lo16(tc_sxtb16_ror8(x)));
+    return tc_halves(tc_hi16(zeros) + tc_hi16(tc_sxtb16_ror8(x)),
+                     tc_lo16(zeros) + tc_lo16(tc_sxtb16_ror8(x)));
 }
 
 #endif

@@ -23,7 +23,8 @@ static void tc_conv2d_1x1_s8_dsp(const tc_conv2d_1x1_s8_dsp_t *p, const int8_t *
     int32_t *xs = (int32_t *)scratch;
 
     for (int32_t i = 0; i < p->pixels; i += 2) {
-        const int32_t count = i + 2 <= p->pixels ? 2 : 1; /* a last odd pixel is computed twice, stored once */
+        /* a last odd pixel is computed twice, stored once */
+        const int32_t count = i + 2 <= p->pixels ? 2 : 1;
         (void)tc_dsp_unpack_2(x, x + (count - 1) * p->in_c, p->in_c, xs);
         tc_dsp_pixels(&p->m, xs, count, y);
         x += 2 * p->in_c;

@@ -5,8 +5,8 @@
 
 #include "tc_scalar_strided.h"
 
-static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y,
-                                                              void *scratch)
+static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x,
+                                                       int8_t *y, void *scratch)
 {
     tc_scalar_strided_run(p, x, y, scratch);
 }

@@ -45,7 +45,8 @@ static void tc_conv2d_s8_dsp(const tc_conv2d_s8_dsp_t *p, const int8_t *const *x
     int8_t *room = (int8_t *)scratch + 16 * p->m.units;
 
     for (int32_t ox = 0; ox < p->out_w; ox += 2) {
-        const int32_t count = ox + 2 <= p->out_w ? 2 : 1; /* a last odd pixel is computed twice, stored once */
+        /* a last odd pixel is computed twice, stored once */
+        const int32_t count = ox + 2 <= p->out_w ? 2 : 1;
         int32_t *xs = (int32_t *)scratch;
         for (int32_t ky = 0; ky < p->k_h; ky++) {
             const int8_t *a = tc_conv2d_s8_dsp_taps(p, x[ky], ox, room);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution on RV32IM (tc_rv32.h), three pixels and eight channels at a time.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
+ *       w[o][ky][kx][i]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * The constants of `out` stand for bias, factors and zero points; a padded tap reads x_zero.
- * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y [out_w][out_c].
- * w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the last channel and tap.
+ * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y
+ * [out_w][out_c].
+ * w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the last
+ * channel and tap.
  * scratch: 8 bytes for each tap, on a word. A group's pixels are read before it is written.
  * segment: taps, a multiple of 4, over which no |sum of x * w| reaches 2^20.
  */
@@ -24,14 +27,16 @@ typedef struct {
 } tc_conv2d_s8_rv32_t;
 
 /* n <= 3 packed pixels -> y [n][out_c]. */
-static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const int32_t *packed, int32_t n, int8_t *y)
+static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const int32_t *packed, int32_t n,
+                                            int8_t *y)
 {
     const int8_t *w = p->w;
     int32_t o = 0;
 #if TC_RV32_ASM
     if (p->taps <= p->segment && p->out.plain && p->out.out_c > 7) {
         o = p->out.out_c & ~7;
-        tc_rv32_blocks(packed, w, p->taps >> 2, &p->out, o >> 3, y, n > 1 ? p->out.out_c : 0, n > 2 ? p->out.out_c : 0);
+        tc_rv32_blocks(packed, w, p->taps >> 2, &p->out, o >> 3, y, n > 1 ? p->out.out_c : 0,
+                       n > 2 ? p->out.out_c : 0);
         w += o * p->taps;
     }
 #endif
@@ -52,7 +57,8 @@ static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const 
     }
 }
 
-static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y, void *scratch)
+static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y,
+                                        void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
     const int32_t out_w = p->window.out_w;
@@ -64,10 +70,10 @@ static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8
     }
 }
 
-/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
- * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *const *y,
-                                                  void *scratch, int32_t rows)
+/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one
+ * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
+static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x,
+                                             int8_t *const *y, void *scratch, int32_t rows)
 {
     int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
     int8_t *const held = (int8_t *)end;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution of few channels with RISC-V's vectors: lanes are pixels, weights are numbers.
  *
- * As tc_conv2d_s8_rvv.h, with the same bytes. Of TC_RVV_BLOCK output pixels, or as many as fit vectors, what they read is laid in
- * planes first: [k_h][phases][in_c][columns], columns a stride apart beside each other, those outside x_zero. A tap is a vector at
- * offsets[tap] of them, multiplied with its weights of three channels.
- * w [ceil(out_c / 3)][taps][3], zeros beyond the last channel; taps: rounded up to a multiple of 4 with weights of zero.
- * out.constants: two words more than the channels have. scratch: k_h * phases * in_c * columns bytes. A block's pixels are read
- * before it is written.
+ * As tc_conv2d_s8_rvv.h, with the same bytes. Of TC_RVV_BLOCK output pixels, or as many as fit vectors, what
+ * they read is laid in planes first: [k_h][phases][in_c][columns], columns a stride apart beside each other,
+ * those outside x_zero. A tap is a vector at offsets[tap] of them, multiplied with its weights of three
+ * channels.
+ * w [ceil(out_c / 3)][taps][3], zeros beyond the last channel; taps: rounded up to a multiple of 4 with
+ * weights of zero.
+ * out.constants: two words more than the channels have. scratch: k_h * phases * in_c * columns bytes. A
+ * block's pixels are read before it is written.
  */
 #ifndef TC_CONV2D_S8_RVV_PLANES_H
 #define TC_CONV2D_S8_RVV_PLANES_H
@@ -15,8 +17,8 @@
 
 enum { TC_RVV_BLOCK = 32 };
 
-/* phases: of the columns of a stride; extra: columns of a plane beyond those of the block's pixels. The functions in assembly know where
- * the first fields are. */
+/* phases: of the columns of a stride; extra: columns of a plane beyond those of the block's pixels. The
+ * functions in assembly know where the first fields are. */
 typedef struct {
     tc_rvv_out_t out;
     const int16_t *offsets;
@@ -44,8 +46,9 @@ static TC_UNUSED int32_t tc_rvv_lanes(int32_t n)
 /* n > 0 pixels, `stride` bytes apart, of `channels` bytes each -> planes [channels][columns]. */
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_rvv_transpose(const int8_t *from TC_UNUSED, int32_t stride TC_UNUSED, int8_t *to TC_UNUSED,
-                                      int32_t n TC_UNUSED, int32_t channels TC_UNUSED, int32_t columns TC_UNUSED)
+static TC_NAKED void tc_rvv_transpose(const int8_t *from TC_UNUSED, int32_t stride TC_UNUSED,
+                                      int8_t *to TC_UNUSED, int32_t n TC_UNUSED, int32_t channels TC_UNUSED,
+                                      int32_t columns TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "1:\n"
@@ -70,8 +73,8 @@ static TC_NAKED void tc_rvv_transpose(const int8_t *from TC_UNUSED, int32_t stri
 
 #else
 
-static TC_UNUSED void tc_rvv_transpose(const int8_t *from, int32_t stride, int8_t *to, int32_t n, int32_t channels,
-                                       int32_t columns)
+static TC_UNUSED void tc_rvv_transpose(const int8_t *from, int32_t stride, int8_t *to, int32_t n,
+                                       int32_t channels, int32_t columns)
 {
     for (int32_t i = 0; i < channels; i++) {
         for (int32_t k = 0; k < n; k++) {
@@ -103,10 +106,11 @@ static TC_UNUSED void tc_rvv_transpose(const int8_t *from, int32_t stride, int8_
     "vwmacc.vx v16, t1, v0\n"                                                                              \
     "vwmacc.vx v24, t2, v0\n"
 
-/* a4 bytes from a pixel to the next, a5 bytes from a vector of constants to the next; a6 weights, a7 constants, t6 channels that are
- * left. */
-static TC_NAKED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer TC_UNUSED, const int8_t *planes TC_UNUSED,
-                                         int8_t *y TC_UNUSED, int32_t n TC_UNUSED)
+/* a4 bytes from a pixel to the next, a5 bytes from a vector of constants to the next; a6 weights, a7
+ * constants, t6 channels that are left. */
+static TC_NAKED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer TC_UNUSED,
+                                         const int8_t *planes TC_UNUSED, int8_t *y TC_UNUSED,
+                                         int32_t n TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "addi   sp, sp, -16\n"
@@ -202,7 +206,8 @@ static TC_NAKED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer 
 
 #else
 
-static TC_UNUSED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer, const int8_t *planes, int8_t *y, int32_t n)
+static TC_UNUSED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer, const int8_t *planes,
+                                          int8_t *y, int32_t n)
 {
     const tc_rvv_out_t *const p = &layer->out;
     for (int32_t o = 0; o < p->out_c; o++) {
@@ -220,7 +225,8 @@ static TC_UNUSED void tc_rvv_plane_pixels(const tc_conv2d_s8_rvv_planes_t *layer
 #endif
 
 /* What n output pixels from ox on read of row ky -> planes [phases][in_c][columns]. */
-static TC_UNUSED void tc_rvv_lay(const tc_conv2d_s8_rvv_planes_t *p, const int8_t *row, int32_t ox, int32_t n, int8_t *to)
+static TC_UNUSED void tc_rvv_lay(const tc_conv2d_s8_rvv_planes_t *p, const int8_t *row, int32_t ox, int32_t n,
+                                 int8_t *to)
 {
     const tc_rvv_window_t *const window = &p->window;
     const int32_t in_c = window->in_c, stride = window->stride_w, count = n + p->extra;
@@ -234,12 +240,14 @@ static TC_UNUSED void tc_rvv_lay(const tc_conv2d_s8_rvv_planes_t *p, const int8_
         }
         if (first > 0 || last < count) tc_rvv_transpose(window->pad, 0, to, count, in_c, p->columns);
         if (first < last) {
-            tc_rvv_transpose(row + (column + first * stride) * in_c, stride * in_c, to + first, last - first, in_c, p->columns);
+            tc_rvv_transpose(row + (column + first * stride) * in_c, stride * in_c, to + first, last - first,
+                             in_c, p->columns);
         }
     }
 }
 
-static TC_UNUSED void tc_conv2d_s8_rvv_planes(const tc_conv2d_s8_rvv_planes_t *p, const int8_t *const *x, int8_t *y, void *scratch)
+static TC_UNUSED void tc_conv2d_s8_rvv_planes(const tc_conv2d_s8_rvv_planes_t *p, const int8_t *const *x,
+                                              int8_t *y, void *scratch)
 {
     const int32_t out_w = p->window.out_w, row = p->phases * p->window.in_c * p->columns;
     int32_t n;

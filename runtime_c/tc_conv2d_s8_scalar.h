@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: 0BSD */
 /* One row of a 2-D convolution on a core without DSP instructions (tc_scalar.h), three pixels at a time.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
+ *       w[o][ky][kx][i]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing and a padded tap reads x_zero.
- * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y [out_w][out_c].
- * pad: at least in_c bytes of x_zero. w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to an even number, zeros
- * beyond the last channel and tap. scratch: 8 bytes for each tap, on a word. A group's pixels are read before it is written.
+ * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y
+ * [out_w][out_c].
+ * pad: at least in_c bytes of x_zero. w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to an even
+ * number, zeros beyond the last channel and tap. scratch: 8 bytes for each tap, on a word. A group's pixels
+ * are read before it is written.
  * segment: taps, even, over which no |sum of x * w| reaches 2^20.
  */
 #ifndef TC_CONV2D_S8_SCALAR_H
@@ -22,12 +25,13 @@ typedef struct {
     const int8_t *pad;
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
     int32_t taps, segment;
-    void (*store)(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n, int8_t *y);
+    void (*store)(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
+                  int8_t *y);
 } tc_conv2d_s8_scalar_t;
 
 /* The taps of n <= 3 pixels from ox on. */
-static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                              int32_t *to)
+static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x,
+                                              int32_t ox, int32_t n, int32_t *to)
 {
     int32_t *const end = to + 2 * p->taps;
     const int32_t first = ox * p->stride_w - p->pad_left, step = p->stride_w * p->in_c;
@@ -54,7 +58,8 @@ static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, co
 }
 
 /* n <= 3 packed pixels -> y [n][out_c]. */
-static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed, int32_t n, int8_t *y)
+static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed,
+                                              int32_t n, int8_t *y)
 {
     for (int32_t o = 0; o < p->out.out_c; o += 4) {
         const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
@@ -86,10 +91,10 @@ static TC_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const 
     }
 }
 
-/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one pointer y the last is
- * made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *const *y,
-                                                      void *scratch, int32_t rows)
+/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one
+ * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
+static TC_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x,
+                                               int8_t *const *y, void *scratch, int32_t rows)
 {
     int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
     int8_t *const held = (int8_t *)end;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a 2-D convolution with int4 weights on RV32IM (tc_rv32.h), three pixels and eight channels at a time.
+/* One row of a 2-D convolution with int4 weights on RV32IM (tc_rv32.h), three pixels and eight channels at a
+ * time.
  *
- *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] * w[o][ky][kx][i]
+ *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
+ *       w[o][ky][kx][i]
  *   y[ox][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
- * A word holds the weights of a tap for eight channels, W = d0 + 16 d1 + ... + 16^7 d7: d7 the weight, the others the
- * weight + 8. The sums are taken of W >> 0, W >> 4, ... , W >> 28, which an instruction each gives, and neighbours
- * subtracted in the end; 8 times the sum of the taps goes as well. All exact modulo 2^32.
+ * A word holds the weights of a tap for eight channels, W = d0 + 16 d1 + ... + 16^7 d7: d7 the weight, the
+ * others the weight + 8. The sums are taken of W >> 0, W >> 4, ... , W >> 28, which an instruction each
+ * gives, and neighbours subtracted in the end; 8 times the sum of the taps goes as well. All exact modulo
+ * 2^32.
  *
  * w [out_c / 8][taps], the rest as in tc_conv2d_s8_rv32.h. No |sum of x * w| reaches 2^20.
  */

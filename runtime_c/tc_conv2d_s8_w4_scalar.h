@@ -2,8 +2,9 @@
 /* One row of a 2-D convolution with int4 weights on a core without DSP instructions, three pixels at a time:
  * tc_conv2d_s8_scalar.h, but for the weights.
  *
- * nibbles [out_c / 4][taps / 2]: a word has two taps s, t of four channels, from the top s0 s1 t0 t1 s2 s3 t2 t3. taps is a
- * multiple of 4, zeros beyond the last channel and tap. No |sum of x * w| reaches 2^20. layer.w, layer.segment: not used.
+ * nibbles [out_c / 4][taps / 2]: a word has two taps s, t of four channels, from the top s0 s1 t0 t1 s2 s3 t2
+ * t3. taps is a multiple of 4, zeros beyond the last channel and tap. No |sum of x * w| reaches 2^20.
+ * layer.w, layer.segment: not used.
  */
 #ifndef TC_CONV2D_S8_W4_SCALAR_H
 #define TC_CONV2D_S8_W4_SCALAR_H
@@ -167,8 +168,8 @@ static TC_UNUSED void tc_scalar_nibbles4(const int32_t *x, const int32_t *w, con
 
 #endif
 
-static TC_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, const int8_t *const *x, int8_t *y,
-                                                    void *scratch)
+static TC_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, const int8_t *const *x,
+                                             int8_t *y, void *scratch)
 {
     const tc_conv2d_s8_scalar_t *const layer = &p->layer;
     int32_t *const packed = (int32_t *)scratch;

@@ -47,9 +47,11 @@ static TC_UNUSED void tc_dense_held(const tc_dense_held_t *p, const int32_t *str
         for (int32_t o = 0; o < 8 && group + o < p->out_c; o++) {
             const int32_t *k = constants + o * words, odd = o % 2;
             const int32_t over = odd ? acc[o] : tc_wrap((int64_t)acc[o] - acc[o + 1]);
-            const int32_t in = odd ? (p->twice ? tc_wrap((int64_t)over * 2) : over) : (p->halve ? over >> 7 : over);
+            const int32_t in = odd ? (p->twice ? tc_wrap((int64_t)over * 2) : over) : (p->halve ? over >> 7
+                : over);
             const int32_t t = p->sign ? tc_smmlar(in, k[0], k[1]) - (in < 0) : tc_smmla(in, k[0], k[1]);
-            y[group + o] = (int8_t)tc_clamp(tc_ssat8(t >> (p->varies ? k[2] : p->shift[odd])), p->y_min, p->y_max);
+            y[group + o] = (int8_t)tc_clamp(tc_ssat8(t >> (p->varies ? k[2] : p->shift[odd])), p->y_min,
+                                            p->y_max);
         }
         stream = constants + 8 * words;
     }

@@ -157,7 +157,8 @@ typedef struct {
             "it     ne                   \n"                                       \
             "cmpne  lr, #0               \n"                                       \
             "beq.n  3f                   \n"                                       \
-            "mov    lr, #0               \n" /* an odd output: again, and the second of two is overwritten */ \
+            "mov    lr, #0               \n" /* an odd output: again,                                        \
+                and the second of two is overwritten */                                                      \
             "add    r10, r0, #48*" #stride " \n"                                   \
             "str    r10, [sp, #16]       \n"                                       \
             "b.w    2b                   \n"                                       \
@@ -194,10 +195,11 @@ static inline void tc_dsp_dw3x3_row(const int32_t *columns, const tc_dsp_dw3x3_t
     }
 }
 
-#define TC_DSP_DW3X3(stride, finish)                                                                              \
-    static TC_UNUSED void tc_dsp_dw3x3_##stride##_##finish(const int32_t *columns, const tc_dsp_dw3x3_t *p, int8_t *y) \
-    {                                                                                                             \
-        tc_dsp_dw3x3_row(columns, p, y, stride, finish);                                                          \
+#define TC_DSP_DW3X3(stride, finish)                                                                         \
+    static TC_UNUSED void tc_dsp_dw3x3_##stride##_##finish(const int32_t *columns, const tc_dsp_dw3x3_t *p,  \
+                                                           int8_t *y)                                        \
+    {                                                                                                        \
+        tc_dsp_dw3x3_row(columns, p, y, stride, finish);                                                     \
     }
 
 #endif

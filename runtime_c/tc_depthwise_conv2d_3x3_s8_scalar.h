@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a 3x3 depthwise convolution on a core without DSP instructions, channel by channel, stride 1 or 2.
+/* One row of a 3x3 depthwise convolution on a core without DSP instructions, channel by channel, stride 1 or
+ * 2.
  *
  *   acc[ox][c] = bias[c] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx][c] * w[c][ky][kx]
  *   y[ox][c]   = clamp(requantize(acc, mult[c], shift[c]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[c]), so the loop subtracts nothing and a padded tap reads x_zero.
- * x: 3 pointers to input rows s8 [in_w][out_c]; a row outside the image points to zero points. y [out_w][out_c].
- * w [out_c][3][3]. scratch: `columns` words. A column of three taps of a channel is a word, of row 0 in bits 0-7, row 1 in
- * bits 8-15, row 2 in bits 24-31; the accumulators take the place of the columns that are used up.
+ * x: 3 pointers to input rows s8 [in_w][out_c]; a row outside the image points to zero points. y
+ * [out_w][out_c].
+ * w [out_c][3][3]. scratch: `columns` words. A column of three taps of a channel is a word, of row 0 in bits
+ * 0-7, row 1 in bits 8-15, row 2 in bits 24-31; the accumulators take the place of the columns that are used
+ * up.
  */
 #ifndef TC_DEPTHWISE_CONV2D_3X3_S8_SCALAR_H
 #define TC_DEPTHWISE_CONV2D_3X3_S8_SCALAR_H
@@ -18,7 +21,8 @@ typedef struct {
     const int8_t *w;
     tc_scalar_out_t out;
     int32_t in_w, out_w, stride_w, pad_left, x_zero, columns;
-    void (*store)(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y, int32_t step);
+    void (*store)(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
+                  int32_t step);
 } tc_depthwise_conv2d_3x3_s8_scalar_t;
 
 #if TC_SCALAR_THUMB2
@@ -35,7 +39,8 @@ typedef struct {
     "ldrsb  r9, [r1, #7]\n"                                                        \
     "ldrsb  r10, [r1, #8]\n"
 
-/* A column: the first taps of a new pixel, the second of the one before, and the last of the one before that. */
+/* A column: the first taps of a new pixel, the second of the one before, and the last of the one before that.
+ * */
 #define TC_SCALAR_NEW(at, next)                                                    \
     "ldrsb  r1, [r0, #" at "]\n"                                                   \
     "mul    " next ", r1, r2\n"
@@ -269,8 +274,9 @@ static inline int32_t tc_scalar_column(int8_t a, int8_t b, int8_t c)
 }
 
 /* The row of channel c with its weights w [3][3]. */
-static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
-                                           int32_t *columns, int32_t c, const int8_t *w)
+static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
+                                           const int8_t *const *x, int8_t *y, int32_t *columns, int32_t c,
+                                           const int8_t *w)
 {
     const int32_t in_c = p->out.out_c, left = p->pad_left;
     const int32_t inside = p->columns - left < p->in_w ? p->columns - left : p->in_w;
@@ -298,7 +304,8 @@ static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scal
 }
 
 static TC_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
-                                                               const int8_t *const *x, int8_t *y, void *scratch)
+                                                               const int8_t *const *x, int8_t *y,
+                                                                   void *scratch)
 {
     for (int32_t c = 0; c < p->out.out_c; c++) {
         tc_scalar_dw3x3_channel(p, x, y, (int32_t *)scratch, c, p->w + 9 * c);

@@ -8,7 +8,8 @@
 #include "tc_depthwise_conv2d_3x3_s8_scalar.h"
 
 static TC_UNUSED void tc_depthwise_conv2d_3x3_s8_w4_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
-                                                                  const int8_t *const *x, int8_t *y, void *scratch)
+                                                                  const int8_t *const *x, int8_t *y,
+                                                                      void *scratch)
 {
     const int8_t *from = p->w;
     for (int32_t c = 0; c < p->out.out_c; c++, from += 5) {

@@ -4,11 +4,12 @@
  *   acc[ox][c] = bias[c] + sum over ky, kx of x[ky][ox*stride_w - pad_left + kx*dilation_w][c] * w[ky][kx][c]
  *   y[ox][c]   = clamp(requantize(acc, mult[c], shift[c]) + y_zero, y_min, y_max)
  *
- * x: k_h pointers to input rows s8 [in_w][channels]; a row outside the image points to zero points. y [out_w][channels].
- * w [k_h * k_w][channels], at most TC_RVV_MOST_TAPS of a channel. segment: taps whose sum of products fits 16 bits, whatever x
- * is: each run of so many from the first tap on. `held` (nine taps, segment 3 or 2): weights stay in registers. together: with
- * few channels and stride 1 so many pixels are made as one of so many times the channels, out.out_c in all; weights and constants
- * are repeated for each.
+ * x: k_h pointers to input rows s8 [in_w][channels]; a row outside the image points to zero points. y
+ * [out_w][channels].
+ * w [k_h * k_w][channels], at most TC_RVV_MOST_TAPS of a channel. segment: taps whose sum of products fits 16
+ * bits, whatever x is: each run of so many from the first tap on. `held` (nine taps, segment 3 or 2): weights
+ * stay in registers. together: with few channels and stride 1 so many pixels are made as one of so many times
+ * the channels, out.out_c in all; weights and constants are repeated for each.
  */
 #ifndef TC_DEPTHWISE_CONV2D_S8_RVV_H
 #define TC_DEPTHWISE_CONV2D_S8_RVV_H
@@ -23,8 +24,8 @@ typedef struct {
     int32_t segment, held, together;
 } tc_depthwise_conv2d_s8_rvv_t;
 
-/* `pixels` pixels -> y [pixels][out_c], the first `channels` of each. from: the place of each tap for the first one; for the next ones it
- * is `step` bytes on. */
+/* `pixels` pixels -> y [pixels][out_c], the first `channels` of each. from: the place of each tap for the
+ * first one; for the next ones it is `step` bytes on. */
 #if TC_RVV_ASM
 
 #define TC_RVV_POINTER(name, at) "lw     " name ", " at "(a1)\n" "add    " name ", " name ", s10\n"
@@ -40,8 +41,8 @@ typedef struct {
 #define TC_RVV_FIRST "vwadd.vx v24, v20, zero\n"
 #define TC_RVV_NEXT "vwadd.wv v24, v24, v20\n"
 
-/* Channels that fit vectors, one after the other: a6 weights, a7 constants, s9 place of the outputs, s10 bytes from a pixel's first
- * channel, t6 channels that are left. */
+/* Channels that fit vectors, one after the other: a6 weights, a7 constants, s9 place of the outputs, s10
+ * bytes from a pixel's first channel, t6 channels that are left. */
 #define TC_RVV_NEXT_CHANNELS                                                                               \
     "csrr   t0, vl\n"                                                                                      \
     "add    s9, s9, t0\n"                                                                                  \
@@ -52,8 +53,8 @@ typedef struct {
     "sub    t6, t6, t0\n"                                                                                  \
     "bnez   t6, 1b\n"
 
-/* Nine taps in s0-s8; eight weights in v0-v15, the last one at s11, which is loaded again for each pixel: the constants take its
- * place. x in v16-v19, sums of 16 bits in v20-v23. t3 pixels that are left, t4 outputs. */
+/* Nine taps in s0-s8; eight weights in v0-v15, the last one at s11, which is loaded again for each pixel: the
+ * constants take its place. x in v16-v19, sums of 16 bits in v20-v23. t3 pixels that are left, t4 outputs. */
 #define TC_RVV_NINE(taps)                                                                                  \
     "addi   sp, sp, -48\n"                                                                                 \
     "sw     s0, 0(sp)\n"                                                                                   \
@@ -111,8 +112,9 @@ typedef struct {
 #define TC_RVV_LAST_WEIGHT "vle8.v v16, (s11)\n"
 
 /* Sums of three products fit 16 bits. */
-static TC_NAKED void tc_rvv_depthwise_threes(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
-                                             int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
+static TC_NAKED void tc_rvv_depthwise_threes(const tc_rvv_out_t *p TC_UNUSED,
+                                             const int8_t *const *from TC_UNUSED, int8_t *y TC_UNUSED,
+                                             int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
                                              int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
@@ -135,8 +137,9 @@ static TC_NAKED void tc_rvv_depthwise_threes(const tc_rvv_out_t *p TC_UNUSED, co
 }
 
 /* Sums of two products do. */
-static TC_NAKED void tc_rvv_depthwise_pairs(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
-                                            int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
+static TC_NAKED void tc_rvv_depthwise_pairs(const tc_rvv_out_t *p TC_UNUSED,
+                                            const int8_t *const *from TC_UNUSED, int8_t *y TC_UNUSED,
+                                            int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
                                             int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
@@ -160,10 +163,12 @@ static TC_NAKED void tc_rvv_depthwise_pairs(const tc_rvv_out_t *p TC_UNUSED, con
         "ret\n"));
 }
 
-/* Any taps: one after the other, with their weights from memory. s0 bytes of a segment's pointers, s1 their end, s2 that of a segment,
- * s3 pixels that are left, s4 bytes from the first pixel's first channel, s5 outputs, t3 weights of a tap, t4 its pointer. */
-static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED, const int8_t *const *from TC_UNUSED,
-                                           int8_t *y TC_UNUSED, int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
+/* Any taps: one after the other, with their weights from memory. s0 bytes of a segment's pointers, s1 their
+ * end, s2 that of a segment, s3 pixels that are left, s4 bytes from the first pixel's first channel, s5
+ * outputs, t3 weights of a tap, t4 its pointer. */
+static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED,
+                                           const int8_t *const *from TC_UNUSED, int8_t *y TC_UNUSED,
+                                           int32_t pixels TC_UNUSED, int32_t step TC_UNUSED,
                                            int32_t segment TC_UNUSED, int32_t channels TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
@@ -238,8 +243,8 @@ static TC_NAKED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p TC_UNUSED, cons
 
 #else
 
-static TC_UNUSED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p, const int8_t *const *from, int8_t *y, int32_t pixels,
-                                            int32_t step, int32_t segment, int32_t channels)
+static TC_UNUSED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p, const int8_t *const *from, int8_t *y,
+                                            int32_t pixels, int32_t step, int32_t segment, int32_t channels)
 {
     for (int32_t i = 0; i < pixels; i++) {
         for (int32_t c = 0; c < channels; c++) {
@@ -258,8 +263,8 @@ static TC_UNUSED void tc_rvv_depthwise_taps(const tc_rvv_out_t *p, const int8_t 
 
 #endif
 
-static inline void tc_rvv_depthwise(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t *const *from, int8_t *y, int32_t pixels,
-                                    int32_t step, int32_t channels)
+static inline void tc_rvv_depthwise(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t *const *from,
+                                    int8_t *y, int32_t pixels, int32_t step, int32_t channels)
 {
 #if TC_RVV_ASM
     if (p->held && p->segment == 3) {
@@ -275,7 +280,8 @@ static inline void tc_rvv_depthwise(const tc_depthwise_conv2d_s8_rvv_t *p, const
 }
 
 /* n neighbouring pixels that are wholly inside, or one. */
-static TC_UNUSED void tc_rvv_depthwise_run(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t **from, int8_t *y, int32_t n)
+static TC_UNUSED void tc_rvv_depthwise_run(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t **from,
+                                           int8_t *y, int32_t n)
 {
     const int32_t channels = p->window.in_c, together = p->together, taps = p->out.taps;
 
@@ -298,10 +304,12 @@ static TC_UNUSED void tc_rvv_depthwise_run(const tc_depthwise_conv2d_s8_rvv_t *p
     }
 }
 
-static TC_UNUSED void tc_depthwise_conv2d_s8_rvv(const tc_depthwise_conv2d_s8_rvv_t *p, const int8_t *const *x, int8_t *y)
+static TC_UNUSED void tc_depthwise_conv2d_s8_rvv(const tc_depthwise_conv2d_s8_rvv_t *p,
+                                                 const int8_t *const *x, int8_t *y)
 {
     const tc_rvv_window_t *const window = &p->window;
-    const int32_t channels = window->in_c, stride = window->stride_w, reach = (window->k_w - 1) * window->dilation_w;
+    const int32_t channels = window->in_c, stride = window->stride_w,
+        reach = (window->k_w - 1) * window->dilation_w;
     int32_t n;
 
     for (int32_t ox = 0; ox < window->out_w; ox += n, y += n * channels) {

@@ -44,11 +44,13 @@ static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const 
                     const int32_t word = weights[2 * i + o % 2];
                     const int32_t column = ox * p->stride - p->pad_left + p->taps[i % p->k_w] * p->dilation;
                     const int inside = column >= 0 && column < p->in_w;
-                    const int32_t in = inside ? x[i / p->k_w][column * p->in_c + (first + o) / p->times] : p->x_zero;
+                    const int32_t in = inside ? x[i / p->k_w][column * p->in_c + (first + o) / p->times]
+                        : p->x_zero;
                     acc = tc_wrap((int64_t)in * (o / 2 ? tc_hi16(word) : tc_lo16(word)) + acc);
                 }
                 const int32_t *k = constants + o * words;
-                const int32_t t = p->sign ? tc_smmlar(acc, k[0], k[1]) - (acc < 0) : tc_smmla(acc, k[0], k[1]);
+                const int32_t t = p->sign ? tc_smmlar(acc, k[0], k[1]) - (acc < 0) : tc_smmla(acc, k[0],
+                    k[1]);
                 const int32_t shifted = t >> (p->varies ? k[2] : p->shift);
                 y[ox * p->out_c + first + o] = (int8_t)tc_clamp(tc_ssat8(shifted), p->y_min, p->y_max);
             }

@@ -58,7 +58,8 @@ static TC_UNUSED void tc_depthwise_rows(const tc_depthwise_rows_t *p, const int3
         for (int32_t row = 0; row < p->k_h; row++) {
             for (int32_t c = 0; c < p->columns; c++) {
                 const int32_t ix = c - p->pad_left;
-                plane[row * p->columns + c] = ix >= 0 && ix < p->in_w ? x[row][ix * p->channels + channel] : zero;
+                plane[row * p->columns + c] = ix >= 0 &&
+                    ix < p->in_w ? x[row][ix * p->channels + channel] : zero;
             }
         }
         for (int32_t ox = 0; ox < p->out_w; ox++) {

@@ -18,7 +18,8 @@
 
 #include "tc_math.h"
 
-#if TC_GNU && defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_UNALIGNED) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#if TC_GNU && defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_UNALIGNED) && defined(__thumb2__) &&       \
+    !defined(__ARM_BIG_ENDIAN)
 #define TC_DSP_ASM 1
 #else
 #define TC_DSP_ASM 0
@@ -361,7 +362,8 @@ static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *x
     "smlad  r11, r3, lr, r11     \n"
 
 typedef char tc_dsp_blocks_reads[
-    __builtin_offsetof(tc_dsp_matrix_t, out.bias) == 0 && __builtin_offsetof(tc_dsp_matrix_t, out.scale) == 4 &&
+    __builtin_offsetof(tc_dsp_matrix_t, out.bias) == 0 &&
+        __builtin_offsetof(tc_dsp_matrix_t, out.scale) == 4 &&
     __builtin_offsetof(tc_dsp_matrix_t, out.out_c) == 8 && __builtin_offsetof(tc_dsp_matrix_t, w) == 36 &&
     __builtin_offsetof(tc_dsp_matrix_t, units) == 40 ? 1 : -1];
 
@@ -369,8 +371,9 @@ typedef char tc_dsp_blocks_reads[
  * is not a multiple of four. Frame: [0] x [4] end of x [8] bias [12] scale [16] y0 [20] y1 [24] blocks to do
  * [28] first unit [32] w */
 #define TC_DSP_BLOCKS(finish)                                                      \
-    static TC_NAKED void tc_dsp_blocks_##finish(const tc_dsp_matrix_t *p TC_UNUSED, const int32_t *xs TC_UNUSED, \
-                                                int8_t *y0 TC_UNUSED, int8_t *y1 TC_UNUSED)                      \
+    static TC_NAKED void tc_dsp_blocks_##finish(const tc_dsp_matrix_t *p TC_UNUSED,                          \
+                                                const int32_t *xs TC_UNUSED, int8_t *y0 TC_UNUSED,           \
+                                                int8_t *y1 TC_UNUSED)                                        \
     {                                                                              \
         __asm__ volatile(                                                          \
             ".syntax unified             \n"                                       \

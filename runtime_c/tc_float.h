@@ -101,7 +101,8 @@ static TC_NOINLINE TC_UNUSED float tc_fma(float x, float y, float z)
     const int32_t a = tc_bits_of(x), b = tc_bits_of(y), c = tc_bits_of(z);
     int32_t ea, eb, ec;
     const int32_t infinite = 0x7f800000;
-    if ((a & infinite) == infinite || (b & infinite) == infinite || (a & 0x7fffffff) == 0 || (b & 0x7fffffff) == 0) {
+    if ((a & infinite) == infinite || (b & infinite) == infinite || (a & 0x7fffffff) == 0 ||
+        (b & 0x7fffffff) == 0) {
         return x * y + z; /* the product is exact */
     }
     if ((c & infinite) == infinite) return z;
@@ -123,7 +124,8 @@ static TC_NOINLINE TC_UNUSED float tc_fma(float x, float y, float z)
     }
     if (sign == other) return tc_rounded(product + addend, exponent, sign);
     if (product == addend) return 0.0f;
-    return product > addend ? tc_rounded(product - addend, exponent, sign) : tc_rounded(addend - product, exponent, other);
+    return product > addend ? tc_rounded(product - addend, exponent, sign) : tc_rounded(addend - product,
+        exponent, other);
 }
 
 #endif
@@ -131,7 +133,8 @@ static TC_NOINLINE TC_UNUSED float tc_fma(float x, float y, float z)
 /* lo where y <= lo, hi where y >= hi, else y: what is not a number stays so; relu makes +0 of -0. */
 static inline float tc_clip(float y, float lo, float hi)
 {
-    if (tc_bits_of(lo) != -0x800000 && y <= lo) return lo; /* infinite bounds cost nothing where they are constants */
+    /* infinite bounds cost nothing where they are constants */
+    if (tc_bits_of(lo) != -0x800000 && y <= lo) return lo;
     if (tc_bits_of(hi) != 0x7f800000 && y >= hi) return hi;
     return y;
 }

@@ -64,9 +64,11 @@ static inline void tc_block_any_f32(const tc_block_f32_t *p, int32_t outputs, in
             const float *w = p->w + ky * (p->row / 4);
             if (!p->rows[ky]) continue;
             if (depthwise) {
-                tc_channels_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs, pixels, turn);
+                tc_channels_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs,
+                                    pixels, turn);
             } else {
-                tc_block_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs, pixels, turn);
+                tc_block_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs, pixels,
+                                 turn);
             }
         }
         for (int32_t i = 0; i < pixels * outputs; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Hyperbolic sine and cosine, and the inverses of these and of the tangent, in float32. Errors: docs/float32.md of
- * tinyc. */
+/* Hyperbolic sine and cosine, and the inverses of these and of the tangent, in float32. Errors:
+ * docs/float32.md of tinyc. */
 #ifndef TC_FLOAT_HYPERBOLIC_H
 #define TC_FLOAT_HYPERBOLIC_H
 

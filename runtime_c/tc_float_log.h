@@ -23,7 +23,8 @@ static inline float tc_log_tail(float f)
 static inline float tc_log(float x)
 {
     if (!(x > 0.0f && tc_bits_of(x) < 0x7f800000)) {
-        return tc_float_of(x == 0.0f ? (int32_t)(-0x7fffffff - 1 + 0x7f800000) : x < 0.0f ? 0x7fc00000 : tc_bits_of(x));
+        return tc_float_of(x == 0.0f ? (int32_t)(-0x7fffffff - 1 + 0x7f800000) : x < 0.0f ? 0x7fc00000
+                           : tc_bits_of(x));
     }
     int32_t bits = tc_bits_of(x), k = 0;
     if (bits < 0x800000) {

@@ -36,8 +36,8 @@ static inline void tc_fully_connected_s8_dsp_dot(const tc_fully_connected_s8_dsp
     }
 }
 
-static TC_ALONE void tc_fully_connected_s8_dsp(const tc_fully_connected_s8_dsp_t *p, const int8_t *x, int8_t *y,
-                                      void *scratch)
+static TC_ALONE void tc_fully_connected_s8_dsp(const tc_fully_connected_s8_dsp_t *p, const int8_t *x,
+                                               int8_t *y, void *scratch)
 {
     const int32_t blocked = p->out.out_c / 8 * 8;
     int32_t *xs = (int32_t *)scratch;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h). w [out_c / 8][in_c][8], zeros beyond the last output. */
+/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h). w [out_c / 8][in_c][8], zeros beyond the
+ * last output. */
 #ifndef TC_FULLY_CONNECTED_S8_RV32_H
 #define TC_FULLY_CONNECTED_S8_RV32_H
 
@@ -48,7 +49,8 @@ static TC_UNUSED void tc_rv32_dense8(const int8_t *x, const int8_t *w, int32_t f
 
 #endif
 
-static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p, const int8_t *x,
+                                                 int8_t *y)
 {
     const int32_t out_c = p->out.out_c, rest = p->in_c & 3;
 

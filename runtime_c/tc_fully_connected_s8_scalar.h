@@ -5,8 +5,9 @@
  *   y[b][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing.
- * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][taps][4], taps = in_c rounded up to a multiple
- * of 4, zeros beyond the last output and input. scratch: a word for each tap. acc cannot overflow: the compiler bounds it.
+ * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][taps][4], taps = in_c rounded up to a
+ * multiple of 4, zeros beyond the last output and input. scratch: a word for each tap. acc cannot overflow:
+ * the compiler bounds it.
  */
 #ifndef TC_FULLY_CONNECTED_S8_SCALAR_H
 #define TC_FULLY_CONNECTED_S8_SCALAR_H
@@ -58,8 +59,8 @@ static TC_NAKED void tc_scalar_dense4(const int32_t *x TC_UNUSED, const int8_t *
 
 #elif TC_SCALAR_THUMB1
 
-/* x [4 * fours] times w [4 * fours][4] -> acc [4]. The words of x are as far apart as the weights of one output: r4-r7
- * lead from x to the weights. */
+/* x [4 * fours] times w [4 * fours][4] -> acc [4]. The words of x are as far apart as the weights of one
+ * output: r4-r7 lead from x to the weights. */
 static TC_NAKED void tc_scalar_dense4(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
                                              int32_t fours TC_UNUSED, int32_t *acc TC_UNUSED)
 {

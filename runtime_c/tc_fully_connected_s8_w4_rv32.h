@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Fully connected with int4 weights on RV32IM (tc_rv32_dense.h).
  *
- * w [out_c / 8][in_c]: a word holds the weights of an input for eight outputs, W = d0 + 16 d1 + ... + 16^7 d7: d7 the weight,
- * the others the weight + 8. The sums are taken of W >> 0, W >> 4, ... , and neighbours subtracted in the end; 8 times
- * the sum of the inputs goes as well. All exact modulo 2^32.
+ * w [out_c / 8][in_c]: a word holds the weights of an input for eight outputs, W = d0 + 16 d1 + ... + 16^7
+ * d7: d7 the weight, the others the weight + 8. The sums are taken of W >> 0, W >> 4, ... , and neighbours
+ * subtracted in the end; 8 times the sum of the inputs goes as well. All exact modulo 2^32.
  */
 #ifndef TC_FULLY_CONNECTED_S8_W4_RV32_H
 #define TC_FULLY_CONNECTED_S8_W4_RV32_H
@@ -54,7 +54,8 @@ static TC_UNUSED void tc_rv32_dense_nibbles8(const int8_t *x, const int32_t *w, 
 
 #endif
 
-static TC_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x,
+                                                    int8_t *y)
 {
     const int32_t out_c = p->out.out_c, in_c = p->in_c, rest = in_c & 3;
 

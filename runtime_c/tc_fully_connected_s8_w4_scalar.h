@@ -5,8 +5,9 @@
  *   y[b][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
  * bias already contains -x_zero * sum(w[o]), so the loop subtracts nothing.
- * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][words]: a word has the weights of two inputs s, t, from
- * the lowest bits s0 s1 s2 s3 t0 t1 t2 t3, zeros beyond the last output and input. No scratch. acc cannot overflow.
+ * x [batch][in_c]. y [batch][out_c], may not overlap x. w [out_c / 4][words]: a word has the weights of two
+ * inputs s, t, from the lowest bits s0 s1 s2 s3 t0 t1 t2 t3, zeros beyond the last output and input. No
+ * scratch. acc cannot overflow.
  */
 #ifndef TC_FULLY_CONNECTED_S8_W4_SCALAR_H
 #define TC_FULLY_CONNECTED_S8_W4_SCALAR_H
@@ -52,8 +53,8 @@ static TC_UNUSED void tc_scalar_dense_nibbles(const int8_t *x, const int32_t *w,
 
 #undef TC_SCALAR_BITS
 
-static TC_UNUSED void tc_fully_connected_s8_w4_scalar(const tc_fully_connected_s8_w4_scalar_t *p, const int8_t *x,
-                                                             int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_w4_scalar(const tc_fully_connected_s8_w4_scalar_t *p,
+                                                      const int8_t *x, int8_t *y)
 {
     const int32_t out_c = p->out.out_c, words = (p->in_c + 1) >> 1;
 

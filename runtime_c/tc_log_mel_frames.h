@@ -28,7 +28,8 @@ typedef struct {
 /* The parameters of a frame's transform; `begin` is left to be set. */
 static inline tc_spectrum_t tc_log_mel_spectrum(const tc_log_mel_t *p)
 {
-    const tc_spectrum_t spectrum = {p->window, p->twiddles, p->split, 2 * p->half, 0, 0, 0, p->half, p->radix};
+    const tc_spectrum_t spectrum = {p->window, p->twiddles, p->split, 2 * p->half, 0, 0, 0, p->half,
+        p->radix};
     return spectrum;
 }
 

@@ -37,7 +37,8 @@ static inline int32_t tc_log_of_sum(int32_t x)
     const int32_t half_sqrt_2 = 1518500250, root_of_root_half = 1805811301;
     const int32_t zeros = tc_log_zeros(x);
     const int32_t zeros_b = tc_log_zeros(tc_softmax_mul(x, half_sqrt_2)) - 1;
-    const int32_t near = tc_softmax_shift_left(tc_softmax_mul(tc_softmax_shift_left(x, zeros - 1), half_sqrt_2), 1);
+    const int32_t near = tc_softmax_shift_left(tc_softmax_mul(tc_softmax_shift_left(x, zeros - 1),
+                                                              half_sqrt_2), 1);
     const int32_t near_b = tc_softmax_shift_left(x, zeros_b);
     const int32_t power = (12 - zeros) * ((int32_t)1 << 25) + ((int32_t)1 << 23);
     const int32_t power_b = (12 - zeros_b) * ((int32_t)1 << 25) - ((int32_t)1 << 23);

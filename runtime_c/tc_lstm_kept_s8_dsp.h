@@ -11,12 +11,14 @@ static void tc_lstm_kept_s8_dsp(const tc_recurrent_kept_s8_dsp_t *both, const in
 {
     const tc_recurrent_t *p = &both->layer.cell;
     const tc_recurrent_kept_t *k = &both->kept;
-    int32_t *q = (int32_t *)scratch, *cell = q + p->rows, *hidden = cell + p->units + 2 * both->layer.in_words;
+    int32_t *q = (int32_t *)scratch, *cell = q + p->rows,
+        *hidden = cell + p->units + 2 * both->layer.in_words;
 
     for (int32_t pair = 0; pair < 2 * both->layer.state_words; pair++) {
         int32_t halves[2] = {0, 0};
         for (int32_t h = 0; h < 2 && 2 * pair + h < p->units; h++) {
-            halves[h] = tc_recurrent_narrow(tc_recurrent_kept_hidden(k, hidden_before, 2 * pair + h), p->begin_down);
+            halves[h] = tc_recurrent_narrow(tc_recurrent_kept_hidden(k, hidden_before, 2 * pair + h),
+                                            p->begin_down);
             cell[2 * pair + h] = tc_recurrent_kept_cell(k, cell_before, 2 * pair + h);
         }
         tc_recurrent_s8_dsp_put(hidden, pair, halves[0], halves[1]);

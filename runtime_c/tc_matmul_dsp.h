@@ -68,7 +68,8 @@ typedef char tc_matmul_blocks_reads[
  * units is not a multiple of four. Frame: [0] xs [4] its end [8] mult [12] add [16] y0 [20] y1 [24] blocks to
  * do [28] first unit [32] start */
 #define TC_MATMUL_BLOCKS(name, finish, n)                                          \
-    static TC_NAKED void name##_##n(const tc_matmul_way_t *p TC_UNUSED, const tc_matmul_job_t *job TC_UNUSED) \
+    static TC_NAKED void name##_##n(const tc_matmul_way_t *p TC_UNUSED,                                      \
+                                    const tc_matmul_job_t *job TC_UNUSED)                                    \
     {                                                                              \
         __asm__ volatile(                                                          \
             ".syntax unified             \n"                                       \
@@ -208,7 +209,8 @@ static inline void tc_matmul_widen(const int8_t *x, int32_t n, int32_t next, int
 /* Four steps of four columns that lie side by side, rows `down` apart. */
 static inline void tc_matmul_turn(const int8_t *y, int32_t down, int32_t zeros, int32_t *ys)
 {
-    const int32_t v0 = tc_load4(y), v1 = tc_load4(y + down), v2 = tc_load4(y + 2 * down), v3 = tc_load4(y + 3 * down);
+    const int32_t v0 = tc_load4(y), v1 = tc_load4(y + down), v2 = tc_load4(y + 2 * down),
+        v3 = tc_load4(y + 3 * down);
     const int32_t a0 = tc_centred(zeros, v0), a2 = tc_centred(zeros, v2);
     const int32_t b0 = tc_centred_ror8(zeros, v0), b2 = tc_centred_ror8(zeros, v2);
     const int32_t a1 = tc_centred(zeros, v1), a3 = tc_centred(zeros, v3);

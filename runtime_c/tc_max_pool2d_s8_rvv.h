@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of 2-D max pooling with RISC-V's vectors (tc_rvv_pool.h): y[ox][c] = clamp(largest tap inside the image, y_min, y_max).
+/* One row of 2-D max pooling with RISC-V's vectors (tc_rvv_pool.h): y[ox][c] = clamp(largest tap inside the
+ * image, y_min, y_max).
  *
- * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image is a null pointer. At least one tap is inside.
+ * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image is a null pointer. At least one tap
+ * is inside.
  * y [out_w][in_c], may not overlap x.
  */
 #ifndef TC_MAX_POOL2D_S8_RVV_H

@@ -15,7 +15,8 @@
 #define TC_MIXED_PAIRS 6 /* (13 - 1) / 2 */
 
 typedef struct {
-    const int32_t *roots; /* [..][2]: of each odd step cosines and sines of turns by k / p, k = 1 .. p - 1; for k = 0 2^32 / p, 0 */
+    /* [..][2]: of each odd step cosines and sines of turns by k / p, k = 1 .. p - 1; for k = 0 2^32 / p, 0 */
+    const int32_t *roots;
     const uint16_t *order; /* [half]: at which number of the result each point begins */
     const int8_t *radixes; /* of all steps */
     int32_t steps;

@@ -16,7 +16,8 @@ static void tc_motion_spectrum_s16(const tc_motion_spectrum_s16_t *p, const int1
 
     for (int32_t axis = 0; axis < p->of.axes; axis++) {
         y = tc_motion_axis(&p->of, x, held, axis, z, y);
-        tc_spectrum_transform(p->transform.twiddles, p->transform.split, p->transform.half, p->transform.radix, z);
+        tc_spectrum_transform(p->transform.twiddles, p->transform.split, p->transform.half,
+                              p->transform.radix, z);
         y = tc_motion_spectrum_peaks(z, p->transform.half, p->of.peaks, y);
     }
 }

@@ -30,7 +30,8 @@ typedef struct {
 
 TC_INLINE int8_t tc_mul_dsp_scaled(tc_mul_dsp_way_t way, int32_t sum, int32_t twice)
 {
-    const int32_t t = twice ? tc_smmlar(2 * sum, way.mult, way.add + (sum >> 31)) : tc_smmla(sum, way.mult, way.add);
+    const int32_t t = twice ? tc_smmlar(2 * sum, way.mult, way.add + (sum >> 31)) : tc_smmla(sum, way.mult,
+        way.add);
     return (int8_t)tc_ssat8(t >> way.shift);
 }
 
@@ -57,7 +58,8 @@ TC_INLINE void tc_mul_dsp_line(const tc_mul_s8_dsp_t *p, const int8_t *x0, const
     for (; n >= 4; n -= 4, x0 += 4, x1 += one ? 0 : 4, y += 4) {
         const int32_t v0 = tc_load4(x0), v1 = one ? 0 : tc_load4(x1);
         const int32_t even0 = tc_centred(zeros0, v0), odd0 = tc_centred_ror8(zeros0, v0);
-        const int32_t even1 = one ? number : tc_centred(zeros1, v1), odd1 = one ? number : tc_centred_ror8(zeros1, v1);
+        const int32_t even1 = one ? number : tc_centred(zeros1, v1),
+            odd1 = one ? number : tc_centred_ror8(zeros1, v1);
         TC_MUL_STORE(0, tc_smlabb(even0, even1, way.start));
         TC_MUL_STORE(1, tc_smlabb(odd0, odd1, way.start));
         TC_MUL_STORE(2, tc_smlatt(even0, even1, way.start));

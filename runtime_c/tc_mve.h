@@ -15,7 +15,8 @@
 
 #include "tc_dsp.h"
 
-#if TC_GNU && defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_UNALIGNED) && (__ARM_FEATURE_MVE & 1) && !defined(__ARM_BIG_ENDIAN)
+#if TC_GNU && defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_UNALIGNED) && (__ARM_FEATURE_MVE & 1) &&   \
+    !defined(__ARM_BIG_ENDIAN)
 #define TC_MVE_ASM 1
 #else
 #define TC_MVE_ASM 0
@@ -97,12 +98,14 @@ static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream
         const int32_t *group = stream;
         int8_t taps[2][TC_MVE_HELD];
         for (int32_t k = 0; p->held && k < pixels * p->row_taps; k++) {
-            taps[k / p->row_taps][k % p->row_taps] = x[0][first + k / p->row_taps * p->pixel_bytes + k % p->row_taps];
+            taps[k / p->row_taps][k % p->row_taps] = x[0][first + k / p->row_taps * p->pixel_bytes +
+                k % p->row_taps];
         }
         for (int32_t place = 0; place < (p->out_c + 7) / 8 * 8; place++) {
             const int32_t in = place % p->group;
             const int32_t quad = p->group == 8 ? in % 2 : 0;
-            const int32_t *at = group + 4 * p->group * steps + quad * constants + (p->group == 8 ? in / 2 : in);
+            const int32_t *at = group + 4 * p->group * steps + quad * constants + (p->group == 8 ? in / 2
+                : in);
             int32_t channel = place;
             if (p->paired && p->group == 4) channel = place / 8 * 8 + place % 4 * 2 + place / 4 % 2;
             if (place / p->group * p->group >= p->out_c) break;
@@ -156,7 +159,8 @@ static TC_UNUSED void tc_mve_lines(const int8_t *const *x, int32_t at, int8_t *t
     for (int32_t i = -left; i < count + right; i++) {
         for (int32_t c = 0; c < width; c++) {
             for (int32_t line = 0; line < 4; line++) {
-                const int32_t is_there = (there >> line & 1) && i >= 0 && i < count && (i < count - 1 || line < last);
+                const int32_t is_there = (there >> line & 1) && i >= 0 && i < count && (i < count - 1 ||
+                    line < last);
                 *to++ = !is_there ? (int8_t)x_zero : c < channels ? x[line][at + i * step + c] : 0;
             }
         }
@@ -191,8 +195,8 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
     }
 }
 
-/* Depthwise layers of one window that is the whole image: x [taps][channels] -> y [channels]. stream: for each
- * eight channels the weights [taps][8], then the vectors of constants of the even and of the odd ones.
+/* Depthwise layers of one window that is the whole image: x [taps][channels] -> y [channels]. stream: for
+ * each eight channels the weights [taps][8], then the vectors of constants of the even and of the odd ones.
  */
 static TC_UNUSED void tc_mve_window(const tc_mve_way_t *p, const int32_t *stream, const int8_t *x, int8_t *y,
                                     int32_t taps, int32_t channels)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Both kernels of spectrum_bands with Helium: sums of four products at a time, modulo 2^64, whatever their order. */
+/* Both kernels of spectrum_bands with Helium: sums of four products at a time, modulo 2^64, whatever their
+ * order. */
 #ifndef TC_MVE_BANDS_H
 #define TC_MVE_BANDS_H
 
@@ -9,7 +10,8 @@
 #if TC_MVE_ASM
 
 /* Of n numbers. */
-static TC_NAKED void tc_mve_bands_sum(const uint32_t *x TC_UNUSED, const uint16_t *w TC_UNUSED, int32_t n TC_UNUSED, uint64_t *sums TC_UNUSED)
+static TC_NAKED void tc_mve_bands_sum(const uint32_t *x TC_UNUSED, const uint16_t *w TC_UNUSED,
+                                      int32_t n TC_UNUSED, uint64_t *sums TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -28,7 +30,8 @@ static TC_NAKED void tc_mve_bands_sum(const uint32_t *x TC_UNUSED, const uint16_
 }
 
 /* Of n pairs of words: sums of the low ones and of the high ones. */
-static TC_NAKED void tc_mve_bands_sums(const uint32_t *x TC_UNUSED, const uint16_t *w TC_UNUSED, int32_t n TC_UNUSED, uint64_t *sums TC_UNUSED)
+static TC_NAKED void tc_mve_bands_sums(const uint32_t *x TC_UNUSED, const uint16_t *w TC_UNUSED,
+                                       int32_t n TC_UNUSED, uint64_t *sums TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_spectrum_taper.h with Helium: eight samples at a time, where there are no more of both kinds; the same numbers. */
+/* tc_spectrum_taper.h with Helium: eight samples at a time, where there are no more of both kinds; the same
+ * numbers. */
 #ifndef TC_MVE_TAPER_H
 #define TC_MVE_TAPER_H
 
@@ -8,10 +9,13 @@
 
 #if TC_MVE_ASM
 
-/* Samples, a multiple of eight of them, at least eight; the one before the first lies before x. As tc_taper_pairs.
+/* Samples, a multiple of eight of them, at least eight; the one before the first lies before x. As
+ * tc_taper_pairs.
  *
- * r4 .. r9: the taper; r10: y, imaginary parts; r11: what a place grows by; q6: places, before bits are turned. */
-static TC_NAKED void tc_mve_taper_eights(const int16_t *x TC_UNUSED, const int32_t *w TC_UNUSED, int32_t n TC_UNUSED, tc_taper_t *taper TC_UNUSED)
+ * r4 .. r9: the taper; r10: y, imaginary parts; r11: what a place grows by; q6: places, before bits are
+ * turned. */
+static TC_NAKED void tc_mve_taper_eights(const int16_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
+                                         int32_t n TC_UNUSED, tc_taper_t *taper TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -62,7 +66,8 @@ static TC_NAKED void tc_mve_taper_eights(const int16_t *x TC_UNUSED, const int32
 
 static inline void tc_mve_taper_part(const int16_t *x, const int32_t *w, int32_t n, tc_taper_t *taper)
 {
-    const int32_t lead = n > 0 ? 2 : 0, eights = (n - lead) & ~7; /* the sample before the first may lie elsewhere */
+    /* the sample before the first may lie elsewhere */
+    const int32_t lead = n > 0 ? 2 : 0, eights = (n - lead) & ~7;
 
     tc_taper_pairs(x, w, x + lead, taper);
     if (eights > 0) {

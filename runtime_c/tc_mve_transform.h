@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_spectrum_transform.h with Helium: the same numbers, four butterflies at a time. A product of which the upper half is kept,
- * rounded, is VRMULH; the points of half of powers of two, 16 or more.
+/* tc_spectrum_transform.h with Helium: the same numbers, four butterflies at a time. A product of which the
+ * upper half is kept, rounded, is VRMULH; the points of half of powers of two, 16 or more.
  *
- * Twiddles are those of k = 0 .. m - 1 of each step but the first, four k after another: for parts 1, 2 and 3 four cosines and
- * four sines. A step of m = 2 has k = 0, 1 twice, for two blocks.
+ * Twiddles are those of k = 0 .. m - 1 of each step but the first, four k after another: for parts 1, 2 and 3
+ * four cosines and four sines. A step of m = 2 has k = 0, 1 twice, for two blocks.
  */
 #ifndef TC_MVE_TRANSFORM_H
 #define TC_MVE_TRANSFORM_H
@@ -15,7 +15,8 @@
 
 #if TC_MVE_ASM
 
-/* Four butterflies of radix 4 at a time. q7: addresses of their parts a; e: q4, q5, f: q0, q1, real and imaginary. */
+/* Four butterflies of radix 4 at a time. q7: addresses of their parts a; e: q4, q5, f: q0, q1, real and
+ * imaginary. */
 static TC_NAKED void tc_mve_first_of_four(int32_t *y TC_UNUSED, const int32_t *end TC_UNUSED)
 {
     __asm__ volatile(
@@ -105,8 +106,10 @@ static inline void tc_mve_first(int32_t radix, int32_t *y, const int32_t *end)
     }
 }
 
-/* The step of m = 2: two blocks of 16 numbers at a time. q7: addresses of points 0 and 1 of part a of both. */
-static TC_NAKED void tc_mve_step_of_two(const int32_t *t TC_UNUSED, int32_t *z TC_UNUSED, const int32_t *end TC_UNUSED)
+/* The step of m = 2: two blocks of 16 numbers at a time. q7: addresses of points 0 and 1 of part a of both.
+ * */
+static TC_NAKED void tc_mve_step_of_two(const int32_t *t TC_UNUSED, int32_t *z TC_UNUSED,
+                                        const int32_t *end TC_UNUSED)
 {
     __asm__ volatile(
         ".syntax unified\n"
@@ -198,9 +201,11 @@ static TC_NAKED void tc_mve_step_of_two(const int32_t *t TC_UNUSED, int32_t *z T
 
 /* m: numbers of a part.
  *
- * r0: twiddles, r1: bytes of a part, r2, r4, r5, r6: parts in the order a, c, b, d. Compilers keep pairs of vectors in memory.
+ * r0: twiddles, r1: bytes of a part, r2, r4, r5, r6: parts in the order a, c, b, d. Compilers keep pairs of
+ * vectors in memory.
  */
-static TC_NAKED void tc_mve_step(const int32_t *twiddles TC_UNUSED, int32_t m TC_UNUSED, int32_t *z TC_UNUSED, const int32_t *end TC_UNUSED)
+static TC_NAKED void tc_mve_step(const int32_t *twiddles TC_UNUSED, int32_t m TC_UNUSED, int32_t *z TC_UNUSED,
+                                 const int32_t *end TC_UNUSED)
 {
 /* A point at `from` times its turn at t: (re, im). q0 to q3 are lost. */
 #define TC_MVE_TURNED(from, t, re, im)                                             \
@@ -284,7 +289,8 @@ static TC_NAKED void tc_mve_step(const int32_t *twiddles TC_UNUSED, int32_t m TC
 #undef TC_MVE_TURNED
 }
 
-/* Pairs of points, low and high, a multiple of four of them; t: split. r2, r4: real and imaginary parts of the four high ones. */
+/* Pairs of points, low and high, a multiple of four of them; t: split. r2, r4: real and imaginary parts of
+ * the four high ones. */
 static TC_NAKED void tc_mve_pairs(const int32_t *t TC_UNUSED, int32_t *low TC_UNUSED, int32_t *high TC_UNUSED)
 {
     __asm__ volatile(
@@ -372,7 +378,8 @@ static inline void tc_mve_pairs(const int32_t *t, int32_t *low, int32_t *high)
 
 #endif
 
-static inline void tc_mve_transform(const int32_t *twiddles, const int32_t *split, int32_t half, int32_t radix, int32_t *y)
+static inline void tc_mve_transform(const int32_t *twiddles, const int32_t *split, int32_t half,
+                                    int32_t radix, int32_t *y)
 {
     const int32_t *t = twiddles, *const end = y + 2 * half;
     int32_t m = 2 * radix;

@@ -29,7 +29,8 @@ static inline void tc_picture_bayer_line(const tc_picture_bayer_t *p, const uint
     for (int32_t i = 0; i < p->out_w; i++) {
         const int32_t c = p->columns ? p->columns[i] : p->first + i;
         const int32_t left = c > 0 ? c - 1 : 1, right = c < p->line - 1 ? c + 1 : c - 1;
-        const int32_t across = own[left] + own[right], along = up[c] + down[c], other = (c ^ p->red_column) & 1;
+        const int32_t across = own[left] + own[right], along = up[c] + down[c],
+            other = (c ^ p->red_column) & 1;
         if (odd == other) { /* red, or where odd blue */
             const int32_t green = (across + along + 2) >> 2;
             const int32_t corner = (up[left] + up[right] + down[left] + down[right] + 2) >> 2;

@@ -19,7 +19,8 @@ static inline const float *tc_tap_f32(const tc_pool2d_f32_t *p, const int8_t *co
                                       int32_t ky, int32_t kx)
 {
     const int32_t ix = ox * p->stride_w - p->pad_left + kx * p->dilation_w;
-    return x[ky] && ix >= 0 && ix < p->in_w ? (const float *)(const void *)x[ky] + ix * p->in_c : (const float *)0;
+    return x[ky] && ix >= 0 && ix < p->in_w ? (const float *)(const void *)x[ky] + ix * p->in_c
+        : (const float *)0;
 }
 
 #endif

@@ -28,7 +28,8 @@ static inline int8_t tc_prelu_element(const tc_prelu_s8_t *p, int32_t x, int32_t
 {
     const int32_t v = x - p->x_zero;
     const int32_t q = v >= 0 ? tc_requantize(v, p->mult, p->shift, p->rounds)
-                             : tc_requantize(v * (slope - p->slope_zero), p->low_mult, p->low_shift, p->rounds);
+                             : tc_requantize(v * (slope - p->slope_zero), p->low_mult, p->low_shift,
+                                             p->rounds);
     return (int8_t)tc_clamp(q + p->y_zero, -128, 127);
 }
 

@@ -28,7 +28,8 @@ typedef struct {
     int32_t steps, units, in_c, rows;
     int32_t shift;           /* in [1, 31] */
     int32_t down, begin_down; /* from hidden, and from a Q11.20, to what is multiplied */
-    int32_t x_first, x_step, y_first, y_step; /* elements: where the first step in time is, and from step to step */
+    /* elements: where the first step in time is, and from step to step */
+    int32_t x_first, x_step, y_first, y_step;
     int32_t hidden_factor, hidden_zero, cell_factor, cell_zero; /* from int8 to Q11.20 */
     int32_t y_mult, y_shift, y_zero;
 } tc_recurrent_t;

@@ -20,7 +20,8 @@ typedef struct {
     const float *bias; /* [rows] */
     const float *late; /* [rows]; null for zeros */
     int32_t gates, steps, units, in_c, rows;
-    int32_t x_first, x_step, y_first, y_step; /* elements: where the first step in time is, and from step to step */
+    /* elements: where the first step in time is, and from step to step */
+    int32_t x_first, x_step, y_first, y_step;
 } tc_recurrent_f32_t;
 
 /* sum [rows]: from (null: 0), plus v [n] times the weights. */
@@ -61,7 +62,8 @@ static inline float tc_gru_unit_f32(const float *a, const float *b, float hidden
 static void tc_recurrent_f32(const tc_recurrent_f32_t *p, const float *x, const float *hidden_before,
                              const float *cell_before, float *y, void *scratch)
 {
-    float *first = (float *)scratch, *second = first + p->rows, *hidden = second + p->rows, *cell = hidden + p->units;
+    float *first = (float *)scratch, *second = first + p->rows, *hidden = second + p->rows,
+        *cell = hidden + p->units;
 
     for (int32_t u = 0; u < p->units; u++) {
         hidden[u] = hidden_before ? hidden_before[u] : 0.0f;

@@ -12,7 +12,8 @@
 
 typedef struct {
     int32_t hidden_mult, hidden_shift, cell_mult, cell_shift; /* from int16 to Q11.20 */
-    int32_t hidden_keep_mult, hidden_keep_shift;              /* from what is multiplied (LSTM), from Q11.20 (GRU) */
+    /* from what is multiplied (LSTM), from Q11.20 (GRU) */
+    int32_t hidden_keep_mult, hidden_keep_shift;
     int32_t cell_keep_mult, cell_keep_shift;                  /* from Q11.20 */
 } tc_recurrent_kept_t;
 
@@ -24,7 +25,8 @@ static inline int32_t tc_recurrent_kept_hidden(const tc_recurrent_kept_t *k, con
 
 static inline int32_t tc_recurrent_kept_cell(const tc_recurrent_kept_t *k, const int16_t *state, int32_t u)
 {
-    return state ? tc_clamp(tc_requantize_single(state[u], k->cell_mult, k->cell_shift), -(1 << 30), 1 << 30) : 0;
+    return state ? tc_clamp(tc_requantize_single(state[u], k->cell_mult, k->cell_shift), -(1 << 30),
+                            1 << 30) : 0;
 }
 
 static inline int16_t tc_recurrent_keep(int32_t v, int32_t mult, int32_t shift)

@@ -40,7 +40,8 @@ static inline void tc_recurrent_s8_sums(const tc_recurrent_s8_t *p, int32_t row,
 static inline void tc_recurrent_s8_begin(const tc_recurrent_t *p, const int8_t *state, int32_t *hidden)
 {
     for (int32_t u = 0; u < p->units; u++) {
-        hidden[u] = tc_recurrent_narrow(tc_recurrent_begin(state, u, p->hidden_factor, p->hidden_zero), p->begin_down);
+        hidden[u] = tc_recurrent_narrow(tc_recurrent_begin(state, u, p->hidden_factor, p->hidden_zero),
+                                        p->begin_down);
     }
 }
 

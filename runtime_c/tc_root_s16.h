@@ -35,7 +35,8 @@ static inline uint32_t tc_root_s16_floor(uint32_t v)
 static inline int32_t tc_root_s16_element(const tc_root_s16_t *p, int32_t x)
 {
     const int64_t n = (int64_t)x * p->mult >> p->shift;
-    return x < 0 ? 32767 : tc_clamp((int32_t)((tc_root_s16_floor(n > (int64_t)UINT32_MAX ? UINT32_MAX : (uint32_t)n) + 1u) >> 1), 0, 32767);
+    return x < 0 ? 32767 : tc_clamp((int32_t)((tc_root_s16_floor(n > (int64_t)UINT32_MAX ? UINT32_MAX
+                                                                 : (uint32_t)n) + 1u) >> 1), 0, 32767);
 }
 
 static void tc_root_s16(const tc_root_s16_t *p, const int16_t *x, int16_t *y)

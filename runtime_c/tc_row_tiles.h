@@ -75,7 +75,8 @@ static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int
     const int32_t acc = p->lowers ? third >> raised : third;
     const int32_t fall = p->drops && acc < 0 ? constants[2] : 0;
     const int32_t t = p->sign && !p->drops ? tc_smmlar(acc, constants[0], constants[1]) - (acc < 0)
-                                           : tc_smmla(acc, constants[0], tc_wrap((int64_t)constants[1] - fall));
+                                           : tc_smmla(acc, constants[0],
+                                                      tc_wrap((int64_t)constants[1] - fall));
     const int32_t shift = (p->varies ? constants[2] : p->shift) + (p->lowers ? 0 : raised);
     return (int8_t)tc_clamp(tc_ssat8(t >> shift), p->y_min, p->y_max);
 }
@@ -105,14 +106,16 @@ static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t 
             }
             const int32_t row = (p->walk[i] - 128) / p->m, number = (p->walk[i] - 128) % p->m;
             for (int32_t j = 0; j < 4; j++) {
-                int8_t *to = (row > 0 ? y1 : y) + (j / channels * p->m + number) * p->out_c + group + j % channels;
+                int8_t *to = (row > 0 ? y1 : y) + (j / channels * p->m + number) * p->out_c + group +
+                    j % channels;
                 int64_t sum = 0;
                 for (int32_t product = 0; product < count; product++) {
                     const int32_t f = p->row_sums[row * p->row_products + product / p->products] *
                                       p->sums[number * p->products + product % p->products];
                     sum += (int64_t)f * made[product][j];
                 }
-                *to = tc_row_tiles_finish(p, tc_wrap(sum), p->raised[number], stream + j % channels * constants);
+                *to = tc_row_tiles_finish(p, tc_wrap(sum), p->raised[number],
+                                          stream + j % channels * constants);
             }
             stream += channels * constants;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Convolutions on RV32IM: three pixels in two words (tc_scalar.h says how), eight output channels at a time.
  *
- * A core with 31 registers keeps the sixteen sums of three pixels and eight channels there, so that a tap of all of them
- * costs two loads of the input, eight of weights, and sixteen times MUL and ADD. The way from a sum to int8 is proved for
- * the layer (tinyc/kernels/requantize.py):
+ * A core with 31 registers keeps the sixteen sums of three pixels and eight channels there, so that a tap of
+ * all of them costs two loads of the input, eight of weights, and sixteen times MUL and ADD. The way from a
+ * sum to int8 is proved for the layer (tinyc/kernels/requantize.py):
  *
  *   x = sum * 2^scale + start,   y = clamp((high word of x * mult + add) >> shift)
  *
@@ -32,8 +32,8 @@ typedef struct {
 
 #if TC_RV32_ASM
 
-/* Registers: a0 taps, a1 weights, a2 end of the taps, t0 and t1 a tap, t2 a weight, a4 a product; the sums in s0-s11 and
- * t3-t6. */
+/* Registers: a0 taps, a1 weights, a2 end of the taps, t0 and t1 a tap, t2 a weight, a4 a product; the sums in
+ * s0-s11 and t3-t6. */
 #define TC_RV32_ENTER                                                              \
     "addi   sp, sp, -64\n"                                                         \
     "sw     s0, 0(sp)\n"                                                           \
@@ -171,8 +171,8 @@ TC_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *
     *c = (int32_t)part + ((int32_t)(rest - (uint32_t)*a) >> 10);
 }
 
-TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_channel_t *channel, int32_t sign, int32_t least,
-                                      int32_t greatest)
+TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_channel_t *channel, int32_t sign,
+                                 int32_t least, int32_t greatest)
 {
     const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel->start);
     const int64_t product = (int64_t)x * channel->mult;
@@ -181,10 +181,10 @@ TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_chann
     return tc_clamp(t >> channel->shift, least, greatest);
 }
 
-/* sums [8][P1, P2] of channels o .. o + 7, and acc [8][3] of earlier segments or NULL -> y [n][out_c], n <= 3; sign: a
- * literal. */
-TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
-                                     int8_t *y, int32_t sign)
+/* sums [8][P1, P2] of channels o .. o + 7, and acc [8][3] of earlier segments or NULL -> y [n][out_c], n <=
+ * 3; sign: a literal. */
+TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
+                                int32_t n, int8_t *y, int32_t sign)
 {
     const int32_t step = p->out_c, scale = p->scale, least = p->y_min, greatest = p->y_max;
     const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);
@@ -217,8 +217,8 @@ TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, con
     }
 }
 
-static TC_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
-                                         int8_t *y)
+static TC_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc,
+                                    int32_t o, int32_t n, int8_t *y)
 {
     if (p->sign) {
         tc_rv32_store_by(p, sums, acc, o, n, y, 1);
@@ -264,8 +264,8 @@ TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *
 }
 
 /* The taps of n <= 3 pixels from ox on, then zeros up to `taps`. */
-static inline void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n, int32_t taps,
-                                  int32_t *to)
+static inline void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                  int32_t taps, int32_t *to)
 {
     int32_t *const end = to + 2 * taps;
     const int32_t first = ox * p->stride_w - p->pad_left, step = p->stride_w * p->in_c;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Convolutions on RV32IM (tc_rv32.h): three pixels and eight channels from products to bytes, without a way through memory.
+/* Convolutions on RV32IM (tc_rv32.h): three pixels and eight channels from products to bytes, without a way
+ * through memory.
  *
- * A sum P1 = A + 2^10 C, P2 = B + 2^21 C is wanted times 2^11, plus the channel's start, in the product with its multiplier. Then two
- * of the three dot products need not be taken apart first: modulo 2^32, P2 * 2^11 is B * 2^11, and 2 (P1 - A) is C * 2^11.
+ * A sum P1 = A + 2^10 C, P2 = B + 2^21 C is wanted times 2^11, plus the channel's start, in the product with
+ * its multiplier. Then two of the three dot products need not be taken apart first: modulo 2^32, P2 * 2^11 is
+ * B * 2^11, and 2 (P1 - A) is C * 2^11.
  */
 #ifndef TC_RV32_BLOCK_H
 #define TC_RV32_BLOCK_H
@@ -11,15 +13,18 @@
 
 #if TC_RV32_ASM
 
-/* Packed taps x [4 * fours][X1, X2] times w [block][4 * fours][8] -> y [3][out_c], all whole blocks of eight channels; p is
- * `plain`. Of the products: a0 x, a1 w, a2 end of x, t0 and t1 a tap, t2 a weight, a4 a product; the sums in s0-s11 and t3-t6.
- * Of the bytes: a5, a0, ra the pixels' places, a3 the channel, a6 and a7 the clamp, t0-t2 and a4 temporary. second, third: bytes from a
- * pixel to the next; 0 for one that is not there: the one before is written over it.
+/* Packed taps x [4 * fours][X1, X2] times w [block][4 * fours][8] -> y [3][out_c], all whole blocks of eight
+ * channels; p is `plain`. Of the products: a0 x, a1 w, a2 end of x, t0 and t1 a tap, t2 a weight, a4 a
+ * product; the sums in s0-s11 and t3-t6.
+ * Of the bytes: a5, a0, ra the pixels' places, a3 the channel, a6 and a7 the clamp, t0-t2 and a4 temporary.
+ * second, third: bytes from a pixel to the next; 0 for one that is not there: the one before is written over
+ * it.
  * Frame: 0 s0-s11, 48 ra, 52 x, 56 second, 60 third, 64 end of the channels,
  * 68 whether `fours` is odd: the loop makes two fours a turn, and begins with the second. */
-static TC_NAKED void tc_rv32_blocks(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED, int32_t fours TC_UNUSED,
-                                    const tc_rv32_out_t *p TC_UNUSED, int32_t blocks TC_UNUSED, int8_t *y TC_UNUSED,
-                                    int32_t second TC_UNUSED, int32_t third TC_UNUSED)
+static TC_NAKED void tc_rv32_blocks(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                    int32_t fours TC_UNUSED, const tc_rv32_out_t *p TC_UNUSED,
+                                    int32_t blocks TC_UNUSED, int8_t *y TC_UNUSED, int32_t second TC_UNUSED,
+                                    int32_t third TC_UNUSED)
 {
     __asm__ volatile(
         ".macro tc_frame op, at, first:req, rest:vararg\n"

@@ -4,7 +4,8 @@
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]
  *   y[b][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
- * The constants of `out` stand for bias, factors and zero points. x [batch][in_c]. y [batch][out_c], may not overlap x.
+ * The constants of `out` stand for bias, factors and zero points. x [batch][in_c]. y [batch][out_c], may not
+ * overlap x.
  */
 #ifndef TC_RV32_DENSE_H
 #define TC_RV32_DENSE_H
@@ -13,7 +14,8 @@
 
 #if TC_RV32_ASM
 
-/* Registers: a0 inputs, a1 weights, a2 end of the inputs, t0 an input, t1 a weight, t2 a product; the sums in t3-t6 and a4-a7. */
+/* Registers: a0 inputs, a1 weights, a2 end of the inputs, t0 an input, t1 a weight, t2 a product; the sums in
+ * t3-t6 and a4-a7. */
 #define TC_RV32_DENSE_ENTER                                                        \
     "slli   a2, a2, 2\n"                                                           \
     "add    a2, a2, a0\n"                                                          \
@@ -46,7 +48,8 @@
 #endif
 
 /* Eight sums -> y; sign: a literal. */
-TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y, int32_t sign)
+TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t o, int8_t *y,
+                                      int32_t sign)
 {
     const int32_t scale = p->scale, least = p->y_min, greatest = p->y_max;
     const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 3x3 depthwise convolution on RV32IM (tc_rv32.h): what the functions share that the compiler writes for single layers.
+/* 3x3 depthwise convolution on RV32IM (tc_rv32.h): what the functions share that the compiler writes for
+ * single layers.
  *
- * A channel's column of three taps is read once; registers hold the nine weights, and the sums of the pixels that the
- * column belongs to: `first` of the pixel that it ends, for stride 1 `second` of the next.
+ * A channel's column of three taps is read once; registers hold the nine weights, and the sums of the pixels
+ * that the column belongs to: `first` of the pixel that it ends, for stride 1 `second` of the next.
  */
 #ifndef TC_RV32_DEPTHWISE_H
 #define TC_RV32_DEPTHWISE_H

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Layers with RISC-V's vectors of integers (Zve32x), for any length of a vector register.
  *
- * Lanes are output channels: a tap of a pixel is a number, multiplied with its weights of as many channels as eight registers
- * hold sums of (32 where registers have 128 bits). Sums become int8 in their lanes, in one of three ways, which is the layer's
- * (tinyc/kernels/rvv/finish.py), with the rounding of the instructions, to nearest and halves up:
+ * Lanes are output channels: a tap of a pixel is a number, multiplied with its weights of as many channels as
+ * eight registers hold sums of (32 where registers have 128 bits). Sums become int8 in their lanes, in one of
+ * three ways, which is the layer's (tinyc/kernels/rvv/finish.py), with the rounding of the instructions, to
+ * nearest and halves up:
  *
- *   PLAIN    X = sum * power + start, y = saturate8(high word of X * mult / 2^shift), proved to be the layer's outputs
- *   DEFINED  t = X * mult / 2^31, minus 1 if negative; y = saturate8(t / 2^channel's shift + y_zero): TensorFlow Lite's definition
+ *   PLAIN    X = sum * power + start, y = saturate8(high word of X * mult / 2^shift), proved to be the
+ *            layer's outputs
+ *   DEFINED  t = X * mult / 2^31, minus 1 if negative; y = saturate8(t / 2^channel's shift + y_zero):
+ *            TensorFlow Lite's definition
  *   ADDED    y = saturate8((high word of X * mult + add) / 2^channel's shift), proved
  *
- * Other machines run the same in C. Functions in assembly change vector registers, vl, vtype and vxrm, as every call may.
+ * Other machines run the same in C. Functions in assembly change vector registers, vl, vtype and vxrm, as
+ * every call may.
  */
 #ifndef TC_RVV_H
 #define TC_RVV_H
@@ -51,19 +55,22 @@ typedef struct {
 #define TC_RVV_Y_MIN "36(a0)"
 #define TC_RVV_Y_MAX "40(a0)"
 
-/* An instruction for the sums of three pixels, or of one. TIMES, LESS: with a vector that has the factors' place, or any. */
-#define TC_RVV_THREE(name, rest) name " v8, v8" rest "\n" name " v16, v16" rest "\n" name " v24, v24" rest "\n"
+/* An instruction for the sums of three pixels, or of one. TIMES, LESS: with a vector that has the factors'
+ * place, or any. */
+#define TC_RVV_THREE(name, rest) name " v8, v8" rest "\n" name " v16, v16" rest "\n"                         \
+    name " v24, v24" rest "\n"
 #define TC_RVV_ONE(name, rest) name " v24, v24" rest "\n"
 #define TC_RVV_TIMES(sums, v) "vmadd.vx " sums ", t0, " v "\n"
 #define TC_RVV_TIMES_THREE(v) TC_RVV_TIMES("v8", v) TC_RVV_TIMES("v16", v) TC_RVV_TIMES("v24", v)
 #define TC_RVV_TIMES_ONE(v) TC_RVV_TIMES("v24", v)
-#define TC_RVV_LESS(sums, v) "vsra.vx " v ", " sums ", t0\n" "vadd.vv " sums ", " sums ", " v "\n" /* t0: 31 */
+#define TC_RVV_LESS(sums, v) "vsra.vx " v ", " sums ", t0\n" "vadd.vv " sums ", " sums ", " v "\n"           \
+    /* t0: 31 */
 #define TC_RVV_LESS_THREE(v) TC_RVV_LESS("v8", v) TC_RVV_LESS("v16", v) TC_RVV_LESS("v24", v)
 #define TC_RVV_LESS_ONE(v) TC_RVV_LESS("v24", v)
 
-/* Sums in v24-v31, and v8-v15, v16-v23 where there are THREE, -> bytes in v24-v25, v8-v9, v16-v17; vtype is int8 then. v: eight
- * registers for constants. a7: constants of these channels, a5: out_c; t0-t2 and t5 are changed. vl counts channels, for any width
- * of lanes. */
+/* Sums in v24-v31, and v8-v15, v16-v23 where there are THREE, -> bytes in v24-v25, v8-v9, v16-v17; vtype is
+ * int8 then. v: eight registers for constants. a7: constants of these channels, a5: out_c; t0-t2 and t5 are
+ * changed. vl counts channels, for any width of lanes. */
 #define TC_RVV_FINISH(PIXELS, v)                                                                           \
     "vsetvli zero, zero, e32, m8, ta, ma\n"                                                                \
     "lw     t0, " TC_RVV_POWER "\n"                                                                        \
@@ -112,8 +119,8 @@ typedef struct {
     "j      4b\n"                                                                                          \
     "7:\n"
 
-/* What both functions below begin and end with. a6: weights, t3: those of a tap, t4: taps, t5: their end, t6: channels that are
- * left. */
+/* What both functions below begin and end with. a6: weights, t3: those of a tap, t4: taps, t5: their end, t6:
+ * channels that are left. */
 #define TC_RVV_BEGIN(sums)                                                                                 \
     "lw     a5, 8(a0)\n"                                                                                   \
     "lw     a6, 0(a0)\n"                                                                                   \
@@ -184,12 +191,12 @@ static TC_UNUSED int8_t tc_rvv_output(const tc_rvv_out_t *p, int32_t sum, int32_
 
 #endif
 
-/* Taps x [taps][3] of three pixels -> their bytes [out_c] at y, y + second and y + third, written in this order: for fewer pixels the
- * last places are theirs, and what is made of other taps is written over. */
+/* Taps x [taps][3] of three pixels -> their bytes [out_c] at y, y + second and y + third, written in this
+ * order: for fewer pixels the last places are theirs, and what is made of other taps is written over. */
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_rvv_pixels(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED, int8_t *y TC_UNUSED,
-                                   int32_t second TC_UNUSED, int32_t third TC_UNUSED)
+static TC_NAKED void tc_rvv_pixels(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED,
+                                   int8_t *y TC_UNUSED, int32_t second TC_UNUSED, int32_t third TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         TC_RVV_BEGIN("vmv.v.i v8, 0\n" "vmv.v.i v16, 0\n" "vmv.v.i v24, 0\n")
@@ -227,7 +234,8 @@ static TC_NAKED void tc_rvv_pixels(const tc_rvv_out_t *p TC_UNUSED, const int8_t
 
 #else
 
-static TC_UNUSED void tc_rvv_pixels(const tc_rvv_out_t *p, const int8_t *x, int8_t *y, int32_t second, int32_t third)
+static TC_UNUSED void tc_rvv_pixels(const tc_rvv_out_t *p, const int8_t *x, int8_t *y, int32_t second,
+                                    int32_t third)
 {
     const int32_t places[3] = {0, second, third};
     for (int32_t o = 0; o < p->out_c; o++) {
@@ -246,7 +254,8 @@ static TC_UNUSED void tc_rvv_pixels(const tc_rvv_out_t *p, const int8_t *x, int8
 /* Taps x [taps] -> y [out_c]. */
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_rvv_pixel(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED, int8_t *y TC_UNUSED)
+static TC_NAKED void tc_rvv_pixel(const tc_rvv_out_t *p TC_UNUSED, const int8_t *x TC_UNUSED,
+                                  int8_t *y TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         TC_RVV_BEGIN("vmv.v.i v24, 0\n")
@@ -289,13 +298,13 @@ static TC_UNUSED void tc_rvv_pixel(const tc_rvv_out_t *p, const int8_t *x, int8_
 
 #endif
 
-/* The taps of three pixels: runs of `run` > 0 bytes of `count` rows, from byte `offset` of each row on; those of the next pixel are
- * `step` bytes on -> every third byte of `to`, of the next row `row` bytes on. */
+/* The taps of three pixels: runs of `run` > 0 bytes of `count` rows, from byte `offset` of each row on; those
+ * of the next pixel are `step` bytes on -> every third byte of `to`, of the next row `row` bytes on. */
 #if TC_RVV_ASM
 
-static TC_NAKED void tc_rvv_spread_three(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED, int32_t run TC_UNUSED,
-                                         int32_t count TC_UNUSED, int8_t *to TC_UNUSED, int32_t step TC_UNUSED,
-                                         int32_t row TC_UNUSED)
+static TC_NAKED void tc_rvv_spread_three(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED,
+                                         int32_t run TC_UNUSED, int32_t count TC_UNUSED, int8_t *to TC_UNUSED,
+                                         int32_t step TC_UNUSED, int32_t row TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "li     t5, 3\n"
@@ -330,10 +339,11 @@ static TC_NAKED void tc_rvv_spread_three(const int8_t *const *rows TC_UNUSED, in
         "ret\n"));
 }
 
-/* The same of one pixel. advance: bytes from the pointer of a row to the next one's, 0 for the same row again. */
-static TC_NAKED void tc_rvv_spread(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED, int32_t run TC_UNUSED,
-                                   int32_t count TC_UNUSED, int8_t *to TC_UNUSED, int32_t advance TC_UNUSED,
-                                   int32_t row TC_UNUSED)
+/* The same of one pixel. advance: bytes from the pointer of a row to the next one's, 0 for the same row
+ * again. */
+static TC_NAKED void tc_rvv_spread(const int8_t *const *rows TC_UNUSED, int32_t offset TC_UNUSED,
+                                   int32_t run TC_UNUSED, int32_t count TC_UNUSED, int8_t *to TC_UNUSED,
+                                   int32_t advance TC_UNUSED, int32_t row TC_UNUSED)
 {
     __asm__ volatile(TC_RVV_CODE(
         "li     t5, 3\n"
@@ -362,8 +372,8 @@ static TC_NAKED void tc_rvv_spread(const int8_t *const *rows TC_UNUSED, int32_t 
 
 #else
 
-static TC_UNUSED void tc_rvv_spread(const int8_t *const *rows, int32_t offset, int32_t run, int32_t count, int8_t *to,
-                                    int32_t advance, int32_t row)
+static TC_UNUSED void tc_rvv_spread(const int8_t *const *rows, int32_t offset, int32_t run, int32_t count,
+                                    int8_t *to, int32_t advance, int32_t row)
 {
     for (int32_t ky = 0; ky < count; ky++) {
         for (int32_t i = 0; i < run; i++) {
@@ -372,8 +382,8 @@ static TC_UNUSED void tc_rvv_spread(const int8_t *const *rows, int32_t offset, i
     }
 }
 
-static TC_UNUSED void tc_rvv_spread_three(const int8_t *const *rows, int32_t offset, int32_t run, int32_t count, int8_t *to,
-                                          int32_t step, int32_t row)
+static TC_UNUSED void tc_rvv_spread_three(const int8_t *const *rows, int32_t offset, int32_t run,
+                                          int32_t count, int8_t *to, int32_t step, int32_t row)
 {
     for (int32_t i = 0; i < 3; i++) {
         tc_rvv_spread(rows, offset + i * step, run, count, to + i, 4, row);
@@ -383,7 +393,8 @@ static TC_UNUSED void tc_rvv_spread_three(const int8_t *const *rows, int32_t off
 #endif
 
 /* The taps of n <= 3 pixels from ox on -> the last n places of to [taps][3]. */
-static TC_UNUSED void tc_rvv_gather(const tc_rvv_window_t *p, const int8_t *const *x, int32_t ox, int32_t n, int8_t *to)
+static TC_UNUSED void tc_rvv_gather(const tc_rvv_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                    int8_t *to)
 {
     const int32_t in_c = p->in_c, row = 3 * p->k_w * in_c;
     int32_t first = ox * p->stride_w - p->pad_left;

@@ -11,14 +11,17 @@ typedef struct {
     int32_t count_pad, x_zero; /* of averages */
 } tc_rvv_pool_t;
 
-/* What of a window is inside the image, and how it is averaged. The functions in assembly know where the fields are. */
+/* What of a window is inside the image, and how it is averaged. The functions in assembly know where the
+ * fields are. */
 typedef struct {
     const int8_t *const *rows; /* none is null */
-    int32_t row_count, columns, offset, step, channels; /* offset: of the first column; step: to the next one */
+    /* offset: of the first column; step: to the next one */
+    int32_t row_count, columns, offset, step, channels;
     int32_t y_min, y_max, start, divisor;               /* start: what sums begin with */
 } tc_rvv_area_t;
 
-/* From the area's first channels on, as many as fit vectors of `lanes`: `begin`, `column` for each column at t3, then `end`. */
+/* From the area's first channels on, as many as fit vectors of `lanes`: `begin`, `column` for each column at
+ * t3, then `end`. */
 #define TC_RVV_AREA(lanes, begin, column, end)                                                             \
     "lw     a2, 0(a0)\n"                                                                                   \
     "lw     a3, 4(a0)\n"                                                                                   \
@@ -54,7 +57,8 @@ typedef struct {
 typedef void tc_rvv_area_function(const tc_rvv_area_t *area, int8_t *y);
 
 /* One output row: x: k_h row pointers, null outside the image. */
-TC_INLINE void tc_rvv_pool(const tc_rvv_pool_t *p, const int8_t *const *x, int8_t *y, tc_rvv_area_function *make)
+TC_INLINE void tc_rvv_pool(const tc_rvv_pool_t *p, const int8_t *const *x, int8_t *y,
+                           tc_rvv_area_function *make)
 {
     const int32_t channels = p->in_c, step = p->dilation_w;
     tc_rvv_area_t area = {x, p->k_h, 0, 0, step * channels, channels, p->y_min, p->y_max, 0, 1};

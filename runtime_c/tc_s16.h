@@ -92,65 +92,81 @@ static void tc_s16_depthwise(const tc_s16_out_t *out, const int16_t *const *taps
     "smlad r5, r10, lr, r5 \n smlad r9, r11, lr, r9 \n"
 #define TC_S16_OUT_2(op, bits, a, b)                                               \
     "ldm r1!, {r10, r11, r12} \n smmla " a ", " a ", r10, r11 \n smmla " b ", " b ", r10, r11 \n" \
-    "asr " a ", " a ", r12 \n asr " b ", " b ", r12 \n" op " " a ", " bits ", " a " \n" op " " b ", " bits ", " b " \n"
+    "asr " a ", " a ", r12 \n asr " b ", " b ", r12 \n" op " " a ", " bits ", " a " \n"                      \
+        op " " b ", " bits ", " b " \n"
 #define TC_S16_PIXELS_2(name, op, bits)                                            \
-    static TC_NAKED void name(const int32_t *x TC_UNUSED, const int32_t *stream TC_UNUSED, int16_t *y TC_UNUSED, \
-                              int32_t halves TC_UNUSED, int32_t fours TC_UNUSED, int32_t row_bytes TC_UNUSED) \
+    static TC_NAKED void name(const int32_t *x TC_UNUSED, const int32_t *stream TC_UNUSED,                   \
+                              int16_t *y TC_UNUSED, int32_t halves TC_UNUSED, int32_t fours TC_UNUSED,       \
+                              int32_t row_bytes TC_UNUSED)                                                   \
     {                                                                              \
         __asm__ volatile(".syntax unified \n push {r4-r11, lr} \n sub sp, sp, #20 \n" \
-                         "add r12, r0, r3, lsl #4 \n strd r0, r12, [sp] \n ldr r12, [sp, #60] \n add r12, r2, r12 \n" \
+                         "add r12, r0, r3, lsl #4 \n strd r0, r12, [sp] \n ldr r12, [sp, #60] \n"            \
+                         "add r12, r2, r12 \n"                                                               \
                          "strd r2, r12, [sp, #8] \n ldr r12, [sp, #56] \n str r12, [sp, #16] \n" \
-                         "1: \n ldrd r0, r10, [sp] \n ldm r1!, {r2-r5} \n mov r6, r2 \n mov r7, r3 \n mov r8, r4 \n" \
-                         "mov r9, r5 \n sub r10, r10, r0 \n tst r10, #16 \n beq 2f \n" TC_S16_STEP_2 TC_S16_STEP_2 \
+                         "1: \n ldrd r0, r10, [sp] \n ldm r1!, {r2-r5} \n mov r6, r2 \n mov r7, r3 \n"       \
+                         "mov r8, r4 \n"                                                                     \
+                         "mov r9, r5 \n sub r10, r10, r0 \n tst r10, #16 \n beq 2f \n"                       \
+                             TC_S16_STEP_2 TC_S16_STEP_2                                                     \
                          "ldr r10, [sp, #4] \n cmp r0, r10 \n beq 3f \n"           \
                          "2: \n" TC_S16_STEP_2 TC_S16_STEP_2 TC_S16_STEP_2 TC_S16_STEP_2 \
                          "ldr r10, [sp, #4] \n cmp r0, r10 \n bne 2b \n"           \
                          "3: \n" TC_S16_OUT_2(op, bits, "r2", "r6") TC_S16_OUT_2(op, bits, "r3", "r7") \
                          TC_S16_OUT_2(op, bits, "r4", "r8") TC_S16_OUT_2(op, bits, "r5", "r9") \
-                         "pkhbt r2, r2, r3, lsl #16 \n pkhbt r4, r4, r5, lsl #16 \n pkhbt r6, r6, r7, lsl #16 \n" \
+                         "pkhbt r2, r2, r3, lsl #16 \n pkhbt r4, r4, r5, lsl #16 \n"                         \
+                         "pkhbt r6, r6, r7, lsl #16 \n"                                                      \
                          "pkhbt r8, r8, r9, lsl #16 \n ldrd r10, r11, [sp, #8] \n" \
-                         "str r2, [r10], #4 \n str r4, [r10], #4 \n str r6, [r11], #4 \n str r8, [r11], #4 \n" \
-                         "strd r10, r11, [sp, #8] \n ldr r10, [sp, #16] \n subs r10, r10, #1 \n str r10, [sp, #16] \n" \
+                         "str r2, [r10], #4 \n str r4, [r10], #4 \n str r6, [r11], #4 \n"                    \
+                         "str r8, [r11], #4 \n"                                                              \
+                         "strd r10, r11, [sp, #8] \n ldr r10, [sp, #16] \n subs r10, r10, #1 \n"             \
+                         "str r10, [sp, #16] \n"                                                             \
                          "bne 1b \n add sp, sp, #20 \n pop {r4-r11, pc} \n");      \
     }
 TC_S16_PIXELS_2(tc_s16_pixels_2, "ssat", "#16")
 TC_S16_PIXELS_2(tc_s16_pixels_2_relu, "usat", "#15")
 
 #define TC_S16_OUT_1(op, bits, a)                                                  \
-    "ldm r1!, {r8, r9, r10} \n smmla " a ", " a ", r8, r9 \n asr " a ", " a ", r10 \n" op " " a ", " bits ", " a " \n"
+    "ldm r1!, {r8, r9, r10} \n smmla " a ", " a ", r8, r9 \n asr " a ", " a ", r10 \n"                       \
+        op " " a ", " bits ", " a " \n"
 #define TC_S16_OUTS_1(op, bits)                                                    \
-    TC_S16_OUT_1(op, bits, "r4") TC_S16_OUT_1(op, bits, "r5") TC_S16_OUT_1(op, bits, "r6") TC_S16_OUT_1(op, bits, "r7") \
+    TC_S16_OUT_1(op, bits, "r4") TC_S16_OUT_1(op, bits, "r5") TC_S16_OUT_1(op, bits, "r6")                   \
+        TC_S16_OUT_1(op, bits, "r7")                                                                         \
     "pkhbt r4, r4, r5, lsl #16 \n pkhbt r6, r6, r7, lsl #16 \n str r4, [r2], #4 \n str r6, [r2], #4 \n" \
     "ldr r12, [sp, #4] \n subs r12, r12, #1 \n str r12, [sp, #4] \n"
 #define TC_S16_ENTER_1 /* fours to [sp, #4], the start of x to [sp] */             \
-    ".syntax unified \n push {r4-r11, lr} \n sub sp, sp, #12 \n str r0, [sp] \n ldr r12, [sp, #48] \n str r12, [sp, #4] \n"
+    ".syntax unified \n push {r4-r11, lr} \n sub sp, sp, #12 \n str r0, [sp] \n ldr r12, [sp, #48] \n"       \
+    "str r12, [sp, #4] \n"
 
 #define TC_S16_STEP_1(x)                                                           \
     "ldrd r8, r9, [r1], #8 \n ldrd r10, r11, [r1], #8 \n"                          \
-    "smlad r4, " x ", r8, r4 \n smlad r5, " x ", r9, r5 \n smlad r6, " x ", r10, r6 \n smlad r7, " x ", r11, r7 \n"
+    "smlad r4, " x ", r8, r4 \n smlad r5, " x ", r9, r5 \n smlad r6, " x ", r10, r6 \n smlad r7, " x         \
+        ", r11, r7 \n"
 #define TC_S16_HALF_1 "ldrd r12, lr, [r0], #8 \n" TC_S16_STEP_1("r12") TC_S16_STEP_1("lr")
 #define TC_S16_PIXELS_1(name, op, bits)                                            \
-    static TC_NAKED void name(const int32_t *x TC_UNUSED, const int32_t *stream TC_UNUSED, int16_t *y TC_UNUSED, \
-                              int32_t halves TC_UNUSED, int32_t fours TC_UNUSED)   \
+    static TC_NAKED void name(const int32_t *x TC_UNUSED, const int32_t *stream TC_UNUSED,                   \
+                              int16_t *y TC_UNUSED, int32_t halves TC_UNUSED, int32_t fours TC_UNUSED)       \
     {                                                                              \
         __asm__ volatile(TC_S16_ENTER_1 "add r3, r0, r3, lsl #3 \n"                \
-                         "1: \n ldr r0, [sp] \n ldm r1!, {r4-r7} \n sub r12, r3, r0 \n tst r12, #8 \n beq 2f \n" \
+                         "1: \n ldr r0, [sp] \n ldm r1!, {r4-r7} \n sub r12, r3, r0 \n tst r12, #8 \n"       \
+                         "beq 2f \n"                                                                         \
                          TC_S16_HALF_1 "cmp r0, r3 \n beq 3f \n"                   \
                          "2: \n" TC_S16_HALF_1 TC_S16_HALF_1 "cmp r0, r3 \n bne 2b \n" \
-                         "3: \n" TC_S16_OUTS_1(op, bits) "bne 1b \n add sp, sp, #12 \n pop {r4-r11, pc} \n"); \
+                         "3: \n" TC_S16_OUTS_1(op, bits)                                                     \
+                             "bne 1b \n add sp, sp, #12 \n pop {r4-r11, pc} \n");                            \
     }
 TC_S16_PIXELS_1(tc_s16_pixels_1, "ssat", "#16")
 TC_S16_PIXELS_1(tc_s16_pixels_1_relu, "usat", "#15")
 
 #define TC_S16_TAP                                                                 \
-    "ldr r12, [r0], #4 \n ldrd r10, r11, [r1], #8 \n add r12, r12, lr \n ldr r8, [r12] \n ldr r9, [r12, #4] \n" \
+    "ldr r12, [r0], #4 \n ldrd r10, r11, [r1], #8 \n add r12, r12, lr \n ldr r8, [r12] \n"                   \
+    "ldr r9, [r12, #4] \n"                                                                                   \
     "smlabb r4, r8, r10, r4 \n smlatt r5, r8, r10, r5 \n smlabb r6, r9, r11, r6 \n smlatt r7, r9, r11, r7 \n"
 #define TC_S16_DEPTHWISE(name, op, bits)                                           \
     static TC_NAKED void name(const int16_t *const *taps TC_UNUSED, const int32_t *stream TC_UNUSED, \
                               int16_t *y TC_UNUSED, int32_t n TC_UNUSED, int32_t fours TC_UNUSED) \
     {                                                                              \
         __asm__ volatile(TC_S16_ENTER_1 "add r3, r0, r3, lsl #2 \n mov lr, #0 \n"  \
-                         "1: \n ldr r0, [sp] \n ldm r1!, {r4-r7} \n sub r12, r3, r0 \n tst r12, #4 \n beq 2f \n" \
+                         "1: \n ldr r0, [sp] \n ldm r1!, {r4-r7} \n sub r12, r3, r0 \n tst r12, #4 \n"       \
+                         "beq 2f \n"                                                                         \
                          TC_S16_TAP "cmp r0, r3 \n beq 3f \n"                      \
                          "2: \n" TC_S16_TAP TC_S16_TAP "cmp r0, r3 \n bne 2b \n"   \
                          "3: \n add lr, lr, #8 \n" TC_S16_OUTS_1(op, bits)         \
@@ -178,7 +194,8 @@ static TC_UNUSED void tc_s16_all(const tc_s16_out_t *out, const int32_t *x, cons
     const int32_t fours = out->out_c / 4;
     if (out->way != 0 && fours > 0) {
         if (pixels == 2) {
-            (out->way == 2 ? tc_s16_pixels_2_relu : tc_s16_pixels_2)(x, stream, y, halves, fours, 2 * out->out_c);
+            (out->way == 2 ? tc_s16_pixels_2_relu : tc_s16_pixels_2)(x, stream, y, halves, fours,
+                                                                     2 * out->out_c);
         } else {
             (out->way == 2 ? tc_s16_pixels_1_relu : tc_s16_pixels_1)(x, stream, y, halves, fours);
         }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Convolutions for cores without DSP instructions: three pixels in two words, and exact sums without 64-bit products.
+/* Convolutions for cores without DSP instructions: three pixels in two words, and exact sums without 64-bit
+ * products.
  *
  * One 32-bit multiply-accumulate serves one and a half taps. For the taps a, b, c of three pixels the words
  *
  *   X1 = a + 2^10 c,   X2 = b + 2^21 c    (modulo 2^32)
  *
- * are multiplied with the int8 weight w and summed up: P1 = A + 2^10 C, P2 = B + 2^21 C with the dot products A, B, C.
- * When |A|, |B|, |C| < 2^20, B is the lower 21 bits of P2, and the rest of P2 is C modulo 2^11. That part of C taken from P1
- * leaves A + 2^21 (C >> 11), which splits in the same way. Longer dot products go by segments that keep the bound.
+ * are multiplied with the int8 weight w and summed up: P1 = A + 2^10 C, P2 = B + 2^21 C with the dot products
+ * A, B, C.
+ * When |A|, |B|, |C| < 2^20, B is the lower 21 bits of P2, and the rest of P2 is C modulo 2^11. That part of
+ * C taken from P1 leaves A + 2^21 (C >> 11), which splits in the same way. Longer dot products go by segments
+ * that keep the bound.
  *
- * ARMv6-M and ARMv7-M run the loop in assembly: neither keeps the accumulators in registers otherwise. No access is unaligned.
+ * ARMv6-M and ARMv7-M run the loop in assembly: neither keeps the accumulators in registers otherwise. No
+ * access is unaligned.
  */
 #ifndef TC_SCALAR_H
 #define TC_SCALAR_H
@@ -27,16 +31,18 @@
 #define TC_SCALAR_THUMB1 0
 #endif
 
-/* RISC-V and ARMv7-M multiply to 64 bits. The others build the upper half from four products; so do hosts, as a test of it. */
+/* RISC-V and ARMv7-M multiply to 64 bits. The others build the upper half from four products; so do hosts, as
+ * a test of it. */
 #if TC_SCALAR_THUMB2 || defined(__riscv_mul)
 #define TC_SCALAR_LONG 1
 #else
 #define TC_SCALAR_LONG 0
 #endif
 
-/* bias, mult, shift [out_c]: y = clamp((t + c) >> shift), t = acc * mult / 2^31, c = y_zero * 2^shift + 2^(shift - 1).
- * finish: 1 t is rounded down, 2 to the nearest, 3 to the nearest and less 1 if negative; 0: tc_requantize by `rounds`,
- * shift as there. clamp: whether y_min, y_max are other than those of int8. */
+/* bias, mult, shift [out_c]: y = clamp((t + c) >> shift), t = acc * mult / 2^31, c = y_zero * 2^shift +
+ * 2^(shift - 1).
+ * finish: 1 t is rounded down, 2 to the nearest, 3 to the nearest and less 1 if negative; 0: tc_requantize by
+ * `rounds`, shift as there. clamp: whether y_min, y_max are other than those of int8. */
 typedef struct {
     const int32_t *bias, *mult;
     const int8_t *shift;
@@ -71,7 +77,8 @@ TC_INLINE int32_t tc_scalar_scale(int32_t acc, int32_t mult, int32_t round, int3
     const int32_t mult_low = mult & 0xffff;
     const int32_t mult_high = mult >> 16;
     const int32_t middle = ((low * mult_low) >> 16) + low * mult_high + high * mult_low;
-    const int32_t upper = round ? ((middle >> 14) + 1) >> 1 : middle >> 15; /* no constant that ARMv6-M has to build */
+    /* no constant that ARMv6-M has to build */
+    const int32_t upper = round ? ((middle >> 14) + 1) >> 1 : middle >> 15;
     return 2 * high * mult_high + upper + more;
 #endif
 }
@@ -89,8 +96,8 @@ TC_INLINE int32_t tc_scalar_clamp(int32_t v, int32_t clamp, int32_t least, int32
 }
 
 /* An accumulator with its bias -> int8; finish, clamp: literals. */
-TC_INLINE int32_t tc_scalar_finish(int32_t v, tc_scalar_channel_t channel, int32_t finish, int32_t clamp, int32_t least,
-                                          int32_t greatest)
+TC_INLINE int32_t tc_scalar_finish(int32_t v, tc_scalar_channel_t channel, int32_t finish, int32_t clamp,
+                                   int32_t least, int32_t greatest)
 {
     if (finish == 3) {
         v = tc_scalar_scale(v, channel.mult, 1, 0);
@@ -114,8 +121,8 @@ TC_INLINE void tc_scalar_row_by(const tc_scalar_out_t *p, const int32_t *acc, in
 }
 
 /* The same with finish 0. */
-static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n, int8_t *y,
-                                             int32_t step)
+static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n,
+                                      int8_t *y, int32_t step)
 {
     for (int32_t i = 0; i < n; i++, y += step) {
         const int32_t v = tc_requantize(acc[i] + p->bias[o], p->mult[o], p->shift[o], p->rounds);
@@ -124,8 +131,8 @@ static TC_UNUSED void tc_scalar_row_0(const tc_scalar_out_t *p, const int32_t *a
 }
 
 /* One accumulator of each of the channels o .. o + 3 -> y; finish, clamp: literals. */
-TC_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y, int32_t finish,
-                                         int32_t clamp)
+TC_INLINE void tc_scalar_dense_by(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y,
+                                  int32_t finish, int32_t clamp)
 {
     const int32_t least = p->y_min, greatest = p->y_max, half = 2 * p->y_zero + 1;
     const int32_t *const end = acc + (p->out_c - o < 4 ? p->out_c - o : 4);
@@ -309,10 +316,11 @@ static TC_UNUSED void tc_scalar_add4(const int32_t *p, int32_t *acc)
     }
 }
 
-/* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <= 3;
+/* sums [4][P1, P2] of channels o .. o + 3, and acc [4][3] of earlier segments or NULL -> y [n][out_c], n <=
+ * 3;
  * finish, clamp: literals. */
-TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
-                                          int32_t n, int8_t *y, int32_t finish, int32_t clamp)
+TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc,
+                                   int32_t o, int32_t n, int8_t *y, int32_t finish, int32_t clamp)
 {
     const int32_t step = p->out_c, least = p->y_min, greatest = p->y_max, half = 2 * p->y_zero + 1;
     const int32_t *const end = sums + 2 * (step - o < 4 ? step - o : 4);
@@ -336,8 +344,8 @@ TC_INLINE void tc_scalar_pixels_by(const tc_scalar_out_t *p, const int32_t *sums
 }
 
 /* The same with finish 0. */
-static TC_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
-                                                int32_t n, int8_t *y)
+static TC_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc,
+                                         int32_t o, int32_t n, int8_t *y)
 {
     int32_t all[12];
     for (int32_t i = 0; i < 12; i++) {
@@ -349,19 +357,21 @@ static TC_UNUSED void tc_scalar_pixels_0(const tc_scalar_out_t *p, const int32_t
     }
 }
 
-/* The ways to finish, with (c) and without a clamp of its own: layers have the one that they take as a pointer. */
+/* The ways to finish, with (c) and without a clamp of its own: layers have the one that they take as a
+ * pointer. */
 #define TC_SCALAR_WAY(way, finish, clamp)                                          \
-    static TC_UNUSED void tc_scalar_pixels_##way(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, \
-                                                        int32_t o, int32_t n, int8_t *y)                                   \
+    static TC_UNUSED void tc_scalar_pixels_##way(const tc_scalar_out_t *p, const int32_t *sums,              \
+                                                 const int32_t *acc, int32_t o, int32_t n, int8_t *y)        \
     {                                                                              \
         tc_scalar_pixels_by(p, sums, acc, o, n, y, finish, clamp);                 \
     }                                                                              \
-    static TC_UNUSED void tc_scalar_row_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int32_t n,   \
-                                                     int8_t *y, int32_t step)                                              \
+    static TC_UNUSED void tc_scalar_row_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o,       \
+                                              int32_t n, int8_t *y, int32_t step)                            \
     {                                                                              \
         tc_scalar_row_by(p, acc, o, n, y, step, finish, clamp);                    \
     }                                                                              \
-    static TC_UNUSED void tc_scalar_dense_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o, int8_t *y) \
+    static TC_UNUSED void tc_scalar_dense_##way(const tc_scalar_out_t *p, const int32_t *acc, int32_t o,     \
+                                                int8_t *y)                                                   \
     {                                                                              \
         tc_scalar_dense_by(p, acc, o, y, finish, clamp);                           \
     }
@@ -374,7 +384,8 @@ TC_SCALAR_WAY(3c, 3, 1)
 #undef TC_SCALAR_WAY
 
 /* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */
-static inline int32_t *tc_scalar_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)
+static inline int32_t *tc_scalar_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n,
+                                      int32_t *to)
 {
     for (int32_t i = 0; i < n; i++, to += 2) {
         const uint32_t third = (uint32_t)c[i];

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Fully connected on cores without DSP instructions: two products in one multiplication, of weights that stay int8.
+/* Fully connected on cores without DSP instructions: two products in one multiplication, of weights that stay
+ * int8.
  *
  *   acc[b][o] = bias[o] + sum over i of x[b][i] * w[o][i]
  *   y[b][o]   = clamp(requantize(acc, mult[o], shift[o]) + y_zero, y_min, y_max)
  *
- * Modulo 2^32, (x1 + 2^16 x0) * (w0 + 2^16 w1) = x1 w0 + 2^16 (x0 w0 + x1 w1). Summed over a segment of taps, the upper half is
- * a part of the dot product, as long as it fits there and the sum of the x1 w0 fits the lower half; the compiler chooses the
- * segments so, and takes from weights what does not fit: `fixes` add it again.
+ * Modulo 2^32, (x1 + 2^16 x0) * (w0 + 2^16 w1) = x1 w0 + 2^16 (x0 w0 + x1 w1). Summed over a segment of taps,
+ * the upper half is a part of the dot product, as long as it fits there and the sum of the x1 w0 fits the
+ * lower half; the compiler chooses the segments so, and takes from weights what does not fit: `fixes` add it
+ * again.
  *
- * A word of weights is four taps of an output, each plus 128: its bytes 0 and 2, and 1 and 3, are factors after one AND. What the
- * 128 are too much is known from the inputs, 2^7 (1 + 2^16) times the sum of their factors, and every segment starts at minus
- * that, plus 2^15 so that the lower half is not negative.
+ * A word of weights is four taps of an output, each plus 128: its bytes 0 and 2, and 1 and 3, are factors
+ * after one AND. What the 128 are too much is known from the inputs, 2^7 (1 + 2^16) times the sum of their
+ * factors, and every segment starts at minus that, plus 2^15 so that the lower half is not negative.
  *
- * bias already contains -x_zero * sum(w[o]). x [batch][in_c]. y [batch][out_c]; a row of x is read before its outputs are
- * written. w [out_c / 4][words][4], out_c rounded up to a multiple of 8, words: of a whole number of segments, 128 beyond the
- * last output and input. scratch: for each segment, its start and two factors for each word. fixes [][output, place, weight]
- * by outputs, then an output beyond the last; place: 2 times the place of a factor in scratch, plus 1 for its upper half.
+ * bias already contains -x_zero * sum(w[o]). x [batch][in_c]. y [batch][out_c]; a row of x is read before its
+ * outputs are written. w [out_c / 4][words][4], out_c rounded up to a multiple of 8, words: of a whole number
+ * of segments, 128 beyond the last output and input. scratch: for each segment, its start and two factors for
+ * each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times the
+ * place of a factor in scratch, plus 1 for its upper half.
  */
 #ifndef TC_SCALAR_PAIRS_H
 #define TC_SCALAR_PAIRS_H
@@ -34,8 +37,8 @@ typedef struct {
 /* x [segment][start, factors] times w [2][words][4] -> acc [8]. */
 #if TC_RV32_ASM
 
-/* a0 x, a1 and a2 weights, a3 acc, a4 end of the first, a5 mask, a6 and a7 a word's halves, t0 the sum of a segment, t1 its
- * start, its factors in s4-s11; the dot products in t2-t6, s0-s2. */
+/* a0 x, a1 and a2 weights, a3 acc, a4 end of the first, a5 mask, a6 and a7 a word's halves, t0 the sum of a
+ * segment, t1 its start, its factors in s4-s11; the dot products in t2-t6, s0-s2. */
 #define TC_SCALAR_PAIRS_ENTER                                                      \
     ".macro tc_word at, w, from, x0, x1\n"                                         \
     "lw     a6, \\at(\\w)\n"                                                       \
@@ -157,8 +160,8 @@ static TC_NAKED void tc_scalar_pairs_4(const uint32_t *x TC_UNUSED, const uint32
 
 #elif TC_SCALAR_THUMB2
 
-/* r0 x, r1 weights, r2 end of them, r3 mask, r4 start and r5-r8 factors of a segment, r9 and r10 dot products of two outputs,
- * r11, r12, lr a word's halves and the sum of the segment. */
+/* r0 x, r1 weights, r2 end of them, r3 mask, r4 start and r5-r8 factors of a segment, r9 and r10 dot products
+ * of two outputs, r11, r12, lr a word's halves and the sum of the segment. */
 #define TC_SCALAR_PAIRS_WORD(at, from, x0, x1)                                     \
     "ldr    r11, [r1, #" at "]\n"                                                  \
     "and    r12, r11, r3\n"                                                        \
@@ -227,8 +230,8 @@ static TC_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_UNUSED, const uin
 
 #elif TC_SCALAR_THUMB1
 
-/* r0 x, r1 weights, r2 and r3 factors, r4 and r5 a word's halves, r6 mask; dot products in r8 and r9, the sums of the segment
- * in r10 and r11, r12 end of the weights. */
+/* r0 x, r1 weights, r2 and r3 factors, r4 and r5 a word's halves, r6 mask; dot products in r8 and r9, the
+ * sums of the segment in r10 and r11, r12 end of the weights. */
 #define TC_SCALAR_PAIRS_HALVES(at, sum)                                            \
     "ldr    r4, [r1, #" at "]\n"                                                   \
     "mov    r5, r4\n"                                                              \
@@ -298,7 +301,8 @@ static TC_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_UNUSED, const uin
                                                  int32_t words TC_UNUSED, int32_t *acc TC_UNUSED)
 {
     __asm__ volatile(
-        TC_SCALAR_PAIRS_ENTER TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD
+        TC_SCALAR_PAIRS_ENTER TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD TC_SCALAR_PAIRS_WORD
+        TC_SCALAR_PAIRS_WORD
         TC_SCALAR_PAIRS_LEAVE);
 }
 
@@ -310,7 +314,8 @@ static TC_NAKED void tc_scalar_pairs_two4(const uint32_t *x TC_UNUSED, const uin
 #else
 
 #define TC_SCALAR_PAIRS(segment)                                                   \
-    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
+    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words,     \
+                                                    int32_t *acc)                                            \
     {                                                                              \
         for (int32_t o = 0; o < 8; o++) {                                          \
             const uint32_t *from = x, *word = w + (o & 4) * words + (o & 3);       \
@@ -333,7 +338,8 @@ TC_SCALAR_PAIRS(4)
 #if TC_SCALAR_THUMB1 || TC_SCALAR_THUMB2
 
 #define TC_SCALAR_PAIRS(segment)                                                   \
-    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words, int32_t *acc) \
+    static TC_UNUSED void tc_scalar_pairs_##segment(const uint32_t *x, const uint32_t *w, int32_t words,     \
+                                                    int32_t *acc)                                            \
     {                                                                              \
         tc_scalar_pairs_two##segment(x, w, words, acc);                            \
         tc_scalar_pairs_two##segment(x, w + 2, words, acc + 2);                    \
@@ -347,7 +353,8 @@ TC_SCALAR_PAIRS(4)
 #endif
 
 /* x [in_c] -> starts and factors of its segments. */
-static inline void tc_scalar_pairs_inputs(const int8_t *x, int32_t in_c, int32_t words, int32_t segment, uint32_t *to)
+static inline void tc_scalar_pairs_inputs(const int8_t *x, int32_t in_c, int32_t words, int32_t segment,
+                                          uint32_t *to)
 {
     for (int32_t word = 0, i = 0; word < words;) {
         uint32_t *const start = to++;
@@ -396,10 +403,11 @@ static inline void tc_scalar_pairs_run(const tc_scalar_pairs_t *p, const int8_t 
 #define TC_SCALAR_PAIRS_HELD 32  /* words of taps that are on the stack as factors, */
 #define TC_SCALAR_PAIRS_SUMS 64  /* and outputs that are there as sums */
 
-/* Adds fixes of the outputs below `last`, and of inputs whose factors are `inputs`, places [least, end) of all, to acc, which begins
- * with output `first`; the first fix that is none of these. */
-static inline const int16_t *tc_scalar_pairs_fix(const int16_t *fix, int32_t first, int32_t last, const uint32_t *inputs,
-                                                 int32_t least, int32_t end, int32_t *acc)
+/* Adds fixes of the outputs below `last`, and of inputs whose factors are `inputs`, places [least, end) of
+ * all, to acc, which begins with output `first`; the first fix that is none of these. */
+static inline const int16_t *tc_scalar_pairs_fix(const int16_t *fix, int32_t first, int32_t last,
+                                                 const uint32_t *inputs, int32_t least, int32_t end,
+                                                 int32_t *acc)
 {
     for (; fix[0] < last && fix[1] >> 1 < end; fix += 3) {
         const uint32_t factor = inputs[(fix[1] >> 1) - least];
@@ -409,8 +417,8 @@ static inline const int16_t *tc_scalar_pairs_fix(const int16_t *fix, int32_t fir
     return fix;
 }
 
-/* The same with factors on the stack, 128 inputs at a time. w: for each of these parts of the inputs as above; fixes: for each 64
- * outputs those of one part after the other. */
+/* The same with factors on the stack, 128 inputs at a time. w: for each of these parts of the inputs as
+ * above; fixes: for each 64 outputs those of one part after the other. */
 static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
 {
     const int32_t out_c = p->out.out_c, whole = (out_c + 7) & ~7;
@@ -424,7 +432,8 @@ static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t
             const uint32_t *w = (const uint32_t *)(const void *)p->w;
             int32_t place = 0;
             for (int32_t word = 0; word < p->words; word += TC_SCALAR_PAIRS_HELD) {
-                const int32_t n = p->words - word < TC_SCALAR_PAIRS_HELD ? p->words - word : TC_SCALAR_PAIRS_HELD;
+                const int32_t n = p->words - word < TC_SCALAR_PAIRS_HELD ? p->words - word
+                    : TC_SCALAR_PAIRS_HELD;
                 const int32_t places = 2 * n + n / p->segment;
                 if (first == 0 || n < p->words) {
                     tc_scalar_pairs_inputs(x + 4 * word, p->in_c - 4 * word, n, p->segment, inputs);

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 3x3 convolution of stride 2 by an exact fast form on cores without DSP instructions: 2x2 output pixels ("a tile") of 5x5
- * input pixels with 25 products in the place of 36, and three tiles in two words (tc_scalar.h).
+/* 3x3 convolution of stride 2 by an exact fast form on cores without DSP instructions: 2x2 output pixels ("a
+ * tile") of 5x5 input pixels with 25 products in the place of 36, and three tiles in two words (tc_scalar.h).
  *
- * In one dimension the outputs of x0 .. x4 are (x0 - x2) w0 + x1 w1 + x2 (w0 + w2) and x2 (w0 + w2) + x3 w1 + (x4 - x2) w2:
- * five products. The way from words of three pixels to words of three outputs is sums and products with the same weights, so it
- * is that of single pixels, modulo 2^32; only the outputs are taken apart. They must stay below 2^20: there are as many segments
- * of channels as that takes, each with its own outputs, which are added.
+ * In one dimension the outputs of x0 .. x4 are (x0 - x2) w0 + x1 w1 + x2 (w0 + w2) and x2 (w0 + w2) + x3 w1 +
+ * (x4 - x2) w2:
+ * five products. The way from words of three pixels to words of three outputs is sums and products with the
+ * same weights, so it is that of single pixels, modulo 2^32; only the outputs are taken apart. They must stay
+ * below 2^20: there are as many segments of channels as that takes, each with its own outputs, which are
+ * added.
  *
- * Weights [out_c / 4][segment][product][channels][4], as in tc_scalar_tiles.h; channels: of a segment, a multiple of 4. pad:
- * at least in_c bytes of x_zero. Three tiles' input is read before their outputs are written; tiles go through the image by
- * rows. scratch: factors and sums, words.
+ * Weights [out_c / 4][segment][product][channels][4], as in tc_scalar_tiles.h; channels: of a segment, a
+ * multiple of 4. pad:
+ * at least in_c bytes of x_zero. Three tiles' input is read before their outputs are written; tiles go
+ * through the image by rows. scratch: factors and sums, words.
  */
 #ifndef TC_SCALAR_STRIDED_H
 #define TC_SCALAR_STRIDED_H
 
 #include "tc_scalar_tiles.h"
 
-typedef void tc_scalar_strided_store_t(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, int32_t o,
-                                       int32_t lanes, int8_t *const *y);
+typedef void tc_scalar_strided_store_t(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments,
+                                       int32_t o, int32_t lanes, int8_t *const *y);
 
 typedef struct {
     const int16_t *w;
@@ -50,8 +53,10 @@ static inline void tc_scalar_strided_factors(int32_t *x, int32_t words)
     }
 }
 
-/* A place (0 .. 24) of three tiles, whose pixels are at `from` -> segments [segment][5][5][channels][X1, X2]. */
-static inline void tc_scalar_strided_place(const tc_scalar_strided_t *p, const int8_t *const *from, int32_t place, int32_t *to)
+/* A place (0 .. 24) of three tiles, whose pixels are at `from` -> segments [segment][5][5][channels][X1, X2].
+ * */
+static inline void tc_scalar_strided_place(const tc_scalar_strided_t *p, const int8_t *const *from,
+                                           int32_t place, int32_t *to)
 {
     const int32_t channels = p->channels;
     for (int32_t first = 0, segment = 0; segment < p->segments; first += channels, segment++) {
@@ -84,10 +89,11 @@ static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const 
     }
 }
 
-/* sums [segment][product][lane][P1, P2] of the channels from o on -> y [output of the tile][tile], where not NULL, channel o
- * and on; finish, clamp: literals. */
-TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, int32_t o,
-                                              int32_t lanes, int8_t *const *y, int32_t finish, int32_t clamp)
+/* sums [segment][product][lane][P1, P2] of the channels from o on -> y [output of the tile][tile], where not
+ * NULL, channel o and on; finish, clamp: literals. */
+TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments,
+                                       int32_t o, int32_t lanes, int8_t *const *y, int32_t finish,
+                                       int32_t clamp)
 {
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
     for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
@@ -129,8 +135,9 @@ TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *
 }
 
 #define TC_SCALAR_STRIDED_WAY(way, finish, clamp)                                  \
-    static TC_UNUSED void tc_scalar_strided_##way(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments, \
-                                                         int32_t o, int32_t lanes, int8_t *const *y)                      \
+    static TC_UNUSED void tc_scalar_strided_##way(const tc_scalar_out_t *p, const int32_t *sums,             \
+                                                  int32_t segments, int32_t o, int32_t lanes,                \
+                                                  int8_t *const *y)                                          \
     {                                                                              \
         tc_scalar_strided_store(p, sums, segments, o, lanes, y, finish, clamp);    \
     }
@@ -144,7 +151,8 @@ TC_SCALAR_STRIDED_WAY(3c, 3, 1)
 #undef TC_SCALAR_STRIDED_WAY
 
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. */
-static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y, void *scratch)
+static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y,
+                                            void *scratch)
 {
     const int32_t across = (p->out_w + 1) >> 1, tiles = ((p->out_h + 1) >> 1) * across, out_c = p->out.out_c;
     const int32_t products = 25 * p->segments, channels = p->channels;
@@ -170,7 +178,8 @@ static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const 
         tc_scalar_strided_gather(p, x, top, left, factors);
         for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
             const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
-            tc_scalar_products(factors, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels, sums);
+            tc_scalar_products(factors, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels,
+                               sums);
             p->store(&p->out, sums, p->segments, o, lanes, to);
         }
     }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Two or four rows of a 3x3 convolution of stride 2 by the exact fast form of tc_scalar_strided.h, from row pointers.
+/* Two or four rows of a 3x3 convolution of stride 2 by the exact fast form of tc_scalar_strided.h, from row
+ * pointers.
  *
- * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer the last is left there
- * (four rows: where out_w is more than 4). p: of the layer, with that out_h; in_h and pad_top count for nothing. Tiles go along the
- * rows, then down. Scratch: as there.
+ * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer
+ * the last is left there (four rows: where out_w is more than 4). p: of the layer, with that out_h; in_h and
+ * pad_top count for nothing. Tiles go along the rows, then down. Scratch: as there.
  */
 #ifndef TC_SCALAR_STRIDED_ROWS_H
 #define TC_SCALAR_STRIDED_ROWS_H
 
 #include "tc_scalar_strided.h"
 
-static TC_UNUSED void tc_scalar_strided_rows_run(const tc_scalar_strided_t *p, const int8_t *const *x, int8_t *const *y,
-                                                        void *scratch)
+static TC_UNUSED void tc_scalar_strided_rows_run(const tc_scalar_strided_t *p, const int8_t *const *x,
+                                                 int8_t *const *y, void *scratch)
 {
     const int32_t tiles = (p->out_h >> 1) * ((p->out_w + 1) >> 1), out_c = p->out.out_c;
     const int32_t products = 25 * p->segments, channels = p->channels;
@@ -48,7 +49,8 @@ static TC_UNUSED void tc_scalar_strided_rows_run(const tc_scalar_strided_t *p, c
         }
         for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
             const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
-            tc_scalar_products(factors, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels, sums);
+            tc_scalar_products(factors, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels,
+                               sums);
             p->store(&p->out, sums, p->segments, o, lanes, to);
         }
     }

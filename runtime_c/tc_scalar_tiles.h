@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 3x3 convolution of stride 1 by exact fast forms on cores without DSP instructions: m x m output pixels ("a tile", m = 2
- * or 4) of n x n input pixels, n = m + 2, with n * n products in the place of 9 * m * m. Two neighbouring tiles at a time:
+/* 3x3 convolution of stride 1 by exact fast forms on cores without DSP instructions: m x m output pixels ("a
+ * tile", m = 2 or 4) of n x n input pixels, n = m + 2, with n * n products in the place of 9 * m * m. Two
+ * neighbouring tiles at a time:
  *
- *   lines     six (four) rows of the input, int8 -> strip [channel][row][column], sums over the rows of a tile
+ *   lines     six (four) rows of the input, int8 -> strip [channel][row][column], sums over the rows of a
+ *             tile
  *   factors   strip -> factors [product][channel][tile], sums over its columns
  *   products  factors times weights, summed over channels -> sums [product][lane][tile]
  *   store     sums over products -> accumulators -> int8
  *
- * Everything is modulo 2^32, so no factor has to be small; only the multiple of the accumulator that comes out has to fit:
- * 4 times it for m = 2, times up to 64 for m = 4 once it was multiplied by the inverse of 9. Columns outside the image, and the
- * row p->pad, are x_zero. Weights are those of tinyc/kernels/fast/bilinear.py, [out_c / 4][product][channels][4], as many fours of
- * output channels as a call takes; channels: in_c rounded up to a multiple of 4. The bias times 4 or 36 is added to the
- * product (1, 1), which all outputs contain.
+ * Everything is modulo 2^32, so no factor has to be small; only the multiple of the accumulator that comes
+ * out has to fit:
+ * 4 times it for m = 2, times up to 64 for m = 4 once it was multiplied by the inverse of 9. Columns outside
+ * the image, and the row p->pad, are x_zero. Weights are those of tinyc/kernels/fast/bilinear.py, [out_c /
+ * 4][product][channels][4], as many fours of output channels as a call takes; channels: in_c rounded up to a
+ * multiple of 4. The bias times 4 or 36 is added to the product (1, 1), which all outputs contain.
  *
- * Lines and factors are inlined into the function of a layer, whose sizes are literals. The products are in assembly, whose
- * registers hold the sums of two tiles and TC_SCALAR_TILE_LANES output channels; no access is unaligned.
+ * Lines and factors are inlined into the function of a layer, whose sizes are literals. The products are in
+ * assembly, whose registers hold the sums of two tiles and TC_SCALAR_TILE_LANES output channels; no access is
+ * unaligned.
  */
 #ifndef TC_SCALAR_TILES_H
 #define TC_SCALAR_TILES_H
 
 #include "tc_scalar.h"
 
-typedef void tc_scalar_tiles_store_t(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, int8_t *y, int32_t row,
-                                     int32_t high, int32_t wide);
+typedef void tc_scalar_tiles_store_t(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes,
+                                     int8_t *y, int32_t row, int32_t high, int32_t wide);
 
 typedef struct {
     const int16_t *w;
@@ -41,16 +45,17 @@ typedef struct {
 
 /* ---- products ---- */
 
-/* x [product][channel][tile] times w [product][channel][4] -> sums [product][lane][tile], which lie right behind x. bytes:
- * of one product in x, and in w: 8 for each channel, a multiple of 32. With eight lanes the weights of the last four lie as far
- * behind w as x is long. */
+/* x [product][channel][tile] times w [product][channel][4] -> sums [product][lane][tile], which lie right
+ * behind x. bytes:
+ * of one product in x, and in w: 8 for each channel, a multiple of 32. With eight lanes the weights of the
+ * last four lie as far behind w as x is long. */
 #if TC_SCALAR_TILE_LANES == 8
 
 static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
                                                int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
-/* a0 x, a1 and a4 weights, a2 bytes, a3 sums, a5 end of x, a6 end of the product, a7 a product; sums in s0-s11, t3-t6. The
- * assembler's macros keep the text short. */
+/* a0 x, a1 and a4 weights, a2 bytes, a3 sums, a5 end of x, a6 end of the product, a7 a product; sums in
+ * s0-s11, t3-t6. The assembler's macros keep the text short. */
     __asm__ volatile(
         ".macro tc_set at, w, sum0, sum1\n"
         "lh     t2, \\at(\\w)\n"
@@ -152,7 +157,8 @@ static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_
 static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
                                                int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
-/* r0 x, r1 weights, r3 and r12 two tiles, lr a weight; the sums in r4-r11. Frame: further fours of channels, sums, end of x. */
+/* r0 x, r1 weights, r3 and r12 two tiles, lr a weight; the sums in r4-r11. Frame: further fours of channels,
+ * sums, end of x. */
 #define TC_SCALAR_SET(w0, w1, w2, w3)                                              \
     "ldrsh  lr, [r1" w0 "\n"                                                       \
     "mul    r4, lr, r3\n"                                                          \
@@ -224,8 +230,9 @@ static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_
 static TC_NAKED void tc_scalar_products(const int32_t *x TC_UNUSED, const int16_t *w TC_UNUSED,
                                                int32_t bytes TC_UNUSED, int32_t *sums TC_UNUSED)
 {
-/* r6, r7: from x to the weights of two lanes, which are as far apart as those of x, from the first product to the last. LDM
- * moves r0 on before them. The sums in r8-r11, r12 end of the product, lr bytes. Frame: sums, end of x. */
+/* r6, r7: from x to the weights of two lanes, which are as far apart as those of x, from the first product to
+ * the last. LDM moves r0 on before them. The sums in r8-r11, r12 end of the product, lr bytes. Frame: sums,
+ * end of x. */
 #define TC_SCALAR_SET                                                              \
     "ldmia  r0!, {r2, r3}\n"                                                       \
     "ldrsh  r4, [r0, r6]\n"                                                        \
@@ -325,7 +332,8 @@ static TC_UNUSED void tc_scalar_products(const int32_t *x, const int16_t *w, int
 
 /* ---- the input's side ---- */
 
-/* The input's side of the products in one dimension: x [m + 2], 2^24 at most each -> t [m + 2]; m: a literal. */
+/* The input's side of the products in one dimension: x [m + 2], 2^24 at most each -> t [m + 2]; m: a literal.
+ * */
 TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
 {
     if (m == 2) {
@@ -346,10 +354,12 @@ TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
 }
 
 /* One column of `count` channels, from m + 2 rows -> to [channel][row], `columns` words apart. */
-TC_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns, int16_t *to)
+TC_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns,
+                                      int16_t *to)
 {
     const int32_t n = m + 2;
-    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *x4 = m == 4 ? x[4] : x0, *x5 = m == 4 ? x[5] : x0;
+    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *x4 = m == 4 ? x[4] : x0,
+        *x5 = m == 4 ? x[5] : x0;
     for (const int8_t *const end = x0 + count; x0 < end; to += n * columns) {
         const int32_t from[6] = {*x0++, *x1++, *x2++, *x3++, m == 4 ? *x4++ : 0, m == 4 ? *x5++ : 0};
         int32_t t[6];
@@ -366,7 +376,8 @@ TC_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t
 }
 
 /* The factors of two tiles whose first column strip points to. */
-TC_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns, int32_t *to)
+TC_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns,
+                                       int32_t *to)
 {
     const int32_t n = m + 2;
     for (int32_t c = 0; c < channels; c++, to += 2) {
@@ -392,7 +403,8 @@ TC_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t 
 
 /* ---- the output's side ---- */
 
-/* Products m [n], `step` words apart -> sums [m], which are 6 times (24, 12, 6, 6 times) the output; modulo 2^32. */
+/* Products m [n], `step` words apart -> sums [m], which are 6 times (24, 12, 6, 6 times) the output; modulo
+ * 2^32. */
 TC_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, uint32_t *sums, int32_t apart)
 {
     const uint32_t p0 = p[0], p1 = p[step], p2 = p[2 * step], p3 = p[3 * step];
@@ -410,9 +422,10 @@ TC_INLINE void tc_scalar_tiles_sums(int32_t m, const uint32_t *p, int32_t step, 
     }
 }
 
-/* A sum that is 4 * 2^raised times an accumulator (after 1/9 modulo 2^32) -> int8; m, raised, finish, clamp: literals. */
-TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_scalar_channel_t channel, uint32_t sum,
-                                               int32_t raised, int32_t finish, int32_t clamp)
+/* A sum that is 4 * 2^raised times an accumulator (after 1/9 modulo 2^32) -> int8; m, raised, finish, clamp:
+ * literals. */
+TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_scalar_channel_t channel,
+                                        uint32_t sum, int32_t raised, int32_t finish, int32_t clamp)
 {
     const int32_t x = (int32_t)(m == 2 ? sum : sum * 954437177u), least = p->y_min, greatest = p->y_max;
     if (finish == 0) {
@@ -420,8 +433,10 @@ TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_
         return (int8_t)tc_clamp(v + p->y_zero, least, greatest);
     }
 #if TC_SCALAR_LONG
-    /* tc_scalar_finish of twice the accumulator times 2^(1 + raised): its power of two is shifted out at the end. */
-    int32_t v = ((int32_t)(((int64_t)x * channel.mult) >> 32) + (finish > 1 ? 1 << raised : 0)) >> (1 + raised);
+    /* tc_scalar_finish of twice the accumulator times 2^(1 + raised): its power of two is shifted out at the
+     * end. */
+    int32_t v = ((int32_t)(((int64_t)x * channel.mult) >> 32) + (finish > 1 ? 1 << raised : 0)) >> (1 +
+        raised);
     v += finish == 3 ? channel.c + (v >> 31) : channel.c;
     return (int8_t)tc_scalar_clamp(v >> channel.shift, clamp, least, greatest);
 #else
@@ -429,10 +444,11 @@ TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_
 #endif
 }
 
-/* sums [product][lane][2] of one tile and the channels from o on -> y [high][wide][out_c], rows `row` bytes apart; changes
- * sums. m, finish, clamp: literals. */
-TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes,
-                                            int8_t *y, int32_t row, int32_t high, int32_t wide, int32_t finish, int32_t clamp)
+/* sums [product][lane][2] of one tile and the channels from o on -> y [high][wide][out_c], rows `row` bytes
+ * apart; changes sums. m, finish, clamp: literals. */
+TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o,
+                                     int32_t lanes, int8_t *y, int32_t row, int32_t high, int32_t wide,
+                                     int32_t finish, int32_t clamp)
 {
     enum { STEP = 2 * TC_SCALAR_TILE_LANES };
     const int32_t n = m + 2, step = p->out_c;
@@ -460,8 +476,9 @@ TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_
 }
 
 #define TC_SCALAR_TILES_WAY(m, way, finish, clamp)                                 \
-    static TC_UNUSED void tc_scalar_tiles##m##_##way(const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, \
-                                                            int8_t *y, int32_t row, int32_t high, int32_t wide)                \
+    static TC_UNUSED void tc_scalar_tiles##m##_##way(const tc_scalar_out_t *p, int32_t *sums, int32_t o,     \
+                                                     int32_t lanes, int8_t *y, int32_t row, int32_t high,    \
+                                                     int32_t wide)                                           \
     {                                                                              \
         tc_scalar_tiles_store(m, p, sums, o, lanes, y, row, high, wide, finish, clamp); \
     }
@@ -480,13 +497,15 @@ TC_SCALAR_TILES_WAYS(4)
 
 /* ---- the layer ---- */
 
-/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]; all but the pointers are literals. scratch: factors and sums as words, then
- * the strip as int16. An output row is written when the input rows that tiles of m output rows need have been read. */
-TC_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch, int32_t m,
-                                          int32_t in_h, int32_t in_w, int32_t in_c, int32_t out_h, int32_t out_w, int32_t out_c,
-                                          int32_t pad_top, int32_t pad_left)
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]; all but the pointers are literals. scratch: factors and
+ * sums as words, then the strip as int16. An output row is written when the input rows that tiles of m output
+ * rows need have been read. */
+TC_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch,
+                                   int32_t m, int32_t in_h, int32_t in_w, int32_t in_c, int32_t out_h,
+                                   int32_t out_w, int32_t out_c, int32_t pad_top, int32_t pad_left)
 {
-    const int32_t n = m + 2, channels = (in_c + 3) & ~3, columns = (out_w + 2 * m - 1) / (2 * m) * (2 * m) + 2;
+    const int32_t n = m + 2, channels = (in_c + 3) & ~3,
+        columns = (out_w + 2 * m - 1) / (2 * m) * (2 * m) + 2;
     int32_t *const factors = (int32_t *)scratch, *const sums = factors + 2 * n * n * channels;
     int16_t *const strip = (int16_t *)(void *)(sums + 2 * n * n * TC_SCALAR_TILE_LANES);
 
@@ -511,7 +530,8 @@ TC_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, 
             tc_scalar_tiles_factors(m, strip + ox, channels, columns, factors);
             for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
                 const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
-                tc_scalar_products(factors, w + (o >> 2) * (4 * n * n * channels) + (o & 3), 8 * channels, sums);
+                tc_scalar_products(factors, w + (o >> 2) * (4 * n * n * channels) + (o & 3), 8 * channels,
+                                   sums);
                 p->store(&p->out, sums, o, lanes, to, out_w * out_c, high, wide < m ? wide : m);
                 if (wide > m) {
                     const int32_t rest = wide - m < m ? wide - m : m;

@@ -13,7 +13,8 @@ static inline void tc_signal_energy_of(const int16_t *x, uint32_t *y)
 
 static void tc_signal_energy_s16_dsp(const int16_t *x, int32_t bins, int32_t start, int32_t end, uint32_t *y)
 {
-    uint32_t *const from = y + start, *const to = y + end, *const last = y + bins, *const fours = from + ((end - start) & ~3);
+    uint32_t *const from = y + start, *const to = y + end, *const last = y + bins,
+        *const fours = from + ((end - start) & ~3);
 
     for (; y < from; y++, x += 2) {
         tc_store_word(y, 0);

@@ -12,7 +12,8 @@
 static inline uint32_t tc_signal_ln(uint32_t v, const uint16_t *table) /* in 1/2^16; v > 1 */
 {
     const int32_t whole = tc_signal_whole(v);
-    const int32_t fraction = (int32_t)((v << (32 - whole)) >> 16); /* of what is below the highest bit; whole > 0 */
+    /* of what is below the highest bit; whole > 0 */
+    const int32_t fraction = (int32_t)((v << (32 - whole)) >> 16);
     const int32_t segment = fraction >> 9, low = table[segment], high = table[segment + 1];
     const int32_t between = ((high - low) * (fraction & 511)) >> 16;
     const uint32_t log2 = ((uint32_t)whole << 16) + (uint32_t)(fraction + low + between);

@@ -11,7 +11,8 @@
 #include "tc_signal_dsp.h"
 
 typedef struct {
-    const int16_t *twiddles; /* for each step but the first, for k = 1 .. m - 1: those of points k, 2 k and 3 k */
+    /* for each step but the first, for k = 1 .. m - 1: those of points k, 2 k and 3 k */
+    const int16_t *twiddles;
     const int16_t *split; /* [half / 2][2] */
     const uint16_t *order; /* [half / radix]: the first point of each butterfly of the first step */
     int32_t half, radix;
@@ -147,8 +148,10 @@ static inline void tc_rfft_split(const int16_t *t, int32_t half, int16_t *y)
     tc_rfft_put(y, half, (zero - (zero >> 16)) & 0xffff);
     for (; low <= high; low += 2, high -= 2, t += 2) {
         const int32_t a = tc_rfft_half(tc_rfft_point(low, 0)), b = tc_rfft_point(high, 0);
-        const int32_t conjugate = tc_tops(tc_smlabb(b, 2 * 16383, 32768), tc_smlatb(tc_ssub16(0, b), 2 * 16383, 32768));
-        const int32_t sum = tc_sadd16(a, conjugate), turned = tc_rfft_turned(tc_ssub16(a, conjugate), tc_rfft_point(t, 0));
+        const int32_t conjugate = tc_tops(tc_smlabb(b, 2 * 16383, 32768), tc_smlatb(tc_ssub16(0, b),
+            2 * 16383, 32768));
+        const int32_t sum = tc_sadd16(a, conjugate), turned = tc_rfft_turned(tc_ssub16(a, conjugate),
+            tc_rfft_point(t, 0));
         tc_rfft_put(low, 0, tc_shadd16(sum, turned));
         tc_rfft_put(high, 0, tc_ends(tc_shsub16(sum, turned), tc_shsub16(turned, sum)));
     }

@@ -33,11 +33,14 @@ static void tc_signal_subtraction_u32(const tc_signal_subtraction_u32_t *p, cons
     int32_t i = 0;
 
     for (; i + 1 < own.channels; i += 2) {
-        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own, y + i);
-        after[i + 1] = tc_signal_subtract(x[i + 1], (uint32_t)own.odd, (uint32_t)own.odd_rest, before[i + 1], &own, y + i + 1);
+        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own,
+                                      y + i);
+        after[i + 1] = tc_signal_subtract(x[i + 1], (uint32_t)own.odd, (uint32_t)own.odd_rest, before[i + 1],
+                                          &own, y + i + 1);
     }
     if (i < own.channels) {
-        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own, y + i);
+        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own,
+                                      y + i);
     }
 }
 

@@ -25,7 +25,8 @@ static void tc_signal_window_s16(const tc_signal_window_s16_t *p, const int16_t 
 
     for (int32_t line = 0; line < p->lines; line++, y += p->n) {
         tc_signal_window_part_s16(old, p->window, p->first, p->shift, p->wraps, y);
-        tc_signal_window_part_s16(from, p->window + p->first, p->n - p->first, p->shift, p->wraps, y + p->first);
+        tc_signal_window_part_s16(from, p->window + p->first, p->n - p->first, p->shift, p->wraps,
+                                  y + p->first);
         from += p->n - p->first;
     }
 }

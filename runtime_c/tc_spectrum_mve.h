@@ -6,7 +6,8 @@
 #include "tc_mve_taper.h"
 #include "tc_mve_transform.h"
 
-static void tc_spectrum_mve(const tc_spectrum_t *p, const int16_t *x, const int16_t *held, int32_t *y, int32_t *scale)
+static void tc_spectrum_mve(const tc_spectrum_t *p, const int16_t *x, const int16_t *held, int32_t *y,
+                            int32_t *scale)
 {
     *scale = tc_mve_taper(p, x, held, y);
     tc_mve_transform(p->twiddles, p->split, p->half, p->radix, y);

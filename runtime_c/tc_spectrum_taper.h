@@ -27,8 +27,10 @@ static inline uint32_t tc_taper_bits(const int16_t *x, int32_t n)
     uint32_t both = 0;
 
     for (; x < end; x += 8) {
-        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x)) | (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 2));
-        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 4)) | (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 6));
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x)) |
+            (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 2));
+        both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 4)) |
+            (uint32_t)tc_magnitudes((int32_t)tc_load_word(x + 6));
     }
     for (; x < rest; x += 2) {
         both |= (uint32_t)tc_magnitudes((int32_t)tc_load_word(x));
@@ -152,7 +154,8 @@ static inline tc_taper_samples_t tc_taper_samples(const tc_spectrum_t *p, const 
 static inline tc_taper_t tc_taper_begin(const tc_spectrum_t *p, const tc_taper_samples_t *v, int32_t *y,
                                         uint32_t next)
 {
-    const tc_taper_t taper = {y, 0, next, tc_pkhbt(-p->emphasis, 1 << 14), p->emphasis != 0 ? v->scale : v->scale + 1, v->before};
+    const tc_taper_t taper = {y, 0, next, tc_pkhbt(-p->emphasis, 1 << 14),
+        p->emphasis != 0 ? v->scale : v->scale + 1, v->before};
     return taper;
 }
 

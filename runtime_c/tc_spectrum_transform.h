@@ -243,7 +243,8 @@ static inline void tc_transform_pairs(const int32_t *t, int32_t *low, int32_t *h
 {
     for (; low <= high; low += 2, high -= 2, t += 2) {
         const tc_point_t turned = tc_point_turned(low[0] - high[0], low[1] + high[1], t);
-        const int32_t sum_re = tc_upper(low[0] + high[0], TC_QUARTER), sum_im = tc_upper(low[1] - high[1], TC_QUARTER);
+        const int32_t sum_re = tc_upper(low[0] + high[0], TC_QUARTER), sum_im = tc_upper(low[1] - high[1],
+            TC_QUARTER);
         low[0] = sum_re + turned.re;
         low[1] = sum_im + turned.im;
         high[0] = sum_re - turned.re;

@@ -32,8 +32,8 @@ typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
-    /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc) of
-     * channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc)
+     * of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
     int32_t halve, twice;
     int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
     int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */

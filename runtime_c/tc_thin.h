@@ -46,7 +46,8 @@ static inline void tc_thin_run(const tc_thin_t *p, tc_thin_columns_t *columns, t
     int8_t *spare = (int8_t *)(factors + 2 * p->factor_words);
 
     for (int32_t ox = 0; ox < p->out_w; ox += TC_THIN_WIDE) {
-        const int32_t left = ox - p->pad_left, wide = p->out_w - ox < TC_THIN_WIDE ? p->out_w - ox : TC_THIN_WIDE;
+        const int32_t left = ox - p->pad_left, wide = p->out_w - ox < TC_THIN_WIDE ? p->out_w - ox
+            : TC_THIN_WIDE;
         for (int32_t oy = -2; oy < p->out_h; oy += 2) { /* the first time only a pair of rows */
             const int8_t *rows[2];
             for (int32_t i = 0; i < 2; i++) {
@@ -101,7 +102,8 @@ static inline void tc_thin_alone(const tc_thin_form_t *f, const int32_t *words, 
     for (int32_t i = 0; i < 2 * (f->steps - f->in_c); i++) {
         const int32_t first = words[f->twos[i / 2 * 2] * 2 + i % 2], other = f->twos[i / 2 * 2 + 1];
         const int32_t second = other < 0 ? 0 : words[other * 2 + i % 2];
-        const int32_t both = high ? tc_halves(tc_hi16(second), tc_hi16(first)) : tc_halves(second, tc_lo16(first));
+        const int32_t both = high ? tc_halves(tc_hi16(second), tc_hi16(first)) : tc_halves(second,
+            tc_lo16(first));
         to[i] = other < 0 ? first : both;
     }
 }

@@ -103,7 +103,8 @@ typedef struct {
     int32_t lowers;         /* lowers: raised sums are shifted down, there is one block of constants */
     int32_t sign, drops, varies;
     int32_t packed;         /* two output channels share a word of weights */
-    int32_t lowered[2];     /* packed: bits that sums of the first and second channel are shifted right at first */
+    /* packed: bits that sums of the first and second channel are shifted right at first */
+    int32_t lowered[2];
     int32_t shift, over;    /* over: of the first of two channels that much more */
     int32_t y_min, y_max;
     int32_t blocks;         /* of constants */
@@ -187,9 +188,11 @@ static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream,
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
                                        const int32_t *factors, int8_t *const *y)
 {
-    const int32_t words = f->varies || f->drops ? 3 : 2, weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
+    const int32_t words = f->varies || f->drops ? 3 : 2,
+        weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
     for (int32_t o = 0; o < f->out_c; o++) {
-        const int32_t *start = stream + o / 4 * (4 + weights), *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
+        const int32_t *start = stream + o / 4 * (4 + weights),
+            *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
         const int32_t is_first = f->packed && o % 2 == 0;
         const int32_t first = is_first ? tc_wrap((int64_t)start[o % 4] - start[o % 4 + 1]) : start[o % 4];
         const int32_t lowered = f->lowered[o % 2];
@@ -202,13 +205,16 @@ static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream
                             const int32_t place = f->place[i * f->q + j];
                             const int32_t from = i * f->q + j == f->shared ? first : 0;
                             const int32_t acc = tc_form_product(f, start, place, factors + tile, o % 4, from);
-                            sum = tc_wrap((int64_t)f->sums[a * f->p + i] * f->sums_across[b * f->q + j] * acc + sum);
+                            sum = tc_wrap((int64_t)f->sums[a * f->p + i] * f->sums_across[b * f->q + j] *
+                                          acc +
+                                          sum);
                         }
                     }
                     sum = tc_wrap((int64_t)sum * f->inverse);
                     sum = lowered < 0 ? sum * (1 << -lowered) : sum >> lowered;
                     const int32_t raised = f->raised[a] + f->raised_across[b], over = is_first ? f->over : 0;
-                    y[a][(tile * f->wide + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, raised, over, k);
+                    y[a][(tile * f->wide + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, raised, over,
+                        k);
                 }
             }
         }

@@ -59,7 +59,8 @@ static inline void tc_transpose_conv2d_s8_made(const tc_transpose_conv2d_s8_t *p
                 const int32_t iy = newest - k;
                 if (rows ? rows[count - 1 - k] != 0 : iy >= 0 && iy < p->in_h) {
                     const int8_t *x = rows ? rows[count - 1 - k] : image + iy * p->in_w * p->in_c;
-                    acc += tc_transpose_conv2d_s8_across(p, x, p->w + (o * p->k_h + ky) * row_bytes, ox + p->pad_left);
+                    acc += tc_transpose_conv2d_s8_across(p, x, p->w + (o * p->k_h + ky) * row_bytes,
+                                                         ox + p->pad_left);
                 }
             }
             const int32_t q = tc_requantize(acc, p->mult[o], p->shift[o], p->rounds) + p->y_zero;

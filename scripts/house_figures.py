@@ -24,6 +24,7 @@ from tinyc.ops import all_ops  # noqa: E402  of this checkout, wherever the inst
 
 PACKAGE, RUNTIME = ROOT / "tinyc", ROOT / "runtime_c"
 MOST_PARAMETERS = 6
+COLUMNS = 110  # of C
 # Here the words are instructions and fields of parameter structs: "add", "sub", "pad".
 NOT_OPERATORS = ("kernels", "machine")
 
@@ -122,10 +123,12 @@ def main() -> None:
     found = trees()
     python = sum(len(f.read_text("utf-8").splitlines()) for f in PACKAGE.rglob("*.py"))
     c = sum(len(f.read_text("utf-8").splitlines()) for f in RUNTIME.rglob("*.[ch]"))
+    columns = [len(line) for f in RUNTIME.rglob("*.[ch]") for line in f.read_text("utf-8").splitlines()]
     long = [lines_of(f) for _, f in functions(found)]
     many = list(wide(found))
     twice = duplicate_classes(found)
     print(f"lines: {python} in tinyc/, {c} in runtime_c/, {python + c} together")
+    print(f"lines of C over {COLUMNS} columns: {sum(length > COLUMNS for length in columns)}")
     print(f"functions: {len(long)}; lines p50 {percentile(long, 0.5)}, p90 {percentile(long, 0.9)}, most {max(long)}")
     rooms = Counter(file.split("/")[0] for file, _ in many)
     print(f"functions of more than {MOST_PARAMETERS} parameters: {len(many)} {dict(rooms)}")
