@@ -143,6 +143,6 @@ def _unrounded(rounded: int, slacks: Sequence[int]) -> int:
     return max(rounded - max(slacks, default=0), 0)
 
 
-def round_up(value: int, align: int) -> int:
-    """The least multiple of `align` that is not below `value`."""
-    return -(-value // align) * align
+def round_up(value: int, unit: int) -> int:
+    """The least multiple of `unit` that is not below `value`."""
+    return -(-value // unit) * unit

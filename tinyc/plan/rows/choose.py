@@ -11,6 +11,7 @@ from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.machine.target import cycles_alone
 from tinyc.plan.answer import Plan
+from tinyc.plan.live import round_up
 from tinyc.plan.problem import Problem
 from tinyc.plan.rows.cuts import (
     Candidate,
@@ -26,7 +27,6 @@ from tinyc.plan.rows.cuts import (
 from tinyc.plan.rows.flash import fastest_in
 from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
-from tinyc.plan.rows.live import round_up
 from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.uses import uses_of

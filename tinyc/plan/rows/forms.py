@@ -17,6 +17,7 @@ from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
+from tinyc.plan.states import views_of
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
 _STEP_CODE = 44  # bytes of compiled code: a step that makes rows, and for each pointer to a row
@@ -30,10 +31,7 @@ def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int =
 
     by_rows: the model's inputs arrive row by row.
     """
-    views: dict[str, str] = {}
-    for node in graph.nodes:
-        if all_ops()[node.op].view:
-            views[node.outputs[0]] = views.get(node.inputs[0], node.inputs[0])
+    views = views_of(graph)
     tensors = _tensors(graph, views)
     layers = tuple(
         _layer(graph, node, found[node.name], views, tensors) for node in graph.nodes if not all_ops()[node.op].view

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from tinyc.plan.live import round_up
 from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
 from tinyc.plan.rows.schedule import Slots
 from tinyc.plan.rows.uses import Access, Ints, Uses
@@ -54,11 +55,6 @@ class Load:
         """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""
         found = np.flatnonzero(self.live(form.inplace) > limit - form.scratch_bytes).tolist()
         return tuple(range(found[0], found[-1] + 1)) if found and len(self.turns) > TURN_BITS else tuple(found)
-
-
-def round_up(value: int, unit: int) -> int:
-    """The least multiple of `unit` that is not below `value`."""
-    return -(-value // unit) * unit
 
 
 def reads_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[int]]]:

@@ -15,11 +15,12 @@ from itertools import accumulate, pairwise
 from tinyc.plan.answer import Allocation, Group, Move, Plan
 from tinyc.plan.arena import height, place
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.plan.live import round_up
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
 from tinyc.plan.rows.compact import Kinds, Places, place_with_moves
 from tinyc.plan.rows.cuts import Partition
 from tinyc.plan.rows.ends import place_from_ends
-from tinyc.plan.rows.live import Lives, dying_rows, lifetimes, round_up
+from tinyc.plan.rows.live import Lives, dying_rows, lifetimes
 from tinyc.plan.rows.schedule import slots_of
 from tinyc.plan.rows.slots import place_in_slots
 from tinyc.plan.rows.uses import Uses, uses_of

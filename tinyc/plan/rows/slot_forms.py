@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tinyc.plan.answer import Group
+from tinyc.plan.live import round_up
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem
 from tinyc.plan.rows.cuts import Candidate, Partition, cheapest, mixture
-from tinyc.plan.rows.live import Load, lifetimes, loads_of, round_up
+from tinyc.plan.rows.live import Load, lifetimes, loads_of
 from tinyc.plan.rows.pool import in_place_rows, is_contiguous
 from tinyc.plan.rows.schedule import slots_of
 from tinyc.plan.rows.uses import Ints, uses_of
