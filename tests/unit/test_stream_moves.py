@@ -29,7 +29,7 @@ from tinyc.plan.rows.pool import plan_of
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library
 
-LIMITS = {False: (720, 1140), True: (760, 1130)}  # bytes for which rows move
+LIMITS = {False: (710, 1280), True: (760, 1210)}  # bytes for which rows move
 
 
 def plan_with_moves(by_rows: bool, limit: int) -> tuple[Plan, Plan]:
