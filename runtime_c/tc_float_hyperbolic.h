@@ -11,7 +11,7 @@
 #define TC_LN2 0.6931471824645996f
 
 /* e^far / 2, and e^-far / 2 beside it: of large numbers by squares, which reach further. */
-static inline float tc_halves(float far, float *shrunk)
+static inline float tc_exp_halves(float far, float *shrunk)
 {
     const int32_t large = far > 88.0f;
     const float e = tc_exp(large ? 0.5f * far : far), half = 0.5f * e;
@@ -31,14 +31,14 @@ static inline float tc_sinh(float x)
         q = tc_fma(q, square, 0.1666666716337204f);
         return tc_fma(q * square, x, x);
     }
-    const float grown = tc_halves(far, &shrunk), y = grown - shrunk;
+    const float grown = tc_exp_halves(far, &shrunk), y = grown - shrunk;
     return x < 0.0f ? -y : y;
 }
 
 static inline float tc_cosh(float x)
 {
     float shrunk;
-    const float grown = tc_halves(x < 0.0f ? -x : x, &shrunk);
+    const float grown = tc_exp_halves(x < 0.0f ? -x : x, &shrunk);
     return grown + shrunk;
 }
 
