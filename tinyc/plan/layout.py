@@ -167,8 +167,9 @@ def _limits(kernels: Kernels, aim: Aim) -> Limits:
     return Limits(instructions * (1 + _OF_INSTRUCTIONS * aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
 
 
-def _flash_room(kernels: Kernels, aim: Aim) -> int:
-    return max(_flash(kernels.chosen), aim.flash_bytes or 0)
+def _flash_room(kernels: Kernels, aim: Aim) -> int | None:
+    """None: no limit."""
+    return None if aim.flash_bytes is None else max(_flash(kernels.chosen), aim.flash_bytes)
 
 
 def _worth(limits: Limits, kernels: Kernels, aim: Aim, arena: int) -> Limits:
