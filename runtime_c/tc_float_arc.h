@@ -49,6 +49,7 @@ static inline float tc_near_asin(float x)
 static inline float tc_asin(float x)
 {
     const float far = x < 0.0f ? -x : x;
+    if (far > 1.0f) return tc_float_of(0x7fc00000);
     if (far <= 0.5f) return tc_near_asin(x);
     const float y = TC_HALF_PI - (2.0f * tc_near_asin(tc_sqrt(0.5f * (1.0f - far))) - TC_HALF_PI_LO);
     return x < 0.0f ? -y : y;
@@ -57,6 +58,7 @@ static inline float tc_asin(float x)
 static inline float tc_acos(float x)
 {
     const float far = x < 0.0f ? -x : x;
+    if (far > 1.0f) return tc_float_of(0x7fc00000);
     if (far <= 0.5f) return TC_HALF_PI - (tc_near_asin(x) - TC_HALF_PI_LO);
     const float above = 2.0f * tc_near_asin(tc_sqrt(0.5f * (1.0f - far)));
     return x < 0.0f ? 2.0f * TC_HALF_PI - (above - 2.0f * TC_HALF_PI_LO) : above;

@@ -193,6 +193,6 @@ def test_functions_of_what_is_not_finite(name: str) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 3e38, 1.5], np.float32)
     (y,) = float_ref(Function(name), x)
     assert np.isnan(y[0])
-    assert np.isfinite(y[4])
+    assert np.isfinite(y[4]) == (name not in ("acos", "asin", "atanh"))  # which have no value at 1.5
     if name in ("ceil", "floor", "round"):
         np.testing.assert_array_equal(y[1:3], x[1:3])

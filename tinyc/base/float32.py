@@ -252,7 +252,8 @@ def asin(x: Floats) -> Floats:
         far = np.abs(x)
         half = sqrt(np.float32(0.5) * (np.float32(1) - far))
         away = _HALF_PI - (np.float32(2) * _near_asin(half) - _HALF_PI_LO)
-        return np.asarray(np.where(far <= np.float32(0.5), _near_asin(x), np.copysign(away, x)), np.float32)
+        made = np.where(far <= np.float32(0.5), _near_asin(x), np.copysign(away, x))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), made), np.float32)
 
 
 def acos(x: Floats) -> Floats:
@@ -263,7 +264,8 @@ def acos(x: Floats) -> Floats:
         above = np.float32(2) * _near_asin(sqrt(np.float32(0.5) * (np.float32(1) - far)))
         below = np.float32(2) * _HALF_PI - (above - np.float32(2) * _HALF_PI_LO)
         near = _HALF_PI - (_near_asin(x) - _HALF_PI_LO)
-        return np.asarray(np.where(far <= np.float32(0.5), near, np.where(x < 0, below, above)), np.float32)
+        made = np.where(far <= np.float32(0.5), near, np.where(x < 0, below, above))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), made), np.float32)
 
 
 def _halves(far: Floats) -> tuple[Floats, Floats]:
