@@ -81,7 +81,7 @@ DEPTHWISE = {
 }
 DEPTHWISE_ROWS = {
     **{f"{n} channels": depthwise((5, 4, n), (3, 3), DepthwiseConv2D(pad=ONE)) for n in (1, 3, 16, 40)},
-    **{f"{n} columns": depthwise((5, n, 32), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)) for n in (1, 5, 9, 17)},
+    **{f"{n} columns": depthwise((5, n, 32), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)) for n in (1, 5, 6, 7, 9)},
     "27 columns": depthwise((4, 27, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6), x_zero=127),
     "3x2, stride 1x2": depthwise((6, 9, 16), (3, 2), DepthwiseConv2D(Pair(1, 2), Padding(1, 1, 1, 0))),
     "2x4": depthwise((6, 9, 8), (2, 4), DepthwiseConv2D(pad=Padding(1, 2, 0, 1))),

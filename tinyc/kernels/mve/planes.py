@@ -137,9 +137,9 @@ class Tile:
 
     @property
     def ahead(self) -> int:
-        """apart: where two blocks make all outputs of a channel, pointers stay at those of the second; else 0."""
-        two = self.apart and self.blocks[0] == 1 and self.blocks[1] > 0
-        return self.gathers * self.places * self.out_place if two else 0
+        """apart: where one place is left behind one block, pointers stay at the outputs of that place; else 0."""
+        block = self.gathers * self.places
+        return block * self.out_place if self.apart and self.outputs == block + 1 else 0
 
     def windows_of(self, gather: int) -> list[int]:
         """The windows of a gather that have outputs."""
