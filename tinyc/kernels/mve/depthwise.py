@@ -217,10 +217,14 @@ def call(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Call:
     if work.walk.by is not By.ROWS:
         return Call((words, In(0), Out(), Scratch()))
     geometry = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
-    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
-    pad = Const(row, "[in_w][in_c] of x_zero", "pad")
     flow = replace(geometry, pad=None, out_rows=work.walk.tiles[0].lines)
-    return Call((words, In(0), Out(), pad, Scratch()), flow=flow)
+    return Call((words, In(0), Out(), _pad(site, p), Scratch()), flow=flow)
+
+
+def _pad(site: Site, p: ConvParams) -> Const:
+    """A row outside the image."""
+    row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    return Const(row, "[in_w][in_c] of x_zero", "pad")
 
 
 def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
@@ -271,6 +275,8 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 def _row_form(work: MveDepthwisePlan, site: Site, p: ConvParams) -> RowForm:
     written, walk = write(work.walk), work.walk
     rows = replace(row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero), out_rows=walk.tiles[0].lines)
+    if rows.out_rows > 1:  # a first call that makes one row reads the one above the image for the other
+        rows = replace(rows, pad=_pad(site, p))
     code = WrittenCode((NAME, walk), written.code_bytes)
     whole = rows.calls * written.work
     flash = HEADER + 4 * walk.channels * walk.tiles[0].record_words + code.size
