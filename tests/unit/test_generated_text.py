@@ -95,6 +95,12 @@ def test_no_line_is_too_long(program: Program) -> None:
             assert len(line) <= COLUMNS or '"' in line, (name, line)
 
 
+def test_no_line_of_the_kernels_is_too_long() -> None:
+    for path in sorted((ROOT / "runtime_c").glob("*.h")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+            assert len(line) <= COLUMNS, f"{path.name}:{number}"
+
+
 def test_the_first_lines_tell_the_story(program: Program) -> None:
     banner = files_of(program)[f"{program.name}.c"].partition(" */\n#include")[0]
     assert banner.count("\n") <= 26 + 2 * len(program.steps)  # in 60 lines up to 17 steps

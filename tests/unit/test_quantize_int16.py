@@ -186,7 +186,7 @@ def test_for_memory(tmp_path: Path) -> None:
     everything = sum(graph.values[n].elements * 2 for n in graph.values if is_activation(graph, n))
     wide = quantize(graph, calibration, fixed(activations="auto", ram_bytes=everything)).graph
     assert integers_of(wide).endswith("int16 activations")
-    with pytest.raises(TinycError, match="do not fit 10 bytes even in int8"):
+    with pytest.raises(TinycError, match="bytes even in int8, the budget for them is 10"):
         quantize(graph, calibration, fixed(activations="auto", ram_bytes=10))
 
 
