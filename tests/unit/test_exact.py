@@ -23,16 +23,22 @@ def test_products_do_not_depend_on_the_order(shape: tuple[int, int, int]) -> Non
         np.testing.assert_array_equal(exact.product(a[:, permuted], b[permuted]), made)
         np.testing.assert_array_equal(exact.precise_product(a[:, permuted], b[permuted]), exact.precise_product(a, b))
         np.testing.assert_array_equal(exact.gram(a.T[permuted], b[permuted]), exact.gram(a.T, b))
-    true, scale = a.astype(np.float64) @ b, float(np.abs(a).max()) * np.abs(b).astype(np.float64).sum(axis=0)
-    assert (np.abs(made - true) <= 2.0**-17 * scale).all()
-    assert (np.abs(exact.precise_product(a, b) - true) <= 2.0**-36 * scale).all()
+    true, scale = a.astype(np.float64) @ b, np.abs(b).astype(np.float64).sum(axis=0)
+    assert (np.abs(made - true) <= 2.0**-17 * scale * np.abs(a).max(axis=1, keepdims=True)).all()
+    assert (np.abs(exact.precise_product(a, b) - true) <= 2.0**-36 * scale * np.abs(a).max()).all()
+    np.testing.assert_array_equal(exact.product(a[:1], b), made[:1])  # a row does not know of the others
 
 
 def test_stacks_of_matrices() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((3, 4, 5)).astype(np.float32), rng.standard_normal((3, 5, 2)).astype(np.float32)
-    np.testing.assert_array_equal(exact.product(a, b), [exact.product(x, y) for x, y in zip(a, b, strict=True)])
+    each = [exact.product(x[None], y[None])[0] for x, y in zip(a, b, strict=True)]
+    np.testing.assert_array_equal(exact.product(a, b), each)
     np.testing.assert_allclose(exact.product(a, b[0]), [x.astype(np.float64) @ b[0] for x in a], rtol=1e-5, atol=1e-5)
+    louder = a * np.array([1, 1e9, 1e-9], np.float32)[:, None, None]
+    for factor in (b, b[0]):  # a sample does not know of the others
+        alone = exact.product(louder[:1], factor[:1] if factor.ndim == 3 else factor)
+        np.testing.assert_array_equal(exact.product(louder, factor)[:1], alone)
     np.testing.assert_array_equal(exact.product(np.full((1, 1), 1e-310), np.ones((1, 1))), [[0.0]])
     np.testing.assert_array_equal(exact.gram(a, a), exact.gram(a, a.copy()))
     assert exact.dot(a, b).dtype == np.float32
@@ -48,7 +54,8 @@ def test_functions_are_those_of_the_library_but_for_the_last_bits() -> None:
         np.testing.assert_allclose(exact.log(np.abs(x)), np.log(np.abs(x)), rtol=2e-15, atol=5e-16)
     np.testing.assert_allclose(exact.tanh(x), np.tanh(x), atol=5e-16)
     np.testing.assert_allclose(exact.logistic(x[:20001]), 1 / (1 + np.exp(-x[:20001])), rtol=1e-15)
-    assert np.isnan(exact.exp(np.nan)), np.isnan(exact.log(-1.0))
+    assert np.isnan(exact.exp(np.nan))
+    assert np.isnan(exact.log(-1.0))
 
 
 @pytest.mark.parametrize("size", [1, 9, 48, 49, 130])

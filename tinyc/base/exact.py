@@ -3,7 +3,7 @@
 
 What a sum of floats is rounded to depends on its order, and a BLAS library orders it as its vector registers are wide;
 numpy's exponential has another last bit with other instructions. Where choices follow, another processor then makes
-another model. Here factors are first rounded to so few bits, of the largest in their matrix or column, that all
+another model. Here factors are first rounded to so few bits, of the largest in their row, sample or column, that all
 products and sums are exact in float64: every order gives the same. (Ozaki et al., "Error-free transformations of matrix
 multiplication by using fast routines of matrix multiplication", 2012.) Functions are made of +, -, *, / alone, one
 operation of numpy at a time, so that nothing is contracted.
@@ -11,6 +11,7 @@ operation of numpy at a time, so that nothing is contracted.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,21 +32,25 @@ _LEAST_UNIT = -1000  # whose inverse is a number too
 
 
 def product(a: Array, b: Array) -> Doubles:
-    """a @ b of matrices, or of stacks of them; each factor is rounded to half of the bits that leave the sums exact,
-    counted from the largest of the matrix a or of a column of b: 21 bits where 2,048 products are added."""
+    """a @ b of matrices, or of stacks of them; each factor is rounded to half of the bits that leave the sums exact: 21
+    where 2,048 products are added.
+
+    They are counted from the largest of a column of b, and of a row of a matrix a, or of all that a stack a holds under
+    one first index: a sample is computed as if it were alone.
+    """
     bits = _bits(a.shape[-1])
-    if a.ndim > 2 and b.ndim == 2:
-        return product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
-    unit, right_unit = _units(a, bits, (-2, -1)), _units(b, bits, -2)
+    unit = _units(a, bits, -1 if a.ndim == 2 else tuple(range(1, a.ndim)))
+    right_unit = _units(b, bits, -2)
     right = _on_grid(b, right_unit)
-    if a.ndim > 2 or b.ndim > 2:
+    if b.ndim > 2:
         return np.asarray((_on_grid(a, unit) @ right) * (unit * right_unit))
-    made = np.empty((len(a), b.shape[1]))
-    rows = max(1, _CHUNK // max(1, a.shape[1]))
-    for first in range(0, len(a), rows):
-        part = slice(first, first + rows)
-        np.matmul(_on_grid(a[part], unit), right, out=made[part])
-    made *= unit * right_unit
+    made = np.empty((*a.shape[:-1], b.shape[1]))
+    at_once = max(1, _CHUNK // max(1, math.prod(a.shape[1:])))
+    for first in range(0, len(a), at_once):
+        part = slice(first, first + at_once)
+        left = _on_grid(a[part], unit[part])
+        made[part] = (left.reshape(-1, left.shape[-1]) @ right).reshape(made[part].shape)
+        made[part] *= unit[part] * right_unit
     return made
 
 
@@ -86,15 +91,15 @@ def _on_grid(x: Array, unit: Doubles) -> Doubles:
     return np.rint(made, out=made)
 
 
-def _rounded(x: Doubles, bits: int, axis: int | tuple[int, int]) -> Doubles:
+def _rounded(x: Doubles, bits: int, axis: int | tuple[int, ...]) -> Doubles:
     unit = _units(x, bits, axis)
     return _on_grid(x, unit) * unit
 
 
-def _units(x: Array, bits: int, axis: int | tuple[int, int]) -> Doubles:
+def _units(x: Array, bits: int, axis: int | tuple[int, ...]) -> Doubles:
     """The power of two, along the axis or for whole matrices, by which all x are below 2^bits."""
     if x.size == 0:
-        return np.ones((1, 1))
+        return np.ones((1,) * x.ndim)
     largest = np.maximum(x.max(axis=axis, keepdims=True), -x.min(axis=axis, keepdims=True)).astype(np.float64)
     exponent = np.frexp(largest)[1] - bits
     return np.ldexp(1.0, np.where(np.isfinite(largest), np.maximum(exponent, _LEAST_UNIT), 0))
