@@ -22,8 +22,8 @@ from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Group, Plan
+from tinyc.plan.builder import whole_problem
 from tinyc.plan.problem import WHOLE
-from tinyc.plan.whole import whole_problem
 from tinyc.reference.interpreter import run_int
 
 HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m", "rv32v"})  # their kernels have plain C twins, which run anywhere

@@ -19,7 +19,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.kernel import Kernel, Offer
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.rows.forms import phases, row_forms
+from tinyc.plan.row_forms import phases, row_forms
 from tinyc.reference.interpreter import run_int
 
 Layer = tuple[Graph, Sequence[Mapping[str, Array]]]

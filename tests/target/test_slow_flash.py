@@ -29,7 +29,7 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
-from tinyc.plan.rows.forms import row_forms
+from tinyc.plan.row_forms import row_forms
 from tinyc.reference.interpreter import run_int
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import flash_waits

@@ -17,10 +17,10 @@ from tinyc.kernel.kernel import Cost, WrittenCode
 from tinyc.ops import all_ops
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.compiling import INTERPRETER_BYTES, _chosen, interpreted_bytes, make_integers
+from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.rows.flash import GRAIN, fastest_in
-from tinyc.plan.rows.forms import problem_of
 
 M4 = load_board("cortex-m4")
 

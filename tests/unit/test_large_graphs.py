@@ -13,8 +13,8 @@ from tinyc.choose.select import Goal, candidates, choose
 from tinyc.plan import Plan, draft_plan
 from tinyc.plan import layout as memory
 from tinyc.plan import shrink as shrinking
+from tinyc.plan.builder import problem_of
 from tinyc.plan.rows.cuts import WORK, measure
-from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.validate import validate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))

@@ -20,7 +20,7 @@ from tinyc.ir.graph import DType, Graph, Node, Shape, Value, read_only
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, Rows
 from tinyc.kernel.site import Site
 from tinyc.load import load_model
-from tinyc.plan import Plan, plan_graph, solve, whole_problem
+from tinyc.plan import Freedom, Plan, plan_graph, solve, whole_problem
 
 
 def picked(
@@ -182,7 +182,7 @@ def test_a_model_that_only_reshapes() -> None:
 @pytest.mark.parametrize("align", [1, 4, 8, 16])
 def test_alignment(align: int) -> None:
     g = graph([("a", "tanh", ["x", "z"], "y")], {"x": (3,), "z": (5,), "y": (7,)})
-    plan = solve(whole_problem(g, {"a": picked(scratch=9)}, align=align, scratch_align=32))
+    plan = solve(whole_problem(g, {"a": picked(scratch=9)}, Freedom(unit=align, scratch_unit=32)))
     assert all(plan.offset(name) % align == 0 for name in "xyz")
     assert plan.scratch_offsets["a"][0] % 32 == 0
     assert plan.arena_align == 32

@@ -17,7 +17,7 @@ from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.plan import Needs, plan_graph, whole_problem
+from tinyc.plan import Freedom, Needs, plan_graph, whole_problem
 from tinyc.plan.live import lower_bound
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink, time_of
 
@@ -69,7 +69,7 @@ def test_the_needs_of_the_steps_are_the_lower_bound(seed: int) -> None:
     needs = Needs(graph, chosen, order)
     for which in (0, 1, -1):
         picked = {node: options[min(which, len(options) - 1)] for node, options in found.items()}
-        problem = whole_problem(graph, picked, slide=True)
+        problem = whole_problem(graph, picked, Freedom(slide=True))
         bound = lower_bound(problem, range(len(problem.layers)))
         most = max(needs.floor, *(needs.of(node, choice) for node, choice in picked.items()))
         assert bound <= most < bound + problem.unit

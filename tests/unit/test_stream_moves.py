@@ -22,9 +22,9 @@ from tinyc.emit.lower import lower
 from tinyc.emit.order import in_turn
 from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.answer import Plan
+from tinyc.plan.builder import problem_of
 from tinyc.plan.rows.compact import Kinds, place_with_moves
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
-from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.pool import plan_of
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library

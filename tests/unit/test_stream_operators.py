@@ -15,7 +15,7 @@ from tinyc.choose.select import candidates
 from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph
 from tinyc.plan import validate
-from tinyc.plan.rows.forms import problem_of
+from tinyc.plan.builder import problem_of
 from tinyc.reference.interpreter import run_int
 
 SEEDS = range(8)

@@ -21,10 +21,10 @@ from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
 from tinyc.plan.answer import Group, Plan
+from tinyc.plan.builder import problem_of
 from tinyc.plan.problem import Form, Problem, Walk
 from tinyc.plan.rows.choose import plan_problem
 from tinyc.plan.rows.cuts import Partition, cheapest, measure, mixture, smallest, weigh_all
-from tinyc.plan.rows.forms import problem_of
 from tinyc.plan.rows.live import loads_of
 from tinyc.plan.rows.pool import plan_of
 from tinyc.plan.rows.schedule import group_slots

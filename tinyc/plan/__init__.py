@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from tinyc.plan.answer import Allocation, Group, Plan
 from tinyc.plan.arena import THOROUGH, WORK
+from tinyc.plan.builder import Freedom, whole_problem
 from tinyc.plan.needs import Needs
 from tinyc.plan.planner import draft_plan, plan_graph, solve
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.schedule import MAX_RUNS
 from tinyc.plan.validate import validate
-from tinyc.plan.whole import whole_problem
 
 __all__ = [
     "MAX_RUNS",
@@ -19,6 +19,7 @@ __all__ = [
     "WORK",
     "Allocation",
     "Form",
+    "Freedom",
     "Group",
     "InvalidPlanError",
     "Layer",

@@ -11,23 +11,19 @@ from collections.abc import Mapping, Sequence
 
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
+from tinyc.plan.builder import Builder, Freedom
 from tinyc.plan.live import Costs, costs_of, round_up, savings_of
-from tinyc.plan.moves import Moves, moves_of
 from tinyc.plan.problem import Problem
-from tinyc.plan.states import lasting, views_of
-from tinyc.plan.whole import whole_layer, whole_problem
 
 
 class Needs:
     """Live bytes of the steps of `order` (names of nodes), layer by layer, rows sliding."""
 
     def __init__(self, graph: Graph, choices: Mapping[str, Choice], order: Sequence[str], fuse: bool = False) -> None:
-        """`choices`: any kernels of the nodes. fuse: as in `whole_problem`."""
-        self._graph, self._lasting = graph, lasting(graph)
-        self._problem: Problem = whole_problem(graph, choices, slide=True, fuse=fuse)
-        self._moves = moves_of(graph, self._problem.unit) if fuse else Moves(views_of(graph))
+        """`choices`: any kernels of the nodes. fuse: as in `Freedom`."""
+        self._builder = Builder(graph, Freedom(slide=True, fuse=fuse))
+        self._problem: Problem = self._builder.problem({node: (choice,) for node, choice in choices.items()})
         self._costs: Costs = costs_of(self._problem)
-        self._nodes = {node.name: node for node in graph.nodes}
         self._tensors = {name: i for i, name in enumerate(self._problem.tensors)}
         self._task = {task.node: i for i, task in enumerate(self._problem.layers)}
         self._before: dict[str, tuple[int, int]] = {}  # live bytes, tasks done
@@ -64,7 +60,7 @@ class Needs:
 
     def _measure(self, node: str, choice: Choice) -> int:
         problem, costs, task = self._problem, self._costs, self._task[node]
-        changed = whole_layer(self._graph, self._nodes[node], choice, self._moves, slide=True, kept=self._lasting)
+        changed = self._builder.layer(self._builder.nodes[node], (choice,))
         live, done = self._before[node]
         left = ~(done | 1 << task)
         saved = [

@@ -10,6 +10,7 @@ from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Allocation, Group, Plan
 from tinyc.plan.arena import WORK, height, place
+from tinyc.plan.builder import Freedom, whole_problem
 from tinyc.plan.exact import prove
 from tinyc.plan.lifetimes import Layout, layout, lifetimes
 from tinyc.plan.live import lower_bound
@@ -17,7 +18,6 @@ from tinyc.plan.problem import WHOLE, Problem
 from tinyc.plan.schedule import MAX_RUNS, best_order, graph_order
 from tinyc.plan.slide import slide_of
 from tinyc.plan.validate import validate
-from tinyc.plan.whole import whole_problem
 
 
 def plan_graph(
@@ -54,7 +54,7 @@ def draft_plan(
     last of them. runs: how long to look for an order, see `best_order`."""
 
     def problem_with(moves: bool) -> Problem:
-        return whole_problem(graph, choices, slide=slide, fuse=moves)
+        return whole_problem(graph, choices, Freedom(slide=slide, fuse=moves))
 
     plan = _drafted(problem_with(fuse is not False), work=work, runs=runs)
     if fuse is not None or not plan.is_fused:

@@ -11,8 +11,10 @@ from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.machine.target import cycles_alone
 from tinyc.plan.answer import Plan
+from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import Problem
+from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.cuts import (
     Candidate,
     Measured,
@@ -25,7 +27,6 @@ from tinyc.plan.rows.cuts import (
     weigh_all,
 )
 from tinyc.plan.rows.flash import fastest_in
-from tinyc.plan.rows.forms import Found, problem_of
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots

@@ -18,8 +18,9 @@ from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
+from tinyc.plan.builder import problem_of
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
-from tinyc.plan.rows.forms import TURN_COST, Found, fits, problem_of, row_forms, rows_read, useful, whole_form
+from tinyc.plan.row_forms import TURN_COST, Found, fits, row_forms, rows_read, useful
 
 
 def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
@@ -179,7 +180,7 @@ def _ahead(rows: Rows) -> int:
 
 def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
     """The layer with its turns of one call."""
-    whole, tensors, choices = call.whole, call.tensors, call.found[node.name]
+    whole, tensors = call.whole, call.tensors
     x_timed, y_timed = _timed(layer, whole)
     if not x_timed or not any(name in call.new for name in layer.reads):  # or it has rows that are no moments any more
         return replace(layer, walk=None, row_forms=(), wider=())
@@ -196,9 +197,7 @@ def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
         else:
             walk, part = Walk((rows_read(rows, 0),)), rows
         forms.append(_form(choice, form, part, names, layer.reads))
-    whole_forms = tuple(_whole(call, node, choice, names) for choice in choices) if same else ()
-    if y_timed or (forms and not same):
-        whole_forms = ()
+    whole_forms = [_whole(call, form) for form in layer.whole_forms if same and not y_timed]
     return replace(layer, walk=walk, row_forms=useful(forms), whole_forms=useful(whole_forms), wider=())
 
 
@@ -212,9 +211,8 @@ def _new_windows(call: Moving, x: str, y: str, rows: Rows) -> tuple[Walk, Rows]:
     return Walk(reads, first=call.kept[y]), replace(rows, in_h=total, out_h=count, pad_top=-start, pad=None)
 
 
-def _whole(call: Moving, node: Node, choice: Choice, names: list[str]) -> Form:
+def _whole(call: Moving, form: Form) -> Form:
     """Not in place of a tensor whose rows the next call needs."""
-    form = whole_form(call.graph, node, choice, names)
     return replace(form, inplace=tuple(name for name in form.inplace if not call.kept.get(name)))
 
 

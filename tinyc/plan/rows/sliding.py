@@ -18,7 +18,7 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
 from tinyc.ops.slice import Slice, whole
 from tinyc.plan.problem import Layer
-from tinyc.plan.rows.forms import Found
+from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.incremental import Moving, call_of, stopped
 
 Span = tuple[int, int]  # rows [begin, end) of those that a run has of a tensor

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of every layer: what its kernels offer by rows, and whole.
+"""The forms in which a layer runs by rows: what its kernels offer, and the walks that these are calls of.
 
-By rows a kernel is called as its `row_forms` say, or, where it makes one output row per call anyway, as it is.
+A kernel is called as its `row_forms` say, or, where it makes one output row per call anyway, as it is.
 An operator whose row r depends on row r of its inputs only (`Op.rowwise`) is run on an image of one row.
 """
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tinyc.choose.select import Choice, cost_of, layers_of
+from tinyc.choose.select import Choice, cost_of
 from tinyc.choose.slow_flash import slowed
-from tinyc.ir.graph import Graph, Node, Shape
+from tinyc.ir.graph import Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
-from tinyc.plan.states import views_of
+from tinyc.plan.problem import Form, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
 _STEP_CODE = 44  # bytes of compiled code: a step that makes rows, and for each pointer to a row
@@ -26,92 +25,32 @@ _TURN_BYTES = 4  # of the schedule
 Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
 
-def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int = 4) -> Problem:
-    """The streaming problem of an integer graph with every kernel that may run its nodes.
-
-    by_rows: the model's inputs arrive row by row.
-    """
-    views = views_of(graph)
-    tensors = _tensors(graph, views)
-    layers = tuple(
-        _layer(graph, node, found[node.name], views, tensors) for node in graph.nodes if not all_ops()[node.op].view
-    )
-    layers = _sharing_code(layers)
-    used = {name for layer in layers for name in layer.reads + layer.writes} | set(graph.inputs)
-    return Problem(
-        layers=layers,
-        tensors={name: tensor for name, tensor in tensors.items() if name in used},
-        inputs=graph.inputs,
-        outputs=tuple(dict.fromkeys(views.get(name, name) for name in graph.outputs)),
-        views={name: tensor for name, tensor in views.items() if tensor in used},
-        by_rows=by_rows,
-        unit=unit,
-        scratch_unit=max(8, unit),
-    )
-
-
-def _sharing_code(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers with a function's bytes in parts for all whose rows it may make: which of them will, is not known."""
-    counts = layers_of(
-        tuple(form.cost for forms in (layer.row_forms, *(own for _, own in layer.wider)) for form in forms)
-        for layer in layers
-    )
-
-    def shared(forms: tuple[Form, ...]) -> tuple[Form, ...]:
-        return tuple(replace(form, cost=form.cost.shared(counts)) for form in forms)
-
-    return tuple(
-        replace(
-            layer,
-            row_forms=shared(layer.row_forms),
-            wider=tuple((walk, shared(forms)) for walk, forms in layer.wider),
-        )
-        for layer in layers
-    )
-
-
-def _tensors(graph: Graph, views: Mapping[str, str]) -> dict[str, TensorRows]:
-    """Every tensor of the arena, with the rows of the image that it is under one of the names that layers know."""
-    known = {name for node in graph.nodes if not all_ops()[node.op].view for name in (*node.inputs, *node.outputs)}
-    heights: dict[str, set[int]] = {}
-    for name, value in graph.values.items():
-        if views.get(name, name) not in graph.consts:
-            found = heights.setdefault(views.get(name, name), set())
-            found |= {height_of(value.shape)} if name in known else set()
-    tensors = {}
-    for name, found in heights.items():
-        tall = found - {1}
-        rows = tall.pop() if len(tall) == 1 else 1
-        tensors[name] = TensorRows(name, rows, graph.values[name].size_bytes // rows)
-    return tensors
-
-
 def height_of(shape: Shape) -> int:
     return shape[1] if len(shape) == 4 and shape[0] == 1 else 1
 
 
-def _layer(
-    graph: Graph, node: Node, choices: Sequence[Choice], views: Mapping[str, str], tensors: Mapping[str, TensorRows]
-) -> Layer:
-    names = [views.get(name, name) for name in node.inputs]
-    reads = tuple(dict.fromkeys(name for name in names if name and name not in graph.consts))
-    walk: Walk | None = None
-    rows: tuple[Form, ...] = ()
+def walks_of(
+    node: Node, choices: Sequence[Choice], names: Sequence[str], reads: Sequence[str], tensors: Mapping[str, TensorRows]
+) -> tuple[tuple[Walk, tuple[Form, ...]], ...]:
+    """The walks by which these kernels run a node by rows, each with its forms, cheapest first; none if no kernel does.
+
+    First the walk that holds the fewest bytes between turns, then those of more rows per call that are faster. names:
+    the tensors that the node's inputs lie in. reads: those of the arena, each once.
+    """
     offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
     offered = [(c, f) for c, f in offered if fits(f, node, names, reads, tensors)]
+    if not offered:
+        return ()
     walks = _walks([form for _, form in offered])
     by_walk: dict[int, list[Form]] = {id(found): [] for found in walks}
     for (choice, form), found in zip(offered, walks, strict=True):
         by_walk[id(found)].append(_row_form(choice, form, names, reads))
-    if offered:
-        held = [_window_bytes(form, tensors[reads[0]]) for _, form in offered]
-        walk = walks[held.index(min(held))]
-        rows = tuple(by_walk[id(walk)])
-    wider = {id(other): other for other in walks if walk and other.rows > walk.rows}
+    held = [_window_bytes(form, tensors[reads[0]]) for _, form in offered]
+    walk = walks[held.index(min(held))]
+    rows = useful(by_walk[id(walk)])
+    wider = {id(other): other for other in walks if other.rows > walk.rows}
     others = [(other, useful(by_walk[number])) for number, other in wider.items()]
-    whole = tuple(whole_form(graph, node, choice, names) for choice in choices)
-    rows = useful(rows)
-    return Layer(node.name, reads, node.outputs, walk, rows, useful(whole), tuple(_worthwhile(rows, others)))
+    return (walk, rows), *_worthwhile(rows, others)
 
 
 def _worthwhile(
@@ -202,7 +141,7 @@ def _window_bytes(form: RowForm, x: TensorRows) -> int:
     return form.accumulator_bytes or (rows.k_h + rows.out_rows - 2) * x.row_bytes
 
 
-def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str, ...]) -> Form:
+def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequence[str]) -> Form:
     rows = form.call.rows
     assert rows is not None
     cost = replace(
@@ -217,18 +156,6 @@ def _row_form(choice: Choice, form: RowForm, names: list[str], reads: tuple[str,
         cost=cost,
         inplace=tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads)),
     )
-
-
-def whole_form(graph: Graph, node: Node, choice: Choice, names: list[str]) -> Form:
-    kernel, y = choice.kernel, graph.values[node.outputs[0]]
-    inplace = []
-    for i in kernel.inplace:
-        if i < len(names) and names[i] and names[i] not in graph.consts:
-            x = graph.values[node.inputs[i]]
-            alone = all(j in kernel.inplace for j, other in enumerate(names) if other == names[i])
-            if alone and y.size_bytes <= x.size_bytes and (kernel.shrinks or x.elements == y.elements):
-                inplace.append(names[i])
-    return Form(choice, None, replace(choice.cost, scratch_bytes=choice.scratch_bytes), tuple(inplace))
 
 
 def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
