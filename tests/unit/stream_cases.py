@@ -23,9 +23,9 @@ from tinyc.ops import all_ops
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan.answer import Move, Plan
+from tinyc.plan.liveness import reads_of, writes_of
 from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.rows import Limits, plan_streamed
-from tinyc.plan.rows.live import reads_of, writes_of
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
 

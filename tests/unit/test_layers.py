@@ -23,7 +23,7 @@ MODULES = sorted(set(PACKAGE.rglob("*.py")) - {DOOR})
 
 
 def _name(file: Path) -> str:
-    """`plan.rows.pool` for tinyc/plan/rows/pool.py; a package's own file has the package's name."""
+    """`plan.rows.cuts` for tinyc/plan/rows/cuts.py; a package's own file has the package's name."""
     parts = file.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

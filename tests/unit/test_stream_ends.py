@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from tinyc.plan.ends import place_from_ends
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
-from tinyc.plan.rows.ends import place_from_ends
 
 
 def layout_of(blocks: list[tuple[int, int, int, int]]) -> Layout:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.unit.test_stream_wider import problem
+from tinyc.plan.liveness import lifetimes, reads_of, writes_of
 from tinyc.plan.problem import Form, Problem, Turn
 from tinyc.plan.rows.cuts import Weighing, measure, weigh_all
-from tinyc.plan.rows.live import lifetimes, reads_of, writes_of
-from tinyc.plan.rows.schedule import group_slots, orders, slots_of
-from tinyc.plan.rows.uses import uses_of
+from tinyc.plan.turns import group_slots, orders, slots_of
+from tinyc.plan.uses import uses_of
 
 
 def groups(problem: Problem) -> Iterator[tuple[int, int]]:

@@ -23,9 +23,9 @@ from tinyc.emit.order import in_turn
 from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
-from tinyc.plan.rows.compact import Kinds, place_with_moves
+from tinyc.plan.compact import Kinds, place_with_moves
+from tinyc.plan.placement import plan_of
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
-from tinyc.plan.rows.pool import plan_of
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library
 

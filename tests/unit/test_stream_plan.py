@@ -25,8 +25,8 @@ from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.lifetimes import Block, Member
+from tinyc.plan.placement import _lower_bound
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
-from tinyc.plan.rows.pool import _lower_bound
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
 SEEDS = range(10)

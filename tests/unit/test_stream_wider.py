@@ -20,18 +20,18 @@ from tinyc.ir.graph import Graph
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
-from tinyc.plan.answer import Group, Plan
+from tinyc.plan.answer import Group, Partition, Plan
 from tinyc.plan.builder import problem_of
+from tinyc.plan.liveness import loads_of
+from tinyc.plan.placement import plan_of
 from tinyc.plan.problem import Form, Problem, Walk
 from tinyc.plan.rows.choose import plan_problem
-from tinyc.plan.rows.cuts import Partition, cheapest, measure, mixture, smallest, weigh_all
-from tinyc.plan.rows.live import loads_of
-from tinyc.plan.rows.pool import plan_of
-from tinyc.plan.rows.schedule import group_slots
+from tinyc.plan.rows.cuts import cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
-from tinyc.plan.rows.slots import place_in_slots
-from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.rows.wider import with_wider
+from tinyc.plan.slots import place_in_slots
+from tinyc.plan.turns import group_slots
+from tinyc.plan.uses import uses_of
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 
 DSP = frozenset({"dsp"})

@@ -13,8 +13,8 @@ from tinyc.emit.row_tables import arriving
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import Const
 from tinyc.plan.answer import Plan
+from tinyc.plan.liveness import reads_of
 from tinyc.plan.problem import Problem, Turn
-from tinyc.plan.rows.live import reads_of
 
 _SEEN_BYTES = 4  # the count of rows
 _MOVES = "rows that move"

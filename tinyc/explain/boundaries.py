@@ -21,8 +21,8 @@ from tinyc.plan.layout import STREAMED_UP_TO
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
-from tinyc.plan.rows.uses import Uses, uses_of
 from tinyc.plan.shrink import Memory
+from tinyc.plan.uses import Uses, uses_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,27 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Partition:
+    """Groups that cover all layers, the form of each layer, and the weight of all forms."""
+
+    groups: tuple[Group, ...]
+    forms: tuple[Form, ...]
+    weight: int
+
+    @property
+    def time(self) -> int:
+        return sum(form.time for form in self.forms)
+
+    @property
+    def instructions(self) -> int:
+        return sum(form.cost.instructions for form in self.forms)
+
+    @property
+    def flash_bytes(self) -> int:
+        return sum(form.flash_bytes for form in self.forms)
+
+
+@dataclass(frozen=True, slots=True)
 class Allocation:
     """Bytes [offset, offset + size) of the arena, taken in turns [born, dies).
 

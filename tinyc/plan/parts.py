@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from tinyc.plan.answer import SLOW, Plan
+from tinyc.plan.answer import SLOW, Partition, Plan
 from tinyc.plan.lifetimes import lifetimes
 from tinyc.plan.live import costs_of, round_up
+from tinyc.plan.placement import plan_of
 from tinyc.plan.planner import plan_order
 from tinyc.plan.problem import Form, Layer, Problem
-from tinyc.plan.rows.cuts import Partition
-from tinyc.plan.rows.pool import plan_of
 from tinyc.plan.validate import validate
 
 Names = frozenset[str]

@@ -10,15 +10,15 @@ from functools import partial
 from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
 from tinyc.machine.target import cycles_alone
-from tinyc.plan.answer import Plan
+from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
+from tinyc.plan.placement import FULL_WORK, WORK, plan_of
 from tinyc.plan.problem import Problem
 from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.cuts import (
     Candidate,
     Measured,
-    Partition,
     Weigh,
     cheapest,
     measure,
@@ -28,10 +28,9 @@ from tinyc.plan.rows.cuts import (
 )
 from tinyc.plan.rows.flash import fastest_in
 from tinyc.plan.rows.incremental import incremental_problem
-from tinyc.plan.rows.pool import FULL_WORK, WORK, plan_of
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
-from tinyc.plan.rows.uses import uses_of
 from tinyc.plan.rows.wider import with_wider
+from tinyc.plan.uses import uses_of
 from tinyc.plan.validate import validate
 
 UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.kernel.kernel import Cost
-from tinyc.plan.answer import Group
+from tinyc.plan.answer import Group, Partition
+from tinyc.plan.liveness import Liveness, Load, Names
 from tinyc.plan.problem import Form, Layer, Problem
-from tinyc.plan.rows.live import Liveness, Load, Names
-from tinyc.plan.rows.schedule import ORDERS, Orders, Slots, slots_of, whole_turn
-from tinyc.plan.rows.uses import Uses, uses_of
+from tinyc.plan.turns import ORDERS, Orders, Slots, slots_of, whole_turn
+from tinyc.plan.uses import Uses, uses_of
 
 WORK = 400_000  # turns of all groups that are tried: some seconds
 _NEVER = 2**60  # bytes
@@ -120,27 +120,6 @@ class Candidate:
             mixed = mixture(option.form, spare, tight, len(load.turns)) if spare else None
             if mixed is not None:
                 yield Option(limit, self.weigh(mixed), mixed)
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """Groups that cover all layers, the form of each layer, and the weight of all forms."""
-
-    groups: tuple[Group, ...]
-    forms: tuple[Form, ...]
-    weight: int
-
-    @property
-    def time(self) -> int:
-        return sum(form.time for form in self.forms)
-
-    @property
-    def instructions(self) -> int:
-        return sum(form.cost.instructions for form in self.forms)
-
-    @property
-    def flash_bytes(self) -> int:
-        return sum(form.flash_bytes for form in self.forms)
 
 
 def measure(problem: Problem) -> tuple[Measured, ...]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyc.base.knapsack import exact
+from tinyc.plan.answer import Partition
 from tinyc.plan.problem import Form
-from tinyc.plan.rows.cuts import Measured, Partition
+from tinyc.plan.rows.cuts import Measured
 
 GRAIN = 128  # bytes; sums of flash are compared in these
 _LAYERS = 100  # of more, rounding to grains costs more than this saves

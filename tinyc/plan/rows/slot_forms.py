@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tinyc.plan.answer import Group
+from tinyc.plan.answer import Group, Partition
 from tinyc.plan.live import round_up
+from tinyc.plan.liveness import Load, lifetimes, loads_of
+from tinyc.plan.placement import in_place_rows, is_contiguous
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem
-from tinyc.plan.rows.cuts import Candidate, Partition, cheapest, mixture
-from tinyc.plan.rows.live import Load, lifetimes, loads_of
-from tinyc.plan.rows.pool import in_place_rows, is_contiguous
-from tinyc.plan.rows.schedule import slots_of
-from tinyc.plan.rows.uses import Ints, uses_of
+from tinyc.plan.rows.cuts import Candidate, cheapest, mixture
+from tinyc.plan.turns import slots_of
+from tinyc.plan.uses import Ints, uses_of
 
 _PASSES = 2
 _CANDIDATES = 16  # ways to run the group

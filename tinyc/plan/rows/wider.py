@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tinyc.plan.answer import Partition
+from tinyc.plan.liveness import Liveness
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import (
     Candidate,
     LeastScratch,
     Measured,
     Measuring,
-    Partition,
     Weighing,
     cheapest,
     smallest,
 )
-from tinyc.plan.rows.live import Liveness
-from tinyc.plan.rows.schedule import Eager, Slots, different_orders
-from tinyc.plan.rows.uses import Access, Uses, access_of, uses_of
+from tinyc.plan.turns import Eager, Slots, different_orders
+from tinyc.plan.uses import Access, Uses, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
 _ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do not reach the live bytes

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from tinyc.plan.problem import WHOLE, Turn
-from tinyc.plan.rows.uses import Access, Ints, Uses
+from tinyc.plan.uses import Access, Ints, Uses
 
 TurnOrder = Literal["eager", "lazy"]
 ORDERS: tuple[TurnOrder, ...] = ("eager", "lazy")

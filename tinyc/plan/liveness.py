@@ -14,8 +14,8 @@ import numpy as np
 
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
-from tinyc.plan.rows.schedule import Slots
-from tinyc.plan.rows.uses import Access, Ints, Uses
+from tinyc.plan.turns import Slots
+from tinyc.plan.uses import Access, Ints, Uses
 
 TURN_BITS = 32  # turns that generated code tells apart one by one
 

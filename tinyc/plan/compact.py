@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tinyc.plan.lifetimes import Layout
-from tinyc.plan.rows.slots import highest, lowest, taken
+from tinyc.plan.slots import highest, lowest, taken
 
 _FEW = 4  # rows of another size that have places of their own
 _LONG = 4  # blocks that live for a fourth of the turns lie below the slots

@@ -12,18 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from tinyc.plan.answer import Allocation, Group, Move, Plan
+from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
 from tinyc.plan.arena import height, place
+from tinyc.plan.compact import Kinds, Places, place_with_moves
+from tinyc.plan.ends import place_from_ends
 from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.live import round_up
+from tinyc.plan.liveness import Lives, dying_rows, lifetimes
 from tinyc.plan.problem import WHOLE, Form, Problem, Turn
-from tinyc.plan.rows.compact import Kinds, Places, place_with_moves
-from tinyc.plan.rows.cuts import Partition
-from tinyc.plan.rows.ends import place_from_ends
-from tinyc.plan.rows.live import Lives, dying_rows, lifetimes
-from tinyc.plan.rows.schedule import slots_of
-from tinyc.plan.rows.slots import place_in_slots
-from tinyc.plan.rows.uses import Uses, uses_of
+from tinyc.plan.slots import place_in_slots
+from tinyc.plan.turns import slots_of
+from tinyc.plan.uses import Uses, uses_of
 
 WORK = 150_000  # of `place`, where several plans are compared
 FULL_WORK = 2_000_000  # for the one that is taken
