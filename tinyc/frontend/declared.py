@@ -31,7 +31,7 @@ from tinyc.ops.spectrum_project import ProjectParams, SpectrumProject, fixed_poi
 from tinyc.ops.transform import check_transform
 
 LOGS = {"ln": math.log(2), "log10": math.log10(2), "log2": 1.0}  # what an octave of power or magnitude counts
-_AT_ONCE = 64  # frames whose spectra fit a processor's cache
+_AT_ONCE = 128  # frames whose spectra fit a processor's cache
 
 
 @dataclass(frozen=True)

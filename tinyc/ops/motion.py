@@ -158,8 +158,7 @@ def _sums(p: Motion, z: Array) -> tuple[Array, Array]:
 
 
 def _transformed(t: Transform, z: Array) -> tuple[Array, Array]:
-    points: Array = np.zeros((2, t.half, z[..., 0].size), np.int64)
-    points[:, t.order()] = z.reshape(-1, t.half, 2).transpose(2, 1, 0)
+    points = np.ascontiguousarray(z.reshape(-1, t.half, 2).transpose(2, 1, 0))
     re, im = spectrum_of(t, points)[:, 1 : t.half].swapaxes(1, 2).reshape(2, *z.shape[:-1], -1)
     return re, im
 

@@ -85,8 +85,8 @@ def unit_of(length: int, power: int, emphasis: bool = False) -> float:
 
 
 def tapered(p: SpectrumParams, frames: Array, first: Array, w: Array) -> tuple[Array, Array]:
-    """int16 [lines, n], the samples before each [lines] -> points int64 [2, length / 2, lines] in the order of the
-    transform, s int32 [lines]."""
+    """int16 [lines, n], the samples before each [lines] -> points int64 [2, length / 2, lines], s int32
+    [lines]."""
     v = np.ascontiguousarray(frames.T).astype(np.int64)
     most = np.maximum(v.max(axis=0), -v.min(axis=0))
     if p.emphasis:
@@ -101,9 +101,7 @@ def tapered(p: SpectrumParams, frames: Array, first: Array, w: Array) -> tuple[A
     v <<= shift
     t = Transform(p.length)
     points: Array = np.zeros((2, t.half, len(frames)), np.int64)
-    points[:, t.order()[: len(w) // 2]] = (
-        upper(v, w.astype(np.int64)[:, None]).reshape(-1, 2, len(frames)).swapaxes(0, 1)
-    )
+    points[:, : len(w) // 2] = upper(v, w.astype(np.int64)[:, None]).reshape(-1, 2, len(frames)).swapaxes(0, 1)
     return points, shift.astype(np.int32)
 
 

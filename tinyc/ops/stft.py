@@ -110,9 +110,8 @@ def exact_float(p: StftParams, x: Array, window: Array) -> tuple[Array, ...]:
         k = np.minimum(p.bits - ((top >> 23) - 126), 126)[:, None]
         up, down = (np.ldexp(np.float32(1), way).astype(np.float32) for way in (k, -k))
         v = np.where(top[:, None] < 0x7F800000, u * up, np.float32(0))
-        points: Array = np.zeros((2, t.half, len(v)), np.int64)
         whole = np.trunc(v + np.copysign(np.float32(0.5), v)).astype(np.int64)
-        points[:, t.order()] = whole.reshape(-1, t.half, 2).transpose(2, 1, 0)
+        points = np.ascontiguousarray(whole.reshape(-1, t.half, 2).transpose(2, 1, 0))
         bins = spectrum_of(t, points).transpose(2, 1, 0).astype(np.float32)
         y = bins * (down * np.float32(t.length // t.radix))[..., None]
     y[top >= 0x7F800000] = np.nan

@@ -26,6 +26,7 @@ from functools import cache
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.unbuffered import unbuffered
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Const
 
@@ -201,68 +202,73 @@ def upper(a: Array, b: Array) -> Array:
     return product
 
 
-def _turned(z: Array, turns: Array) -> Array:
-    """[2, ..] points, turned by turns [2, ..]: two products in each sum, each rounded."""
+def _scale(a: Array, b: Array) -> None:
+    """The same in the place of a."""
+    a *= b
+    a += _HALF
+    a >>= 32
+
+
+def _turn(z: Array, turns: Array) -> None:
+    """Turns points [2, ..] where they lie by turns [2, ..]: two products in each sum, each rounded."""
     c, s = turns
-    y, other = upper(z, c), z * s
+    other = z * s
     np.subtract(_HALF, other[1], out=other[1])
     other[0] += _HALF
     other >>= 32
-    y += other[::-1]
-    return y
+    _scale(z, c)
+    z += other[::-1]
 
 
 @cache
 def _tables(t: Transform) -> tuple[list[Array], Array]:
-    """(turns of each step [2, parts without the first, m, 1], split [2, half / 2, 1]) in int64."""
-    steps = []
-    for m, radix in t.steps():
-        turns = np.moveaxis(t.turns(m, radix), (2, 1), (0, 1)).astype(np.int64)[..., None]
-        steps.append(np.ascontiguousarray(turns[:, [1, 0, 2]] if radix == 4 else turns))
-    return steps, t.split().T.astype(np.int64)[..., None]
+    """(turns of each step [2, m, parts without the first, 1, 1], split [2, half / 2, 1]) in int64."""
+    steps = [np.moveaxis(t.turns(m, radix), 2, 0).astype(np.int64)[..., None, None] for m, radix in t.steps()]
+    return [np.ascontiguousarray(turns) for turns in steps], t.split().T.astype(np.int64)[..., None]
 
 
 def transformed(t: Transform, x: Array) -> Array:
-    """int32 [lines, length], points in the order of `Transform.order` -> int32 [lines, length + 2]: the bins, real and
-    imaginary parts in turn."""
+    """int32 [lines, length] -> int32 [lines, length + 2]: the bins, real and imaginary parts in turn."""
     z = spectrum_of(t, np.ascontiguousarray(x.reshape(-1, t.half, 2).transpose(2, 1, 0)).astype(np.int64))
     return np.ascontiguousarray(z.transpose(2, 1, 0)).reshape(len(x), -1).astype(np.int32)
 
 
+@unbuffered
 def spectrum_of(t: Transform, z: Array) -> Array:
-    """int64 [2, half, lines], real and imaginary parts of points in that order -> int64 [2, half + 1, lines]."""
+    """int64 [2, half, lines], real and imaginary parts of points -> int64 [2, half + 1, lines].
+
+    Where C puts points in order first, the parts of a step lie one behind the other here: [2, m, radix, rest, lines],
+    of which m points of the parts are transformed. So the loops of NumPy are long.
+    """
     lines = z.shape[-1]
-    z = _combined(z.reshape(2, -1, t.radix, 1, lines), t.radix)
+    z = _combined(z.reshape(2, 1, t.radix, -1, lines), t.radix)
     for (m, radix), turns in zip(t.steps(), _tables(t)[0], strict=True):
-        z = z.reshape(2, -1, radix, m, lines)
-        parts: Array = np.empty_like(z)
-        parts[:, :, 0] = upper(z[:, :, 0], np.array(share(radix)))
-        parts[:, :, 1:] = _turned(z[:, :, 1:], turns[:, None])
-        z = _combined(parts, radix)
+        z = z.reshape(2, m, radix, -1, lines)
+        _scale(z[:, :, 0], np.array(share(radix)))
+        _turn(z[:, :, 1:], turns)
+        z = _combined(z, radix)
     return _split(t, z.reshape(2, t.half, lines))
 
 
 def _combined(z: Array, radix: int) -> Array:
-    """Parts [2, blocks, radix, m, lines] -> their points."""
+    """Parts [2, m, radix, rest, lines] -> their points [2, radix, m, rest, lines]."""
+    y: Array = np.empty((2, radix, z.shape[1], *z.shape[3:]), np.int64)
     if radix == 4:
-        return _four(z)
-    y: Array = np.empty_like(z)
-    if radix == 2:
-        np.add(z[:, :, 0], z[:, :, 1], out=y[:, :, 0])
-        np.subtract(z[:, :, 0], z[:, :, 1], out=y[:, :, 1])
+        _four(z, y)
+    elif radix == 2:
+        np.add(z[:, :, 0], z[:, :, 1], out=y[:, 0])
+        np.subtract(z[:, :, 0], z[:, :, 1], out=y[:, 1])
     else:
         _odd(z, y, radix)
     return y
 
 
-def _four(z: Array) -> Array:
-    y: Array = np.empty_like(z)
-    a, c, b, d = (z[:, :, place] for place in range(4))
+def _four(z: Array, y: Array) -> None:
+    a, b, c, d = (z[:, :, place] for place in range(4))
     e, f, g, h = a + c, a - c, b + d, b - d
-    np.add(e, g, out=y[:, :, 0])
-    np.subtract(e, g, out=y[:, :, 2])
-    _aside(f, h, y[:, :, 1], y[:, :, 3])
-    return y
+    np.add(e, g, out=y[:, 0])
+    np.subtract(e, g, out=y[:, 2])
+    _aside(f, h, y[:, 1], y[:, 3])
 
 
 def _aside(f: Array, h: Array, first: Array, second: Array) -> None:
@@ -276,14 +282,14 @@ def _aside(f: Array, h: Array, first: Array, second: Array) -> None:
 def _odd(z: Array, y: Array, p: int) -> None:
     cosines, sines = roots_of_unity(p).T.astype(np.int64)
     pairs = [(z[:, :, j] + z[:, :, p - j], z[:, :, j] - z[:, :, p - j]) for j in range(1, (p + 1) // 2)]
-    y[:, :, 0] = z[:, :, 0] + sum(both for both, _ in pairs)
+    y[:, 0] = z[:, :, 0] + sum(both for both, _ in pairs)
     up = [(both << 2, apart << 2) for both, apart in pairs]
     for k in range(1, (p + 1) // 2):
         even, odd = z[:, :, 0].copy(), np.zeros_like(z[:, :, 0])
         for j, (both, apart) in enumerate(up, 1):
             even += upper(both, cosines[j * k % p])
             odd += upper(apart, sines[j * k % p])
-        _aside(even, odd, y[:, :, k], y[:, :, p - k])
+        _aside(even, odd, y[:, k], y[:, p - k])
 
 
 def _split(t: Transform, z: Array) -> Array:
@@ -291,11 +297,11 @@ def _split(t: Transform, z: Array) -> Array:
     h = t.half
     k = h // 2
     low, high = z[:, 1 : k + 1], z[:, : h - k - 1 : -1]
-    both, apart = low + high, low - high
-    both[1], apart[1] = apart[1].copy(), both[1].copy()
+    both, turned = low + high, low - high
+    both[1], turned[1] = turned[1].copy(), both[1].copy()
     both += 2
     both >>= 2
-    turned = _turned(apart, _tables(t)[1])
+    _turn(turned, _tables(t)[1])
     y: Array = np.empty((2, h + 1, z.shape[-1]), np.int64)
     y[0, 0], y[0, h] = (z[0, 0] + z[1, 0] + 1) >> 1, (z[0, 0] - z[1, 0] + 1) >> 1
     y[1, 0] = y[1, h] = 0
