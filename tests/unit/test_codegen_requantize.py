@@ -201,3 +201,25 @@ def test_no_multiplier_leaves_more_offsets_than_the_best(seed: int) -> None:
         assert (width(other) <= width(best.mult)).all()
     for step in range(-4, 5):
         assert (width(np.clip(best.mult + step, start.mult - near, start.mult + near)) <= width(best.mult)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_nearest_nudge_is_that_of_trying_one_after_the_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    step = rng.integers(1 << 29, 1 << 32, 40)
+    greatest = rng.integers(-(1 << 50), 1 << 50, 40)
+    room = rng.integers(-1, 1 << 20, 40)
+    counts = np.arange(1, (1 << 17) + 1)
+    order = np.append(0, np.stack([-counts, counts], axis=1).ravel())
+    far = 0
+    for g, r, s in zip(greatest, room, step, strict=True):
+        good = ((g - order * s) & (2**32 - 1)) <= r
+        nearest = int(order[good.argmax()]) if good.any() else None
+        (found,), (count,) = requantizing._near_nudge(np.array([g]), np.array([r]), np.array([s]))
+        if found:
+            assert count == nearest
+        else:
+            count = requantizing._far_nudge(int(g), int(r), int(s))
+            assert count == nearest or (nearest is None and abs(count) > 1 << 17)
+            far += nearest is not None
+    assert far > 10

@@ -19,27 +19,26 @@ halves-away-from-zero of double rounding, where outputs below y_zero can be seen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import requantize
+from tinyc.base.numerics import Rounding, requantize
 from tinyc.kernel.windows import ConvParams, accumulator_bounds
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MAX_SHIFT = 22  # 2^(32 + shift) * 128 must fit int64 here, y_zero * 2^shift and a product int32 there
-_NUDGES = (0, 16, 256, 4096, 1 << 14, 1 << 17)  # how far to look for a nudge, near first
+_NEAR, _FAR = 16, 1 << 17  # how far to look for a nudge
 _UNBOUNDED = 2**62
 _PROBED = 4  # channels that are tried first, to give up early
 _TOGETHER = 4096  # channels
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
-_NUDGED_TOGETHER = 1 << 16  # nudges of channels
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
+_SUMS = 2**31 + 1  # beyond what the first step of double rounding makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +157,9 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
         return requantize(acc, mult, shift, p.rounding) + p.y_zero >= outputs
 
     first, last = low[:, None], high[:, None] + 1
-    factor = np.maximum(np.ldexp(p.mult.astype(np.float64), p.shift - 31), 2.0**-40)[:, None]
-    guess = np.ceil(np.clip((outputs - p.y_zero - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64)
-    before = np.clip(guess - _GUESS, first - 1, last)
-    after = np.clip(guess + _GUESS, first, last)
+    guess, off = _guessed(p, outputs)
+    before = np.clip(guess - max(off, 1), first - 1, last)
+    after = np.clip(guess + off, first, last)
     # before: not reached, or outside; after: reached, or one past the end.
     before = np.where((before >= first) & reaches(np.clip(before, first, last - 1)), first - 1, before)
     after = np.where((after < last) & ~reaches(np.clip(after, first, last - 1)), last, after)
@@ -172,6 +170,20 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
         after = np.where(open_ & reached, middle, after)
         before = np.where(open_ & ~reached, middle, before)
     return np.clip(after, first, last)
+
+
+def _guessed(p: ConvParams, outputs: Int64s) -> tuple[Int64s, int]:
+    """(the least accumulators with outputs of at least `outputs`, how far off they may be): of double rounding the
+    definition turned round, else those of the real factor."""
+    mult, shift = p.mult.astype(np.int64)[:, None], p.shift.astype(np.int64)[:, None]
+    wanted = outputs - p.y_zero
+    if p.rounding is Rounding.DOUBLE:
+        right = np.maximum(-shift, 0)
+        half = (np.int64(1) << right) >> 1  # which the second step rounds away from zero
+        sums = np.clip((wanted << right) - half + ((wanted <= 0) & (right > 0)), -_SUMS, _SUMS)
+        return -(((1 << 30) - (sums << 31)) // np.maximum(mult << np.maximum(shift, 0), 1)), 0
+    factor = np.maximum(np.ldexp(mult.astype(np.float64), shift - 31), 2.0**-40)
+    return np.ceil(np.clip((wanted - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64), _GUESS
 
 
 def _blocks(channels: int) -> list[Int64s]:
@@ -230,15 +242,16 @@ def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scalin
         return None
     found = ScalingConstants(scale, shift, mult, mult * 0, mult * 0, shifts.sign, shifts.drop)
     probed = np.flatnonzero(steps.is_live)[:_PROBED]
-    if _has_none(best_slope(found, steps, probed), steps, probed):
+    if _has_none(found, steps, probed) and _has_none(best_slope(found, steps, probed), steps, probed):
         return None
-    found = _nudged(found, steps, grain, np.arange(len(mult)), _NUDGES[:2])
+    found = _nudged(found, steps, grain, np.arange(len(mult)), _NEAR)
     open_ = np.flatnonzero(~found.equals(steps))
-    if len(open_):
-        found = best_slope(found, steps, open_)
-        if _has_none(found, steps, open_):
-            return None
-        found = _nudged(found, steps, grain, open_, _NUDGES)
+    if not len(open_):
+        return found
+    found = best_slope(found, steps, open_)
+    if _has_none(found, steps, open_):
+        return None
+    found = _nudged(found, steps, grain, open_, _FAR)
     return found if found.equals(steps).all() else None
 
 
@@ -337,45 +350,62 @@ def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingCons
     return None
 
 
-def _nudged(
-    s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, distances: Sequence[int]
-) -> ScalingConstants:
-    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, nudges small, where there is
-    one within the last distance."""
+def _nudged(s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, most: int) -> ScalingConstants:
+    """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, with the nudge that is
+    nearest to 0, the negative of two, where there is one of at most so many grains."""
     add, nudge = s.add.copy(), s.nudge.copy()
     least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
-    open_ = np.arange(len(rows))
-    for nearer, most in zip((-1, *distances), distances, strict=False):
-        at = rows[open_]
-        found, counts = _nudge(least[open_], greatest[open_], s.mult[at], (nearer, most), grain[at])
-        done = at[found]
-        nudge[done] = counts[found]
-        add[done] = _middle(least[open_][found], greatest[open_][found], nudge[done] * s.mult[done])
-        open_ = open_[~found]
-        if not len(open_):
-            break
+    room = np.where(least > greatest, -1, np.minimum(greatest, least + (_WORD - 1)) - least)
+    found, counts = _near_nudge(greatest, room, s.mult[rows] * grain[rows])
+    if most > _NEAR:
+        for at in np.flatnonzero(~found):
+            step = int(s.mult[rows[at]] * grain[rows[at]])
+            count = _far_nudge(int(greatest[at]), int(room[at]), step)
+            found[at], counts[at] = abs(count) <= most, count
+    done, counts = rows[found], counts[found]
+    nudge[done] = counts * grain[done]
+    add[done] = _middle(least[found], greatest[found], nudge[done] * s.mult[done])
     return replace(s, add=add, nudge=nudge)
 
 
-def _nudge(
-    least: Int64s, greatest: Int64s, mult: Int64s, distance: tuple[int, int], grain: Int64s
-) -> tuple[Bools, Int64s]:
-    """(found, nudge): the nudge nearest to 0, the negative of two, with add * 2^32 + nudge * mult in the interval for
-    some add. distance: it is this many grains away, more than the first and at most the second."""
-    room = np.where(least > greatest, -1, np.minimum(greatest, least + (_WORD - 1)) - least)
-    found, nudge = np.zeros(len(mult), np.bool_), np.zeros_like(mult)
-    far = np.arange(distance[0] + 1, distance[1] + 1, dtype=np.int64)
+def _near_nudge(greatest: Int64s, room: Int64s, step: Int64s) -> tuple[Bools, Int64s]:
+    """(found, count): the count of at most _NEAR that is nearest to 0, with `greatest - count * step` at most `room`
+    above a multiple of 2^32."""
+    far = np.arange(_NEAR + 1, dtype=np.int64)
     order = np.stack([-far, far], axis=1).ravel()  # near first
-    block = max(1, _NUDGED_TOGETHER // len(order))
-    for start in range(0, len(mult), block):
-        part = slice(start, start + block)
-        counts = order * grain[part, None]
-        rest = greatest[part, None] - counts * mult[part, None]
-        good = (rest & (_WORD - 1)) <= room[part, None]
-        first = good.argmax(axis=1)[:, None]
-        found[part] = np.take_along_axis(good, first, axis=1)[:, 0]
-        nudge[part] = np.take_along_axis(counts, first, axis=1)[:, 0]
-    return found, nudge
+    good = ((greatest[:, None] - order * step[:, None]) & (_WORD - 1)) <= room[:, None]
+    first = good.argmax(axis=1)
+    return np.asarray(good[np.arange(len(step)), first]), order[first]
+
+
+def _far_nudge(greatest: int, room: int, step: int) -> int:
+    """The count beyond _NEAR that is nearest to 0, as `_near_nudge`; one beyond _FAR where there is none."""
+    if room < 0:
+        return _FAR + 1
+    start = _NEAR + 1
+    found = []
+    for way in (-1, 1):
+        rest = (greatest - way * start * step) % _WORD
+        count = 0 if rest <= room else _first_between(way * step % _WORD, rest - room, rest, _WORD)
+        found.append(_FAR + 1 if count is None else start + count)
+    return -found[0] if found[0] <= found[1] else found[1]
+
+
+def _first_between(step: int, least: int, most: int, modulus: int) -> int | None:
+    """The smallest k >= 0 with least <= k * step mod modulus <= most; None if there is none. By Euclid's algorithm:
+    where no multiple of the step itself lies between, one does after so many turns of the modulus, which is the same
+    question of what is left of the modulus by the step.
+
+    0 < least <= most < modulus, 0 <= step < modulus."""
+    if 2 * step > modulus:
+        step, least, most = modulus - step, modulus - most, modulus - least
+    if step == 0:
+        return None
+    count = -(-least // step)
+    if count * step <= most:
+        return count
+    turns = _first_between(modulus % step, -most % step, -least % step, step)
+    return None if turns is None else -(-(least + turns * modulus) // step)
 
 
 def _middle(least: Int64s, greatest: Int64s, nudged: Int64s) -> Int64s:

@@ -21,7 +21,8 @@ _CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
 
 class Line(NamedTuple):
     """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
-    taken: a branch that is counted as taken. moves: the stack pointer, or goes elsewhere."""
+    taken: a branch that is counted as taken. moves: the stack pointer, or goes elsewhere. least: bytes, where no label
+    and no IT instruction decides."""
 
     op: Decoded
     text: str
@@ -29,6 +30,7 @@ class Line(NamedTuple):
     behind: str = ""
     taken: bool = False
     moves: bool = False
+    least: int = LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
     written = ", ".join(operands)
     op = emitted(mnemonic, written)
     moves = op.leaves or "sp" in op.writes
-    return Line(op, f"{mnemonic + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves)
+    least = SHORT if not mnemonic.endswith(".w") and is_short(op) else LONG
+    return Line(op, f"{mnemonic + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves, least=least)
 
 
 @functools.lru_cache(maxsize=1 << 12)

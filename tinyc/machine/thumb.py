@@ -70,6 +70,7 @@ class Asm:
         self._lines = 0
         self._known_cycles: Sequence[int] = ()
         self._known_sums: Sequence[tuple[Often, int, int]] = ()
+        self._known_bytes = 0, 0  # of how many items
         self._is_ordered = False
         self._constants: frozenset[str] = frozenset()
         self._labels: dict[str, int] = {}
@@ -309,11 +310,11 @@ class Asm:
         """Moves instructions within basic blocks that run in loops to where the core waits less for them, once. To be
         asked for when the function is complete; comments and labels stay."""
         if isinstance(self._core, ListCore) and not self._is_ordered:
-            self._known_cycles, self._known_sums, self._is_ordered = (), (), True
+            self._known_cycles, self._known_sums, self._known_bytes, self._is_ordered = (), (), (0, 0), True
             self._schedule(self._core)
         if not isinstance(self._core, ThreeStage) or self._is_ordered:
             return
-        self._known_cycles, self._known_sums, self._is_ordered = (), (), True
+        self._known_cycles, self._known_sums, self._known_bytes, self._is_ordered = (), (), (0, 0), True
         weights = self._weights()
         own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
         for start, stop in self._pieces():
@@ -429,13 +430,19 @@ class Asm:
         what an assembler makes of it; where instructions are widened, a few per cent less."""
         if isinstance(self._core, ListCore):
             self.reorder()  # loads of several registers may have become single ones
-        places = {item.name: at for at, item in enumerate(self._items) if isinstance(item, Label)}
+        if self._known_bytes[0] != len(self._items):
+            self._known_bytes = len(self._items), self._counted_bytes()
+        return self._known_bytes[1]
+
+    def _counted_bytes(self) -> int:
+        places = {item.name: at for at, item in enumerate(self._items) if type(item) is Label}
         found = pending = 0
         for at, item in enumerate(self._items):
-            if isinstance(item, Line):
-                found += self._widths(item, at, places, pending)[0]
-                pending = _conditional_behind(item, pending)
-            elif isinstance(item, Label) and item.aligned:
+            if type(item) is Line:
+                found += self._widths(item, at, places, pending)[0] if item.label or pending else item.least
+                if pending or item.op.kind is Kind.IT:
+                    pending = _conditional_behind(item, pending)
+            elif type(item) is Label and item.aligned:
                 found += found % LONG
         return found
 
