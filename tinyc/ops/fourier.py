@@ -75,6 +75,16 @@ class Fourier:
             m *= radix
         return np.concatenate(found)
 
+    def vector_steps(self) -> Array:
+        """[.., 3, 4, 2]: the same for four points at a time, with k = 0: of each step but the first, for every four k
+        those of part 1, of part 2 and of part 3. A step of 2 points has k = 0, 1 twice."""
+        table, m, found = np.stack(self.twiddles(), axis=-1), self.radixes[0], []
+        for _ in self.radixes[1:]:
+            k = (np.arange(max(m, 4)) % m).reshape(-1, 1, 4)
+            found.append(table[k * np.arange(1, 4)[:, None] * (self.half // (4 * m))])
+            m *= 4
+        return np.concatenate(found)
+
     def _circle(self, phases: Sequence[float]) -> tuple[Array, Array]:
         sign = 1 if self.inverse else -1
         kind = np.int16 if self.dtype == "s16" else np.int32

@@ -75,6 +75,11 @@ def cost_dsp(site: Site, p: EnergyParams) -> Cost:
     return Cost(4 * site.y().elements + 30, 60, 0)
 
 
+def cost_mve(site: Site, p: EnergyParams) -> Cost:
+    outside = site.y().elements - (p.end - p.start)
+    return Cost(3 * (p.end - p.start) // 2 + 3 * outside + 40, 100, 0)
+
+
 OP = Op(
     name="signal_energy",
     attrs=SignalEnergy,
@@ -85,6 +90,13 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel(
+            "tc_signal_energy_s16_mve",
+            offered(lower, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            inplace=(0,),
+            shrinks=True,
+        ),
         Kernel(
             "tc_signal_energy_s16_dsp",
             offered(lower, cost=cost_dsp),

@@ -82,6 +82,10 @@ def cost_dsp(site: Site, p: ScaleParams) -> Cost:
     return Cost(6 * site.x().elements + 60, 250, 0)
 
 
+def cost_mve(site: Site, p: ScaleParams) -> Cost:
+    return Cost(site.x().elements + 50, 120, 0)
+
+
 OP = Op(
     name="signal_fft_auto_scale",
     attrs=SignalFftAutoScale,
@@ -92,6 +96,7 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel("tc_signal_auto_scale_s16_mve", offered(lower, cost=cost_mve), isa=frozenset({"mve"}), inplace=(0,)),
         Kernel("tc_signal_auto_scale_s16_dsp", offered(lower, cost=cost_dsp), isa=frozenset({"dsp"}), inplace=(0,)),
         Kernel("tc_signal_auto_scale_s16", offered(lower, cost=cost), inplace=(0,)),
     ),

@@ -128,6 +128,11 @@ def cost(site: Site, p: BankParams) -> Cost:
     return Cost(9 * p.products + 20 * len(p.firsts), 4 * p.products + 4 * len(p.firsts) + 150, 0)
 
 
+def cost_mve(site: Site, p: BankParams) -> Cost:
+    groups = sum(-(-len(w) // 4) for w in p.weights)
+    return Cost(7 * groups + 13 * len(p.firsts) + 30, 4 * p.products + 4 * len(p.firsts) + 180, 0)
+
+
 OP = Op(
     name="signal_filter_bank",
     attrs=SignalFilterBank,
@@ -138,6 +143,12 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel(
+            "tc_signal_filter_bank_u32_mve",
+            offered(lower, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            when=(has_no_negative_weight,),
+        ),
         Kernel("tc_signal_filter_bank_u32", offered(lower, cost=cost), when=(has_no_negative_weight,)),
         Kernel("tc_signal_filter_bank_signed_u32", offered(lower, cost=cost)),
     ),

@@ -57,6 +57,11 @@ def has_pairs(site: Site) -> bool:
     return site.x(0).shape[-1] % 2 == 0 and site.attrs.length >= 16
 
 
+def has_vectors(site: Site) -> bool:
+    """lines of even length, a transform of at least 32"""
+    return site.x(0).shape[-1] % 2 == 0 and site.attrs.length >= 32
+
+
 def interleaved(pair: tuple[Array, Array], what: str, role: str) -> Const:
     """Cosines and sines in turn."""
     return Const(np.stack(pair, axis=-1), f"[{what}][2]", role)
@@ -79,9 +84,19 @@ def lower(site: Site, p: Fourier) -> Call:
 
 def lower_dsp(site: Site, p: Fourier) -> Call:
     """tc_signal_rfft_s16_dsp: twiddles in the order of their use."""
-    x, steps = site.x(0), p.steps()
+    steps = p.steps()
+    return _lower_steps(site, p, Const(steps if len(steps) else np.zeros((1, 2), np.int16), "[turns][2]", "twiddles"))
+
+
+def lower_mve(site: Site, p: Fourier) -> Call:
+    """tc_signal_rfft_s16_mve: those of four points at a time."""
+    return _lower_steps(site, p, Const(p.vector_steps(), "[..][3][4][2]", "twiddles"))
+
+
+def _lower_steps(site: Site, p: Fourier, twiddles: Const) -> Call:
+    x = site.x(0)
     fields: dict[str, int | float | str | Const] = {
-        "twiddles": Const(steps if len(steps) else np.zeros((1, 2), np.int16), "[turns][2]", "twiddles"),
+        "twiddles": twiddles,
         "split": interleaved(p.split_twiddles(), "half / 2", "split"),
         "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
         "half": p.half,
@@ -89,12 +104,17 @@ def lower_dsp(site: Site, p: Fourier) -> Call:
         "samples": x.shape[-1],
         "lines": x.elements // x.shape[-1],
     }
-    return Call((Params(), In(0), Out()), Struct("tc_signal_rfft_s16_dsp_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_rfft_words_t", fields))
 
 
 def cost_dsp(site: Site, p: Fourier) -> Cost:
     lines = site.x(0).elements // site.x(0).shape[-1]
     return Cost(lines * p.half * (14 * len(p.radixes) + 14), 6 * p.half + 900, 0)
+
+
+def cost_mve(site: Site, p: Fourier) -> Cost:
+    lines = site.x(0).elements // site.x(0).shape[-1]
+    return Cost(lines * (p.half * (2 * len(p.radixes) + 4) + 60), 7 * p.half + 1400, 0)
 
 
 def macs(site: Site) -> int:
@@ -120,6 +140,12 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel(
+            "tc_signal_rfft_s16_mve",
+            offered(lower_mve, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            when=(is_short, has_vectors),
+        ),
         Kernel(
             "tc_signal_rfft_s16_dsp",
             offered(lower_dsp, cost=cost_dsp),

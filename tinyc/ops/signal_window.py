@@ -114,6 +114,10 @@ def cost_dsp(site: Site, p: WindowParams) -> Cost:
     return Cost(5 * site.y().elements + 40, 2 * site.x(1).elements + 200, 0)
 
 
+def cost_mve(site: Site, p: WindowParams) -> Cost:
+    return Cost(5 * site.y().elements // 4 + 60, 2 * site.x(1).elements + 200, 0)
+
+
 OP = Op(
     name="signal_window",
     attrs=SignalWindow,
@@ -124,6 +128,13 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        Kernel(
+            "tc_signal_window_s16_mve",
+            offered(lower, cost=cost_mve),
+            isa=frozenset({"mve"}),
+            when=(has_constant_window, has_pairs),
+            inplace=(0,),
+        ),
         Kernel(
             "tc_signal_window_s16_dsp",
             offered(lower, cost=cost_dsp),
