@@ -103,6 +103,12 @@ class VerifyOptions(ProofOptions, total=False):
     image: File | None
 
 
+class LaterOptions(VerifyOptions, total=False):
+    """And the folder of a library that was written without a proof."""
+
+    built: File | None
+
+
 class RunOptions(VerifyOptions, total=False):
     """And what outputs are called, how many are averaged, and where a flashed board answers, at which rate."""
 
@@ -177,9 +183,12 @@ def verify(
     expect: str | npt.NDArray[Any] | None = None,
     calibration: Data | None = None,
     state_init: Data | None = None,
-    **options: Unpack[VerifyOptions],
+    **options: Unpack[LaterOptions],
 ) -> Report:
     """Like `build`, keeping nothing but the report.
+
+    built: a folder that `build` wrote with `proof=False`, model and options the same: its library is proved, and its
+    report and header say so then.
 
     expect: outputs that must come out, `"FILE.npz"`, `"FILE.npz:KEY"`, or an integer array [samples, ...] for a model
     with one output. Default: the integer reference. samples: all by default. Look at `report.passed`. With `frontend`,
@@ -188,12 +197,16 @@ def verify(
     `picture`, image is a picture, or a folder of them.
     """
     array = None if expect is None or isinstance(expect, str) else expect
+    built = options.pop("built", None)
     data = {"calibration": calibration, "inputs": inputs, "state_init": state_init}
     with _as_files(**data) as files, _as_files(expect=array) as written, _as_shown(options) as shown:
         wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
         values = {"samples": 0, **_values(options, VerifyOptions, files | shown)}
         chosen = pipeline.Options(board=board, expect=wanted, **values)
-        report = pipeline.verify_model(Path(model), chosen, _progress())
+        if built is None:
+            report = pipeline.verify_model(Path(model), chosen, _progress())
+        else:
+            report = pipeline.prove_built(Path(model), Path(built), chosen, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
 
 

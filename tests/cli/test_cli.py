@@ -174,6 +174,44 @@ def test_a_library_without_a_proof_has_a_size_where_a_compiler_is(tinyc, model: 
     assert json.loads((tmp_path / "out" / "report.json").read_text())["flash"]["code_bytes"] > 0
 
 
+def test_a_library_without_a_proof_is_proved_later(tinyc, model: Path, tmp_path: Path) -> None:
+    folder, proved, same = tmp_path / "later", tmp_path / "proved", ("--board", "host", "--memory", "min")
+    assert tinyc("build", model, *same, "-o", folder, "--no-proof").code == 0
+    assert (folder / "tiny.h").read_text().startswith("/* NOT PROVED")
+    other = tinyc("verify", model, "--board", "host", "--numerics", "litert", "--built", folder)
+    assert other.code == 2
+    assert "these options" in other.err
+    assert "tinyc build tiny.onnx --board host --memory min" in " ".join(other.err.split())
+    assert json.loads((folder / "report.json").read_text())["verify"] is None
+
+    ran = tinyc("verify", model, *same, "--built", folder, "--json")
+    assert ran.code == 0
+    assert tinyc("build", model, *same, "-o", proved, "--samples", 0).code == 0
+    files = {file.name for file in proved.iterdir()}
+    assert {file.name for file in folder.iterdir()} == files
+    for name in files - {".tinyc", "firmware", "report.json"}:
+        assert (folder / name).read_bytes() == (proved / name).read_bytes()
+    said = json.loads((folder / "report.json").read_text())
+    assert said == ran.json
+    assert said["verify"]["mismatches"] == 0
+    assert said["arguments"] == ["--board", "host", "--memory", "min"]
+    again = tinyc("verify", model, *same, "--built", folder)
+    assert again.code == 2
+    assert "proved already" in again.err
+
+
+def test_a_library_that_was_changed_is_not_said_to_be_proved(tinyc, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert tinyc("build", model, "--board", "host", "-o", folder, "--no-proof").code == 0
+    source = folder / "tiny.c"
+    source.write_text(source.read_text() + "/* mine */\n")
+    ran = tinyc("verify", model, "--board", "host", "--built", folder)
+    assert ran.code == 2
+    assert "tiny.c is not what" in ran.err
+    assert source.read_text().endswith("/* mine */\n")
+    assert (folder / "tiny.h").read_text().startswith("/* NOT PROVED")
+
+
 def _no_tool(*_: object) -> None:
     raise TinycError("there is none")
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, wit
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.pipeline import BuildProof, Options, Progress, verify_model, verify_object, verify_program
+from tinyc.pipeline import BuildProof, Options, Progress, prove_built, verify_model, verify_object, verify_program
 from tinyc.verify.report import Report
 
 _NAME = "tinyc verify"
@@ -39,6 +39,12 @@ def command(
         Path | None,
         typer.Option("--object", help="Prove the library that you compiled: .o or .a.", show_default=False),
     ] = None,
+    built: Annotated[
+        Path | None,
+        typer.Option(
+            help="Prove the library in this folder of `build --no-proof`, and say so in it.", show_default=False
+        ),
+    ] = None,
     form: CasesOption = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -48,24 +54,35 @@ def command(
     with guarded(color, json, verbose, form is not None) as out:
         chosen = replace(options, expect=expect, wav=wav, image=image)
         try:
-            report = run_stages(out, lambda progress: _verify(model, chosen, progress, elf, library))
+            report = run_stages(out, lambda progress: _verify(model, chosen, progress, Given(elf, library, built)))
         except TinycError as error:
             print_verdict(out, form, _NAME, model.name, options.board, error)
             raise
         out.json(report.to_json())
         print_verdict(out, form, _NAME, model.name, report.board, report.verify)
         show_verdict(out, report)
+        if built is not None:
+            out.result(f"proved: {built}; its report and header say so")
         if not report.passed:
             raise typer.Exit(1)
 
 
-def _verify(
-    model: Path, options: Options, progress: Progress, elf: Path | None, library: Path | None
-) -> Report | BuildProof:
-    if elf is not None and library is not None:
-        raise TinycError("--elf and --object are two ways to give one build", hint="leave one out")
-    if elf is not None:
-        return verify_program(model, elf, options, progress)
-    if library is not None:
-        return verify_object(model, library, options, progress)
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What there is of the library already: a program, an object, or a folder of tinyc's."""
+
+    elf: Path | None
+    library: Path | None
+    built: Path | None
+
+
+def _verify(model: Path, options: Options, progress: Progress, given: Given) -> Report | BuildProof:
+    if sum(each is not None for each in (given.elf, given.library, given.built)) > 1:
+        raise TinycError("--elf, --object and --built are ways to give one build", hint="leave all out but one")
+    if given.elf is not None:
+        return verify_program(model, given.elf, options, progress)
+    if given.library is not None:
+        return verify_object(model, given.library, options, progress)
+    if given.built is not None:
+        return prove_built(model, given.built, options, progress)
     return verify_model(model, options, progress)

@@ -6,7 +6,7 @@ load -> normalize -> quantize -> select -> plan -> lower -> emit -> build -> run
 
 from __future__ import annotations
 
-from tinyc.pipeline.building import build, verify_model
+from tinyc.pipeline.building import build, prove_built, verify_model
 from tinyc.pipeline.compiling import Compiled, compile_model, is_float, quantize_float
 from tinyc.pipeline.estimating import estimate_model
 from tinyc.pipeline.options import Options, Progress
@@ -26,6 +26,7 @@ __all__ = [
     "profile_model",
     "proof_samples",
     "prove",
+    "prove_built",
     "quantize_float",
     "verify_model",
     "verify_object",

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tinyc.base.errors import TinycError
+from tinyc import __version__
+from tinyc.base.errors import Loc, TinycError
 from tinyc.base.names import identifier
 from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
@@ -25,8 +27,11 @@ from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in,
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 from tinyc.verify.report import Report, UnprovedReport
+from tinyc.verify.report_file import read_report
 
-UNPROVED_HINT = "nobody has run this library; `tinyc verify` proves it where an emulator for the board is installed"
+UNPROVED_HINT = (
+    "nobody has run this library; `tinyc verify --built FOLDER` proves it where an emulator for the board is installed"
+)
 
 
 @one_thread
@@ -55,15 +60,27 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     with replacing(target_folder) as folder:
         if options.proof:
             report = prove_in(folder, compiled, board, proof, progress)
-            compiled = write_proof(folder, compiled, report)
-            with progress.stage("device"):
-                _add_for_board(folder, compiled, board, options, report, progress)
+            _write_proved(folder, compiled, board, options, report, progress)
         else:
             report = write_unproved(folder, compiled, board, options, _toolchain(board, options), progress)
             progress.on_warning(f"not proved, as asked: {UNPROVED_HINT}")
-        _write_json(folder / REPORT_FILE, report.to_json())
-        _write_json(folder / SBOM_FILE, bill_of_materials(report, compiled.files))
+            _write_reports(folder, compiled, report)
     return report, target_folder
+
+
+def _write_proved(
+    folder: Path, compiled: Compiled, board: Board, options: Options, report: Report, progress: Progress
+) -> None:
+    """Into the folder of a library that was proved: its banner, firmware for the board itself, the reports."""
+    compiled = write_proof(folder, compiled, report)
+    with progress.stage("device"):
+        _add_for_board(folder, compiled, board, options, report, progress)
+    _write_reports(folder, compiled, report)
+
+
+def _write_reports(folder: Path, compiled: Compiled, report: Report | UnprovedReport) -> None:
+    _write_json(folder / REPORT_FILE, report.to_json())
+    _write_json(folder / SBOM_FILE, bill_of_materials(report, compiled.files))
 
 
 def _write_json(file: Path, value: Any) -> None:
@@ -108,3 +125,42 @@ def verify_model(path: Path, options: Options, progress: Progress) -> Report:
     board = load_board(options.board)
     _check_tools(board, options)
     return prove(compile_model(path, board, options, progress), board, options, progress)
+
+
+@one_thread
+def prove_built(path: Path, folder: Path, options: Options, progress: Progress) -> Report:
+    """Proves a library that `build` wrote without a proof, with the same model and options, and says so where it said
+    that nothing was proved: the folder becomes what `build` with a proof would have written.
+
+    Raises TinycError, with exit code 2 and the folder as it was, where it holds another library, one that was changed,
+    or one that is proved.
+    """
+    board = load_board(options.board)
+    known = read_report(folder / REPORT_FILE)
+    if isinstance(known, Report):
+        raise TinycError("the library is proved already", Loc(str(folder)), "`tinyc verify` without --built proves it")
+    check_replaceable(folder)
+    _check_tools(board, options)
+    compiled = compile_model(path, board, options, progress)
+    _check_written(folder, compiled, known)
+    with replacing(folder) as fresh:
+        arguments = tuple(word for word in known.arguments if word != "--no-proof")
+        report = replace(prove_in(fresh, compiled, board, options, progress), arguments=arguments)
+        _write_proved(fresh, compiled, board, options, report, progress)
+    return report
+
+
+def _check_written(folder: Path, compiled: Compiled, known: UnprovedReport) -> None:
+    """Raises TinycError where the folder's library is not, byte for byte, the one that was compiled."""
+    name = compiled.program.name
+    written = {file: text.encode() for file, text in marked_unproved(compiled.files, name).items()}
+    if compiled.blob is not None:
+        written[f"{name}.blob"] = compiled.blob
+    for file, content in sorted(written.items()):
+        if not (folder / file).is_file() or (folder / file).read_bytes() != content:
+            asked = shlex.join(["tinyc", "build", known.model, *known.arguments])
+            raise TinycError(
+                f"{file} is not what this model and these options give, with tinyc {__version__}",
+                Loc(str(folder)),
+                f"it was written by tinyc {known.tinyc}, `{asked}`: give the same model and options",
+            )
