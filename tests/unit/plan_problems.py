@@ -10,8 +10,10 @@ from typing import Any, cast
 
 from tinyc.choose.select import Choice
 from tinyc.kernel.kernel import Across, Cost, Rows
-from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
+from tinyc.plan.buffers import buffers_of
 from tinyc.plan.moves import Cut, Part
+from tinyc.plan.placement import in_order, running_of
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 
 
@@ -156,6 +158,11 @@ def _random_task(
     if rng.random() < 0.1:
         new[f"{name} second"] = rng.randrange(1, largest)
     return layer(name, reads, tuple(new), (), scratch), new
+
+
+def layout(problem: Problem, order: Sequence[int], merge: bool = True) -> Layout:
+    """What is placed of layers that run whole in this order."""
+    return buffers_of(running_of(problem, in_order(problem, order)), merge).layout
 
 
 def rectangles(spans: Sequence[tuple[int, int, int]], align: int = 1) -> Layout:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 import pytest
 
 from tests.unit.plan_problems import (
+    layout,
     random_problem,
     rectangles,
 )
 from tinyc.plan.arena import greedy_by_size, height, place
+from tinyc.plan.blocks import Layout
 from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.instances import crowded, perfect
-from tinyc.plan.lifetimes import Layout, layout
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
 

@@ -7,14 +7,13 @@ import sys
 
 import pytest
 
-from tests.unit.plan_problems import random_problem
+from tests.unit.plan_problems import layout, random_problem
 from tests.unit.test_plan_arena import assert_legal, least_height
 from tinyc.base.errors import TinycError
 from tinyc.plan import solve
 from tinyc.plan.arena import greedy_by_size, height
 from tinyc.plan.exact import prove
 from tinyc.plan.instances import perfect
-from tinyc.plan.lifetimes import layout
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
 

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.test_plan_arena import assert_legal, least_height
 from tinyc.plan import stretches
 from tinyc.plan.arena import greedy_by_size, height, place
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
 from tinyc.plan.instances import perfect
-from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 from tinyc.plan.stretches import place_by_stretches
 
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
 from tinyc.plan.ends import place_from_ends
-from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
 
 
 def layout_of(blocks: list[tuple[int, int, int, int]]) -> Layout:

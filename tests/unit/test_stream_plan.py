@@ -22,9 +22,9 @@ from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.answer import Plan
+from tinyc.plan.blocks import Block, Member
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory
-from tinyc.plan.lifetimes import Block, Member
 from tinyc.plan.placement import _lower_bound
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink

@@ -17,8 +17,8 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 
+from tinyc.plan.blocks import Block, Layout
 from tinyc.plan.first_fit import FirstFit
-from tinyc.plan.lifetimes import Block, Layout
 from tinyc.plan.stretches import place_by_stretches
 
 WORK = 3_000_000  # pairs of blocks looked at: a second or two

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tinyc.plan.lifetimes import Block, Layout
+from tinyc.plan.blocks import Block, Layout
 
 _TRIES = 100  # orders of a kind
 _ANYWHERE = 0.3  # how often a block moves before any of those that it met, not the first

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tinyc.plan.lifetimes import Layout
+from tinyc.plan.blocks import Layout
 from tinyc.plan.slots import highest, lowest, taken
 
 _FEW = 4  # rows of another size that have places of their own

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tinyc.plan.blocks import Layout
 from tinyc.plan.ceiling import CeilingFit
-from tinyc.plan.lifetimes import Layout
 
 _STEP = 128  # parts of the lower bound: heights closer than that are not told apart
 

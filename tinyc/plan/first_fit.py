@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from tinyc.plan.lifetimes import Layout
+from tinyc.plan.blocks import Layout
 
 Undo = list[tuple[int, int]]  # (block, offset that it had)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.base.errors import TinycError
-from tinyc.plan.lifetimes import Block, Layout, Member, conflicts
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
 
 COLUMNS = ("id", "lower", "upper", "size")
 

@@ -172,7 +172,7 @@ class Liveness:
         dies = there.given.copy() if start == 0 else np.zeros_like(there.given)
         for read in there.read:
             np.maximum(dies, numbers[read] + 1, out=dies)
-        dies[there.last >= stop] = count
+        dies[there.last >= stop] = max(count, 1)
         return made, (np.zeros_like(dies), dies)
 
     def lives(self, slots: Slots, start: int, stop: int) -> Lives:
@@ -302,8 +302,17 @@ class Liveness:
 
 
 def lifetimes(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> Lives:
-    """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns."""
-    return Liveness(problem, uses, start, stop, slots.whole).lives(slots, start, stop)
+    """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns.
+
+    Layers that run whole may come in any order. The parts of a join, and the join, live as long as any of them.
+    """
+    lives = dict(Liveness(problem, uses, start, stop, slots.whole).lives(slots, start, stop))
+    joins = list(problem.joins.items())
+    for name, parts in (*joins, *reversed(joins)):  # a join may be part of another
+        sharing = (name, *(part.name for part in parts))
+        end = np.max([lives[own][1] for own in sharing], axis=0)
+        lives |= {own: (lives[own][0], end) for own in sharing}
+    return lives
 
 
 def loads_of(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> tuple[Load, ...]:

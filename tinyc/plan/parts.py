@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tinyc.plan.answer import SLOW, Partition, Plan
-from tinyc.plan.lifetimes import lifetimes
 from tinyc.plan.live import costs_of, round_up
-from tinyc.plan.placement import plan_of
-from tinyc.plan.planner import plan_order
+from tinyc.plan.placement import plan_of, plan_order
 from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.validate import validate
 
@@ -95,7 +93,7 @@ def _layers_apart(plan: Plan) -> _Part:
         placed=lambda kept: plan_order(_only(problem, kept), order, work=_WORK),
         rest=lambda others: plan_order(_without_scratch(_only(problem, others)), order),
         live=lambda kept: _live(_only(problem, kept), order),
-        alive=lifetimes(problem, order),
+        alive={name: _life(plan, name) for name in problem.tensors},
     )
 
 

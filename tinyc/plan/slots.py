@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.plan.lifetimes import Interval, Layout
+from tinyc.plan.blocks import Interval, Layout
 
 _MOVES = 600  # what is found at all is mostly found in fewer
 _TENURE = (5, 10)  # moves for which a block does not go back: at least, and at random above it

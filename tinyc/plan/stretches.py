@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tinyc.plan.blocks import Layout
 from tinyc.plan.ceiling import CeilingFit
-from tinyc.plan.lifetimes import Layout
 
 FEWEST = 64  # blocks of a layout worth to be cut; fewer are placed as well as a whole
 _OF_ONE = 6  # blocks of a stretch, if a cut is found behind them

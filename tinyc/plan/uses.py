@@ -68,9 +68,9 @@ def uses_of(problem: Problem) -> Uses:
             readers[name].append(i)
     ends = {name: max(made, 0) for name, made in maker.items()}
     last = ends | {name: own[-1] for name, own in readers.items() if own} | dict.fromkeys(problem.outputs, count)
-    crossing: list[list[str]] = [[] for _ in range(count)]
+    crossing: list[list[str]] = [[] for _ in range(max(count, 1))]  # inputs are there where nothing runs, too
     for name, made in maker.items():
-        for place in range(made + 1, min(last[name] + 1, count)):
+        for place in range(made + 1, min(last[name] + 1, len(crossing))):
             crossing[place].append(name)
     return Uses(
         maker=maker,

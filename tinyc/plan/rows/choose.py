@@ -13,7 +13,7 @@ from tinyc.machine.target import cycles_alone
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
-from tinyc.plan.placement import FULL_WORK, WORK, plan_of
+from tinyc.plan.placement import FULL_WORK, QUICK_WORK, plan_of
 from tinyc.plan.problem import Problem
 from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.cuts import (
@@ -174,7 +174,7 @@ def _in_slots(
     if none is found. any_time: also beyond the limits of time."""
     fits = limits.fit_flash
     cuts = [cut for cut in cuts_in_slots(problem, candidates, room, fits) if any_time or limits.allow(cut)]
-    ranked = [(cut, WORK) for cut in cuts[:_BEST]]
+    ranked = [(cut, QUICK_WORK) for cut in cuts[:_BEST]]
     for cut in cuts[:_BEST]:
         ranked += [(other, _LITTLE_WORK) for other in others_in_slots(problem, cut, room, fits, _OTHERS)]
     for cut, work in sorted(ranked, key=lambda one: one[0].time)[:_PLACED]:

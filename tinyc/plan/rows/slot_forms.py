@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tinyc.plan.answer import Group, Partition
+from tinyc.plan.buffers import Key, Running, contiguous, in_place
 from tinyc.plan.live import round_up
 from tinyc.plan.liveness import Load, lifetimes, loads_of
-from tinyc.plan.placement import in_place_rows, is_contiguous
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem
 from tinyc.plan.rows.cuts import Candidate, cheapest, mixture
 from tinyc.plan.turns import slots_of
@@ -108,11 +108,11 @@ class _Slots:
             if not group.is_whole:
                 found = loads_of(problem, slots_of(group.turns), group.start, group.stop, uses)
                 self.loads |= dict(zip(range(group.start, group.stop), found, strict=True))
+        together = contiguous(problem, cut.groups)
         self.pooled = [
             name
             for name in problem.tensors
-            if not is_contiguous(problem, cut.groups, name)
-            and any(uses.is_inside(name, group.start, group.stop) for group in cut.groups)
+            if name not in together and any(uses.is_inside(name, group.start, group.stop) for group in cut.groups)
         ]
         sizes = {problem.tensors[name].row_bytes for name in self.pooled}
         self.unit = sizes.pop() if len(sizes) == 1 else 0
@@ -196,8 +196,8 @@ class _Slots:
         key = tuple(form.inplace for form in forms)
         if key not in self._rows:
             cut = Partition(self.cut.groups, tuple(forms), 0)
-            hosts = dict(in_place_rows(self.problem, cut, self.lives, self.uses))
-            found: dict[tuple[str, int], list[int]] = {}
+            hosts = dict(in_place(Running(self.problem, cut, self.uses, self.lives)))
+            found: dict[Key, list[int]] = {}
             rows = [
                 (born, name, row, dies)
                 for name in self.pooled
@@ -205,7 +205,7 @@ class _Slots:
                 if born < dies
             ]
             for born, name, row, dies in sorted(rows):
-                at = (name, row)
+                at: Key = ("tensor", name, row)
                 while at in hosts:
                     at = hosts[at]
                 known = found.setdefault(at, [born, dies])
