@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of a 2-D convolution on RV32IM (tc_rv32.h), three pixels and eight channels at a time.
+/* One row of a 2-D convolution on RV32IM (tc_rv32.h), a tile of pixels and channels at a time.
  *
  *   acc[ox][o] = bias[o] + sum over ky, kx, i of x[ky][ox*stride_w - pad_left + kx*dilation_w][i] *
  *       w[o][ky][kx][i]
@@ -8,16 +8,16 @@
  * The constants of `out` stand for bias, factors and zero points; a padded tap reads x_zero.
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y
  * [out_w][out_c].
- * w [out_c / 8][taps][8], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the last
+ * w [out_c / lanes][taps][lanes], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the last
  * channel and tap.
- * scratch: 8 bytes for each tap, on a word. A group's pixels are read before it is written.
+ * scratch: 8 * groups bytes for each tap, on a word. A group's pixels are read before it is written.
  * segment: taps, a multiple of 4, over which no |sum of x * w| reaches 2^20.
  */
 #ifndef TC_CONV2D_S8_RV32_H
 #define TC_CONV2D_S8_RV32_H
 
 #include "tc_band.h"
-#include "tc_rv32_block.h"
+#include "tc_rv32.h"
 
 typedef struct {
     const int8_t *w;
@@ -26,54 +26,64 @@ typedef struct {
     int32_t taps, segment;
 } tc_conv2d_s8_rv32_t;
 
-/* n <= 3 packed pixels -> y [n][out_c]. */
-static inline void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const int32_t *packed, int32_t n,
-                                            int8_t *y)
+/* n <= 3 * groups packed pixels -> y [n][out_c]. */
+static TC_UNUSED void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, const tc_rv32_tile_t *tile,
+                                               const int32_t *packed, int32_t n, int8_t *y)
 {
+    const int32_t out_c = p->out.out_c, lanes = tile->lanes, groups = tile->groups, words = 2 * groups;
     const int8_t *w = p->w;
     int32_t o = 0;
-#if TC_RV32_ASM
-    if (p->taps <= p->segment && p->out.plain && p->out.out_c > 7) {
-        o = p->out.out_c & ~7;
-        tc_rv32_blocks(packed, w, p->taps >> 2, &p->out, o >> 3, y, n > 1 ? p->out.out_c : 0,
-                       n > 2 ? p->out.out_c : 0);
+    if (tile->blocks) {
+        int32_t places[6];
+        for (int32_t i = 0; i < 3 * groups; i++) {
+            places[i] = out_c * (i < n ? i : n - 1);
+        }
+        tile->blocks(packed, w, p->taps >> 2, &p->out, out_c / lanes, y, places);
+        o = out_c / lanes * lanes;
         w += o * p->taps;
     }
-#endif
-    for (; o < p->out.out_c; o += 8, w += 8 * p->taps) {
+    for (; tile->dot && o < out_c; o += lanes, w += lanes * p->taps) {
         int32_t sums[16], acc[24];
         int32_t done = 0;
         if (p->taps > p->segment) {
-            for (int32_t i = 0; i < 24; i++) {
-                acc[i] = 0;
-            }
+            tc_clear(acc, 24);
             for (; done + p->segment < p->taps; done += p->segment) {
-                tc_rv32_dot8(packed + 2 * done, w + 8 * done, p->segment >> 2, sums);
-                tc_rv32_add8(sums, acc);
+                tile->dot(packed + words * done, w + lanes * done, p->segment >> 2, sums);
+                tc_rv32_add(sums, groups * lanes, acc);
             }
         }
-        tc_rv32_dot8(packed + 2 * done, w + 8 * done, (p->taps - done) >> 2, sums);
-        tc_rv32_store(&p->out, sums, done ? acc : 0, o, n, y);
+        tile->dot(packed + words * done, w + lanes * done, (p->taps - done) >> 2, sums);
+        for (int32_t group = 0; group < groups && 3 * group < n; group++) {
+            const int32_t left = n - 3 * group, first = group * lanes;
+            tc_rv32_store(&p->out, sums + 2 * first, done ? acc + 3 * first : 0, o, lanes, left < 3 ? left : 3,
+                          y + 3 * group * out_c);
+        }
     }
 }
 
-static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *y,
-                                        void *scratch)
+static TC_UNUSED void tc_conv2d_s8_rv32(const tc_conv2d_s8_rv32_t *p, const tc_rv32_tile_t *tile,
+                                        const int8_t *const *x, int8_t *y, void *scratch)
 {
     int32_t *const packed = (int32_t *)scratch;
-    const int32_t out_w = p->window.out_w;
+    const int32_t out_w = p->window.out_w, pixels = 3 * tile->groups;
 
-    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
-        const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
-        tc_rv32_gather(&p->window, x, ox, n, p->taps, packed);
-        tc_conv2d_s8_rv32_pixels(p, packed, n, y);
+    for (int32_t ox = 0; ox < out_w; ox += pixels, y += pixels * p->out.out_c) {
+        const int32_t n = out_w - ox < pixels ? out_w - ox : pixels;
+        if (tile->groups == 1) {
+            tc_rv32_gather(&p->window, x, ox, n, p->taps, packed);
+        } else {
+            tc_rv32_gather6(&p->window, x, ox, n, p->taps, packed);
+        }
+        tc_conv2d_s8_rv32_pixels(p, tile, packed, n, y);
     }
 }
 
 /* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one
- * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x,
-                                             int8_t *const *y, void *scratch, int32_t rows)
+ * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. tile: of three
+ * pixels. */
+static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const tc_rv32_tile_t *tile,
+                                             const int8_t *const *x, int8_t *const *y, void *scratch,
+                                             int32_t rows)
 {
     int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
     int8_t *const held = (int8_t *)end;
@@ -84,14 +94,14 @@ static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const
         const int8_t *from[3];
         int8_t *to[3];
         const int32_t n = tc_band_next(&at, x, y, rows, p->window.out_w, p->window.in_c, out_c, from, to);
-        int32_t *rest = tc_rv32_pack(from[0], from[1], from[2], p->window.in_c, packed);
+        int32_t *rest = tc_rv32_pack(from[0], from[1], from[2], p->window.in_c, packed, 2);
         while (rest < end) {
             *rest++ = 0;
         }
         if (to[n - 1] == to[0] + (n - 1) * out_c) {
-            tc_conv2d_s8_rv32_pixels(p, packed, n, to[0]);
+            tc_conv2d_s8_rv32_pixels(p, tile, packed, n, to[0]);
         } else {
-            tc_conv2d_s8_rv32_pixels(p, packed, n, held);
+            tc_conv2d_s8_rv32_pixels(p, tile, packed, n, held);
             tc_band_spread(held, out_c, n, to);
         }
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Convolutions on RV32IM: three pixels in two words (tc_scalar.h says how), eight output channels at a time.
+/* Convolutions on RV32IM: three pixels in two words (tc_scalar.h says how), four or eight output channels
+ * at a time.
  *
- * A core with 31 registers keeps the sixteen sums of three pixels and eight channels there, so that a tap of
- * all of them costs two loads of the input, eight of weights, and sixteen times MUL and ADD. The way from a
+ * A core with 31 registers keeps sixteen sums there, of three pixels and eight channels or of six and four, so
+ * that a tap of all of them costs two loads of the input and eight of weights, or four and four, and sixteen
+ * times MUL and ADD. The way from a
  * sum to int8 is proved for the layer (tinyc/kernels/requantize.py):
  *
  *   x = sum * 2^scale + start,   y = clamp((high word of x * mult + add) >> shift)
@@ -21,8 +23,20 @@ typedef struct {
 typedef struct {
     const int32_t *channels; /* [out_c][start, mult, add, shift] */
     int32_t out_c, scale, sign, y_min, y_max;
-    int32_t plain; /* whether scale is 11, and sign and every add are 0 (tc_rv32_block.h) */
+    int32_t plain; /* whether scale is 11, and sign and every add are 0 */
 } tc_rv32_out_t;
+
+/* The two functions of a tile of 3 * groups pixels and `lanes` channels. */
+typedef void tc_rv32_dot_t(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p);
+typedef void tc_rv32_blocks_t(const int32_t *x, const int8_t *w, int32_t fours, const tc_rv32_out_t *p,
+                              int32_t blocks, int8_t *y, const int32_t *places);
+
+/* blocks, dot: NULL where a layer does not ask for them. */
+typedef struct {
+    int32_t groups, lanes;
+    tc_rv32_blocks_t *blocks;
+    tc_rv32_dot_t *dot;
+} tc_rv32_tile_t;
 
 /* The horizontal geometry of a convolution; pad: at least in_c bytes of x_zero. */
 typedef struct {
@@ -30,135 +44,34 @@ typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
 } tc_rv32_window_t;
 
-#if TC_RV32_ASM
-
-/* Registers: a0 taps, a1 weights, a2 end of the taps, t0 and t1 a tap, t2 a weight, a4 a product; the sums in
- * s0-s11 and t3-t6. */
-#define TC_RV32_ENTER                                                              \
-    "addi   sp, sp, -64\n"                                                         \
-    "sw     s0, 0(sp)\n"                                                           \
-    "sw     s1, 4(sp)\n"                                                           \
-    "sw     s2, 8(sp)\n"                                                           \
-    "sw     s3, 12(sp)\n"                                                          \
-    "sw     s4, 16(sp)\n"                                                          \
-    "sw     s5, 20(sp)\n"                                                          \
-    "sw     s6, 24(sp)\n"                                                          \
-    "sw     s7, 28(sp)\n"                                                          \
-    "sw     s8, 32(sp)\n"                                                          \
-    "sw     s9, 36(sp)\n"                                                          \
-    "sw     s10, 40(sp)\n"                                                         \
-    "sw     s11, 44(sp)\n"                                                         \
-    "slli   a2, a2, 5\n" /* four taps of two words */                              \
-    "add    a2, a2, a0\n"                                                          \
-    "li     s0, 0\n"                                                               \
-    "li     s1, 0\n"                                                               \
-    "li     s2, 0\n"                                                               \
-    "li     s3, 0\n"                                                               \
-    "li     s4, 0\n"                                                               \
-    "li     s5, 0\n"                                                               \
-    "li     s6, 0\n"                                                               \
-    "li     s7, 0\n"                                                               \
-    "li     s8, 0\n"                                                               \
-    "li     s9, 0\n"                                                               \
-    "li     s10, 0\n"                                                              \
-    "li     s11, 0\n"                                                              \
-    "li     t3, 0\n"                                                               \
-    "li     t4, 0\n"                                                               \
-    "li     t5, 0\n"                                                               \
-    "li     t6, 0\n"                                                               \
-    "1:\n"
-
-#define TC_RV32_LEAVE(step)                                                        \
-    "addi   a0, a0, 32\n"                                                          \
-    "addi   a1, a1, " step "\n"                                                    \
-    "bne    a0, a2, 1b\n"                                                          \
-    "sw     s0, 0(a3)\n"                                                           \
-    "sw     s1, 4(a3)\n"                                                           \
-    "sw     s2, 8(a3)\n"                                                           \
-    "sw     s3, 12(a3)\n"                                                          \
-    "sw     s4, 16(a3)\n"                                                          \
-    "sw     s5, 20(a3)\n"                                                          \
-    "sw     s6, 24(a3)\n"                                                          \
-    "sw     s7, 28(a3)\n"                                                          \
-    "sw     s8, 32(a3)\n"                                                          \
-    "sw     s9, 36(a3)\n"                                                          \
-    "sw     s10, 40(a3)\n"                                                         \
-    "sw     s11, 44(a3)\n"                                                         \
-    "sw     t3, 48(a3)\n"                                                          \
-    "sw     t4, 52(a3)\n"                                                          \
-    "sw     t5, 56(a3)\n"                                                          \
-    "sw     t6, 60(a3)\n"                                                          \
-    "lw     s0, 0(sp)\n"                                                           \
-    "lw     s1, 4(sp)\n"                                                           \
-    "lw     s2, 8(sp)\n"                                                           \
-    "lw     s3, 12(sp)\n"                                                          \
-    "lw     s4, 16(sp)\n"                                                          \
-    "lw     s5, 20(sp)\n"                                                          \
-    "lw     s6, 24(sp)\n"                                                          \
-    "lw     s7, 28(sp)\n"                                                          \
-    "lw     s8, 32(sp)\n"                                                          \
-    "lw     s9, 36(sp)\n"                                                          \
-    "lw     s10, 40(sp)\n"                                                         \
-    "lw     s11, 44(sp)\n"                                                         \
-    "addi   sp, sp, 64\n"                                                          \
-    "ret\n"
-
-#define TC_RV32_INPUT(at1, at2)                                                    \
-    "lw     t0, " at1 "(a0)\n"                                                     \
-    "lw     t1, " at2 "(a0)\n"
-
-#define TC_RV32_MULTIPLY(sum1, sum2)                                               \
-    "mul    a4, t0, t2\n"                                                          \
-    "add    " sum1 ", " sum1 ", a4\n"                                              \
-    "mul    a4, t1, t2\n"                                                          \
-    "add    " sum2 ", " sum2 ", a4\n"
-
-#endif
-
-/* 4 * fours taps x [taps][X1, X2] times w [taps][8] -> p [8][P1, P2]. fours > 0. */
-#if TC_RV32_ASM
-
-#define TC_RV32_CHANNEL(at, sum1, sum2) "lb     t2, " at "(a1)\n" TC_RV32_MULTIPLY(sum1, sum2)
-#define TC_RV32_TAP(at1, at2, w0, w1, w2, w3, w4, w5, w6, w7)                      \
-    TC_RV32_INPUT(at1, at2)                                                        \
-    TC_RV32_CHANNEL(w0, "s0", "s1") TC_RV32_CHANNEL(w1, "s2", "s3")                \
-    TC_RV32_CHANNEL(w2, "s4", "s5") TC_RV32_CHANNEL(w3, "s6", "s7")                \
-    TC_RV32_CHANNEL(w4, "s8", "s9") TC_RV32_CHANNEL(w5, "s10", "s11")              \
-    TC_RV32_CHANNEL(w6, "t3", "t4") TC_RV32_CHANNEL(w7, "t5", "t6")
-
-static TC_NAKED void tc_rv32_dot8(const int32_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
-                                       int32_t fours TC_UNUSED, int32_t *p TC_UNUSED)
+/* 4 * fours taps x [taps][groups][X1, X2] times w [taps][lanes] -> p [groups][lanes][P1, P2]: in plain C what
+ * the functions in assembly compute that the compiler prints (tinyc/kernels/scalar/rv32_blocks.py). */
+static TC_UNUSED void tc_rv32_dot(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p, int32_t groups,
+                                  int32_t lanes)
 {
-    __asm__ volatile(
-        TC_RV32_ENTER
-        TC_RV32_TAP("0", "4", "0", "1", "2", "3", "4", "5", "6", "7")
-        TC_RV32_TAP("8", "12", "8", "9", "10", "11", "12", "13", "14", "15")
-        TC_RV32_TAP("16", "20", "16", "17", "18", "19", "20", "21", "22", "23")
-        TC_RV32_TAP("24", "28", "24", "25", "26", "27", "28", "29", "30", "31")
-        TC_RV32_LEAVE("32"));
-}
-
-#undef TC_RV32_TAP
-#undef TC_RV32_CHANNEL
-
-#else
-
-static TC_UNUSED void tc_rv32_dot8(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p)
-{
-    uint32_t sums[16];
-    tc_clear((int32_t *)sums, 16);
-    for (const int32_t *end = x + 8 * fours; x < end; x += 2, w += 8) {
-        for (int32_t i = 0; i < 8; i++) {
-            sums[2 * i] += (uint32_t)x[0] * (uint32_t)w[i];
-            sums[2 * i + 1] += (uint32_t)x[1] * (uint32_t)w[i];
+    tc_clear(p, 2 * groups * lanes);
+    for (const int32_t *end = x + 8 * groups * fours; x < end; x += 2 * groups, w += lanes) {
+        for (int32_t i = 0; i < groups * lanes; i++) {
+            const uint32_t *const two = (const uint32_t *)(const void *)x + 2 * (i / lanes);
+            const uint32_t weight = (uint32_t)w[i % lanes];
+            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + two[0] * weight);
+            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + two[1] * weight);
         }
     }
-    for (int32_t i = 0; i < 16; i++) {
-        p[i] = (int32_t)sums[i];
-    }
 }
 
-#endif
+/* 4 * fours taps x [taps][X1, X2] times w [taps] >> 0, 4, ... 28 -> p [8][P1, P2]. */
+static TC_UNUSED void tc_rv32_nibbles(const int32_t *x, const int32_t *w, int32_t fours, int32_t *p)
+{
+    tc_clear(p, 16);
+    for (const int32_t *end = x + 8 * fours; x < end; x += 2, w++) {
+        for (int32_t i = 0; i < 8; i++) {
+            const uint32_t weight = (uint32_t)(*w >> 4 * i);
+            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + (uint32_t)x[0] * weight);
+            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + (uint32_t)x[1] * weight);
+        }
+    }
+}
 
 /* The dot products A, B, C of [P1, P2]. */
 TC_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
@@ -181,14 +94,14 @@ TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_chann
     return tc_clamp(t >> channel->shift, least, greatest);
 }
 
-/* sums [8][P1, P2] of channels o .. o + 7, and acc [8][3] of earlier segments or NULL -> y [n][out_c], n <=
- * 3; sign: a literal. */
+/* sums [lanes][P1, P2] of channels from o on, and acc [lanes][3] of earlier segments or NULL -> y [n][out_c],
+ * n <= 3; sign: a literal. */
 TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,
-                                int32_t n, int8_t *y, int32_t sign)
+                                int32_t lanes, int32_t n, int8_t *y, int32_t sign)
 {
     const int32_t step = p->out_c, scale = p->scale, least = p->y_min, greatest = p->y_max;
     const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);
-    const int32_t *const end = sums + 2 * (step - o < 8 ? step - o : 8);
+    const int32_t *const end = sums + 2 * (step - o < lanes ? step - o : lanes);
     y += o;
     if (n == 3 && !acc) {
         int8_t *second = y + step, *third = second + step;
@@ -218,19 +131,42 @@ TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, con
 }
 
 static TC_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc,
-                                    int32_t o, int32_t n, int8_t *y)
+                                    int32_t o, int32_t lanes, int32_t n, int8_t *y)
 {
     if (p->sign) {
-        tc_rv32_store_by(p, sums, acc, o, n, y, 1);
+        tc_rv32_store_by(p, sums, acc, o, lanes, n, y, 1);
     } else {
-        tc_rv32_store_by(p, sums, acc, o, n, y, 0);
+        tc_rv32_store_by(p, sums, acc, o, lanes, n, y, 0);
     }
 }
 
-/* Adds the dot products of eight channels to acc [8][3]. */
-static TC_UNUSED void tc_rv32_add8(const int32_t *p, int32_t *acc)
+/* Whole blocks of channels, w [block][4 * fours][lanes], of packed taps x [4 * fours][groups][X1, X2] -> y,
+ * pixels at places [3 * groups]; p is `plain`. The twin of functions in assembly, which write pixels with the
+ * same place from the last to the first. */
+static TC_UNUSED void tc_rv32_blocks(const int32_t *x, const int8_t *w, int32_t fours, const tc_rv32_out_t *p,
+                                     int32_t blocks, int8_t *y, const int32_t *places, int32_t groups,
+                                     int32_t lanes)
 {
-    for (const int32_t *end = p + 16; p < end; p += 2, acc += 3) {
+    for (int32_t o = 0; o < blocks * lanes; o += lanes, w += 4 * fours * lanes) {
+        int32_t sums[16];
+        tc_rv32_dot(x, w, fours, sums, groups, lanes);
+        for (int32_t i = groups * lanes - 1; i >= 0; i--) {
+            const int32_t channel = o + i % lanes, *const at = places + 3 * (i / lanes);
+            const int32_t *const k = p->channels + 4 * channel;
+            const tc_rv32_channel_t now = {k[0], k[1], 0, k[3]};
+            int32_t a, b, c;
+            tc_rv32_split(sums + 2 * i, &a, &b, &c);
+            y[at[2] + channel] = (int8_t)tc_rv32_output(c, 11, &now, 0, p->y_min, p->y_max);
+            y[at[1] + channel] = (int8_t)tc_rv32_output(b, 11, &now, 0, p->y_min, p->y_max);
+            y[at[0] + channel] = (int8_t)tc_rv32_output(a, 11, &now, 0, p->y_min, p->y_max);
+        }
+    }
+}
+
+/* Adds the dot products of `count` channels to acc [count][3]. */
+static TC_UNUSED void tc_rv32_add(const int32_t *p, int32_t count, int32_t *acc)
+{
+    for (const int32_t *end = p + 2 * count; p < end; p += 2, acc += 3) {
         int32_t a, b, c;
         tc_rv32_split(p, &a, &b, &c);
         acc[0] += a;
@@ -239,42 +175,44 @@ static TC_UNUSED void tc_rv32_add8(const int32_t *p, int32_t *acc)
     }
 }
 
-/* Byte i of three pixels -> words 2 * i, 2 * i + 1. */
-TC_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *c, int32_t i, int32_t *to)
+/* Byte i of three pixels -> words step * i, step * i + 1. */
+TC_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *c, int32_t i, int32_t *to,
+                                int32_t step)
 {
     const uint32_t third = (uint32_t)c[i];
-    to[2 * i] = (int32_t)((uint32_t)a[i] + (third << 10));
-    to[2 * i + 1] = (int32_t)((uint32_t)b[i] + (third << 21));
+    to[step * i] = (int32_t)((uint32_t)a[i] + (third << 10));
+    to[step * i + 1] = (int32_t)((uint32_t)b[i] + (third << 21));
 }
 
-/* Bytes a, b, c [n] of three pixels -> [n][X1, X2]; the end of it. */
-TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to)
+/* Bytes a, b, c [n] of three pixels -> [n][X1, X2, ...]; the end of it. step: words from a tap to the next. */
+TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to,
+                                int32_t step)
 {
     int32_t left = n;
-    for (; left >= 4; left -= 4, a += 4, b += 4, c += 4, to += 8) {
-        tc_rv32_pack_one(a, b, c, 0, to);
-        tc_rv32_pack_one(a, b, c, 1, to);
-        tc_rv32_pack_one(a, b, c, 2, to);
-        tc_rv32_pack_one(a, b, c, 3, to);
+    for (; left >= 4; left -= 4, a += 4, b += 4, c += 4, to += 4 * step) {
+        tc_rv32_pack_one(a, b, c, 0, to, step);
+        tc_rv32_pack_one(a, b, c, 1, to, step);
+        tc_rv32_pack_one(a, b, c, 2, to, step);
+        tc_rv32_pack_one(a, b, c, 3, to, step);
     }
-    for (; left > 0; left--, a++, b++, c++, to += 2) {
-        tc_rv32_pack_one(a, b, c, 0, to);
+    for (; left > 0; left--, a++, b++, c++, to += step) {
+        tc_rv32_pack_one(a, b, c, 0, to, step);
     }
     return to;
 }
 
-/* The taps of n <= 3 pixels from ox on, then zeros up to `taps`. */
-static inline void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                  int32_t taps, int32_t *to)
+/* The taps of n <= 3 pixels from ox on, then zeros up to `taps`; step: a literal. */
+TC_INLINE void tc_rv32_gather_by(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                 int32_t taps, int32_t *to, int32_t step)
 {
-    int32_t *const end = to + 2 * taps;
-    const int32_t first = ox * p->stride_w - p->pad_left, step = p->stride_w * p->in_c;
+    int32_t *const end = to + step * taps;
+    const int32_t first = ox * p->stride_w - p->pad_left, ahead = p->stride_w * p->in_c;
     const int32_t inside = n == 3 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w;
 
     for (int32_t ky = 0; ky < p->k_h; ky++) {
         if (inside && p->dilation_w == 1) {
             const int8_t *const from = x[ky] + first * p->in_c;
-            to = tc_rv32_pack(from, from + step, from + 2 * step, p->k_w * p->in_c, to);
+            to = tc_rv32_pack(from, from + ahead, from + 2 * ahead, p->k_w * p->in_c, to, step);
             continue;
         }
         for (int32_t kx = 0; kx < p->k_w; kx++) {
@@ -283,12 +221,26 @@ static inline void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const
             for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
                 from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
             }
-            to = tc_rv32_pack(from[0], from[1], from[2], p->in_c, to);
+            to = tc_rv32_pack(from[0], from[1], from[2], p->in_c, to, step);
         }
     }
-    while (to < end) {
-        *to++ = 0;
+    for (; to < end; to += step) {
+        to[0] = to[1] = 0;
     }
+}
+
+static TC_UNUSED void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                     int32_t taps, int32_t *to)
+{
+    tc_rv32_gather_by(p, x, ox, n, taps, to, 2);
+}
+
+/* The same of n <= 6 pixels, the words of the second three beside those of the first. */
+static TC_UNUSED void tc_rv32_gather6(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                      int32_t taps, int32_t *to)
+{
+    tc_rv32_gather_by(p, x, ox, n < 3 ? n : 3, taps, to, 4);
+    tc_rv32_gather_by(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4);
 }
 
 #endif

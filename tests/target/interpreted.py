@@ -14,14 +14,25 @@ from tests.ops.row_harness import Layer, Layers, cases
 from tests.ops.row_program import Case
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.disassembly import disassemble
+from tinyc.build.disassembly import RISCV, disassemble
 from tinyc.build.elf import Elf, read_elf
 from tinyc.build.toolchain import Toolchain
 from tinyc.ir.graph import Graph
+from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
+from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.lines import emitted
-from tinyc.machine.listing import assembled, disassembled, functions_in
+from tinyc.machine.listing import (
+    assembled,
+    assembled_riscv,
+    disassembled,
+    disassembled_riscv,
+    for_macro,
+    functions_in,
+)
 from tinyc.machine.memory import Area, Bytes
+from tinyc.machine.riscv import BITS
+from tinyc.machine.rv32_table import parse_riscv
 from tinyc.ops import all_ops
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
@@ -87,6 +98,8 @@ def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler
     stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
     memory = Bytes([*areas, stack, *_constants(elf)])
     text = "".join(file.read_text() for file in sorted(folder.glob(f"{name}*.[ch]")))
+    if elf.machine == RISCV:
+        return Rv32Machine(_riscv_program(elf, text), memory).call(elf.symbol(entry).address, [_ARENA], stack)
     told = Told()
     machine = Watched(_program(elf, text, frames(folder / f"{name}.elf"), told), memory, told)
     assert told.known > _FOUND
@@ -119,6 +132,19 @@ def _program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
             learn(told, elf, tables[symbol.address], symbol.address, own, written[symbol.name])
             program |= own
             program[symbol.address] = Code(emitted("b", ""), 0, start)
+            start = max(own) + 64
+    return program
+
+
+def _riscv_program(elf: Elf, text: str) -> Program:
+    """What the compiler made for RV32; functions in assembly are taken from the text, as without bit manipulation."""
+    program, start = dict(disassembled_riscv(disassemble(elf))), _OWN
+    written = functions_in(for_macro(text, BITS, holds=False))
+    for symbol in elf.symbols:
+        if symbol.is_function and symbol.name in written:
+            own = assembled_riscv(written[symbol.name], start)
+            program |= own
+            program[symbol.address] = Code(parse_riscv(Instruction(0, bytes(4), "j", "")), 0, start)
             start = max(own) + 64
     return program
 

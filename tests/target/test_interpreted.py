@@ -31,6 +31,8 @@ QUICK = 9  # of the layers, every so many
         ("cortex-m4", "dsp", QUICK, "cortex-m4"),
         ("cortex-m4", "dsp", 3 * QUICK, "cortex-m7"),  # the order of instructions is of another core
         ("cortex-m55", "mve", 1, "cortex-m55"),
+        ("riscv32imc", "rv32m", 3, "riscv32imc"),
+        pytest.param("riscv32imc", "rv32m", 1, "riscv32imc", marks=pytest.mark.slow),
         pytest.param("cortex-m4", "dsp", 1, "cortex-m4", marks=pytest.mark.slow),
         pytest.param("cortex-m4", "dsp", 1, "cortex-m7", marks=pytest.mark.slow),
         pytest.param("cortex-m4", "dsp", 1, "cortex-m33", marks=pytest.mark.slow),

@@ -6,12 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_layer import check_on_core, check_together
+from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
-from tinyc.kernel.windows import conv_params
 from tinyc.kernels.scalar import rv32_conv
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -19,6 +18,7 @@ from tinyc.ops.fully_connected import FullyConnected
 
 BOARD = "riscv32imc"
 ONE = Padding(1, 1, 1, 1)
+SIX = "tc_conv2d_s8_rv32_six"
 KERNEL = {8: "tc_conv2d_s8_rv32", 4: "tc_conv2d_s8_w4_rv32"}
 DEPTHWISE = {8: "tc_depthwise_conv2d_3x3_s8_rv32", 4: "tc_depthwise_conv2d_3x3_s8_w4_rv32"}
 DENSE = {8: "tc_fully_connected_s8_rv32", 4: "tc_fully_connected_s8_w4_rv32"}
@@ -66,6 +66,8 @@ def test_equals_the_reference(layers: dict[str, Layer], bits: int) -> None:
     for first, numerics in enumerate((Numerics.TFLM, Numerics.OURS)):
         chosen = [replace(layer, bits=bits) for layer in list(layers.values())[first::2]]
         cases = [(graph_of(layer), samples(layer), kernels[layer.op][bits]) for layer in chosen]
+        if layers is LAYERS and bits == 8:
+            cases += [(graph_of(layer), samples(layer), SIX) for layer in chosen]
         check_together(cases, numerics, board_name=BOARD)
 
 
@@ -93,9 +95,9 @@ def test_blocks_of_channels_go_to_bytes_in_registers(board: str) -> None:
     for layer in BLOCKS.values():
         graph = graph_of(layer)
         site = Site(graph, graph.nodes[0], Numerics.TFLM)
-        fields = rv32_conv.lower(site, conv_params(site, 0)).params.fields
-        assert fields["out.plain"] == 1
-    check_together([(graph_of(layer), samples(layer), KERNEL[8]) for layer in BLOCKS.values()], board_name=board)
+        assert "blocks" in offer_of(rv32_conv.CONV2D[0], site).special().name
+    cases = [(graph_of(layer), samples(layer), name) for layer in BLOCKS.values() for name in (KERNEL[8], SIX)]
+    check_together(cases, board_name=board)
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -103,7 +105,8 @@ def test_at_the_limits(bits: int) -> None:
     """Sums as large as weights allow, of int8 over several segments."""
     long = replace(LAYERS["3x3, stride 2, long"], bias=False, bits=bits)
     layers = [replace(long, weights=weights) for weights in ("largest", "signs", "least")]
-    check_together([(graph_of(layer), samples(layer), KERNEL[bits]) for layer in layers], board_name=BOARD)
+    kernels = {8: (KERNEL[8], SIX), 4: (KERNEL[4],)}[bits]
+    check_together([(graph_of(layer), samples(layer), name) for layer in layers for name in kernels], board_name=BOARD)
 
 
 @pytest.mark.quick_cases(2)

@@ -13,7 +13,7 @@ from tinyc.explain.cycles import core_of
 from tinyc.machine.cores import Core
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
-from tinyc.machine.rv32 import parse_riscv
+from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.table import Kind
 
 

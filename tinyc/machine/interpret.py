@@ -63,38 +63,30 @@ _SHIFTS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-class Machine:
+class Processor:
     """A core without a pipeline. executed: how often the instruction at an address ran."""
 
     def __init__(self, program: Program, memory: Bytes, limit: int = 20_000_000) -> None:
         self._program, self._memory, self._limit = program, memory, limit
         self.registers: dict[str, int] = {}
-        self._flags: Flags = {}
         self.executed: Counter[int] = Counter()
         self._at = 0
-        self._vectors = VectorUnit(self._read, self._write, memory.load, memory.store, self._saved)
 
-    def call(self, entry: int, arguments: Sequence[int], stack: Area) -> int:
-        """r0 after a call of the function at `entry` with these words, by the calling convention of AAPCS."""
-        beyond = arguments[len(_ARGUMENTS) :]
-        top = stack.end - 4 * len(beyond) & ~7
-        for number, argument in enumerate(beyond):
-            self._memory.store(top + 4 * number, 4, argument)
-        self.registers = {name: value & _WORD for name, value in zip(_ARGUMENTS, arguments, strict=False)}
-        self.registers |= {"sp": top, "lr": EXIT | 1}
-        self._flags = {}
+    def _step(self, code: Code) -> int:
+        """Executes an instruction; where it goes on."""
+        raise NotImplementedError
+
+    def _write(self, name: str, value: int) -> None:
+        self.registers[name] = value & _WORD
+
+    def _run_from(self, entry: int) -> None:
+        """Until the outermost function returns. A Fault says at which instruction it came."""
         try:
-            self._run(entry & ~1)
+            self._run(entry)
         except Fault as fault:
             found = self._program.get(self._at)
             where = f"{found.op.instruction}" if found else "no instruction"
             raise Fault(f"{self._at:#x}: {where}: {fault}") from None
-        for name in _KEPT:
-            if self.registers.get(name, self._foreign(name)) != self._foreign(name):
-                raise Fault(f"{name} is not as it was before the call")
-        if self.registers["sp"] != top:
-            raise Fault("the stack pointer is not as it was before the call")
-        return self.registers.get("r0", 0)
 
     def _run(self, entry: int) -> None:
         self._at = entry
@@ -109,6 +101,40 @@ class Machine:
             self._at = to
         raise Fault(f"did not come back after {self._limit} instructions")
 
+    def _stack_top(self, beyond: Sequence[int], stack: Area, align: int) -> int:
+        """The stack pointer with the arguments that no register takes."""
+        top = stack.end - 4 * len(beyond) & -align
+        for number, argument in enumerate(beyond):
+            self._memory.store(top + 4 * number, 4, argument)
+        return top
+
+    def _check_kept(self, top: int, values: Mapping[str, int]) -> None:
+        """Whether the caller has its stack, and these registers, as they were."""
+        for name, value in values.items():
+            if self.registers.get(name, value) != value:
+                raise Fault(f"{name} is not as it was before the call")
+        if self.registers["sp"] != top:
+            raise Fault("the stack pointer is not as it was before the call")
+
+
+class Machine(Processor):
+    """A core with Thumb instructions."""
+
+    def __init__(self, program: Program, memory: Bytes, limit: int = 20_000_000) -> None:
+        super().__init__(program, memory, limit)
+        self._flags: Flags = {}
+        self._vectors = VectorUnit(self._read, self._write, memory.load, memory.store, self._saved)
+
+    def call(self, entry: int, arguments: Sequence[int], stack: Area) -> int:
+        """r0 after a call of the function at `entry` with these words, by the calling convention of AAPCS."""
+        top = self._stack_top(arguments[len(_ARGUMENTS) :], stack, 8)
+        self.registers = {name: value & _WORD for name, value in zip(_ARGUMENTS, arguments, strict=False)}
+        self.registers |= {"sp": top, "lr": EXIT | 1}
+        self._flags = {}
+        self._run_from(entry & ~1)
+        self._check_kept(top, {name: self._foreign(name) for name in _KEPT})
+        return self.registers.get("r0", 0)
+
     # ---- registers ----
 
     def _read(self, name: str) -> int:
@@ -118,9 +144,6 @@ class Machine:
                 return self._at + 4
             raise Fault(f"reads {name}, which it has not set")
         return value
-
-    def _write(self, name: str, value: int) -> None:
-        self.registers[name] = value & _WORD
 
     @staticmethod
     def _foreign(name: str) -> int:

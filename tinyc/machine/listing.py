@@ -11,6 +11,7 @@ from tinyc.machine.interpret import Code, Program
 from tinyc.machine.lines import emitted
 from tinyc.machine.op import parse
 from tinyc.machine.operands import Immediate, operands_of
+from tinyc.machine.rv32_table import parse_riscv
 
 _FUNCTION = re.compile(r"TC_NAKED void (\w+)\(.*?__asm__ volatile\((.*?)\);\n\}", re.DOTALL)
 _LINE = re.compile(r'"(.*?)\s*\\n"')
@@ -52,3 +53,46 @@ def disassembled(listing: Mapping[int, Instruction]) -> Program:
 def _goes_to(instruction: Instruction) -> int:
     last = operands_of(instruction.operands)[-1:]
     return last[0].value if last and isinstance(last[0], Immediate) else -1
+
+
+def for_macro(text: str, macro: str, holds: bool) -> str:
+    """C text as the preprocessor leaves it where the macro is 1 or 0: `#if macro`, with or without `#else`."""
+    block = rf"^#if {macro}\n(.*?)(?:^#else\n(.*?))?^#endif\n"
+    return re.sub(block, lambda found: (found[1] if holds else found[2]) or "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def assembled_riscv(lines: Sequence[str], start: int) -> Program:
+    """Lines as `RiscvAsm.body` prints them, as code from `start` on."""
+    places, at = dict[str, list[int]](), start
+    written: list[tuple[int, str]] = []
+    for line in lines:
+        if line.endswith(":"):
+            places.setdefault(line[:-1], []).append(at)
+        elif not line.startswith("."):
+            written.append((at, line))
+            at += _SIZE
+    return {at: _riscv_code(at, line, places) for at, line in written}
+
+
+def _riscv_code(at: int, line: str, places: Mapping[str, Sequence[int]]) -> Code:
+    mnemonic, _, operands = line.partition(" ")
+    found = _TARGET.search(operands)
+    target = -1
+    if found:
+        back = operands[found.end(1)] == "b"
+        near = [place for place in places[found[1]] if (place <= at) == back]
+        target = max(near) if back else min(near)
+        operands = f"{operands[: found.start(1)]}{target - at}"
+    return Code(parse_riscv(Instruction(at, bytes(_SIZE), mnemonic, operands.strip())), at + _SIZE, target)
+
+
+def disassembled_riscv(listing: Mapping[int, Instruction]) -> Program:
+    """As `disassembled`, of RV32: branches go so far from where they are."""
+    return {at: _disassembled_riscv(at, instruction) for at, instruction in listing.items()}
+
+
+def _disassembled_riscv(at: int, instruction: Instruction) -> Code:
+    op = parse_riscv(instruction)
+    last = op.operands[-1:]
+    target = at + last[0].value if last and op.leaves and isinstance(last[0], Immediate) else -1
+    return Code(op, instruction.end, target)

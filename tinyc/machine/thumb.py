@@ -14,8 +14,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
+from tinyc.machine.assembly import Assembly, naked_text, string
 from tinyc.machine.cores import CORES, CORTEX_M55, Core
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
@@ -27,16 +27,11 @@ from tinyc.machine.target import written_for
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.unwind import Mark, directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
-from tinyc.machine.work import CALL, Flow, Often, Work
+from tinyc.machine.work import CALL, Often, Work
 
 __all__ = ["Asm", "Naked", "Work", "fpu_registers", "naked_function"]
 
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
-_LONG_STRING = """#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverlength-strings"
-"""  # C99 asks compilers for 4095 characters; clang warns beyond, with -Wpedantic
-
-
 ListCore = CortexM7 | CortexM33  # cores that wait for results, or begin two instructions: `list_schedule.py`
 _PLAIN_BRANCH = re.compile(r"b(?!l$|l\.)\w*(\.w)?")  # no call, and nothing but a label behind it
 
@@ -54,40 +49,26 @@ def _taken(core: str, op: Decoded, before: tuple[Decoded, ...]) -> int:
 _CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), CORTEX_M55)}
 
 
-class Asm:
-    """The instructions of one function.
-
-    Loops are written within `loop`, which says how often they turn; a branch forward with a condition says how often
-    it is taken, if that is worth counting. core: by whose rules cycles are counted; None: of the core that is written
-    for.
-    """
+class Asm(Assembly):
+    """The instructions of one function. core: by whose rules cycles are counted; None: of the core that is written
+    for."""
 
     def __init__(self, core: Core | None = None) -> None:
+        super().__init__()
         self._core = written_for() if core is None else core
-        self._items: list[Line | Label | Note] = []
-        self._flow = Flow()
-        self._often: list[Often] = []  # of each item
         self._lines = 0
         self._known_cycles: Sequence[int] = ()
         self._known_sums: Sequence[tuple[Often, int, int]] = ()
         self._known_bytes = 0, 0  # of how many items
         self._is_ordered = False
         self._constants: frozenset[str] = frozenset()
-        self._labels: dict[str, int] = {}
-        self._seen: set[str] = set()
-
-    @property
-    def items(self) -> Sequence[Line | Label | Note]:
-        """All of the function, in order."""
-        return self._items
 
     def reads_constants(self, *registers: str) -> None:
         """Through these registers only is read what the function does not write, wherever it does."""
         self._constants |= frozenset(registers)
 
     def _add(self, item: Line | Label | Note) -> None:
-        self._items.append(item)
-        self._often.append(self._flow.now)
+        super()._add(item)
         self._lines += 1 + item.aligned if isinstance(item, Label) else not isinstance(item, Note)
 
     def op(self, mnemonic: str, *operands: str) -> None:
@@ -104,38 +85,7 @@ class Asm:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
         return self._lines
 
-    def note(self, text: str) -> None:
-        """A comment on a line of its own: what comes now."""
-        self._add(Note(text))
-
     # ---- where it goes on ----
-
-    def label(self, name: str, aligned: bool = False) -> None:
-        """A branch target. aligned: on a word, for loops (unaligned 32-bit instructions fetch slower)."""
-        self._place(name, aligned)
-        self._flow.label(name)
-
-    def _place(self, name: str, aligned: bool) -> None:
-        self._add(Label(name, aligned))
-        self._number(name)
-        self._seen.add(name)
-
-    @contextmanager
-    def loop(self, name: str, turns: int | str, aligned: bool = True, of_call: bool = False) -> Iterator[None]:
-        """A loop that begins here; the branch back to `name` is written within the context.
-
-        turns: each time that it is entered, or with of_call in all of a call; a unit (`pair`) where the caller says
-        how often that is: it turns once for each.
-        """
-        self._place(name, aligned)
-        with self._flow.loop(name, turns, of_call):
-            yield
-
-    @contextmanager
-    def per(self, *units: str) -> Iterator[None]:
-        """What is written in the context is run once for each of the units where what is around it is run once."""
-        with self._flow.per(units):
-            yield
 
     def branch(self, mnemonic: str, name: str, *operands: str, taken: int = 0) -> None:
         """A branch to a label, defined before or after. taken: how often in a call, of one with a condition that is
@@ -236,11 +186,6 @@ class Asm:
             instructions += times * count
             cycles += times * cost
         return Work(instructions, cycles)
-
-    def executions(self, unit: str = CALL) -> list[int]:
-        """How often each item runs in a call."""
-        known: dict[str, Often] = {}
-        return [self._flow.of(often, known).get(unit, 0) for often in self._often]
 
     @property
     def _cycles(self) -> Sequence[int]:
@@ -503,9 +448,6 @@ class Asm:
                 found[id(often)] = max(1, times)
         return [found[id(often)] for often in self._often]
 
-    def _number(self, name: str) -> int:
-        return self._labels.setdefault(name, len(self._labels) + 1)
-
 
 def _conditional_behind(line: Line, conditional: int) -> int:
     """Lines behind one that an IT instruction is about. conditional: from that one on."""
@@ -534,10 +476,7 @@ class Naked:
     def text(self) -> str:
         """The C text, with instructions moved."""
         self._asm.reorder()
-        declared = ",\n    ".join(f"{parameter} TC_UNUSED" for parameter in self._parameters)
-        body = "\n".join(_body(self._asm))
-        function = f"static TC_NAKED void {self._name}(\n    {declared})\n{{\n    __asm__ volatile(\n{body});\n}}\n"
-        return _LONG_STRING + function + "#pragma GCC diagnostic pop\n"
+        return naked_text(self._name, self._parameters, list(_body(self._asm)))
 
 
 def fpu_registers(first: int, count: int) -> str:
@@ -552,13 +491,9 @@ def naked_function(name: str, parameters: Sequence[str], asm: Asm) -> str:
 
 def _body(asm: Asm) -> Iterator[str]:
     unwinding = asm.unwinding()
-    yield _string(".syntax unified")
+    yield string(".syntax unified")
     for number, (item, lines) in enumerate(zip(asm.items, asm.printed(), strict=True)):
         yield from (f'        TC_CFI("{line}")' for line in unwinding.get(number, ()))
         if isinstance(item, Note):
             yield f"        /* {item.text} */"
-        yield from map(_string, lines)
-
-
-def _string(line: str) -> str:
-    return f'        "{line:<34}\\n"'
+        yield from map(string, lines)

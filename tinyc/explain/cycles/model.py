@@ -12,7 +12,7 @@ from tinyc.build.elf import Elf
 from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
-from tinyc.machine.rv32 import parse_riscv
+from tinyc.machine.rv32_table import parse_riscv
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
 

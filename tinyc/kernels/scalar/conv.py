@@ -113,12 +113,12 @@ def is_whole(site: Site) -> bool:
     return site.x(1).shape[1:3] == (1, 1) and a.stride == (1, 1) and not any(a.pad)
 
 
-def groups_of(site: Site) -> int:
-    """How many groups of up to three pixels are made: of all pixels, or row by row."""
+def groups_of(site: Site, pixels: int = _PIXELS) -> int:
+    """How many groups of up to so many pixels are made: of all pixels, or row by row."""
     batch, out_h, out_w, _ = site.y().shape
     if is_whole(site):
-        return -(-batch * out_h * out_w // _PIXELS)
-    return batch * out_h * -(-out_w // _PIXELS)
+        return -(-batch * out_h * out_w // pixels)
+    return batch * out_h * -(-out_w // pixels)
 
 
 def band_forms(site: Site, p: ConvParams, call: Call, whole: Cost, kernel: str) -> tuple[RowForm, ...]:

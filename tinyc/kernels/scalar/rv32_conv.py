@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d and fully_connected on RV32IM, int8 and int4 weights, eight channels at a time (runtime_c/tc_rv32.h)."""
+"""conv2d and fully_connected on RV32IM, int8 and int4 weights (runtime_c/tc_rv32.h)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,16 @@ from tinyc.kernel.kernel import (
     Cost,
     In,
     Kernel,
+    Offer,
+    Offering,
+    Once,
     Out,
     Params,
+    Refused,
     RowForm,
     Rows,
     Scratch,
+    SpecializedKernel,
     Struct,
     buffered_flow,
     offered,
@@ -32,15 +37,28 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import steps_of, without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
+from tinyc.kernels.scalar.rv32_blocks import (
+    BROAD,
+    NIBBLES,
+    TALL,
+    PixelTile,
+    blocks,
+    blocks_costs,
+    dot,
+    dot_costs,
+)
 from tinyc.kernels.stream import matrix_of
 
 ISA = frozenset({"rv32m"})
 _LANES = 8  # channels beside each other
 _PIXELS = 3
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
-# log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of tc_rv32_block.h.
+# log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
 _SCALES = (11, 10, 6, 3)
-_CODE_BYTES, _DENSE_BYTES = 1900, 600  # of a kernel, shared by the layers
+_DRIVER_BYTES, _DENSE_BYTES = 900, 600  # of C code, shared by the layers
+# Instructions of that code, counted on the emulated core: for a tap of three pixels, for each three pixels, and for an
+# output whose sum goes through memory.
+_PACK, _GROUP, _STORE = 10, 70, 17
 ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
 
 
@@ -69,7 +87,7 @@ def _without_add(matrix: Matrix, finish: Finish) -> Finish:
 
 
 def is_plain(finish: Finish, scale: int) -> bool:
-    """Whether tc_rv32_block.h takes the way to int8: the first scale, neither sign nor add."""
+    """Whether a block of rv32_blocks.py takes the way to int8: the first scale, neither sign nor add."""
     return scale == _SCALES[0] and not finish.requant.sign and not finish.scaling.add.any()
 
 
@@ -132,9 +150,9 @@ def _fits_int4(site: Site, p: ConvParams) -> bool:
     return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and _is_proved(site, p)
 
 
-def geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
+def geometry(site: Site, p: ConvParams, at_a_time: int = _PIXELS) -> tuple[Fields, Rows, Rows | None]:
     """Fields of the tc_rv32_window_t or tc_rvv_window_t called `window`, and how the call walks: all pixels as one row
-    if it can."""
+    if it can. at_a_time: pixels that are read before they are written."""
     x, y = site.x(0), site.y()
     window = Window.of(p.attrs, *p.w.shape[1:3])
     sizes = window_fields(site, window)
@@ -143,21 +161,99 @@ def geometry(site: Site, p: ConvParams) -> tuple[Fields, Rows, Rows | None]:
         pixels = x.shape[1] * x.shape[2]
         sizes |= {"in_w": pixels, "out_w": pixels}
         rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
-        flow = buffered_flow(pixels, _PIXELS, x.shape[3], y.shape[3])
+        flow = buffered_flow(pixels, at_a_time, x.shape[3], y.shape[3])
     pad = Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad")
     return {"window.pad": pad, **{f"window.{name}": value for name, value in sizes.items()}}, rows, flow
 
 
-def lower(site: Site, p: ConvParams) -> Call:
-    """tc_conv2d_s8_rv32: one output row from k_h input rows, or all pixels at once."""
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How a layer runs with a tile. taps: [O, K]; segment: of tc_conv2d_s8_rv32.h."""
+
+    tile: PixelTile
+    taps: npt.NDArray[np.int8]
+    segment: int
+    plain: bool
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether whole blocks of channels go to bytes in registers."""
+        return self.plain and self.segment == self.taps.shape[1] and len(self.taps) >= self.tile.lanes
+
+    @property
+    def needs_dot(self) -> bool:
+        """Whether sums go through memory, of some channels."""
+        return not self.in_blocks or len(self.taps) % self.tile.lanes > 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The words of the input for each tap."""
+        return 4 * self.tile.words * int(self.taps.shape[1])
+
+    def special(self, rows: bool = False) -> SpecializedKernel:
+        """The function of the layer, and with `rows` that of a band of rows."""
+        used = (blocks(self.tile) if self.in_blocks else None, dot(self.tile) if self.needs_dot else None)
+        parts = tuple(part for part in used if part is not None)
+        kind = "_".join(word for word, part in zip(("blocks", "dot"), used, strict=True) if part is not None)
+        family = f"tc_conv2d_s8_rv32{'_rows' if rows else ''}"
+        name = f"{family}_{kind}_{self.tile.name}"
+        members = ", ".join("0" if part is None else part.name for part in used)
+        many, count, argument = ("*const ", ", int32_t rows", ", rows") if rows else ("", "", "")
+        text = f"""/* {family} (tc_conv2d_s8_rv32.h), {self.tile.pixels} pixels and {self.tile.lanes} channels
+ * at a time. */
+static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *{many}y, void *scratch{count})
+{{
+    static const tc_rv32_tile_t tile = {{{self.tile.groups}, {self.tile.lanes}, {members}}};
+    {family}(p, &tile, x, y, scratch{argument});
+}}"""
+        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", "tc_conv2d_s8_rv32.h"), parts)
+
+    def executed(self, groups: int) -> float:
+        """Instructions, all in all, of so many groups of pixels: by the functions' tables, and by counts of what is
+        around them in C."""
+        tile, (out_c, taps) = self.tile, self.taps.shape
+        blocks_made = out_c // tile.lanes if self.in_blocks else 0
+        rest = out_c - blocks_made * tile.lanes
+        made = blocks_costs(tile).work(taps // 4, blocks_made).instructions if blocks_made else 0
+        left = (
+            -(-rest // tile.lanes) * (dot_costs(tile).work(taps // 4, 1).instructions + 40)
+            + _STORE * tile.pixels * rest
+        )
+        return groups * (made + left + tile.groups * (_PACK * taps + _GROUP))
+
+
+def _work(site: Site, p: ConvParams, tile: PixelTile) -> _Work:
+    found = matrix_of(p).once(scaled_finish)
+    if found is None:
+        raise ValueError(f"{site.node.name}: no requantization is proved")
     taps = _taps(p)
-    sizes, rows, flow = geometry(site, p)
+    return _Work(tile, taps, _segment(taps), is_plain(*found))
+
+
+def _offer(tile: PixelTile) -> Offering:
+    """Of tc_conv2d_s8_rv32 with a tile."""
+
+    def offer(site: Site, p: ConvParams) -> Offer | Refused:
+        if not _is_proved(site, p):
+            return Refused(PROVED)
+        work = _work(site, p, tile)
+        whole = cost(site, work)
+        forms = Once(lambda: row_forms(site, p) if tile == BROAD else ())
+        return Offer(work.scratch_bytes, whole, Once(lambda: lower(site, p, work)), Once(work.special), forms)
+
+    return offer
+
+
+def lower(site: Site, p: ConvParams, work: _Work) -> Call:
+    """tc_conv2d_s8_rv32: one output row from k_h input rows, or all pixels at once."""
+    sizes, rows, flow = geometry(site, p, work.tile.pixels)
+    lanes = work.tile.lanes
     fields = {
-        "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
+        "w": Const(by_lanes(work.taps, lanes), f"[out_c / {lanes}][k_h][k_w][in_c][{lanes}]", "w"),
         **out_fields(matrix_of(p), p.bias),
         **sizes,
-        "taps": taps.shape[1],
-        "segment": _segment(taps),
+        "taps": work.taps.shape[1],
+        "segment": work.segment,
     }
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_rv32_t", fields), rows, flow)
 
@@ -181,46 +277,68 @@ def lower_int4(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_w4_rv32_t", fields), rows, flow)
 
 
-def scratch(site: Site, p: ConvParams) -> int:
-    """Two words for each tap."""
-    return 8 * int(_taps(p).shape[1])
-
-
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, from counts on the emulated core; on the scale of scalar/conv.py, ARMv7-M's."""
-    out_c, taps = len(p.bias), _taps(p).shape[1]
-    groups = groups_of(site)
-    lanes = -(-out_c // _LANES) * _LANES
-    executed = groups * (10 * taps + lanes * (5.35 * taps + 12) + 45 * out_c) * ARMV7M_SHARE
-    bits = 4 if site.x(1).dtype == "s4" else 8
-    flash = lanes * taps * bits // 8 + 16 * out_c + _CODE_BYTES
-    code = shared_code(("tc_conv2d_rv32", bits), _CODE_BYTES)
-    return Cost(int(executed), flash, scratch(site, p), code=code)
+def cost(site: Site, work: _Work) -> Cost:
+    """Estimate, on the scale of scalar/conv.py, ARMv7-M's."""
+    tile, (out_c, taps) = work.tile, work.taps.shape
+    size = _DRIVER_BYTES + work.in_blocks * blocks_costs(tile).code_bytes + work.needs_dot * dot_costs(tile).code_bytes
+    executed = work.executed(groups_of(site, tile.pixels)) * ARMV7M_SHARE
+    flash = -(-out_c // tile.lanes) * tile.lanes * taps + 16 * out_c + size
+    code = shared_code(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
+    return Cost(int(executed), flash, work.scratch_bytes, code=code)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Of 1x1 layers, beside single rows."""
-    return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_rv32")
+    work = _work(site, p, BROAD)
+    forms = band_forms(site, p, lower(site, p, work), cost(site, work), "tc_conv2d_s8_rv32")
+    return tuple(replace(form, special=Once(lambda: work.special(rows=True)), function="") for form in forms)
+
+
+def int4_special(site: Site, p: ConvParams) -> SpecializedKernel:
+    """The function of every layer with int4 weights."""
+    part = dot(NIBBLES)
+    text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
+static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
+                                         void *scratch)
+{{
+    tc_conv2d_s8_w4_rv32(p, {part.name}, x, y, scratch);
+}}"""
+    headers = ("tc_rv32.h", "tc_conv2d_s8_w4_rv32.h")
+    return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (part,))
+
+
+def int4_scratch(site: Site, p: ConvParams) -> int:
+    """Two words for each tap."""
+    return 8 * int(_taps(p).shape[1])
+
+
+def int4_cost(site: Site, p: ConvParams) -> Cost:
+    """Estimate, on the scale of `cost`."""
+    out_c, taps = len(p.bias), _taps(p).shape[1]
+    lanes = -(-out_c // _LANES) * _LANES
+    sums = lanes // _LANES * (dot_costs(NIBBLES).work(taps // 4, 1).instructions + 40)
+    executed = groups_of(site) * (sums + _STORE * _PIXELS * out_c + _PACK * taps + _GROUP) * ARMV7M_SHARE
+    code = _DRIVER_BYTES + dot_costs(NIBBLES).code_bytes
+    flash = lanes * taps // 2 + 16 * out_c + code
+    return Cost(int(executed), flash, int4_scratch(site, p), code=shared_code("tc_conv2d_rv32_w4", code))
 
 
 PROVED = "a requantization that is proved"
 _INT4 = f"{PROVED}, and sums of int4 weights within 2^20"
 CONV2D = (
-    Kernel(
-        "tc_conv2d_s8_rv32",
-        only_if(_is_proved, PROVED, offered(lower, scratch=scratch, cost=cost, row_forms=row_forms)),
-        isa=ISA,
-        when=(is_s8, takes),
-        asks=PROVED,
-        includes=("tc_rv32.h", "tc_rv32_block.h"),
-    ),
+    Kernel("tc_conv2d_s8_rv32", _offer(BROAD), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
+    Kernel("tc_conv2d_s8_rv32_six", _offer(TALL), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
     Kernel(
         "tc_conv2d_s8_w4_rv32",
-        only_if(_fits_int4, _INT4, offered(lower_int4, scratch=scratch, cost=cost)),
+        only_if(
+            _fits_int4,
+            _INT4,
+            offered(lower_int4, scratch=int4_scratch, cost=int4_cost, specialize=int4_special),
+        ),
         isa=ISA,
         when=(is_s8_w4, takes),
         asks=_INT4,
-        includes=("tc_rv32.h",),
+        written=True,
     ),
 )
 

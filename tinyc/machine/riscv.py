@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions in assembly for RV32IM: built instruction by instruction by the table (`rv32_table.py`), printed at the end
+as one naked C function. What a call executes follows from the instructions and from how often loops turn.
+
+The standard calling convention: a0-a7 arguments, s0-s11 belong to the caller, gp and tp to the system.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tinyc.machine.assembly import Assembly, naked_text, string
+from tinyc.machine.cores import CORES
+from tinyc.machine.instruction import Instruction
+from tinyc.machine.lines import MNEMONIC, Label, Line, Note
+from tinyc.machine.op import Decoded
+from tinyc.machine.operands import Address, Immediate, Operand
+from tinyc.machine.rv32_table import parse_riscv
+from tinyc.machine.table import Kind
+from tinyc.machine.work import CALL, Often, Work
+
+BITS = "TC_RV32_BITS"  # of tc_compiler.h: whether there are Zba and Zbb
+SAVED = tuple(f"s{number}" for number in range(12))
+_SHORT_REGISTERS = frozenset({"s0", "s1", *(f"a{number}" for number in range(6))})  # of most compressed instructions
+_SHORT_IN_PLACE = frozenset({"and", "or", "xor", "sub", "srli", "srai", "andi"})
+_SHORT_ANYWHERE = frozenset({"add", "addi", "slli"})
+_HAZARD3 = CORES["hazard3"]
+
+
+class RiscvAsm(Assembly):
+    """The instructions of one function of RV32IM."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._switches: dict[int, list[str]] = {}  # lines for the preprocessor, by the item that they stand before
+
+    def op(self, name: str, *operands: str) -> None:
+        """One instruction: `op("lw", "t0", "4(a0)")`."""
+        line = _line(name, operands)
+        self._add(line)
+        if line.taken:
+            self._flow.ends()
+
+    def branch(self, name: str, label: str, *operands: str) -> None:
+        """A branch to a label, defined before or after. Forward, one with a condition is counted as not taken."""
+        distance = "-4" if label in self._seen else "4"  # all that a core's rules ask of it
+        op = parse_riscv(Instruction(0, bytes(4), name, ", ".join((*operands, distance))))
+        self._number(label)
+        before = "".join(f"{operand}, " for operand in operands)
+        taken = label in self._seen or not op.conditional
+        self._add(Line(op, f"{name + ' ':<{MNEMONIC}}{before}", label, taken=taken, moves=True))
+        self._flow.jump(label, {} if op.conditional else self._flow.now)
+
+    def add(self, target: str, source: str, value: int) -> None:
+        """target = source + value, -2048 to 2047."""
+        if value or target != source:
+            self.op("addi", target, source, str(value))
+
+    def words(self, name: str, registers: Sequence[str], base: str, at: int = 0) -> None:
+        """Loads (`lw`) or stores (`sw`) consecutive words."""
+        for number, register in enumerate(registers):
+            self.op(name, register, f"{at + 4 * number}({base})")
+
+    @contextmanager
+    def where(self, macro: str) -> Iterator[None]:
+        """What is written in the context is compiled where the macro is not 0, and counts for nothing; `otherwise`
+        says what is compiled elsewhere, and counted."""
+        self._switch(f"#if {macro}")
+        with self._flow.per(()):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The other side of `where`, right behind it."""
+        self._switch("#else")
+        yield
+        self._switch("#endif")
+
+    def _switch(self, text: str) -> None:
+        self._switches.setdefault(len(self._items), []).append(text)
+
+    def clamp(self, register: str, least: str, greatest: str) -> None:
+        """register = what is nearest to it from least to greatest. Counted as if it were there already."""
+        with self.where(BITS):
+            self.op("max", register, register, least)
+            self.op("min", register, register, greatest)
+        with self.otherwise():
+            for low, high, limit in ((register, least, least), (greatest, register, greatest)):
+                label = f"clamped{len(self._items)}"
+                self.branch("bge", label, low, high)
+                with self._flow.per(()):
+                    self.op("mv", register, limit)
+                self._add(Label(label, aligned=False))
+                self._number(label)
+
+    # ---- what it comes to ----
+
+    def work(self, unit: str = CALL) -> Work:
+        """What a call executes, cycles by the rules of Hazard3; with a unit, what it executes beside for each of
+        these. That a loop ends costs two cycles more."""
+        known: dict[str, Often] = {}
+        instructions = cycles = 0
+        last: Decoded | None = None
+        for item, often in zip(self._items, self._often, strict=True):
+            if not isinstance(item, Line):
+                continue
+            times = self._flow.of(often, known).get(unit, 0)
+            instructions += times
+            cycles += times * _cycles(item.op, last)
+            last = item.op
+        return Work(instructions, cycles)
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of the function on a core with compressed instructions, without bit manipulation."""
+        return sum(2 if _is_short(item.op) else 4 for item in self._items if isinstance(item, Line))
+
+    # ---- text ----
+
+    def body(self) -> list[str]:
+        """The lines of the function as C strings, with comments and lines for the preprocessor between."""
+        return [line for number in range(len(self._items) + 1) for line in self._printed(number)]
+
+    def _printed(self, number: int) -> Iterator[str]:
+        """A switch before the item, and the item."""
+        yield from self._switches.get(number, ())
+        if number == len(self._items):
+            return
+        item = self._items[number]
+        if isinstance(item, Note):
+            yield f"        /* {item.text} */"
+        elif isinstance(item, Label):
+            yield from (string(".p2align 2"),) if item.aligned else ()
+            yield string(f"{self._number(item.name)}:")
+        elif item.label:
+            backward = item.op.operands[-1] == Immediate(-4)
+            yield string(f"{item.text}{self._number(item.label)}{'b' if backward else 'f'}")
+        else:
+            yield string(item.text)
+
+    def function(self, name: str, parameters: Sequence[str]) -> str:
+        """The C text of the naked function."""
+        return naked_text(name, parameters, self.body())
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _line(name: str, operands: tuple[str, ...]) -> Line:
+    written = ", ".join(operands)
+    op = parse_riscv(Instruction(0, bytes(4), name, written))
+    moves = op.leaves or "sp" in op.writes
+    return Line(op, f"{name + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves)
+
+
+def _cycles(op: Decoded, last: Decoded | None) -> int:
+    if op.kind is Kind.BRANCH and op.operands[-1] == Immediate(-4):
+        return 1
+    cycles = round(_HAZARD3.costs([op], () if last is None else (last,))[0])
+    return cycles + (_HAZARD3.taken(op, None) if op.leaves and not op.conditional else 0)
+
+
+def _is_short(op: Decoded) -> bool:
+    """Whether an instruction fits 16 bits (RVC; branches are taken for long ones)."""
+    name, operands = op.instruction.mnemonic, op.operands
+    if op.is_memory:
+        return name in ("lw", "sw") and _is_near(operands[0].words[0], operands[1])
+    last = operands[-1] if operands else None
+    small = not isinstance(last, Immediate) or name in ("slli", "srli", "srai") or -32 <= last.value < 32
+    in_place = len(operands) == 3 and operands[0] == operands[1]
+    if in_place and name in _SHORT_IN_PLACE:
+        return small and {word for operand in operands for word in operand.words} <= _SHORT_REGISTERS
+    swapped = name == "add" and operands[0] == last
+    return name in ("ret", "mv") or (small and (name == "li" or swapped or (in_place and name in _SHORT_ANYWHERE)))
+
+
+def _is_near(register: str, place: Operand) -> bool:
+    """Whether a short instruction may move a word between the two."""
+    if not isinstance(place, Address) or place.offset < 0:
+        return False
+    return (place.base == "sp" and place.offset < 256) or (
+        place.offset < 128 and {register, place.base} <= _SHORT_REGISTERS
+    )
