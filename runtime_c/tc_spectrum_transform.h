@@ -46,23 +46,15 @@ TC_INLINE void tc_point_four(const tc_point_t *a, const tc_point_t *b, const tc_
     z[3 * m + 1] = f.im + h.re;
 }
 
-/* The first step: sums alone. */
-static inline void tc_transform_first(int32_t radix, int32_t *y, const int32_t *end)
+/* A butterfly of radix 2 of the first step. */
+static inline void tc_transform_two(int32_t *y)
 {
-    if (radix == 4) {
-        for (; y < end; y += 8) {
-            const tc_point_t a = {y[0], y[1]}, c = {y[2], y[3]}, b = {y[4], y[5]}, d = {y[6], y[7]};
-            tc_point_four(&a, &b, &c, &d, y, 2);
-        }
-    } else {
-        for (; y < end; y += 4) {
-            const tc_point_t a = {y[0], y[1]}, b = {y[2], y[3]};
-            y[0] = a.re + b.re;
-            y[1] = a.im + b.im;
-            y[2] = a.re - b.re;
-            y[3] = a.im - b.im;
-        }
-    }
+    const tc_point_t a = {y[0], y[1]}, b = {y[2], y[3]};
+
+    y[0] = a.re + b.re;
+    y[1] = a.im + b.im;
+    y[2] = a.re - b.re;
+    y[3] = a.im - b.im;
 }
 
 /* Points of four parts, m numbers apart, that are turned and combined. */
@@ -77,6 +69,74 @@ TC_INLINE void tc_transform_turn(int32_t *z, int32_t m, const int32_t *t)
 }
 
 #if TC_DSP_ASM
+
+/* The first step: sums alone. A butterfly of radix 4, in the order a, c, b, d. */
+static TC_NAKED void tc_transform_first_of_four(int32_t *y TC_UNUSED, const int32_t *end TC_UNUSED)
+{
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r4-r10, lr}\n"
+        ".p2align 2\n"
+        "1:\n"
+        "ldm    r0, {r2-r9}\n"
+        "add    r2, r2, r4\n" /* e: r2, r3; f: r4, r5; g: r6, r7; h: r8, r9 */
+        "add    r3, r3, r5\n"
+        "sub    r4, r2, r4, lsl #1\n"
+        "sub    r5, r3, r5, lsl #1\n"
+        "add    r6, r6, r8\n"
+        "add    r7, r7, r9\n"
+        "sub    r8, r6, r8, lsl #1\n"
+        "sub    r9, r7, r9, lsl #1\n"
+        "add    r2, r2, r6\n"
+        "add    r3, r3, r7\n"
+        "sub    r6, r2, r6, lsl #1\n"
+        "sub    r7, r3, r7, lsl #1\n"
+        "add    r4, r4, r9\n"
+        "sub    r5, r5, r8\n"
+        "sub    r10, r4, r9, lsl #1\n"
+        "add    r9, r5, r8, lsl #1\n"
+        "mov    r8, r10\n"
+        "stm    r0!, {r2-r9}\n"
+        "cmp    r0, r1\n"
+        "bne    1b\n"
+        "pop    {r4-r10, pc}\n");
+}
+
+/* Two butterflies of radix 2. */
+static TC_NAKED void tc_transform_first_of_two(int32_t *y TC_UNUSED, const int32_t *end TC_UNUSED)
+{
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r4-r9, lr}\n"
+        ".p2align 2\n"
+        "1:\n"
+        "ldm    r0, {r2-r9}\n"
+        "add    r2, r2, r4\n"
+        "add    r3, r3, r5\n"
+        "add    r6, r6, r8\n"
+        "add    r7, r7, r9\n"
+        "sub    r4, r2, r4, lsl #1\n"
+        "sub    r5, r3, r5, lsl #1\n"
+        "sub    r8, r6, r8, lsl #1\n"
+        "sub    r9, r7, r9, lsl #1\n"
+        "stm    r0!, {r2-r9}\n"
+        "cmp    r0, r1\n"
+        "bne    1b\n"
+        "pop    {r4-r9, pc}\n");
+}
+
+static inline void tc_transform_first(int32_t radix, int32_t *y, const int32_t *end)
+{
+    if (radix == 4) {
+        tc_transform_first_of_four(y, end);
+        return;
+    }
+    if ((end - y) % 8 != 0) {
+        tc_transform_two(y);
+        y += 4;
+    }
+    tc_transform_first_of_two(y, end);
+}
 
 /* A step of radix 4 that combines parts of m numbers, in place, block after block. t: its twiddles, without
  * those of points 0.
@@ -226,6 +286,21 @@ static TC_NAKED void tc_transform_pairs(const int32_t *t TC_UNUSED, int32_t *low
 }
 
 #else
+
+/* The first step: sums alone. */
+static inline void tc_transform_first(int32_t radix, int32_t *y, const int32_t *end)
+{
+    if (radix == 4) {
+        for (; y < end; y += 8) {
+            const tc_point_t a = {y[0], y[1]}, c = {y[2], y[3]}, b = {y[4], y[5]}, d = {y[6], y[7]};
+            tc_point_four(&a, &b, &c, &d, y, 2);
+        }
+    } else {
+        for (; y < end; y += 4) {
+            tc_transform_two(y);
+        }
+    }
+}
 
 static inline void tc_transform_step(const int32_t *t, int32_t m, int32_t *z, int32_t *end)
 {

@@ -130,8 +130,8 @@ def macs(site: Site) -> int:
 
 def cost(site: Site, p: BandsParams) -> Cost:
     products = sum(end - first for first, end in p.spans())
-    each = 6 if is_wide(site) else 4
-    return Cost(each * products + 25 * len(p.weights), 2 * products + 4 * len(p.weights) + 120, 0)
+    each = 30 if is_wide(site) else 25
+    return Cost(4 * products + each * len(p.weights), 2 * products + 4 * len(p.weights) + 120, 0)
 
 
 def cost_mve(site: Site, p: BandsParams) -> Cost:

@@ -63,7 +63,7 @@ def macs(site: Site) -> int:
 
 
 def cost(site: Site, p: PowerParams) -> Cost:
-    return Cost(6 * site.y().elements + 20, 50, 0)
+    return Cost(4 * site.y().elements + 20, 110, 0)
 
 
 OP = Op(
