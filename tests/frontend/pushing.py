@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,26 +69,35 @@ def as_features(front: FrontEnd, samples: Samples, quant: Quant) -> Array:
     return front.quantized(samples.reshape(-1, front.axes) if front.axes > 1 else samples, *quant.per_tensor)
 
 
+Stream = tuple[Samples, Iterator[int]]  # and how many of them each push takes
+
+
 def pushed(
-    path: Path, front: str, samples: Samples, chunks: Iterator[int], folder: Path, incremental: int | None = None
+    path: Path, front: str, streams: Sequence[Stream], folder: Path, incremental: int | None = None
 ) -> list[bytes]:
-    """Outputs of the generated library, sanitizers on, where a push says that there is one. Chunks are so short that a
-    push makes one run at most."""
+    """Outputs of the generated library, sanitizers on, where a push says that there is one, of streams one after the
+    other. Chunks are so short that a push makes one run at most."""
     options = Options("host", name="unit", frontend=front, incremental=incremental)
     compiled = compile_model(path, load_board("host"), options, Progress())
     for file, text in compiled.files.items():
         (folder / file).write_text(text)
     (folder / "main.c").write_text(MAIN)
-    blob, at = b"", 0
-    while at < len(samples):
-        part = samples[at : at + next(chunks)]
-        blob += np.int32(len(part)).tobytes() + part.tobytes()
-        at += len(part)
-    said = sanitized(folder, ["main.c", "unit.c"], blob)
+    said = sanitized(folder, ["main.c", "unit.c"], b"".join(_requests(*stream) for stream in streams))
     size = compiled.graph.values[compiled.graph.outputs[0]].size_bytes
     return [said[i : i + size] for i in range(0, len(said), size)]
 
 
+def _requests(samples: Samples, chunks: Iterator[int]) -> bytes:
+    """For MAIN: a reset, and pushes."""
+    blob, at = [RESET], 0
+    while at < len(samples):
+        part = samples[at : at + next(chunks)]
+        blob += [np.int32(len(part)).tobytes(), part.tobytes()]
+        at += len(part)
+    return b"".join(blob)
+
+
+RESET = np.int32(-1).tobytes()
 MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +110,11 @@ int main(void)
     int32_t n;
     memset(arena, 0x5A, sizeof *arena);
     if (unit_push(NULL, samples, 1) != UNIT_NOT_PUSHED || unit_push(arena, samples, -1) != UNIT_NOT_PUSHED) return 3;
-    if (unit_reset(arena) != UNIT_OK) return 2;
     while (fread(&n, 4, 1, stdin) == 1) {
+        if (n < 0) {
+            if (unit_reset(arena) != UNIT_OK) return 2;
+            continue;
+        }
         if (fread(samples, 2, (size_t)n, stdin) != (size_t)n) return 1;
         for (int32_t made = unit_push(arena, samples, n); made > 0; made--) {
             fwrite(unit_output_0(arena), 1, UNIT_OUTPUT_0_BYTES, stdout);

@@ -268,7 +268,7 @@ def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) 
     make = state_model if case == "remembers" else window_model
     model = make(tmp_path / "unit.tflite", 3, quant, front.channels)
     samples = np.concatenate([voice(0.5), SOUNDS["ends"][:3001], SOUNDS["silence"][:3000], SOUNDS["voice"][:4000]])
-    found = pushed(model, str(path), samples, random_chunks(front.step), tmp_path)
+    found = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
     wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
     assert len(set(wanted)) > 5
     assert found == wanted

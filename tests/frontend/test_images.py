@@ -18,7 +18,7 @@ from tinyc.frontend import load_camera
 from tinyc.frontend.encoding import as_frames
 from tinyc.ops.picture import FORMATS
 from tinyc.pipeline.hearing import Listening
-from tinyc.pipeline.looking import look
+from tinyc.pipeline.looking import Looking, look
 from tinyc.pipeline.options import Options, Progress
 from tinyc.reference.interpreter import run_int
 
@@ -59,8 +59,9 @@ def test_pictures_give_labels(folder: Path) -> None:
     """Those of the model on what the Python function makes of the frames."""
     labels = folder / "labels.txt"
     labels.write_text("\n".join(f"class {k}" for k in range(3 * 3 * 4)))
-    options = Options("host", picture=LINE, input_rows=True, image=folder / "pictures")
-    found = look(folder / "unit.tflite", options, Listening(labels), Progress())
+    ways = {"picture": LINE, "input_rows": True, "image": folder / "pictures"}
+    found = tinyc.run(folder / "unit.tflite", "host", labels=labels, **ways)
+    assert isinstance(found, Looking)
     graph, camera = graph_of(folder / "unit.tflite"), load_camera(LINE).of((5, 6), 3)
     frames = [*as_frames(camera, noise((10, 12, 3))[None]).reshape(1, 10, 24), *noise((2, 10, 24), 5)]
     inputs = [{"x": camera.quantized(frame, *graph.values["x"].quant.per_tensor)[None]} for frame in frames]
@@ -69,9 +70,6 @@ def test_pictures_give_labels(folder: Path) -> None:
     assert [seen.picture for seen in found.seen] == ["a.png", "b.raw, frame 0", "b.raw, frame 1"]
     assert found.passed
     assert (found.output_bytes, found.mismatches) == (3 * 36, 0)
-    names = [f"class {k}" for k in range(36)]
-    ways = {"picture": LINE, "input_rows": True, "image": folder / "pictures"}
-    assert tinyc.run(folder / "unit.tflite", "host", labels=names, **ways) == found
 
 
 def refused(folder: Path, image: str, line: str | None = LINE) -> TinycError:

@@ -90,7 +90,7 @@ def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) 
         )
     front = load_frontend(name)
     samples = np.concatenate([voice(0.6), SOUNDS["ends"][:4000], SOUNDS["silence"][:3000], SOUNDS["voice"][:3000]])
-    found = pushed(model, name, samples, random_chunks(front.step), tmp_path)
+    found = pushed(model, name, [(samples, random_chunks(front.step))], tmp_path)
     wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
     assert len(set(wanted)) > 5
     assert found == wanted
@@ -112,7 +112,7 @@ def test_outputs_make_way_for_the_samples_of_the_next_run(tmp_path: Path) -> Non
 def test_long_pushes_run_what_is_due(tmp_path: Path) -> None:
     """Half a second at once: as many outputs as frames, of which the last is there."""
     model, samples = window_model(tmp_path / "unit.tflite", 2), voice(0.5)
-    found = pushed(model, "micro", samples, iter([len(samples)]), tmp_path)
+    found = pushed(model, "micro", [(samples, iter([len(samples)]))], tmp_path)
     wanted = expected(normalize(load_model(model)), Micro(), samples)
     assert found == [wanted[-1].tobytes()] * len(wanted)
 

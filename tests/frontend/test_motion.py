@@ -113,7 +113,7 @@ def test_pushed_samples_give_the_outputs_of_the_twin(text: str, tmp_path: Path) 
     assert isinstance(front, MotionFront)
     model = window_model(tmp_path / "unit.tflite", 3, QUANT, front.channels)
     samples = walk(400, front.axes).reshape(-1)
-    found = pushed(model, str(path), samples, random_chunks(front.step), tmp_path)
+    found = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
     wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
     assert len(set(wanted)) > 5
     assert found == wanted
