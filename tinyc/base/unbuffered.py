@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's operations on parts of arrays without copies.
 
-Operands whose innermost rows are shorter than NumPy's buffer of 8,192 elements, such as parts of an array or a factor for
-each row, are copied through that buffer, types alike or not, which takes two to four times as long as the sum itself.
+Operands whose innermost rows are shorter than NumPy's buffer of 8,192 elements, such as parts of an array or a factor
+for each row, are copied through that buffer, types alike or not, which takes two to four times as long as the sum
+itself.
 """
 
 from __future__ import annotations

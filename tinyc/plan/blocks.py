@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-Interval = tuple[int, int]  # open: (low, high) without its ends
+from tinyc.plan.intervals import Interval, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ..
             if m.born < n.dies and n.born < m.dies and m.size and n.size:
                 shift = m.at - n.at
                 found += [(low + shift, high + shift) for low, high in _between(m, n, gaps)]
-    return _union(found)
+    return tuple(joined(found))
 
 
 def _disjoint(a: Block, b: Block) -> tuple[Interval, ...]:
@@ -110,7 +110,7 @@ def _disjoint(a: Block, b: Block) -> tuple[Interval, ...]:
         for at, end, born, dies in theirs
         if m.born < dies and born < m.dies
     ]
-    return _union(found)
+    return tuple(joined(found))
 
 
 def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
@@ -120,14 +120,3 @@ def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval
     if (n.name, m.name) in gaps:
         return tuple((-high, -low) for low, high in gaps[n.name, m.name])
     return ((-n.size, m.size),)
-
-
-def _union(intervals: list[Interval]) -> tuple[Interval, ...]:
-    """The same numbers as fewest open intervals, ascending. Touching ends stay apart: the end is allowed."""
-    merged: list[Interval] = []
-    for low, high in sorted(i for i in intervals if i[0] < i[1]):
-        if merged and low < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-        else:
-            merged.append((low, high))
-    return tuple(merged)

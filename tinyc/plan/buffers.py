@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tinyc.plan.answer import Group, Partition
-from tinyc.plan.blocks import Block, Interval, Layout, Member, conflicts
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
+from tinyc.plan.intervals import Interval
 from tinyc.plan.liveness import Lives, dying_rows
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
 from tinyc.plan.slide import slide_of

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tinyc.base.extras import load_extra
 from tinyc.plan.arena import height
-from tinyc.plan.blocks import Interval, Layout
+from tinyc.plan.blocks import Layout
+from tinyc.plan.intervals import Interval
 
 EFFORT = 5.0  # the solver's deterministic seconds
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses: every buffer is placed where those alive with it leave room, whether layers run whole or by rows.
 
-What places them is `arena.place`; or `exact.py`; or, of rows, `ends.py` where that finds less, or `slots.py` where
-forms were chosen for it; or `compact.py`, where moving rows from turn to turn makes the arena smaller.
+What places them is `arena.place`, or `ends.py` where that finds less, or `exact.py` where it is asked for; of rows also
+`slots.py`, where forms were chosen for it, or `compact.py`, where moving from turn to turn makes the arena smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -19,6 +19,7 @@ from tinyc.plan.buffers import Buffers, Key, Running, accumulator_key, buffers_o
 from tinyc.plan.compact import Kinds, Places, place_with_moves
 from tinyc.plan.ends import place_from_ends
 from tinyc.plan.exact import prove
+from tinyc.plan.intervals import joined
 from tinyc.plan.live import lower_bound, round_up
 from tinyc.plan.liveness import lifetimes
 from tinyc.plan.problem import WHOLE, Problem, Turn
@@ -38,12 +39,12 @@ def plan_order(problem: Problem, order: Sequence[int], exact: bool = False, work
     draft = _Draft(running_of(problem, in_order(problem, order)))
     bound = lower_bound(problem, order)
     merged = buffers_of(draft.running)
-    plan = draft.plan(merged, place(merged.layout, bound, work), bound)
+    plan = draft.plan(merged, _starts(merged, bound, bound, work), bound)
     if not plan.gap_bytes:
         return plan
     free = buffers_of(draft.running, merge=False)
     if len(free.layout.blocks) > len(merged.layout.blocks):
-        other = draft.plan(free, place(free.layout, bound, work), bound)
+        other = draft.plan(free, _starts(free, bound, bound, work), bound)
         plan = other if other.arena_bytes < plan.arena_bytes else plan
     if not plan.gap_bytes or not exact:
         return plan
@@ -58,7 +59,9 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
     bound = _lower_bound(layout.blocks, len(draft.running.turns), unit)
-    starts = (place_in_slots(layout, buffers.scratch, room) if room else None) or _starts(buffers, bound, work)
+    starts = (place_in_slots(layout, buffers.scratch, room) if room else None) or _starts(
+        buffers, bound, _enough(bound), work
+    )
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
         kinds = Kinds(frozenset(buffers.scratch), buffers.tall)
@@ -91,13 +94,13 @@ def _starts_in(plan: Plan, buffers: Buffers) -> list[int]:
     return starts
 
 
-def _starts(buffers: Buffers, bound: int, work: int) -> tuple[int, ...]:
-    """An offset for every block of rows."""
-    starts = place(buffers.layout, _enough(bound), work)
+def _starts(buffers: Buffers, bound: int, enough: int, work: int) -> tuple[int, ...]:
+    """An offset for every block; a height of `enough` bytes ends the search."""
+    starts = place(buffers.layout, enough, work)
     reached = height(buffers.layout, starts)
-    if reached <= _enough(bound):
+    if reached <= enough:
         return starts
-    return place_from_ends(buffers.layout, buffers.scratch, bound, reached, work) or starts
+    return place_from_ends(buffers.layout, buffers.scratch, bound, reached, min(work, FULL_WORK)) or starts
 
 
 def _enough(bound: int) -> int:
@@ -225,21 +228,11 @@ def _lower_bound(blocks: Sequence[Block], turns: int, unit: int) -> int:
     for block in blocks:
         times = sorted({time for m in block.members for time in (m.born, m.dies)})
         for born, dies in pairwise(times):
-            for low, high in _merged((m.at, m.at + m.size) for m in block.members if m.born <= born < m.dies):
+            alive = ((m.at, m.at + m.size) for m in block.members if m.born <= born < m.dies)
+            for low, high in joined(alive, touching=True):
                 # Bytes that begin between two units: another block may end there, and has that unit in its own count.
                 size = max(0, round_up(high, unit) - round_up(low, unit))
                 changes[born] += size
                 changes[dies] -= size
                 slack = max(slack, round_up(high, unit) - high)
     return max(accumulate(changes)) - slack
-
-
-def _merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes in intervals apart from each other."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(intervals):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found

@@ -19,14 +19,13 @@ left are `low` and below, `high` and above, and islands between, where the outpu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from tinyc.kernel.kernel import Across, Rows
-
-Span = tuple[int, int]
+from tinyc.plan.intervals import Interval, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,10 @@ class Slide:
 
     low: int
     high: int
-    islands: tuple[Span, ...] = ()
+    islands: tuple[Interval, ...] = ()
 
     @property
-    def forbidden(self) -> tuple[Span, ...]:
+    def forbidden(self) -> tuple[Interval, ...]:
         """What is left, as open intervals, ascending."""
         edges = [self.low, *(edge for island in self.islands for edge in island), self.high]
         return tuple(zip(edges[::2], edges[1::2], strict=True))
@@ -97,7 +96,7 @@ def _needed(rows: Rows, call: range) -> range:
 
 def _along(rows: Rows, across: Across) -> Slide:
     x, y = rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes
-    forbidden = _united(_clashes(rows, across))
+    forbidden = joined(_clashes(rows, across))
     if not forbidden:
         return Slide(x, x)
     low, high = max(forbidden[0][0], -y), min(forbidden[-1][1], x)
@@ -105,7 +104,7 @@ def _along(rows: Rows, across: Across) -> Slide:
     return Slide(low, high, tuple(island for island in islands if low < island[0] and island[1] < high))
 
 
-def _clashes(rows: Rows, across: Across) -> Iterator[Span]:
+def _clashes(rows: Rows, across: Across) -> Iterator[Interval]:
     """Distances, open intervals, at which some write destroys bytes that are read after it."""
     first = rows.in_h  # of the rows that later calls need
     for call in reversed(_calls(rows)):
@@ -121,18 +120,7 @@ def _clashes(rows: Rows, across: Across) -> Iterator[Span]:
         first = min(first, need.start) if need else first
 
 
-def _pieces(rows: Rows, across: Across) -> list[Span]:
+def _pieces(rows: Rows, across: Across) -> list[Interval]:
     """The output columns [begin, end) of each piece."""
     width = rows.out_row_bytes // across.out_step
     return [(begin, min(begin + across.columns, width)) for begin in range(0, width, across.columns)]
-
-
-def _united(intervals: Iterable[Span]) -> list[Span]:
-    """The same numbers as fewest open intervals, ascending. Touching ends stay apart: the end is allowed."""
-    merged: list[Span] = []
-    for low, high in sorted(set(intervals)):
-        if merged and low < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-        else:
-            merged.append((low, high))
-    return merged

@@ -15,7 +15,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.plan.blocks import Interval, Layout
+from tinyc.plan.blocks import Layout
+from tinyc.plan.intervals import Interval, joined
 
 _MOVES = 600  # what is found at all is mostly found in fewer
 _TENURE = (5, 10)  # moves for which a block does not go back: at least, and at random above it
@@ -149,14 +150,7 @@ class _Tabu:
 def taken(layout: Layout, offsets: Sequence[int], i: int) -> list[Interval]:
     """The offsets that the blocks placed so far forbid a block, as open intervals that do not overlap, ascending.
     offsets: negative where a block has none."""
-    found = sorted((offsets[j] + low, offsets[j] + high) for j, low, high in layout.rivals[i] if offsets[j] >= 0)
-    joined: list[Interval] = []
-    for low, high in found:
-        if joined and low < joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
-        else:
-            joined.append((low, high))
-    return joined
+    return joined((offsets[j] + low, offsets[j] + high) for j, low, high in layout.rivals[i] if offsets[j] >= 0)
 
 
 def highest(held: Sequence[Interval], most: int, step: int) -> int:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals of bytes, or of distances between places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Interval = tuple[int, int]  # (low, high); of what is forbidden without its ends, of bytes half-open
+
+
+def joined(intervals: Iterable[Interval], touching: bool = False) -> list[Interval]:
+    """The same numbers as fewest intervals, ascending; empty ones are left out.
+
+    Those that only touch are one with `touching`, as bytes are; distances stay apart, since the one between two that
+    are forbidden is allowed.
+    """
+    found: list[Interval] = []
+    for low, high in sorted(intervals):
+        if low >= high:
+            continue
+        if found and low < found[-1][1] + touching:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
