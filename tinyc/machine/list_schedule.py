@@ -9,7 +9,7 @@ its order: registers, flags, and accesses to memory that are not known to be apa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,21 +48,20 @@ class Addresses:
     own_stack: bool = False
     constants: frozenset[str] = frozenset()
 
-    def apart(self, first: Decoded, second: Decoded, same_base: bool) -> bool:
-        """Whether two accesses are known to touch different bytes, or both only read. same_base: no address register
-        of the first is written between them."""
-        if first.row.loads and second.row.loads:
-            return True
-        if any(op.row.loads and op.address and op.address <= self.constants for op in (first, second)):
-            return True
-        return same_base and apart(first, second, self.own_stack)
+    def is_constant(self, op: Decoded) -> bool:
+        """Whether an access only reads what the function does not write."""
+        return op.row.loads and bool(op.address) and op.address <= self.constants
 
 
 def better(lines: Sequence[Line], core: Pipeline, memory: Addresses) -> list[Line]:
     """A straight piece of code in a better order, with single loads where that saves cycles; of equals the shortest."""
-    tried = [list(lines), list(single_loads(lines))]
-    found = [[piece[n] for n in scheduled([line.op for line in piece], core, memory)] for piece in tried]
-    return min([*tried[:1], *found], key=lambda piece: (sum(core.costs([line.op for line in piece])), len(piece)))
+    tried = [list(lines)]
+    with_single_loads = list(single_loads(lines))
+    if with_single_loads != tried[0]:
+        tried.append(with_single_loads)
+    found = [(scheduled([line.op for line in piece], core, memory), piece) for piece in tried]
+    order, piece = min(found, key=lambda found: (found[0].cycles, len(found[1])))
+    return [piece[number] for number in order.numbers]
 
 
 Behind = list[dict[int, int]]  # of each instruction: those that come behind it, and so many cycles later at least
@@ -73,7 +72,7 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
     found: Behind = [{} for _ in ops]
     writer: dict[str, int] = {}
     readers: defaultdict[str, list[int]] = defaultdict(list)
-    accesses: list[int] = []
+    accesses = _Accesses(memory)
 
     def behind(first: int, second: int, cycles: int) -> None:
         found[first][second] = max(found[first].get(second, 0), cycles)
@@ -88,15 +87,49 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
             for reader in readers.pop(register, ()):
                 behind(reader, number, 0)
             writer[register] = number
+            accesses.written(register)
         for register in reads:
             readers[register].append(number)
-        if op.is_memory:
-            for access in accesses:
-                written = (writer.get(register, -1) for register in ops[access].address)
-                if not memory.apart(ops[access], op, all(last < access for last in written)):
-                    behind(access, number, int(not ops[access].row.loads))
-            accesses.append(number)
+        if op.is_memory and not memory.is_constant(op):
+            for access, cycles in accesses.before(op):
+                behind(access, number, cycles)
+            accesses.add(number, op)
     return found
+
+
+@dataclass(slots=True)
+class _Access:
+    """An access to memory. moved: an address register of it was written since, by itself, too."""
+
+    number: int
+    op: Decoded
+    moved: bool = False
+
+
+class _Accesses:
+    """The accesses of a piece so far, but those of constants."""
+
+    def __init__(self, memory: Addresses) -> None:
+        self._memory = memory
+        self._loads: list[_Access] = []
+        self._stores: list[_Access] = []
+        self._through: defaultdict[str, list[_Access]] = defaultdict(list)
+
+    def before(self, op: Decoded) -> Iterator[tuple[int, int]]:
+        """Numbers of the accesses behind which this one has to stay, and cycles."""
+        for access in self._stores if op.row.loads else self._loads + self._stores:
+            if access.moved or not apart(access.op, op, self._memory.own_stack):
+                yield access.number, int(not access.op.row.loads)
+
+    def add(self, number: int, op: Decoded) -> None:
+        access = _Access(number, op, moved=bool(op.writes & op.address))
+        (self._loads if op.row.loads else self._stores).append(access)
+        for register in op.address:
+            self._through[register].append(access)
+
+    def written(self, register: str) -> None:
+        for access in self._through.pop(register, ()):
+            access.moved = True
 
 
 FLAGS = "flags"
@@ -119,17 +152,24 @@ def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]
     return found
 
 
-def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> list[int]:
-    """A better order of a piece, as numbers of its instructions; the order that it has where none is found. A jump
-    stays at the end."""
+@dataclass(frozen=True, slots=True)
+class TimedOrder:
+    """Instructions of a piece by their numbers. cycles: of all of them."""
+
+    numbers: list[int]
+    cycles: float
+
+
+def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> TimedOrder:
+    """A better order of a piece; the order that it has where none is found. A jump stays at the end."""
     last = len(ops) - ops[-1].leaves
     behind = dependences(ops[:last], core, memory)
     orders = [list(range(last))]
     high = heights(ops[:last], behind, core)
     orders.append(_List(ops[:last], core, behind, [(-height, n) for n, height in enumerate(high)]).order())
     orders.append(_List(ops[:last], core, behind, [(n - height, n) for n, height in enumerate(high)]).order())
-    best = min(orders, key=lambda order: sum(core.costs([ops[number] for number in order])))
-    return [*best, *range(last, len(ops))]
+    whole = [[*order, *range(last, len(ops))] for order in orders]
+    return min((TimedOrder(order, sum(core.costs([ops[n] for n in order]))) for order in whole), key=lambda o: o.cycles)
 
 
 class _List:
