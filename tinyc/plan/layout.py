@@ -27,6 +27,8 @@ WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
 # of half the bytes take more instructions in fewer cycles.
 OF_TIME = 2.4
 _OF_INSTRUCTIONS = 1.5
+# What a share of the arena is worth in shares of time, of plans within that.
+EXCHANGE: Mapping[str, float] = {"balanced": 1.0}
 # Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
 STREAMED_UP_TO = 400
 
@@ -164,7 +166,8 @@ def _limits(kernels: Kernels, aim: Aim) -> Limits:
     if not cycles_alone():
         instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
     time = time_of(kernels.chosen) * (1 + OF_TIME * aim.price)
-    return Limits(instructions * (1 + _OF_INSTRUCTIONS * aim.price), time, _flash_room(kernels, aim), aim.ram_bytes)
+    instructions *= 1 + _OF_INSTRUCTIONS * aim.price
+    return Limits(instructions, time, _flash_room(kernels, aim), aim.ram_bytes, EXCHANGE.get(aim.memory))
 
 
 def _flash_room(kernels: Kernels, aim: Aim) -> int | None:

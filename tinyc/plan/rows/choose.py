@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +19,6 @@ from tinyc.plan.problem import Problem
 from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.cuts import (
     Candidate,
-    Measured,
     Weigh,
     cheapest,
     measure,
@@ -26,7 +26,7 @@ from tinyc.plan.rows.cuts import (
     smallest,
     weigh_all,
 )
-from tinyc.plan.rows.flash import fastest_in
+from tinyc.plan.rows.flash import InFlash
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.wider import with_wider
@@ -45,20 +45,23 @@ _BEST = 3  # of the cuts for an arena,
 _OTHERS = 12  # how many others are made like each
 _PLACED = 30  # of all of them, how many are placed
 _LITTLE_WORK = 1000  # of `place`, for those
-_DEAREST = 10  # prices of flash, each twice the one before
-_PARTS = (3, 4, 5, 6, 8)  # quarters of the first of them that is high enough: forms are chosen for these prices
+_LADDER, _RUNGS = 32, 4  # arenas to try from one to twice its bytes; and so many of them
 _NARROW = 32  # bytes between arenas that are told apart
+
+Rank = tuple[float, ...]  # of plans the least is the best
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a plan may take, of all layers together: instructions, time (Cost.time), flash bytes; and bytes of arena
-    above which any instructions and time are paid. None: no limit."""
+    above which any instructions and time are paid. None: no limit. exchange: the share of a longer time that a share
+    of a smaller arena is worth, where flash is short; None: the smallest arena is wanted."""
 
     instructions: float = float("inf")
     time: float = float("inf")
     flash_bytes: int | None = None
     ram_bytes: int | None = None
+    exchange: float | None = None
 
     def allow(self, cut: Partition) -> bool:
         return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
@@ -106,18 +109,17 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
     least flash and arena together, as `FLASH_PER_RAM` weighs them."""
     rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
     measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
-    plans: list[Plan] = []
-    dearer = _dearer(measured, limits, optimize)
-    ranked = [weigh_all(measured, weigh) for weigh in dearer or _weights(optimize)]
+    ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
+    if optimize != "size" and limits.flash_bytes is not None and _is_short_of_flash(ranked[0], limits):
+        in_flash = InFlash(measured, ranked[0][0].weigh, limits.flash_bytes)
+        return _in_flash(problem, in_flash, limits, rank if limits.exchange is None else partial(_exchanged, limits))
     chosen = [smallest(candidates, limits.allow) for candidates in ranked]
     if not any(chosen):  # of a small network flash weighs more than all the time there is
         chosen = [smallest(weigh_all(measured, lambda form: form.time), limits.allow)]
+    plans: list[Plan] = []
     for found in chosen:
         if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
             plans.append(plan_of(problem, found[1]))
-            if dearer and limits.flash_bytes is not None:
-                faster = fastest_in(measured, found[1], found[0], limits.flash_bytes)
-                plans += [plan_of(problem, faster)] if faster is not found[1] else []
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
     best = min(plans, key=rank, default=None)
@@ -136,17 +138,63 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
     return best
 
 
-def _dearer(measured: Sequence[Measured], limits: Limits, optimize: Optimize) -> tuple[Weigh, ...]:
-    """What is minimized where the fastest forms take more flash than they may: time, and flash at higher prices. Empty
-    where flash does not bind, or alone counts."""
-    base = PRICE[optimize]
-    if base is None or limits.flash_bytes is None:
-        return ()
-    for power in range(_DEAREST):
-        cut = cheapest(weigh_all(measured, _priced(base << power)), _UNLIMITED)
-        if cut is None or limits.fit_flash(cut):
-            return tuple(_priced((base << power) * part // 4) for part in _PARTS) if power else ()
-    return ()
+def _is_short_of_flash(candidates: tuple[Candidate, ...], limits: Limits) -> bool:
+    """Whether the forms that the price of flash alone leads to take more than there is."""
+    free = replace(limits, flash_bytes=None)
+    few = smallest(candidates, free.allow)
+    cuts = [cheapest(candidates, _UNLIMITED), few[1] if few else None]
+    return any(cut is not None and not limits.fit_flash(cut) for cut in cuts)
+
+
+def _in_flash(problem: Problem, found: InFlash, limits: Limits, rank: Callable[[Plan], Rank]) -> Plan | None:
+    """The best plan in the flash: of those near the smallest arena that is allowed, or else the fastest in the RAM; the
+    smallest where none is in the RAM. Arenas are tried at the same bytes whatever the limits, so that what a
+    tighter limit finds is found within a looser one, too."""
+    few, ram = found.smallest(limits.allow), limits.ram_bytes
+    if few is not None and (ram is None or few[0] <= ram):
+        arenas = [arena for arena in _ladder(few[0]) if ram is None or arena <= ram]
+        cuts = [few[1], *(cut for arena in arenas if (cut := found.cheapest(arena)) is not None)]
+        plans = [_placed(problem, cut, ram) for cut in cuts if limits.allow(cut)]
+        plans = [plan for plan in plans if ram is None or plan.arena_bytes <= ram]
+        if plans:
+            return _validated(min(plans, key=rank))
+    tried: list[Plan] = []
+    for arena in _ladder_down(_UNLIMITED if ram is None else ram):
+        cut = found.cheapest(arena)
+        if cut is None or len(tried) == _TRIES:
+            break
+        tried.append(_placed(problem, cut, ram))
+        if ram is None or tried[-1].arena_bytes <= ram:
+            break
+    if not tried and (fewest := found.smallest(limits.fit_flash)) is not None:
+        tried.append(_placed(problem, fewest[1], ram))
+    return _validated(min(tried, key=rank)) if tried else None
+
+
+def _placed(problem: Problem, cut: Partition, ram: int | None) -> Plan:
+    """The plan of a cut, placed with more effort where it misses the RAM by little."""
+    plan = plan_of(problem, cut)
+    for share, work in _HARDER:
+        if ram is not None and ram < plan.arena_bytes <= ram + ram // share:
+            plan = min(plan, plan_of(problem, cut, work), key=lambda one: one.arena_bytes)
+    return plan
+
+
+def _validated(plan: Plan) -> Plan:
+    validate(plan)
+    return plan
+
+
+def _ladder(least: int) -> Iterator[int]:
+    """Arenas to try from so many bytes on."""
+    step = math.ceil(math.log2(least) * _LADDER)
+    return (int(2 ** (number / _LADDER)) for number in range(step, step + _RUNGS))
+
+
+def _ladder_down(most: int) -> Iterator[int]:
+    """Arenas to try from so many bytes down."""
+    step = math.floor(math.log2(most) * _LADDER)
+    return (int(2 ** (number / _LADDER)) for number in range(step, 0, -1))
 
 
 def _priced(price: int) -> Weigh:
@@ -201,7 +249,14 @@ def _smaller_in_slots(
     return best
 
 
-def _ranked(plan: Plan, limits: Limits, flash_per_ram: int | None) -> tuple[int, int, int]:
+def _exchanged(limits: Limits, plan: Plan) -> Rank:
+    """Time against arena, each by its share."""
+    assert limits.exchange is not None
+    over = 0 if limits.ram_bytes is None else max(plan.arena_bytes - limits.ram_bytes, 0)
+    return over, math.log(plan.time) + limits.exchange * math.log(plan.arena_bytes), plan.time
+
+
+def _ranked(plan: Plan, limits: Limits, flash_per_ram: int | None) -> Rank:
     over = 0 if limits.ram_bytes is None else max(plan.arena_bytes - limits.ram_bytes, 0)
     if flash_per_ram is None or over:
         return over, plan.arena_bytes, plan.time

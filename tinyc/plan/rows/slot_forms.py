@@ -61,7 +61,7 @@ def fastest_in_slots(
     """The cut with other forms of the same walks, such that rows have slots in `ram` bytes; None if there are none, or
     rows differ in size. thorough: for some more work."""
     slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
-    if slots.unit == 0 or not slots.fit(slots.least):
+    if not slots.begin():
         return None
     order = sorted(slots.loads, key=lambda i: slots.least[i].time - min(form.time for form in slots.ways(i)))
     order.reverse()
@@ -79,7 +79,7 @@ def others_in_slots(
     """Cuts found like `fastest_in_slots` that favour other layers, at random, fastest first: what `fit` allows is not
     always to be placed."""
     slots = _Slots(problem.for_forms(cut.forms), cut, ram, fits_flash)
-    if slots.unit == 0 or not slots.fit(slots.least):
+    if not slots.begin():
         return []
     rng, order = random.Random(0), list(slots.loads)
     found: dict[tuple[int, ...], list[Form]] = {}
@@ -120,6 +120,11 @@ class _Slots:
         self._rows: dict[tuple[tuple[str, ...], ...], tuple[Ints, Ints]] = {}
         self._ways: dict[int, list[Form]] = {}
         self.least = self._least()
+
+    def begin(self) -> bool:
+        """Whether the forms that need the fewest bytes fit."""
+        few = Partition(self.cut.groups, tuple(self.least), 0)
+        return self.unit > 0 and self.fits_flash(few) and self.fit(self.least)
 
     def _others(self) -> Ints:
         """Bytes in each turn that are neither rows in slots nor scratch: what is left of contiguous tensors, and the
