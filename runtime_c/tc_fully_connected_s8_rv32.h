@@ -1,73 +1,65 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h). w [out_c / 8][in_c][8], zeros beyond the
- * last output. */
+/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), twelve outputs at a time.
+ *
+ * w: of twelve outputs [inputs][3], of the last up to eleven fewer words; inputs: of whole segments, no weights
+ * beyond the last output and input. fixes [][output, input, weight] by outputs, then an output beyond the last.
+ * out.channels: a multiple of four of them.
+ */
 #ifndef TC_FULLY_CONNECTED_S8_RV32_H
 #define TC_FULLY_CONNECTED_S8_RV32_H
 
 #include "tc_rv32_dense.h"
 
 typedef struct {
-    const int8_t *w;
+    const int32_t *w;
+    const int16_t *fixes;
     tc_rv32_out_t out;
     int32_t batch, in_c;
 } tc_fully_connected_s8_rv32_t;
 
-/* x [4 * fours] times w [4 * fours][8], added to sums [8]. fours > 0. */
-#if TC_RV32_ASM
-
-#define TC_RV32_CHANNEL(at, sum) "lb     t1, " at "(a1)\n" TC_RV32_DENSE_ADD(sum)
-#define TC_RV32_TAP(at, w0, w1, w2, w3, w4, w5, w6, w7)                            \
-    "lb     t0, " at "(a0)\n"                                                      \
-    TC_RV32_CHANNEL(w0, "t3") TC_RV32_CHANNEL(w1, "t4") TC_RV32_CHANNEL(w2, "t5") TC_RV32_CHANNEL(w3, "t6") \
-    TC_RV32_CHANNEL(w4, "a4") TC_RV32_CHANNEL(w5, "a5") TC_RV32_CHANNEL(w6, "a6") TC_RV32_CHANNEL(w7, "a7")
-
-static TC_NAKED void tc_rv32_dense8(const int8_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
-                                         int32_t fours TC_UNUSED, int32_t *sums TC_UNUSED)
+/* starts: room for two words of each segment. held: room for the inputs of whole segments, or NULL where in_c
+ * is so many. */
+static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p,
+                                                 const tc_rv32_segments_t *segments, const int8_t *x, int8_t *y,
+                                                 uint32_t *starts, int8_t *held)
 {
-    __asm__ volatile(
-        TC_RV32_DENSE_ENTER
-        TC_RV32_TAP("0", "0", "1", "2", "3", "4", "5", "6", "7")
-        TC_RV32_TAP("1", "8", "9", "10", "11", "12", "13", "14", "15")
-        TC_RV32_TAP("2", "16", "17", "18", "19", "20", "21", "22", "23")
-        TC_RV32_TAP("3", "24", "25", "26", "27", "28", "29", "30", "31")
-        TC_RV32_DENSE_LEAVE("32"));
-}
-
-#undef TC_RV32_TAP
-#undef TC_RV32_CHANNEL
-
-#else
-
-static TC_UNUSED void tc_rv32_dense8(const int8_t *x, const int8_t *w, int32_t fours, int32_t *sums)
-{
-    for (const int8_t *const end = x + 4 * fours; x < end; x++, w += 8) {
-        for (int32_t i = 0; i < 8; i++) {
-            sums[i] += *x * w[i];
-        }
-    }
-}
-
-#endif
-
-static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p, const int8_t *x,
-                                                 int8_t *y)
-{
-    const int32_t out_c = p->out.out_c, rest = p->in_c & 3;
+    const int32_t out_c = p->out.out_c, inputs = segments->count * segments->inputs;
 
     for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
-        const int8_t *w = p->w;
-        for (int32_t o = 0; o < out_c; o += 8, w += 8 * p->in_c) {
-            int32_t sums[8];
-            for (int32_t i = 0; i < 8; i++) {
-                sums[i] = 0;
-                for (int32_t tap = 0; tap < rest; tap++) {
-                    sums[i] += x[tap] * w[8 * tap + i];
-                }
+        const int32_t *w = p->w;
+        const int16_t *fix = p->fixes;
+        const int8_t *from = x;
+        if (held) {
+            for (int32_t i = 0; i < inputs; i++) {
+                held[i] = i < p->in_c ? x[i] : 0;
             }
-            if (p->in_c > 3) {
-                tc_rv32_dense8(x + rest, w + 8 * rest, p->in_c >> 2, sums);
+            from = held;
+        }
+        for (int32_t s = 0, i = 0; s < segments->count; s++) {
+            int32_t sum = 0;
+            for (const int32_t end = i + segments->inputs; i < end; i += 4) { /* 8 or 16 */
+                sum += from[i] + from[i + 1] + from[i + 2] + from[i + 3];
             }
-            tc_rv32_dense_store(&p->out, sums, o, y);
+            const uint32_t odd = 0x8000u - ((uint32_t)sum << 7);
+            starts[2 * s] = odd + (odd << 8) + (odd << 16) + 0x80000000u;
+            starts[2 * s + 1] = odd;
+        }
+        for (int32_t o = 0, lanes; o < out_c; o += lanes) {
+            const tc_rv32_lanes_t *tile = segments->tiles;
+            if (out_c - o < tile->lanes && tile[1].lanes) tile++;
+            lanes = tile->lanes;
+            int32_t more[12];
+            int8_t last[12], *const to = out_c - o < lanes ? last : y + o;
+            const int32_t fixed = fix[0] < o + lanes;
+            if (fixed) tc_clear(more, 12);
+            for (; fix[0] < o + lanes; fix += 3) {
+                more[fix[0] - o] += from[fix[1]] * fix[2];
+            }
+            tile->make(from, w, segments->count, starts, fixed ? more : 0, p->out.channels + 4 * o, to, &p->out);
+            w += lanes / 4 * inputs;
+            for (int32_t i = o; to == last && i < out_c; i++) {
+                y[i] = last[i - o];
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import pairs as scalar_pairs
-from tinyc.kernels.scalar import rv32_conv as rv32
+from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import held_dense
 from tinyc.kernels.weighted import s16 as s16_dsp
@@ -153,7 +153,7 @@ OP = Op(
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights),
         ),
-        *rv32.DENSE,
+        *rv32_dense.KERNELS,
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", offered(lower), when=(is_s8,)),

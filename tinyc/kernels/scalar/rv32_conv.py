@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d and fully_connected on RV32IM, int8 and int4 weights (runtime_c/tc_rv32.h)."""
+"""conv2d on RV32IM, int8 and int4 weights (runtime_c/tc_rv32.h)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _PIXELS = 3
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
 # log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
 _SCALES = (11, 10, 6, 3)
-_DRIVER_BYTES, _DENSE_BYTES = 900, 600  # of C code, shared by the layers
+_DRIVER_BYTES = 900  # of C code, shared by the layers
 # Instructions of that code, counted on the emulated core: for a tap of three pixels, for each three pixels, and for an
 # output whose sum goes through memory.
 _PACK, _GROUP, _STORE = 10, 70, 17
@@ -141,13 +141,14 @@ def takes(site: Site) -> bool:
     return site.is_const(1) and int(site.attrs.groups) == 1
 
 
-def _is_proved(site: Site, p: ConvParams) -> bool:
+def is_proved(site: Site, p: ConvParams) -> bool:
+    """Whether there is a requantization."""
     return matrix_of(p).once(scaled_finish) is not None
 
 
 def _fits_int4(site: Site, p: ConvParams) -> bool:
     sums = np.abs(_taps(p).astype(np.int64)).sum(axis=1)
-    return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and _is_proved(site, p)
+    return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and is_proved(site, p)
 
 
 def geometry(site: Site, p: ConvParams, at_a_time: int = _PIXELS) -> tuple[Fields, Rows, Rows | None]:
@@ -234,7 +235,7 @@ def _offer(tile: PixelTile) -> Offering:
     """Of tc_conv2d_s8_rv32 with a tile."""
 
     def offer(site: Site, p: ConvParams) -> Offer | Refused:
-        if not _is_proved(site, p):
+        if not is_proved(site, p):
             return Refused(PROVED)
         work = _work(site, p, tile)
         whole = cost(site, work)
@@ -346,45 +347,3 @@ CONV2D = (
 def takes_dense(site: Site) -> bool:
     """constant weights"""
     return site.is_const(1)
-
-
-def lower_dense(site: Site, p: ConvParams) -> Call:
-    """tc_fully_connected_s8[_w4]_rv32: the whole tensor."""
-    out_c, in_c = p.w.shape
-    weights, ctype = Const(by_lanes(p.w, _LANES), "[out_c / 8][in_c][8]", "w"), "tc_fully_connected_s8_rv32_t"
-    if site.x(1).dtype == "s4":
-        weights = Const(nibble_words(p.w), "[out_c / 8][in_c] of eight outputs, int4", "w")
-        ctype = "tc_fully_connected_s8_w4_rv32_t"
-    sizes = {"batch": site.y().elements // out_c, "in_c": in_c}
-    fields = {"w": weights, **out_fields(matrix_of(p), p.bias), **sizes}
-    return Call((Params(), In(0), Out()), Struct(ctype, fields))
-
-
-def dense_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of `cost`."""
-    out_c, in_c = p.w.shape
-    lanes = -(-out_c // _LANES) * _LANES
-    executed = site.y().elements // out_c * lanes * (3.2 * in_c + 20) * ARMV7M_SHARE
-    bits = 4 if site.x(1).dtype == "s4" else 8
-    return Cost(int(executed), lanes * in_c * bits // 8 + 16 * out_c + _DENSE_BYTES, 0)
-
-
-_DENSE_INCLUDES = ("tc_rv32.h", "tc_rv32_dense.h")
-DENSE = (
-    Kernel(
-        "tc_fully_connected_s8_rv32",
-        only_if(_is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
-        isa=ISA,
-        when=(is_s8, takes_dense),
-        asks=PROVED,
-        includes=_DENSE_INCLUDES,
-    ),
-    Kernel(
-        "tc_fully_connected_s8_w4_rv32",
-        only_if(_is_proved, PROVED, offered(lower_dense, cost=dense_cost)),
-        isa=ISA,
-        when=(is_s8_w4, takes_dense),
-        asks=PROVED,
-        includes=_DENSE_INCLUDES,
-    ),
-)

@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fully_connected on RV32IM, int8 and int4 weights (runtime_c/tc_rv32_dense.h says how).
+
+With int8 weights a word holds the weights of an input for four outputs, and two multiplications make four products:
+MUL of the word, and MULH of two of its bytes with the input times 2^24, which drops the byte below them. A sum of each
+holds two dot products, of 16 bits over a segment of inputs; the segments' sums are taken apart and added up. Where
+a segment's dot product may not fit, a part of a weight is taken off and added on its own (`pairs.fitted`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Offer,
+    Once,
+    Out,
+    Params,
+    Refused,
+    SpecializedKernel,
+    Struct,
+    offered,
+    only_if,
+)
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.scalar.conv import shared_code
+from tinyc.kernels.scalar.pairs import Fitted, fitted
+from tinyc.kernels.scalar.rv32_conv import (
+    ARMV7M_SHARE,
+    ISA,
+    PROVED,
+    is_proved,
+    nibble_words,
+    out_fields,
+    scaled_finish,
+)
+from tinyc.kernels.stream import matrix_of
+from tinyc.machine.frame import Frame
+from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.machine.work import Work
+
+_LANES, _WORDS = 12, 3  # outputs of a call, and words of their weights
+_SEGMENTS = (16, 8)  # inputs
+_MOST_SEGMENTS = 128  # eight bytes of stack each
+_LARGEST = 2**15 - 1  # outputs and inputs, whose places fit int16
+_NIBBLES = 8  # outputs of a word of int4 weights
+_NIBBLE_FOUR = 4  # inputs of a turn
+# Instructions of the C code around, counted on the emulated core: of an output, of an input, of a fix, of a block.
+_STORE, _START, _FIX, _BLOCK = 25, 4, 15, 20
+_DRIVER_BYTES = 500
+
+
+# ---- the functions of up to twelve outputs ----
+
+_SEGMENT_SUMS = ("s0", "s1", "s2", "s3", "s4", "s5")  # of each word: by MUL, by MULH
+_SUMS = ("s6", "s7", "s8", "s9", "s10", "s11")  # of all segments' sums
+_HIGH = ("t0", "t1", "t2", "t3", "t4", "t5")  # of their upper halves
+_X, _X_HIGH, _MASK, _ODD = "a5", "a6", "a2", "a4"
+_SCALE = "s0"  # when all segments are done
+_STARTS = ("ra", "t6")  # of a segment's sums; later words of weights, two in turn
+_NAMES = (*SAVED, "ra", "more", "channels", "y", "out", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class DenseTile:
+    """What a function makes: segments of so many inputs, words of weights for four outputs each. sign, adds: how sums
+    become bytes (tc_rv32.h; adds: whether any add is not 0)."""
+
+    segment: int
+    words: int
+    sign: bool
+    adds: bool
+
+    @property
+    def lanes(self) -> int:
+        return 4 * self.words
+
+    @property
+    def name(self) -> str:
+        return f"{self.segment}x{self.lanes}{'_sign' * self.sign}{'_add' * self.adds}"
+
+
+class _DenseWriter:
+    """a0 inputs, a1 weights, a3 starts of the segments."""
+
+    def __init__(self, tile: DenseTile) -> None:
+        self.tile, self.asm = tile, RiscvAsm()
+        self.frame = Frame(_NAMES, above=-4 * len(_NAMES) % 16, saved=0)
+        self.sums, self.high = _SUMS[: 2 * tile.words], _HIGH[: 2 * tile.words]
+
+    def at(self, name: str) -> str:
+        return f"{self.frame.place(name)}(sp)"
+
+    def write(self) -> RiscvAsm:
+        asm, tile = self.asm, self.tile
+        self._enter()
+        with asm.loop("segment", "segment", aligned=False):
+            asm.note("products of a segment")
+            asm.words("lw", _STARTS, "a3")
+            for tap in range(tile.segment):
+                self._tap(tap)
+            self._join()
+            asm.op("lw", _ODD, self.at("end"))
+            asm.add("a0", "a0", tile.segment)
+            asm.add("a1", "a1", tile.lanes * tile.segment)
+            asm.add("a3", "a3", 8)
+            asm.branch("bne", "segment", "a3", _ODD)
+        self._take_apart()
+        self._bytes()
+        asm.words("lw", (*SAVED, "ra"), "sp")
+        asm.add("sp", "sp", self.frame.size)
+        asm.op("ret")
+        return asm
+
+    def _lane(self, lane: int) -> str:
+        """Where an output's sum is in the end."""
+        word, place = divmod(lane, 4)
+        return (self.high if place > 1 else self.sums)[2 * word + place % 2]
+
+    def _enter(self) -> None:
+        """The sums of segments begin at -2^15 for each."""
+        asm = self.asm
+        asm.add("sp", "sp", -self.frame.size)
+        asm.words("sw", (*SAVED, "ra", "a4", "a5", "a6", "a7"), "sp")
+        asm.op("slli", "t6", "a2", "3")
+        asm.op("add", "t6", "t6", "a3")
+        asm.op("sw", "t6", self.at("end"))
+        asm.op("slli", "t6", "a2", "15")
+        for total, high in zip(self.sums, self.high, strict=True):
+            asm.op("sub", total, "zero", "t6")
+            asm.op("li", high, "0")
+        asm.op("lui", _MASK, "0xff010")
+        asm.add(_MASK, _MASK, -0x100)
+
+    def _tap(self, tap: int) -> None:
+        """An input times its weights. The first adds to the starts; from the second on a word is loaded one ahead."""
+        asm, words = self.asm, self.tile.words
+        places = [f"{4 * (words * tap + word)}(a1)" for word in range(words)]
+        registers = ["a7"] * words if tap == 0 else [("a7", _STARTS[0])[word % 2] for word in range(words)]
+        asm.op("lb", _X, f"{tap}(a0)")
+        asm.op("lw", registers[0], places[0])
+        asm.op("slli", _X_HIGH, _X, "24")
+        for word, register in enumerate(registers):
+            if tap and word + 1 < words:
+                asm.op("lw", registers[word + 1], places[word + 1])
+            elif tap == 0 and word:
+                asm.op("lw", register, places[word])
+            asm.op("and", _ODD, register, _MASK)
+            asm.op("mul", register, register, _X)
+            asm.op("mulh", _ODD, _ODD, _X_HIGH)
+            sums = _SEGMENT_SUMS[2 * word : 2 * word + 2]
+            for total, start, product in zip(sums, _STARTS, (register, _ODD), strict=True):
+                asm.op("add", total, start if tap == 0 else total, product)
+
+    def _join(self) -> None:
+        """Adds the segment's sums."""
+        asm = self.asm
+        asm.note("the segment's sums")
+        for word in range(self.tile.words):
+            whole, odd = _SEGMENT_SUMS[2 * word : 2 * word + 2]
+            asm.op("slli", _X, odd, "8")
+            asm.op("sub", whole, whole, _X)
+            for number, total in ((2 * word, whole), (2 * word + 1, odd)):
+                asm.op("add", self.sums[number], self.sums[number], total)
+                asm.op("srai", total, total, "16")
+                asm.op("add", self.high[number], self.high[number], total)
+
+    def _take_apart(self) -> None:
+        """The dot products of all segments, and what was taken off weights."""
+        asm = self.asm
+        asm.note("the dot products")
+        for total, high in zip(self.sums, self.high, strict=True):
+            asm.op("slli", "a0", high, "16")
+            asm.op("sub", total, total, "a0")
+        asm.op("lw", "a0", self.at("more"))
+        asm.branch("beqz", "whole", "a0")
+        with asm.loop("more", "more", aligned=False, of_call=True):  # run as often as the caller says
+            for lane in range(0, self.tile.lanes, 2):
+                asm.words("lw", ("a1", "a2"), "a0", 4 * lane)
+                for place, more in enumerate(("a1", "a2")):
+                    asm.op("add", self._lane(lane + place), self._lane(lane + place), more)
+        asm.label("whole")
+
+    def _bytes(self) -> None:
+        asm, tile = self.asm, self.tile
+        asm.note("requantize and store")
+        for register, name in (("a3", "out"), ("a0", "channels"), ("a1", "y")):
+            asm.op("lw", register, self.at(name))
+        for register, place in ((_SCALE, 8), ("a2", 16), ("a3", 20)):
+            asm.op("lw", register, f"{place}(a3)")
+        constants = [("a4", 0), ("a5", 4), ("a6", 12), ("a7", 8)][: 4 if tile.adds else 3]
+        for lane in range(tile.lanes):
+            total = self._lane(lane)
+            for register, place in constants:
+                asm.op("lw", register, f"{16 * lane + place}(a0)")
+            asm.op("sll", total, total, _SCALE)
+            asm.op("add", total, total, "a4")
+            self._scaled(total)
+            asm.op("sra", total, total, "a6")
+            asm.clamp(total, "a2", "a3")
+            asm.op("sb", total, f"{lane}(a1)")
+
+    def _scaled(self, total: str) -> None:
+        """The high word of the product with a5, plus a7; with `sign` rounded, and 1 less of what is below 0."""
+        asm, tile = self.asm, self.tile
+        if tile.sign:
+            asm.op("mul", "t6", total, "a5")
+            asm.op("srai", "ra", total, "31")
+            asm.op("srli", "t6", "t6", "31")
+            asm.op("add", "ra", "ra", "t6")
+        asm.op("mulh", total, total, "a5")
+        if tile.sign:
+            asm.op("add", total, total, "ra")
+        if tile.adds:
+            asm.op("add", total, total, "a7")
+
+
+@functools.cache
+def _dense(tile: DenseTile) -> RiscvAsm:
+    """The function of `dense`."""
+    return _DenseWriter(tile).write()
+
+
+@functools.cache
+def dense_costs(tile: DenseTile) -> tuple[Work, Work, int]:
+    """What a call of the function of `dense` executes, and each segment; its bytes."""
+    asm = _dense(tile)
+    return asm.work(), asm.work("segment"), asm.code_bytes
+
+
+@functools.cache
+def dense(tile: DenseTile) -> SpecializedKernel:
+    """Inputs times words of weights -> bytes: tc_rv32_dense_t (runtime_c/tc_rv32_dense.h)."""
+    parameters = (
+        *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "const int32_t *more"),
+        *("const int32_t *channels", "int8_t *y", "const tc_rv32_out_t *p"),
+    )
+    contract = f"tc_rv32_dense_t of segments of {tile.segment} inputs, and {tile.lanes} outputs."
+    sums, finish = f"{tile.segment}, {tile.words}", int(tile.sign)
+    twin = f"""int32_t sums[{tile.lanes}];
+    tc_rv32_dense(x, w, segments, starts, more, sums, {sums});
+    tc_rv32_dense_bytes(p, sums, channels, y, {tile.lanes}, {finish})"""
+    return _part(f"tc_rv32_dense_{tile.name}", contract, parameters, _dense(tile), twin)
+
+
+def _part(name: str, contract: str, parameters: Sequence[str], asm: RiscvAsm, twin: str) -> SpecializedKernel:
+    text = f"""/* {contract} */
+#if TC_RV32_ASM
+{asm.function(name, parameters)}#else
+static TC_UNUSED void {name}({", ".join(parameters)})
+{{
+    {twin};
+}}
+#endif"""
+    return SpecializedKernel(name, text, ("tc_rv32.h", "tc_rv32_dense.h"))
+
+
+# ---- layers with int8 weights ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Dense:
+    """How a layer is computed: its weights in segments of inputs, of which the tile says how many, as what its twelve
+    outputs are."""
+
+    fit: Fitted
+    tile: DenseTile
+    in_c: int
+    batch: int
+
+    @property
+    def segment(self) -> int:
+        return self.tile.segment
+
+    @property
+    def segments(self) -> int:
+        return self.fit.taps.shape[1] // self.segment
+
+    @property
+    def blocks(self) -> tuple[tuple[DenseTile, int], ...]:
+        """What makes the outputs, and how often: twelve at a time, then the rest."""
+        whole, rest = divmod(len(self.fit.taps), _LANES)
+        found = [(self.tile, whole)]
+        found += [(replace(self.tile, words=-(-rest // 4)), 1)] if rest else []
+        return tuple(one for one in found if one[1])
+
+    @property
+    def executed(self) -> int:
+        """Instructions, all in all."""
+        sums = 0
+        for tile, count in self.blocks:
+            call, each, _ = dense_costs(tile)
+            sums += count * (call.instructions + each.instructions * self.segments + _BLOCK)
+        return self.batch * (sums + _START * self.in_c + _FIX * len(self.fit.fixes))
+
+    @property
+    def held_bytes(self) -> int:
+        """Of inputs that are copied, so that the last segment is whole."""
+        padded = self.segments * self.segment
+        return 0 if padded == self.in_c else padded
+
+    def words(self) -> npt.NDArray[np.int32]:
+        """Of each block [inputs][words]: bytes 0 to 2 the weight plus 128, byte 3 the weight."""
+        found, done = [], 0
+        for tile, count in self.blocks:
+            taps = self.fit.taps[done : done + count * tile.lanes]
+            done += len(taps)
+            taps = np.pad(taps, ((0, -len(taps) % tile.lanes), (0, 0)))
+            lanes = taps.reshape(count, tile.lanes, -1).transpose(0, 2, 1)
+            fours = lanes.reshape(*lanes.shape[:2], tile.words, 4) + np.array([128, 128, 128, 0])
+            words: Int64s = (fours << 8 * np.arange(4)).sum(axis=3)
+            found.append(words.ravel())
+        return np.concatenate(found).astype(np.int32)
+
+    def fixes(self) -> npt.NDArray[np.int16]:
+        """[n + 1][output, input, weight] by outputs, the last with an output beyond all."""
+        return np.concatenate([self.fit.fixes, [[_LARGEST, 0, 0]]]).astype(np.int16)
+
+
+def takes(site: Site) -> bool:
+    """constant weights, fewer than 32767 inputs and outputs"""
+    return site.is_const(1) and max(site.x(1).shape) < _LARGEST
+
+
+def _best(site: Site, p: ConvParams) -> _Dense | None:
+    """The cheapest of the segments; None where there are too many of each, or no requantization is proved."""
+    return matrix_of(p).once(_found, site.y().elements // len(p.bias))
+
+
+def _found(matrix: Matrix, batch: int) -> _Dense | None:
+    finish = matrix.once(scaled_finish)
+    if finish is None:
+        return None
+    w, how = matrix.p.w, (finish[0].requant.sign, bool(finish[0].scaling.add.any()))
+    tiles = [DenseTile(segment, _WORDS, *how) for segment in _SEGMENTS]
+    found = [_Dense(fitted(w, tile.segment // 4), tile, w.shape[1], batch) for tile in tiles]
+    return min((one for one in found if one.segments <= _MOST_SEGMENTS), key=lambda one: one.executed, default=None)
+
+
+def _special(work: _Dense) -> SpecializedKernel:
+    """The function of the layer."""
+    parts = tuple(dense(tile) for tile, _ in work.blocks)
+    tiles = ", ".join(f"{{{tile.lanes}, {dense(tile).name}}}" for tile, _ in work.blocks)
+    held = f"    int8_t held[{work.held_bytes}];\n" if work.held_bytes else ""
+    text = f"""/* tc_fully_connected_s8_rv32 (tc_rv32_dense.h) of {work.in_c} inputs in segments of {work.segment}. */
+static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
+{{
+    uint32_t starts[{2 * work.segments}];
+{held}    static const tc_rv32_segments_t segments = {{
+        {work.segments}, {work.segment}, {{{tiles}}}}};
+    tc_fully_connected_s8_rv32(p, &segments, x, y, starts, {"held" if held else 0});
+}}"""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}_{digest}"
+    headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_rv32.h")
+    return SpecializedKernel(name, text.replace("@", name), headers, parts)
+
+
+def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
+    own = out_fields(matrix_of(p), p.bias)
+    channels = own["out.channels"]
+    assert isinstance(channels, Const)
+    even = np.pad(channels.data, ((0, -len(channels.data) % 4), (0, 0)))
+    fields = {
+        "w": Const(work.words(), "[block][inputs][words] of four int8 weights, the first three plus 128", "w"),
+        "fixes": Const(work.fixes(), "[output, input, weight], then the end", "fixes"),
+        **own,
+        "out.channels": replace(channels, data=even),
+        "batch": work.batch,
+        "in_c": work.in_c,
+    }
+    return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_rv32_t", fields))
+
+
+def _cost(work: _Dense) -> Cost:
+    size = _DRIVER_BYTES + sum(dense_costs(tile)[2] for tile, _ in work.blocks)
+    out_c, taps = work.fit.taps.shape
+    flash = -(-out_c // 4) * 4 * (taps + 16) + 6 * len(work.fit.fixes) + size
+    return Cost(int(work.executed * ARMV7M_SHARE), flash, 0, code=shared_code(("tc_dense_rv32", work.tile), size))
+
+
+def _offer(site: Site, p: ConvParams) -> Offer | Refused:
+    work = _best(site, p)
+    if work is None:
+        return Refused(_ASKS)
+    return Offer(0, _cost(work), Once(lambda: _lower(site, p, work)), Once(lambda: _special(work)))
+
+
+# ---- layers with int4 weights ----
+
+_NIBBLE_SUMS = ("t3", "t4", "t5", "t6", "a4", "a5", "a6", "a7")
+
+
+@functools.cache
+def _nibbles_asm() -> RiscvAsm:
+    """a0 inputs, a1 weights, a2 the end of the inputs; t0 an input, t1 a word, t2 a product."""
+    asm = RiscvAsm()
+    asm.op("slli", "a2", "a2", "2")
+    asm.op("add", "a2", "a2", "a0")
+    asm.words("lw", _NIBBLE_SUMS, "a3")
+    with asm.loop("inputs", "four", aligned=False):
+        for tap in range(_NIBBLE_FOUR):
+            asm.op("lw", "t1", f"{4 * tap}(a1)")
+            asm.op("lb", "t0", f"{tap}(a0)")
+            for lane, total in enumerate(_NIBBLE_SUMS):
+                if lane:
+                    asm.op("srai", "t1", "t1", "4")
+                asm.op("mul", "t2", "t0", "t1")
+                asm.op("add", total, total, "t2")
+        asm.add("a0", "a0", _NIBBLE_FOUR)
+        asm.add("a1", "a1", 4 * _NIBBLE_FOUR)
+        asm.branch("bne", "inputs", "a0", "a2")
+    asm.words("sw", _NIBBLE_SUMS, "a3")
+    asm.op("ret")
+    return asm
+
+
+def _nibbles_special(site: Site, p: ConvParams) -> SpecializedKernel:
+    """The function of every layer with int4 weights."""
+    parameters = ("const int8_t *x", "const int32_t *w", "int32_t fours", "int32_t *sums")
+    contract = "x [4 * fours] times w [4 * fours] >> 0, 4, ... 28, added to sums [8]. fours > 0."
+    twin = "tc_rv32_dense_nibbles(x, w, fours, sums)"
+    part = _part("tc_rv32_dense_nibbles8", contract, parameters, _nibbles_asm(), twin)
+    text = f"""/* tc_fully_connected_s8_w4_rv32 (tc_rv32_dense.h). */
+static void tc_fully_connected_s8_w4_rv32_8(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x, int8_t *y)
+{{
+    tc_fully_connected_s8_w4_rv32(p, {part.name}, x, y);
+}}"""
+    headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_w4_rv32.h")
+    return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (part,))
+
+
+def _lower_nibbles(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_w4_rv32: the whole tensor."""
+    out_c, in_c = p.w.shape
+    weights = Const(nibble_words(p.w), "[out_c / 8][in_c] of eight outputs, int4", "w")
+    sizes = {"batch": site.y().elements // out_c, "in_c": in_c}
+    fields = {"w": weights, **out_fields(matrix_of(p), p.bias), **sizes}
+    return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_w4_rv32_t", fields))
+
+
+def _nibbles_cost(site: Site, p: ConvParams) -> Cost:
+    (out_c, in_c), asm = p.w.shape, _nibbles_asm()
+    blocks, batch = -(-out_c // _NIBBLES), site.y().elements // out_c
+    block = asm.work().instructions + asm.work("four").instructions * (in_c / _NIBBLE_FOUR) + _BLOCK
+    executed = batch * (blocks * block + _STORE * out_c + _START * in_c)
+    size = _DRIVER_BYTES + asm.code_bytes
+    flash = blocks * _NIBBLES * in_c // 2 + 16 * out_c + size
+    return Cost(int(executed * ARMV7M_SHARE), flash, 0, code=shared_code("tc_dense_rv32_w4", size))
+
+
+_ASKS = f"{PROVED}, and at most {_MOST_SEGMENTS} segments of inputs"
+KERNELS = (
+    Kernel("tc_fully_connected_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=_ASKS, written=True),
+    Kernel(
+        "tc_fully_connected_s8_w4_rv32",
+        only_if(is_proved, PROVED, offered(_lower_nibbles, cost=_nibbles_cost, specialize=_nibbles_special)),
+        isa=ISA,
+        when=(is_s8_w4, takes),
+        asks=PROVED,
+        written=True,
+    ),
+)
