@@ -293,6 +293,7 @@ def test_features_become_the_models_int8() -> None:
 BAD = {
     'kind = "logmel"\nwindow = "kaiser"': "must be one of: rectangular, hann",
     'kind = "logmel"\nwindow_ms = 20\nstep_ms = 30': "a step is at most a window",
+    'kind = "logmel"\n[spectrum]\npower = 0.5': r"is 1 \(magnitudes\) or 2 \(powers\), not 0.5",
     'kind = "logmel"\nlength = 514': "a transform of 520 samples is possible",
     'kind = "logmel"\nlength = 481': "the length is even",
     'kind = "logmel"\nlength = 256': "a window at most a transform",

@@ -126,7 +126,9 @@ BAD = {
     'kind = "micro"\nhigh_hz = 9000': "high_hz",
     'kind = "micro"\nlow_hz = 7600': "filters from",
     'kind = "micro"\n[pcan]\nstrength = "much"': "must be a number",
-    'kind = "micro"\n[log]\nshift = 11': "at most 10",
+    'kind = "micro"\n[log]\nshift = 11': "must be from 0 to 10, not 11",
+    'kind = "micro"\nwindow_ms = 1000': "a window at most 8192 samples",
+    'kind = "micro"\n[pcan]\ngain_bits = 3': "at least 15 are possible",
     "kind = ": "not valid TOML",
 }
 

@@ -120,7 +120,7 @@ def test_pushed_samples_give_the_outputs_of_the_twin(text: str, tmp_path: Path) 
 
 
 BAD = {
-    'kind = "motion"\naxes = 17': "must be at most 16",
+    'kind = "motion"\naxes = 17': "must be from 1 to 16",
     'kind = "motion"\nwindow = 10\nstep = 11': "a step is at most a window",
     'kind = "motion"\nwindow = 4\npeaks = 2\nstep = 1': "2 peaks of the spectrum of 4 samples",
     'kind = "motion"\nfeatures = ["mode"]': "has 'mode'; there are mean, rms",

@@ -187,6 +187,23 @@ def test_becomes_one_operator_with_onnxruntimes_numbers(
     assert off.max() < (0.8 if wide else 0.51) * scale
 
 
+@pytest.mark.parametrize("exponent", [0.5, 1.5])
+def test_other_powers_of_magnitudes_are_layers_behind_them(exponent: float, tmp_path: Path) -> None:
+    nodes = [
+        op("Unsqueeze", "x last", "parts"),
+        op("DFT", "parts none axis", "bins", onesided=1),
+        op("ReduceL2", "bins last", "sizes", keepdims=0),
+        op("Pow", "sizes exponent", "y"),
+    ]
+    nodes[1].input[1] = ""
+    path = write(tmp_path / "m.onnx", nodes, (1, 128, AXES), (1, 65, AXES), last=[-1], axis=1, exponent=float(exponent))
+    graph, x = normalize(load_model(path)), shaken(path, 2)
+    assert operators(graph) == ["spectrum_sizes", "power"]
+    wanted = of_onnxruntime(path, x)
+    found = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(wanted.shape)
+    np.testing.assert_allclose(found, wanted, atol=2e-5 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("make", [norms, norms_of_100, frames])
 def test_in_floats_it_is_a_transform(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """Of the numbers in float64, rounded; ONNX Runtime's are further off for 100."""

@@ -13,6 +13,7 @@ from tinyc.base.escape import visible
 
 MOST_LETTERS = 200  # of a text
 _SHOWN = 80  # of a wrong value in a message
+_WORD = (1 << 32) - 1  # the largest whole number where there is no other limit
 
 
 class TomlTable:
@@ -44,12 +45,12 @@ class TomlTable:
             raise self.error(key, f"{what}, not {shown(value)}")
         return value
 
-    def integer(self, key: str, default: int | None = None, least: int = 0) -> int:
+    def integer(self, key: str, default: int | None = None, least: int = 0, most: int = _WORD) -> int:
         value = self._value(key, default)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.error(key, f"must be a whole number, not {shown(value)}")
-        if not least <= value < 1 << 32:
-            raise self.error(key, f"must be from {least} to 2^32 - 1, not {value}")
+        if not least <= value <= most:
+            raise self.error(key, f"must be from {least} to {'2^32 - 1' if most == _WORD else most}, not {value}")
         return value
 
     def number(self, key: str, default: float, least: float, most: float) -> float:

@@ -26,6 +26,7 @@ from tinyc.ops.signal_spectral_subtraction import SignalSpectralSubtraction
 F = np.float32
 WEIGHT_BITS = 12  # of a filter's weights, of the window
 _NOISE_BITS = 14
+_MOST_WINDOW = 1 << 13  # samples
 _SNR_BITS = 12
 REAL_STEP = 0.0390625  # what a step of the features stands for where they are used as floats
 _NEAR = 0.01  # a scale that differs by no more is that of the wake words
@@ -61,8 +62,11 @@ class Micro:
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""
-        if not 0 < self.step <= self.window <= 1 << 13:
-            raise TinycError(f"a window of {self.window} samples every {self.step}: a step is at most a window")
+        if not 0 < self.step <= self.window <= _MOST_WINDOW:
+            raise TinycError(
+                f"a window of {self.window} samples every {self.step}: a step is at most a window, and a window at "
+                f"most {_MOST_WINDOW} samples"
+            )
         if self.window % 2 or self.step % 2:
             raise TinycError(f"a window of {self.window} samples every {self.step}: both have to be even")
         if not 0 < self.low_hz < self.high_hz <= self.rate / 2:
@@ -71,9 +75,9 @@ class Micro:
                 f"{self.rate / 2:g} Hz"
             )
         if self.pcan is not None and not 0 <= self.snr_shift <= 31:
+            least = self.correction_bits + _SNR_BITS
             raise TinycError(
-                f"a gain of {self.pcan[2]} bits with a transform of {self.length} points: from "
-                f"{self.correction_bits + _SNR_BITS} to {self.correction_bits + _SNR_BITS + 31} are possible"
+                f"a gain of {self.pcan[2]} bits with a transform of {self.length} points: at least {least} are possible"
             )
         if self.smoothing_bits < self.correction_bits:
             raise TinycError(f"{self.smoothing_bits} smoothing bits: at least {self.correction_bits}")

@@ -60,17 +60,17 @@ def read_settings(name: str, kind: str, page: str) -> TomlTable:
 
 def _micro(table: TomlTable) -> Micro:
     usual = Micro()
-    rate = _within(table, "rate", usual.rate, 1000, _MOST_RATE)
+    rate = table.integer("rate", usual.rate, 1000, _MOST_RATE)
     window_ms = table.number("window_ms", 1000 * usual.window / usual.rate, 1, 1000)
     step_ms = table.number("step_ms", 1000 * usual.step / usual.rate, 1, 1000)
     found = Micro(
         rate=rate,
         window=_samples(table, "window_ms", window_ms, rate),
         step=_samples(table, "step_ms", step_ms, rate),
-        channels=_within(table, "channels", usual.channels, 1, 256),
+        channels=table.integer("channels", usual.channels, 1, 256),
         low_hz=table.number("low_hz", usual.low_hz, 1, rate / 2),
         high_hz=table.number("high_hz", min(usual.high_hz, rate / 2), 1, rate / 2),
-        hop=_within(table, "hop", usual.hop, 1, 4096),
+        hop=table.integer("hop", usual.hop, 1, 4096),
         **_parts(table, usual),
     )
     table.finish()
@@ -85,15 +85,15 @@ def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
     gain = (
         pcan.number("strength", strength, 0, 1),
         pcan.number("offset", offset, 0, 1e6),
-        _within(pcan, "gain_bits", bits, 1, 30),
+        pcan.integer("gain_bits", bits, 1, 30),
     )
     found = {
-        "smoothing_bits": _within(noise, "smoothing_bits", usual.smoothing_bits, 1, 16),
+        "smoothing_bits": noise.integer("smoothing_bits", usual.smoothing_bits, 1, 16),
         "even": noise.number("even", usual.even, 0, 1),
         "odd": noise.number("odd", usual.odd, 0, 1),
         "least": noise.number("least", usual.least, 0, 1),
         "pcan": gain if pcan.boolean("on", True) else None,
-        "log_shift": _within(log, "shift", usual.log_shift, 0, 10),
+        "log_shift": log.integer("shift", usual.log_shift, 0, 10),
     }
     for part in (noise, pcan, log):
         part.finish()
@@ -110,17 +110,17 @@ def _mfcc(table: TomlTable) -> Declared:
 
 def _declared(table: TomlTable, further: Mapping[str, Any]) -> Declared:
     usual = Declared()
-    rate = _within(table, "rate", usual.rate, 1000, _MOST_RATE)
+    rate = table.integer("rate", usual.rate, 1000, _MOST_RATE)
     window = _samples(table, "window_ms", table.number("window_ms", 30, 1, 1000), rate)
     found = Declared(
         rate=rate,
         window=window,
         step=_samples(table, "step_ms", table.number("step_ms", 10, 1, 1000), rate),
-        length=_within(table, "length", 1 << (max(window, 32) - 1).bit_length(), 32, 8192),
+        length=table.integer("length", 1 << (max(window, 32) - 1).bit_length(), 32, 8192),
         taper=_choice(table, "window", usual.taper, WINDOWS),
         periodic=table.boolean("periodic", usual.periodic),
         emphasis=table.number("preemphasis", 0, 0, 1),
-        hop=_within(table, "hop", usual.hop, 1, 4096),
+        hop=table.integer("hop", usual.hop, 1, 4096),
         **_spectrum(_part(table, "spectrum")),
         mel=_mel(_part(table, "mel"), rate),
         **_logarithm(_part(table, "log")),
@@ -139,15 +139,15 @@ def _motion(table: TomlTable) -> MotionFront:
         if name not in FEATURES:
             raise table.error("features", f"has '{name}'; there are {', '.join(FEATURES)}")
     found = MotionFront(
-        axes=_within(table, "axes", usual.axes, 1, MOST_AXES),
+        axes=table.integer("axes", usual.axes, 1, MOST_AXES),
         hz=table.number("rate", usual.hz, 1e-3, _MOST_RATE),
-        samples=_within(table, "window", usual.samples, 2, MOST_WINDOW),
-        every=_within(table, "step", usual.every, 1, MOST_WINDOW),
+        samples=table.integer("window", usual.samples, 2, MOST_WINDOW),
+        every=table.integer("step", usual.every, 1, MOST_WINDOW),
         unit=table.numbers("unit", usual.unit, 1e-9, 1e6),
         features_of=named,
-        peaks=_within(table, "peaks", usual.peaks, 0, MOST_PEAKS),
+        peaks=table.integer("peaks", usual.peaks, 0, MOST_PEAKS),
         scaling=_scaling(_part(table, "scaling")),
-        hop=_within(table, "hop", usual.hop, 1, 4096),
+        hop=table.integer("hop", usual.hop, 1, 4096),
     )
     table.finish()
     return found
@@ -160,17 +160,24 @@ def _part(table: TomlTable, key: str) -> TomlTable:
 def _spectrum(part: TomlTable) -> dict[str, Any]:
     found = {
         "peak": part.number("peak", 1, 1e-6, 1e6),
-        "power": _within(part, "power", 2, 1, 2),
+        "power": _power(part),
         "factor": part.number("factor", 1, 1e-12, 1e12),
     }
     part.finish()
     return found
 
 
+def _power(part: TomlTable) -> int:
+    power = part.number("power", 2, -math.inf, math.inf)
+    if power not in (1, 2):
+        raise part.error("power", f"is 1 (magnitudes) or 2 (powers), not {power:g}")
+    return int(power)
+
+
 def _mel(part: TomlTable, rate: int) -> Mel:
     usual = Mel()
     found = Mel(
-        bands=_within(part, "bands", usual.bands, 1, 256),
+        bands=part.integer("bands", usual.bands, 1, 256),
         low_hz=part.number("low_hz", usual.low_hz, 0, rate / 2),
         high_hz=part.number("high_hz", min(usual.high_hz, rate / 2), 1, rate / 2),
         scale=_choice(part, "scale", usual.scale, SCALES),
@@ -194,7 +201,7 @@ def _logarithm(part: TomlTable) -> dict[str, Any]:
 def _dct(part: TomlTable) -> Dct:
     usual = Dct()
     found = Dct(
-        _within(part, "coefficients", usual.coefficients, 1, 256),
+        part.integer("coefficients", usual.coefficients, 1, 256),
         _choice(part, "norm", usual.norm, DCT_NORMS),
         part.number("lifter", usual.lifter, 0, 1e6),
     )
@@ -216,13 +223,6 @@ def _scaling(part: TomlTable) -> Scaling:
 
 def _choice(table: TomlTable, key: str, default: str, choices: tuple[str, ...]) -> str:
     return table.choice(key, choices) if table.has(key) else default
-
-
-def _within(table: TomlTable, key: str, default: int, least: int, most: int) -> int:
-    number = table.integer(key, default, least)
-    if number > most:
-        raise table.error(key, f"must be at most {most}, not {number}")
-    return number
 
 
 def _samples(table: TomlTable, key: str, milliseconds: float, rate: int) -> int:

@@ -50,7 +50,8 @@ class _Found:
 @rule(Power, Sum, Add)
 def join_bins(view: View, node: Node) -> Rewrite | None:
     """the sizes of bins of a transform -> spectrum_sizes."""
-    if not view.is_float(node) or _has_root(view, node.outputs[0]):
+    is_root = isinstance(node.attrs, Power) and node.attrs.exponent == 0.5  # a root of magnitudes is a layer of its own
+    if not view.is_float(node) or (not is_root and _has_root(view, node.outputs[0])):
         return None
     found = _at(view, node.outputs[0])
     if found is None or not is_transformed(found.attrs.length) or found.window.size % 2:
