@@ -17,7 +17,7 @@ from tests.target.state_cases import svdf
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.frontend import FrontEnd
-from tinyc.ir.graph import Array, Graph, Quant
+from tinyc.ir.graph import Array, Graph, Quant, Value
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.reference.interpreter import prepare_int
@@ -57,16 +57,18 @@ def expected(graph: Graph, front: FrontEnd, samples: Samples, numerics: Numerics
     assert x.quant is not None
     rows = x.elements // front.channels
     hop = rows if graph.states else front.hop
-    silent = as_features(front, np.zeros(front.window, np.int16), x.quant)
-    stream = np.concatenate([np.repeat(silent, rows - hop, axis=0), as_features(front, samples, x.quant)])
+    silent = as_features(front, np.zeros(front.window, np.int16), x)
+    stream = np.concatenate([np.repeat(silent, rows - hop, axis=0), as_features(front, samples, x)])
     inputs = [{name: stream[at - rows : at].reshape(x.shape)} for at in range(rows, len(stream) + 1, hop)]
     runs = [run[graph.outputs[0]] for run in prepare_int(graph, numerics).sequence(inputs)]
     return runs[-(-rows // hop) - 1 :]
 
 
-def as_features(front: FrontEnd, samples: Samples, quant: Quant) -> Array:
-    """int8 [frames, channels], by the Python function."""
-    return front.quantized(samples.reshape(-1, front.axes) if front.axes > 1 else samples, *quant.per_tensor)
+def as_features(front: FrontEnd, samples: Samples, x: Value) -> Array:
+    """What the model's input x gets, [frames, channels], by the Python function."""
+    assert x.quant is not None
+    wide = {} if x.dtype == "s8" else {"dtype": x.dtype}
+    return front.quantized(samples.reshape(-1, front.axes) if front.axes > 1 else samples, *x.quant.per_tensor, **wide)
 
 
 Stream = tuple[Samples, Iterator[int]]  # and how many of them each push takes

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import tinyc
-from tests.frontend.pushing import as_features, expected, pushed, random_chunks, state_model, window_model
+from tests.frontend.pushing import expected, pushed, random_chunks, state_model, window_model
 from tests.frontend.sounds import RATE, Samples, recordings, voice
 from tinyc.base.errors import TinycError
 from tinyc.frontend import Declared, load_frontend
@@ -285,9 +285,8 @@ def test_recordings_side_by_side_are_as_one_by_one() -> None:
 def test_features_become_the_models_int8() -> None:
     front = load_frontend(str(KWS))
     assert isinstance(front, Declared)
-    quant = Quant((0.5,), (3,))
     rounded = np.clip(np.round(front.features(SOUNDS["voice"]) / 0.5 + 3), -128, 127)
-    assert_int8_are(as_features(front, SOUNDS["voice"], quant), rounded)
+    assert_int8_are(front.quantized(SOUNDS["voice"], 0.5, 3), rounded)
 
 
 BAD = {

@@ -207,8 +207,8 @@ def test_settings_in_a_file(tmp_path: Path) -> None:
 BAD = {
     "rgb565": "says no format and size",
     "rgb999:320x240": "'format' is 'rgb999'; it must be one of: grey, rgb888",
-    "grey:0x4": "'width' must be from 1",
-    "grey:9000x4": "at most 8192, not 9000",
+    "grey:0x4": "'width' must be from 1 to 8192, not 0",
+    "grey:9000x4": "'width' must be from 1 to 8192, not 9000",
     "grey:32x24,crop=fits": "it is all, fit, WIDTHxHEIGHT",
     "grey:32x24,crop=40x10": "40x10, which does not lie in a frame of 32x24",
     "grey:32x24,crop=10x10+23+0": r"part 10x10\+23\+0 does not lie in a frame of 32x24",

@@ -12,6 +12,7 @@ import numpy as np
 from tests.ops.one_node import one_node
 from tinyc.ir.graph import Array, DType, Graph, Shape, Value
 from tinyc.ops import all_ops
+from tinyc.ops.axes_scale import AxesScale
 from tinyc.ops.integer_map import IntegerMap
 from tinyc.ops.log_mel import LogMel
 from tinyc.ops.motion import FEATURES, Motion
@@ -174,6 +175,16 @@ def spectrum_project(attrs: SpectrumProject, n: int, results: int = 0) -> Graph:
     return node_of("spectrum_project", attrs, inputs, tables)
 
 
+def axes_scale(attrs: AxesScale) -> Graph:
+    """Of three axes, one of them turned round; with offsets."""
+    tables = {
+        "f": np.array([1 << 29, -(1 << 30) + 7, 12345], np.int32),
+        "o": np.array([-300 << 12, 77, 40 << 12], np.int32),
+    }
+    inputs = [count("x", (21,)), count("f", (3,), "s32"), count("o", (3,), "s32")]
+    return node_of("axes_scale", attrs, inputs, tables)
+
+
 def log_mel(attrs: LogMel, samples: int, length: int, bands: int) -> Graph:
     """Samples in counts; bands of a few random bins."""
     rng, bins = np.random.default_rng(bands), length // 2 + 1
@@ -258,5 +269,11 @@ def signal_cases() -> Iterator[Graph]:
     yield node_of("signal_overlap_add", SignalOverlapAdd(5), [count("x", (2, 3, 12)), count("held", (2, 12))])
     yield node_of("signal_history", SignalHistory(), [count("x", (2, 6)), count("held", (2, 10))])
     yield node_of("signal_history", SignalHistory(), [count("x", (1, 9)), count("held", (1, 4))])
+    for wanted in (
+        AxesScale(38, -100, 120),
+        AxesScale(30, cuts=True),
+        AxesScale(29, -32768, 32767, False, "s16"),
+    ):
+        yield axes_scale(wanted)
     yield node_of("integer_map", IntegerMap(TO_INT8, "s8"), [count("x", (21,))])
     yield node_of("integer_map", IntegerMap((("shr", 3), ("mul", -77)), "s32"), [count("x", (21,), "u32")])

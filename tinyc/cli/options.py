@@ -209,7 +209,7 @@ Frontend = Annotated[
     typer.Option(
         "--frontend",
         metavar="NAME|FILE",
-        help="Compile a front end before the model: micro, or a .toml file of settings (log mel, MFCC).",
+        help="Compile a front end before the model: micro, or a .toml file of settings (log mel, MFCC, motion).",
         show_default="none",
     ),
 ]

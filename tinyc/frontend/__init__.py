@@ -14,6 +14,7 @@ from tinyc.frontend.join import Joined, features_of, join
 from tinyc.frontend.join_camera import join_camera
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.motion import MotionFront
+from tinyc.frontend.raw import RawFront
 from tinyc.frontend.settings import load_frontend
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Joined",
     "Micro",
     "MotionFront",
+    "RawFront",
     "features_of",
     "join",
     "join_camera",

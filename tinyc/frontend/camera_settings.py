@@ -83,10 +83,7 @@ _SCALES = (("mean", (0.0,), -1e6), ("deviation", (1.0,), 1e-6))
 
 
 def _side(table: TomlTable, key: str) -> int:
-    number = table.integer(key, least=1)
-    if number > _MOST_PIXELS:
-        raise table.error(key, f"must be at most {_MOST_PIXELS}, not {number}")
-    return number
+    return table.integer(key, None, 1, _MOST_PIXELS)
 
 
 def _crop(table: TomlTable, text: str) -> Crop:

@@ -21,7 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.frontend.frames import frames_of
 from tinyc.frontend.mel import Mel, Reals, window
-from tinyc.ir.graph import Array, Quant
+from tinyc.ir.graph import INT_RANGE, Array, DType, Quant
 from tinyc.ops.signal_square_root import roots
 from tinyc.ops.spectrum import EMPHASIS_BITS, SpectrumParams, spectra, unit_of, window_unit
 from tinyc.ops.spectrum_bands import WEIGHT_BITS, BandsParams, banded
@@ -73,6 +73,16 @@ class Scaling:
     most: float = math.inf
     cuts: bool = False
 
+    def ends(self, quant: Quant, dtype: DType = "s8") -> tuple[int, int]:
+        """`least` and `most` as integers of that scale and zero point."""
+        scale, zero = quant.per_tensor
+        low, high = INT_RANGE[dtype]
+        least, most = (
+            int(np.clip(np.round(np.clip(bound / scale + zero, -1e6, 1e6)), low, high))
+            for bound in (self.least, self.most)
+        )
+        return least, most
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -100,6 +110,7 @@ class Declared:
     scaling: Scaling = field(default_factory=Scaling)
     hop: int = 1
     axes: ClassVar[int] = 1
+    widths: ClassVar[tuple[DType, ...]] = ("s8",)
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""
@@ -213,8 +224,7 @@ class Declared:
         except TinycError as error:
             message = f"features of a logarithm do not fit int8 with scale {scale:g}, zero point {zero}"
             raise TinycError(message, hint=error.message) from error
-        least, most = (_limit(bound / scale + zero) for bound in (self.scaling.least, self.scaling.most))
-        return SpectrumProject(bits, least, most, self.scaling.cuts), factors, offsets
+        return SpectrumProject(bits, *self.scaling.ends(quant), self.scaling.cuts), factors, offsets
 
     @one_thread
     def logarithms(self, samples: Array) -> Array:
@@ -265,7 +275,3 @@ class Declared:
     @cached_property
     def _added(self) -> Array | None:
         return self.added()
-
-
-def _limit(q: float) -> int:
-    return int(np.clip(np.round(np.clip(q, -1e6, 1e6)), -128, 127))

@@ -7,6 +7,7 @@ import numpy as np
 
 from tinyc.frontend.declared import Declared
 from tinyc.frontend.draft import Draft
+from tinyc.frontend.front import FrameByFrame
 from tinyc.ir.graph import Value
 from tinyc.ops.signal_square_root import SignalSquareRoot
 from tinyc.ops.spectrum import Spectrum
@@ -15,7 +16,7 @@ from tinyc.ops.spectrum_log import SpectrumLog
 from tinyc.ops.spectrum_power import SpectrumPower
 
 
-class DeclaredNodes:
+class DeclaredNodes(FrameByFrame):
     """Frame by frame; nothing but samples lasts."""
 
     def __init__(self, made: Draft, front: Declared) -> None:

@@ -11,10 +11,10 @@ _DTYPES: dict[str, DType] = {"int8": "s8", "int16": "s16", "int32": "s32", "uint
 
 
 class Draft:
-    """quant: of int8 tensors that nodes make. Names differ from all of the model's."""
+    """quant, dtype: of the features that the model gets. Names differ from all of the model's."""
 
-    def __init__(self, graph: Graph, quant: Quant) -> None:
-        self.quant = quant
+    def __init__(self, graph: Graph, quant: Quant, dtype: DType = "s8") -> None:
+        self.quant, self.dtype = quant, dtype
         self.nodes: list[Node] = []
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
@@ -43,10 +43,11 @@ class Draft:
             self.consts[value.name] = read_only(array)
         return self._tables[name]
 
-    def state(self, name: str, like: tuple[tuple[int, ...], DType], initial: bytes) -> tuple[Value, Value]:
+    def state(
+        self, name: str, like: tuple[tuple[int, ...], DType], initial: bytes, quant: Quant | None = None
+    ) -> tuple[Value, Value]:
         """(before, after). initial: what is there at first, again and again."""
         shape, dtype = like
-        quant = self.quant if dtype == "s8" else None
         before = self.value(name, shape, dtype, quant)
         after = self.value(f"{name}:next", shape, dtype, quant)
         self.states.append(State(before.name, after.name, initial * (before.size_bytes // len(initial))))

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
-from tinyc.ir.graph import Array, Value
+from tinyc.ir.graph import Array, DType, Value
 
 
 class FrontEnd(Protocol):
@@ -39,6 +41,10 @@ class FrontEnd(Protocol):
     def hop(self) -> int:
         """Frames for which a model that sees a window of them runs again."""
 
+    @property
+    def widths(self) -> tuple[DType, ...]:
+        """What types features may have for a model."""
+
     def features(self, samples: Array) -> Array:
         """int16 [n] (several axes: [n, axes]), or recordings of such, -> [.., frames, channels]: to train with."""
 
@@ -47,10 +53,10 @@ class FrontEnd(Protocol):
 
 
 class FrameNodes(Protocol):
-    """The operators of a front end, frame by frame. It is made of a `Draft` and the settings."""
+    """The operators of a front end. It is made of a `Draft` and the settings."""
 
-    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
-        """(what is computed of the samples directly, the int8 features [channels]) of frame `number` of a run.
+    def run(self, x: Value, before: Value | None, frames: int) -> tuple[Sequence[Value], Value]:
+        """(the features of a run's frames, in parts one behind the other, what was computed of the samples last).
 
         x: int16, the new samples of the run. before: the held ones in front of them, None if windows do not overlap.
         """
@@ -59,4 +65,17 @@ class FrameNodes(Protocol):
         """After the last frame of a run: states that go from run to run."""
 
     def silence(self) -> bytes:
-        """The int8 features of silence, or a part that repeats in them."""
+        """The features of silence, or a part that repeats in them."""
+
+
+class FrameByFrame(ABC):
+    """`FrameNodes.run` of front ends that compute one frame after the other."""
+
+    @abstractmethod
+    def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
+        """(what is computed of the samples directly, the int8 features [channels]) of frame `number` of a run."""
+
+    def run(self, x: Value, before: Value | None, frames: int) -> tuple[Sequence[Value], Value]:
+        """All of them."""
+        made_of = [self.frame(x, before, number) for number in range(frames)]
+        return [features for _, features in made_of], made_of[-1][0]

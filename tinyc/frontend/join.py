@@ -17,6 +17,7 @@ from tinyc.frontend.front import FrameNodes, FrontEnd
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.micro_nodes import MicroNodes
 from tinyc.frontend.motion import MotionFront, MotionNodes
+from tinyc.frontend.raw import RawFront, RawNodes
 from tinyc.ir.graph import Graph, Value
 from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
@@ -28,6 +29,7 @@ NODES: Mapping[type, Callable[[Draft, Any], FrameNodes]] = MappingProxyType(
         Micro: MicroNodes,
         Declared: DeclaredNodes,
         MotionFront: MotionNodes,
+        RawFront: RawNodes,
     }
 )
 
@@ -48,7 +50,7 @@ class Joined:
 
 
 def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
-    """The model with the front end before its only input, which has to be int8 features [.., frames, channels].
+    """The model with the front end before its only input, which has to be features [.., frames, channels].
 
     A model with state gets as many new frames per run as its input has; others see a window that moves on by
     `front.hop` frames. window: of a model that keeps its own (`plan.rows.sliding`), how many frames; its input is the
@@ -56,20 +58,20 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     """
     target = features_of(graph, front)
     assert target.quant is not None
-    made = Draft(graph, target.quant)
+    made = Draft(graph, target.quant, target.dtype)
     rows = target.elements // front.channels
     frames = rows if graph.states or window is not None else min(front.hop, rows)
     samples = made.value(SAMPLES, (frames * front.step,), "s16")
     nodes = NODES[type(front)](made, front)
     before, after = _held(made, front)
-    made_of = [nodes.frame(samples, before, number) for number in range(frames)]
-    features = tuple(feature for _, feature in made_of)
+    parts, last = nodes.run(samples, before, frames)
     nodes.finish()
     if before is not None and after is not None:  # behind all that reads the samples: they are free from then on
-        made.node(SignalHistory(), (samples, before, *features[:-1], made_of[-1][0]), (after,))
-    fresh = features[0] if frames == 1 else made.node(Concat(0), features, name="features")
+        made.node(SignalHistory(), (samples, before, *parts[:-1], last), (after,))
+    fresh = parts[0] if len(parts) == 1 else made.node(Concat(0), tuple(parts), name="features")
     if rows > frames:
-        seen, kept = made.state("seen", ((rows * front.channels,), "s8"), nodes.silence())
+        like = ((rows * front.channels,), target.dtype)
+        seen, kept = made.state("seen", like, nodes.silence(), target.quant)
         fresh = made.node(SignalHistory(), (fresh, seen), (kept,))
     made.node(Reshape(target.shape), (fresh,), (target,))
     joined = replace(
@@ -98,8 +100,9 @@ def features_of(graph: Graph, front: FrontEnd) -> Value:
         raise TinycError(f"a front end is for a model with one input; this one has {len(graph.inputs)}")
     value = graph.values[graph.inputs[0]]
     what = f"input '{value.name}' {value.dtype} {list(value.shape)}"
-    if value.dtype != "s8" or value.quant is None or value.quant.axis is not None:
-        raise TinycError(f"{what}: the front end gives int8 features", value.loc, "quantize the model to int8")
+    if value.dtype not in front.widths or value.quant is None or value.quant.axis is not None:
+        widths = " or ".join(f"int{width[1:]}" for width in front.widths)
+        raise TinycError(f"{what}: the front end gives {widths} features", value.loc, "quantize the model to int8")
     sizes = [size for size in value.shape if size != 1]
     flat = len(sizes) < 2 and value.elements % front.channels == 0
     if not flat and (len(sizes) != 2 or sizes[1] != front.channels):

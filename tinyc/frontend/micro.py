@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.frontend.features import features_of
-from tinyc.ir.graph import Array, Quant
+from tinyc.ir.graph import Array, DType, Quant
 from tinyc.ops.integer_map import IntegerMap, mapped
 from tinyc.ops.signal_filter_bank import BankParams
 from tinyc.ops.signal_pcan import TABLE
@@ -58,6 +58,7 @@ class Micro:
     log_shift: int = 6
     hop: int = 1
     axes: ClassVar[int] = 1
+    widths: ClassVar[tuple[DType, ...]] = ("s8",)
     before: ClassVar[int] = 0
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.frontend.draft import Draft
+from tinyc.frontend.front import FrameByFrame
 from tinyc.frontend.micro import Micro, to_model
 from tinyc.ir.graph import State, Value
 from tinyc.ops.integer_map import IntegerMap, mapped
@@ -19,7 +20,7 @@ from tinyc.ops.signal_square_root import SignalSquareRoot
 from tinyc.ops.signal_window import SignalWindow
 
 
-class MicroNodes:
+class MicroNodes(FrameByFrame):
     """Frame by frame: what is noise lasts from one to the next."""
 
     def __init__(self, made: Draft, front: Micro) -> None:

@@ -17,8 +17,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.frontend.declared import Scaling
 from tinyc.frontend.draft import Draft
+from tinyc.frontend.front import FrameByFrame
 from tinyc.frontend.mel import Reals
-from tinyc.ir.graph import Array, Quant, Value
+from tinyc.ir.graph import Array, DType, Quant, Value
 from tinyc.ops.motion import COUNT_BITS, FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW, Motion, moved
 from tinyc.ops.spectrum_log import FRACTION
 from tinyc.ops.spectrum_project import ProjectParams, SpectrumProject, fixed_point, projected
@@ -42,6 +43,7 @@ class MotionFront:
     scaling: Scaling = field(default_factory=Scaling)
     hop: int = 1
     before: ClassVar[int] = 0
+    widths: ClassVar[tuple[DType, ...]] = ("s8",)
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""
@@ -107,8 +109,7 @@ class MotionFront:
         except TinycError as error:
             message = f"features of motion do not fit int8 with scale {scale:g}, zero point {zero}"
             raise TinycError(message, hint="check `unit`, `mean` and `deviation`") from error
-        least, most = (_limit(bound / scale + zero) for bound in (self.scaling.least, self.scaling.most))
-        return SpectrumProject(bits, least, most, self.scaling.cuts), factors, offsets
+        return SpectrumProject(bits, *self.scaling.ends(quant), self.scaling.cuts), factors, offsets
 
     @one_thread
     def numbers(self, samples: Array) -> Array:
@@ -143,7 +144,7 @@ class MotionFront:
         return projected(p, found.reshape(-1, self.channels), factor, offset).reshape(found.shape)
 
 
-class MotionNodes:
+class MotionNodes(FrameByFrame):
     """The same as operators, window by window; nothing but samples lasts."""
 
     def __init__(self, made: Draft, front: MotionFront) -> None:
@@ -167,7 +168,3 @@ class MotionNodes:
         scale, zero = self._made.quant.per_tensor
         still = np.zeros((self._front.samples, self._front.axes), np.int16)
         return self._front.quantized(still, scale, zero).tobytes()
-
-
-def _limit(q: float) -> int:
-    return int(np.clip(np.round(np.clip(q, -1e6, 1e6)), -128, 127))

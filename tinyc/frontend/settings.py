@@ -17,6 +17,7 @@ from tinyc.frontend.front import FrontEnd
 from tinyc.frontend.mel import NORMS, SCALES, SLOPES, WINDOWS, Mel
 from tinyc.frontend.micro import Micro
 from tinyc.frontend.motion import MotionFront
+from tinyc.frontend.raw import RawFront
 from tinyc.ops.motion import FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW
 
 _KIND, _PAGE = "front end's file", "docs/frontend.md"
@@ -153,6 +154,19 @@ def _motion(table: TomlTable) -> MotionFront:
     return found
 
 
+def _raw(table: TomlTable) -> RawFront:
+    usual = RawFront()
+    found = RawFront(
+        axes=table.integer("axes", usual.axes, 1, MOST_AXES),
+        hz=table.number("rate", usual.hz, 1e-3, _MOST_RATE),
+        unit=table.numbers("unit", usual.unit, 1e-9, 1e6),
+        scaling=_scaling(_part(table, "scaling")),
+        hop=table.integer("hop", usual.hop, 1, 4096),
+    )
+    table.finish()
+    return found
+
+
 def _part(table: TomlTable, key: str) -> TomlTable:
     return table.table(key) or TomlTable({}, key, "", table.file, _KIND, _PAGE)
 
@@ -239,5 +253,6 @@ KINDS: Mapping[str, Callable[[TomlTable], FrontEnd]] = MappingProxyType(
         "logmel": _logmel,
         "mfcc": _mfcc,
         "motion": _motion,
+        "samples": _raw,
     }
 )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of several axes pushed to models that see them themselves: learned features, or features of an ONNX graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinyc
+from tests.frontend.pushing import expected, pushed, random_chunks, window_model
+from tests.frontend.test_motion import QUANT, walk
+from tests.load.test_sizes import peaks
+from tinyc.base.errors import TinycError
+from tinyc.board import load_board
+from tinyc.frontend import RawFront, load_frontend
+from tinyc.ir.graph import Quant
+from tinyc.load import load_model
+from tinyc.passes import normalize
+from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.options import Options, Progress
+
+OWN = """
+kind = "samples"
+axes = 2
+unit = [0.001, 0.002]
+hop = 6
+[scaling]
+mean = [0.5, -1]
+deviation = [2, 5]
+most = 4
+"""
+PLAIN = 'kind = "samples"\naxes = 3\nunit = 0.0001\nhop = 48\n'
+
+
+def front_of(folder: Path, text: str) -> tuple[str, RawFront]:
+    path = folder / "front.toml"
+    path.write_text(text)
+    front = load_frontend(str(path))
+    assert isinstance(front, RawFront)
+    return str(path), front
+
+
+def test_pushed_samples_give_the_outputs_of_the_twin(tmp_path: Path) -> None:
+    """Of a model that begins with a layer, where a window is no number of hops."""
+    file, front = front_of(tmp_path, OWN)
+    model = window_model(tmp_path / "unit.tflite", 20, QUANT, 2)
+    samples = walk(200, 2).reshape(-1)
+    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(wanted)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == wanted
+
+
+def test_features_of_an_onnx_graph_are_pushed_samples(tmp_path: Path) -> None:
+    """Peaks and crossings of windows of 128 samples, which overlap; the samples are int16 there."""
+    file, front = front_of(tmp_path, PLAIN)
+    model, x = peaks(tmp_path / "unit.onnx"), walk(2000, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(front.features(x), 128, axis=0)[::60].transpose(0, 2, 1)
+    np.savez(tmp_path / "unit.calib.npz", x=windows[:, None])
+    made = make_integers(model, load_board("host"), Options("host"), Progress())
+    assert made.graph.values["x"].dtype == "s16"
+    samples = walk(900, 3, 2).reshape(-1)
+    wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
+    assert len(set(wanted)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == wanted
+
+
+def test_integers_are_the_nearest() -> None:
+    front = RawFront(2, 50, (0.001, 0.002))
+    x = walk(3000, 2)
+    for dtype, scale, zero in (("s8", 0.05, -7), ("s16", 0.0001, 0)):
+        found = front.quantized(x, scale, zero, dtype)
+        ends = np.iinfo(found.dtype)
+        exact = np.clip(x * np.array([0.001, 0.002]) / scale + zero, ends.min, ends.max)
+        assert np.abs(found - exact).max() <= 0.5 + 1e-3
+        assert len(np.unique(found)) > 200
+    np.testing.assert_allclose(front.features(x), x * [0.001, 0.002], rtol=1e-6)
+
+
+def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    file, front = front_of(tmp_path, PLAIN)
+    with pytest.raises(TinycError, match=r"int16 \[.., n, 3\], not int16 \[300, 2\]"):
+        front.features(walk(300, 2))
+    with pytest.raises(TinycError, match="do not fit int8 with scale 1e-12"):
+        front.operator(Quant((1e-12,), (0,)), "s8")
+    with pytest.raises(TinycError, match=r"frames of 3 channels, which the front end gives"):
+        tinyc.build(window_model(tmp_path / "m.tflite", 20, QUANT, 2), "host", frontend=file, proof=False)
+    with pytest.raises(TinycError, match="`deviation` has 2 numbers for 3 axes"):
+        front_of(tmp_path, PLAIN + "[scaling]\ndeviation = [1, 2]")
+    with pytest.raises(TinycError, match="'window' is not a key"):
+        front_of(tmp_path, PLAIN + "window = 128")
