@@ -109,6 +109,29 @@ def imported(found: Trees) -> dict[str, set[str]]:
     return places
 
 
+def asked(found: Trees) -> dict[str, set[str]]:
+    """By operator, the other files that ask whether a node is one: its name compared, or its attributes' class used for
+    more than to make them. Who makes a node has to name it; who asks should ask for a trait."""
+    by_class = {(op.attrs.__module__, op.attrs.__name__): name for name, op in all_ops().items()}
+    places: dict[str, set[str]] = {name: set() for name in all_ops()}
+    for file, tree in found.items():
+        names = {
+            alias.asname or alias.name: by_class.get((node.module or "", alias.name))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        made = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in made:
+                places[str(names[node.id])].add(file)
+            if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".op"):
+                compared = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}
+                for name in compared & places.keys():
+                    places[str(name)].add(file)
+    return {name: files - {homes()[name]} for name, files in places.items()}
+
+
 def walks() -> dict[str, int]:
     """How many files docs/architecture.md takes a reader through, by what it follows: `A weight`."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## Three walks")[1].split("\n## ")[0]
@@ -136,7 +159,8 @@ def main() -> None:
     print(f"files of the walks in docs/architecture.md: {walks()}")
     strings, classes = spelled(found), imported(found)
     both = {name: strings[name] | classes[name] for name in strings}
-    for what, places in (("spelled", strings), ("imported", classes), ("named in either way", both)):
+    counted = (("spelled", strings), ("imported", classes), ("named in either way", both), ("asked for", asked(found)))
+    for what, places in counted:
         average = sum(map(len, places.values())) / len(places)
         print(f"other files in which an operator is {what}: {average:.1f} on average of {len(places)} operators")
         for name, files in sorted(places.items()) if every else ():

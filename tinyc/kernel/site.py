@@ -90,6 +90,11 @@ class Site:
         return self.node.attrs
 
     @property
+    def has_window(self) -> bool:
+        """Whether the operator goes over an image, from window to window."""
+        return hasattr(self.attrs, "stride")
+
+    @property
     def rounding(self) -> Rounding:
         return self.numerics.rounding
 

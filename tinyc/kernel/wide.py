@@ -65,7 +65,17 @@ def has_wide_weights(site: Site) -> bool:
     return kinds == ("s8", "s16", "s8") and site.is_const(1)
 
 
-def wide_params(site: Site, out_axis: int) -> WideParams:
+@dataclass(frozen=True, slots=True)
+class Runtimes:
+    """What runtimes make of an operator on int16, each in its own way. long_bias: those that take every bias for one of
+    int64. short_sums: desktop LiteRT scales its sums as those of 32 bits, whatever the bias has, and by a factor in
+    float32 where there is one for all outputs."""
+
+    long_bias: frozenset[Numerics] = frozenset()
+    short_sums: bool = False
+
+
+def wide_params(site: Site, runtimes: Runtimes) -> WideParams:
     """The integers of a weighted layer on int16. TinycError if an accumulator could leave 2^47."""
     if not is_s16(site):
         raise TinycError(
@@ -73,44 +83,57 @@ def wide_params(site: Site, out_axis: int) -> WideParams:
             "output is int16 and the weights are int8",
             site.node.where,
         )
-    x_scale, x_zero = site.scale_zero(site.x(0))
-    y_scale, y_zero = site.scale_zero(site.y())
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x(0)), site.scale_zero(site.y())
     quant = site.x(1).quant
     if quant is None or any(quant.zero):
         raise TinycError(f"weights '{site.x(1).name}' need a symmetric quantization (zero point 0)", site.node.where)
-    w = site.const(1)
-    out_c = w.shape[out_axis]
-    taps = np.moveaxis(w, out_axis, 0).reshape(out_c, -1).astype(np.int64)
-    bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(out_c, np.int64)
-    folded = bias - x_zero * taps.sum(axis=1)
+    folded = _folded_bias(site)
     products = np.float64(x_scale) * np.asarray(quant.scale, np.float64)
-    if site.numerics is Numerics.LITERT and site.node.op == "fully_connected" and len(quant.scale) == 1:
+    if site.numerics is Numerics.LITERT and runtimes.short_sums and len(quant.scale) == 1:
         products = products.astype(np.float32).astype(np.float64)
     factors = products / np.float64(y_scale)
-    mult, shift = quantize_multipliers(np.broadcast_to(factors, (out_c,)))
-    worst = int((np.abs(folded) + _LARGEST * np.abs(taps).sum(axis=1)).max())
+    mult, shift = quantize_multipliers(np.broadcast_to(factors, folded.shape))
+    worst = largest_sum(site)
     lo, hi = site.attrs.act.range_of(site.y())
-    rounding = _rounding(site, worst << max(int(shift.max()), 0))
+    rounding = _rounding(site, runtimes, worst << max(int(shift.max()), 0))
     if rounding is None:
         if worst >= _MOST or int(shift.max()) > 7:
             raise TinycError(f"an accumulator can reach {worst}, or is scaled up by 2^{shift.max()}", site.node.where)
         mult = np.where(mult < 0x7FFF0000, (mult.astype(np.int64) + (1 << 15)) >> 16, 0x7FFF).astype(np.int32)
-    return WideParams(site.attrs, w, folded, mult, shift, x_zero, y_zero, lo, hi, rounding)
+    return WideParams(site.attrs, site.const(1), folded, mult, shift, x_zero, y_zero, lo, hi, rounding)
 
 
-def _rounding(site: Site, worst: int) -> Rounding | None:
+def taps_of(w: Array) -> npt.NDArray[np.int64]:
+    """[output channels][taps] of weights that begin with the output channels, or of depthwise [k_h][k_w][channels]."""
+    rows = w.reshape(-1, w.shape[2]).T if w.ndim == 3 else w.reshape(len(w), -1)
+    return rows.astype(np.int64)
+
+
+def _folded_bias(site: Site) -> npt.NDArray[np.int64]:
+    """[output channels], with what the zero point of the input adds."""
+    sums = taps_of(site.const(1)).sum(axis=1)
+    bias = site.const(2).astype(np.int64) if site.has(2) else np.zeros(len(sums), np.int64)
+    return bias - site.scale_zero(site.x(0))[1] * sums
+
+
+def largest_sum(site: Site) -> int:
+    """The largest magnitude that an accumulator of the layer can reach."""
+    return int((np.abs(_folded_bias(site)) + _LARGEST * np.abs(taps_of(site.const(1))).sum(axis=1)).max())
+
+
+def _rounding(site: Site, runtimes: Runtimes, worst: int) -> Rounding | None:
     """The width of the bias decides in TensorFlow Lite, whether 32 bits are enough elsewhere."""
     fits = worst < 2**31
     if site.numerics not in (Numerics.TFLM, Numerics.LITERT):
         return Rounding.SINGLE if fits else None
     is_narrow = site.has(2) and site.x(2).dtype == "s32"
-    if is_narrow and site.node.op in _READS_64_BITS[site.numerics]:
+    if is_narrow and site.numerics in runtimes.long_bias:
         raise TinycError(
             f"{site.node.op} of int16 with an int32 bias: {site.numerics.value} reads the bias as int64",
             site.node.where,
             "convert the model again: layers of int16x8 models have an int64 bias",
         )
-    if not is_narrow and (site.numerics is Numerics.TFLM or site.node.op != "fully_connected"):
+    if not is_narrow and (site.numerics is Numerics.TFLM or not runtimes.short_sums):
         return None
     if not site.has(2):
         raise TinycError(
@@ -121,13 +144,6 @@ def _rounding(site: Site, worst: int) -> Rounding | None:
     if not fits:
         raise TinycError(f"an accumulator can reach {worst}, beyond int32", site.node.where)
     return Rounding.DOUBLE
-
-
-# Layers that take every bias for one of int64.
-_READS_64_BITS = {
-    Numerics.TFLM: frozenset({"depthwise_conv2d", "transpose_conv2d"}),
-    Numerics.LITERT: frozenset({"conv2d", "depthwise_conv2d", "transpose_conv2d"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +203,7 @@ def scaling_fields(p: WideParams) -> dict[str, int | float | str | Const]:
 def lower_image(site: Site, p: WideParams | ConvParams) -> Call:
     """conv2d and depthwise_conv2d: the whole tensor."""
     a = site.attrs
-    depthwise = site.node.op == "depthwise_conv2d"
+    depthwise = p.w.ndim == 3
     w = p.w.transpose(2, 0, 1)[..., None] if depthwise else p.w
     (_, in_h, in_w, in_c), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
     groups = in_c if depthwise else a.groups

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -349,7 +350,7 @@ def pool_is_s16(site: Site) -> bool:
     return (site.x().dtype, site.y().dtype) == ("s16", "s16")
 
 
-def lower_pool_s16(site: Site, p: PoolParams) -> Call:
+def _lower_pool_s16(average: bool, site: Site, p: PoolParams) -> Call:
     """tc_pool2d_s16: the whole tensor, average or maximum."""
     window = Window.of(p.attrs, *p.attrs.kernel)
     (_, in_h, in_w, in_c), (_, out_h, out_w, _) = site.x().shape, site.y().shape
@@ -359,14 +360,16 @@ def lower_pool_s16(site: Site, p: PoolParams) -> Call:
         **{"stride_h": window.stride.h, "stride_w": window.stride.w},
         **{"pad_top": window.pad.top, "pad_left": window.pad.left},
         **{"dilation_h": window.dilation.h, "dilation_w": window.dilation.w},
-        "average": int(site.node.op == "avg_pool2d"),
+        "average": int(average),
         "count_pad": int(getattr(p.attrs, "count_pad", False)),
         **{"x_zero": p.x_zero, "y_min": p.y_min, "y_max": p.y_max},
     }
     return Call((Params(), In(0), Out()), Struct("tc_pool2d_s16_t", fields))
 
 
-POOL_S16 = Kernel("tc_pool2d_s16", offered(lower_pool_s16), when=(pool_is_s16,))
+def pool_s16(average: bool) -> Kernel:
+    """The kernel of average, or maximum, pooling on int16."""
+    return Kernel("tc_pool2d_s16", offered(partial(_lower_pool_s16, average)), when=(pool_is_s16,))
 
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:

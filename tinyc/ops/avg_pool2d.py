@@ -12,7 +12,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, SpecializedKernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params, pool_s16
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool
@@ -176,7 +176,7 @@ OP = Op(
             offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),
             when=(pool_is_s8,),
         ),
-        POOL_S16,
+        pool_s16(average=True),
         pools.AVG_POOL,
     ),
     traits=frozenset({Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),

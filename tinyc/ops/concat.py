@@ -64,6 +64,12 @@ def cost(site: Site, p: Concat) -> Cost:
     return copy_cost(math.prod(y.shape[: p.axis]) * len(site.node.inputs), y.size_bytes)
 
 
+def stacks(site: Site) -> bool:
+    """`Op.stacks`: whether the axis is the outermost one that counts."""
+    shape = site.y().shape
+    return all(n == 1 for n in shape[: site.attrs.axis % len(shape)])
+
+
 def within_rows(site: Site) -> bool:
     """`Op.rowwise`: the columns or the channels of an image are joined, none of them constant."""
     rank = len(site.y().shape)
@@ -97,6 +103,7 @@ OP = Op(
     quant_in=(Observed(), SameAs(0)),  # the last rule holds for all further inputs
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_concat", offered(lower_concat, cost=cost)),),
+    stacks=stacks,
     rowwise=within_rows,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
     batched=Batched(forward, backward),

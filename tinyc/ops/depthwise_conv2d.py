@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, no_scratch, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.wide import IMAGE_KERNELS, WideParams, wide_params
+from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import (
     ConvParams,
     Window,
@@ -79,9 +80,12 @@ def float_ref(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) ->
     return (a.act.clip(y),)
 
 
+RUNTIMES = Runtimes(long_bias=frozenset({Numerics.TFLM, Numerics.LITERT}))  # on int16
+
+
 def prepare(site: Site) -> ConvParams | WideParams:
     if site.x(0).dtype == "s16":
-        return wide_params(site, 2)
+        return wide_params(site, RUNTIMES)
     return conv_params(site, 2)
 
 

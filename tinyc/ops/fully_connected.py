@@ -16,7 +16,7 @@ from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Act, Site, Type
-from tinyc.kernel.wide import MATRIX_KERNELS, WideParams, wide_params
+from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
 from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.float32 import matrix
@@ -65,9 +65,12 @@ def float_ref(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> 
     return (a.act.clip(y),)
 
 
+RUNTIMES = Runtimes(short_sums=True)  # on int16
+
+
 def prepare(site: Site) -> ConvParams | WideParams:
     if site.x(0).dtype == "s16":
-        return wide_params(site, 0)
+        return wide_params(site, RUNTIMES)
     return conv_params(site, 0)
 
 

@@ -12,7 +12,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.windows import POOL_S16, PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params
+from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params, pool_s16
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import windows_pool
 from tinyc.kernels.rvv import pool as rvv_pool
@@ -73,7 +73,7 @@ OP = Op(
         rvv_pool.MAX,
         windows_pool.MAX,
         Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(pool_is_s8,)),
-        POOL_S16,
+        pool_s16(average=False),
         pools.MAX_POOL,
     ),
     traits=frozenset({Trait.SELECTS, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ONE_SCALE, Trait.INT16}),

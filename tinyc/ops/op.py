@@ -118,8 +118,10 @@ class Op:
     int_ref(params, *arrays) -> output arrays, the same integers as every C kernel, bit for bit.
     macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs;
     the last rule holds for all further inputs.
-    view: the output is the input's bytes (reshape): no kernel runs. rowwise(site): row r of the output
-    [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called for an image of one row.
+    view: the output is the input's bytes (reshape): no kernel runs. part(site): the output is one run of the input's
+    bytes, from this one on; None: it is not. stacks(site): the output is the inputs, one after the other.
+    rowwise(site): row r of the output [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called
+    for an image of one row.
     updates: pairs (output, input) of a state: every kernel of the operator may write the output over the input.
     traits: what other stages may rely on. weights: of layers whose constants may be changed before they are compiled.
     channels(attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where
@@ -140,6 +142,8 @@ class Op:
     kernels: tuple[Kernel, ...]
     macs: Callable[[Site], int] = lambda site: 0
     view: bool = False
+    part: Callable[[Site], int | None] = lambda site: None
+    stacks: Callable[[Site], bool] = lambda site: False
     rowwise: Callable[[Site], bool] = lambda site: False
     updates: tuple[tuple[int, int], ...] = ()
     traits: frozenset[Trait] = frozenset()

@@ -84,6 +84,12 @@ def loops_of(a: Slice, shape: Shape, width: int) -> tuple[int, list[tuple[int, i
     return offset, loops, unit
 
 
+def part(site: Site) -> int | None:
+    """`Op.part`: whether nothing is left out between the first element and the last."""
+    offset, loops, _ = byte_loops(site)
+    return None if loops else offset
+
+
 def few_loops(site: Site) -> bool:
     """at most 4 groups of axes that are cut separately, beside a contiguous last one"""
     return len(byte_loops(site)[1]) <= _LOOPS
@@ -135,5 +141,6 @@ OP = Op(
     kernels=(
         Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True),
     ),
+    part=part,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

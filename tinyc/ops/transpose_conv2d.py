@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
+from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -28,7 +29,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Act, Pair, Site, Type
-from tinyc.kernel.wide import WideParams, is_s16, scaling_fields, wide_params
+from tinyc.kernel.wide import Runtimes, WideParams, is_s16, scaling_fields, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
@@ -78,12 +79,15 @@ def float_ref(a: TransposeConv2D, x: Array, w: Array, b: Array | None = None) ->
     return (a.act.clip(y if b is None else y + b),)
 
 
+RUNTIMES = Runtimes(long_bias=frozenset({Numerics.TFLM, Numerics.LITERT}))  # on int16
+
+
 def prepare(site: Site) -> ConvParams | WideParams:
     """As of a convolution, but with the bias as the model has it: no zero point is folded in."""
     out_c = site.x(1).shape[0]
     bias = site.const(2) if site.has(2) else np.zeros(out_c, np.int32)
     if site.x(0).dtype == "s16":
-        return replace(wide_params(site, 0), bias=bias.astype(np.int64))
+        return replace(wide_params(site, RUNTIMES), bias=bias.astype(np.int64))
     return replace(conv_params(site, 0), bias=bias.astype(np.int32))
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concat and slice without a copy: where the parts lie one after the other, addresses do it.
 
-* cut: a slice that is one run of its input's bytes is a place in its input.
-* join: a concat along the outermost axis that counts lays whole inputs one after the other; their makers write them
-  there, and the concat does nothing.
+* cut: what is one run of its input's bytes (`Op.part`) is a place in its input.
+* join: what lays whole inputs one after the other (`Op.stacks`) does nothing; their makers write them there.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from dataclasses import dataclass, field
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Site
-from tinyc.ops import all_ops
-from tinyc.ops.slice import byte_loops
+from tinyc.ops import op_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,13 @@ def moves_of(graph: Graph, align: int) -> Moves:
     joins: dict[str, tuple[Part, ...]] = {}
     parts: set[str] = set()
     for node in graph.nodes:
-        if all_ops()[node.op].view:
+        if op_of(node).view:
             _view(graph, node, views, cuts)
         elif graph.states:
             continue
-        elif node.op == "slice":
-            cut = _cut(graph, node, views, cuts, align)
-            if cut is not None:
-                cuts[node.outputs[0]] = cut
-        elif node.op == "concat":
+        elif (cut := _cut(graph, node, views, cuts, align)) is not None:
+            cuts[node.outputs[0]] = cut
+        else:
             join = _join(graph, node, views, cuts, align)
             if join is not None and parts.isdisjoint(part.name for part in join):
                 joins[node.outputs[0]] = join
@@ -76,13 +72,13 @@ def _view(graph: Graph, node: Node, views: dict[str, str], cuts: dict[str, Cut])
 
 
 def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int) -> Cut | None:
-    source, made = node.inputs[0], node.outputs[0]
-    if views.get(source, source) in graph.consts:
+    offset = op_of(node).part(Site(graph, node, Numerics.OURS))
+    if offset is None or views.get(node.inputs[0], node.inputs[0]) in graph.consts:
         return None
-    offset, loops, _ = byte_loops(Site(graph, node, Numerics.OURS))
+    source, made = node.inputs[0], node.outputs[0]
     outer = cuts.get(source)
     root, start = (outer.of, outer.offset) if outer else (views.get(source, source), 0)
-    if loops or (start + offset) % align:
+    if (start + offset) % align:
         return None
     return Cut(root, start + offset, graph.values[made].size_bytes)
 
@@ -90,9 +86,7 @@ def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, 
 def _join(
     graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int
 ) -> tuple[Part, ...] | None:
-    y = graph.values[node.outputs[0]]
-    axis = node.attrs.axis % len(y.shape)
-    if any(n != 1 for n in y.shape[:axis]) or any(name in cuts for name in node.inputs):
+    if not op_of(node).stacks(Site(graph, node, Numerics.OURS)) or any(name in cuts for name in node.inputs):
         return None
     names = [views.get(name, name) for name in node.inputs]
     if len(set(names)) != len(names) or any(name in graph.consts for name in names):

@@ -184,7 +184,7 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
 
 def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, int, Rows]:
     """(window, input columns, output columns, rows) of the calls."""
-    if site.node.op == "conv2d":
+    if site.has_window:
         window = Window.of(p.attrs, *p.w.shape[1:3])
         found = walk(window, site, p.x_zero, by_rows)
         # One column taken as one row has its dilation along the row, which no function here knows.
@@ -361,7 +361,7 @@ def takes(site: Site) -> bool:
     if not site.is_const(1) or int(getattr(site.attrs, "groups", 1)) != 1:
         return False
     shape = site.x(1).shape
-    if site.node.op == "conv2d":
+    if site.has_window:
         _, k_h, k_w, in_c = shape
         dilated = site.attrs.dilation.w != 1 and k_w > 1
         if dilated or k_h > _ROW_LIMIT or k_w * in_c >= _TAP_LIMIT:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.numerics import Rounding
-from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import (
     Call,
     Condition,
@@ -32,7 +31,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Padding, Pair, Site
-from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, wide_params
+from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, largest_sum, taps_of
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.weighted.conv import walk
 
@@ -50,17 +49,9 @@ _CLAMPED = 8.0  # per output, where saturation does not do
 _SLOW, _SLOW_TAP = 40.0, 7.0  # per output in C
 
 
-def taps_of(site: Site, w: Array) -> npt.NDArray[np.int64]:
-    """[out_c][taps]."""
-    if site.node.op == "depthwise_conv2d":
-        return w.reshape(-1, w.shape[2]).T.astype(np.int64)
-    return w.reshape(len(w), -1).astype(np.int64)
-
-
 def fits_int32(site: Site) -> bool:
     """accumulators that are proved to fit int32"""
-    p = wide_params(site, 2 if site.node.op == "depthwise_conv2d" else 0)
-    return int((np.abs(p.bias) + _LARGEST * np.abs(taps_of(site, p.w)).sum(axis=1)).max()) < 2**31
+    return largest_sum(site) < 2**31
 
 
 def one_group(site: Site) -> bool:
@@ -108,7 +99,7 @@ def prepared(site: Site, p: WideParams) -> Prepared:
     at most -2. Channels that are scaled down by less have their weights and bias raised by as many bits, for which
     int16 and int32 must have room.
     """
-    taps, mult, shift = taps_of(site, p.w), p.mult.astype(np.int64), p.shift.astype(np.int64)
+    taps, mult, shift = taps_of(p.w), p.mult.astype(np.int64), p.shift.astype(np.int64)
     raised = np.maximum(shift + 2, 0)
     worst = (np.abs(p.bias) + _LARGEST * np.abs(taps).sum(axis=1)) << np.minimum(raised, 31)
     room = bool((worst < 2**31).all()) and int((np.abs(taps).max(axis=1) << np.minimum(raised, 31)).max()) < _LARGEST
@@ -145,7 +136,7 @@ def depthwise_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
 
 def _geometry(site: Site, p: WideParams, by_rows: bool) -> tuple[Window, int, int, int, Rows]:
     """(window, input columns and channels, output columns, rows) of the calls."""
-    if site.node.op == "fully_connected":
+    if not site.has_window:
         in_c = p.w.shape[1]
         pixels = site.y().elements // len(p.w)
         rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
@@ -165,7 +156,7 @@ def _with_pad(rows: Rows, p: WideParams) -> Rows:
 
 def scratch(site: Site, p: WideParams) -> int:
     """The taps of two pixels."""
-    return 16 * -(-taps_of(site, p.w).shape[1] // 4)
+    return 16 * -(-taps_of(p.w).shape[1] // 4)
 
 
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
@@ -204,7 +195,7 @@ def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
 
 def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
     """One row of the image per call, where the call for the whole layer makes more at once."""
-    if site.node.op == "fully_connected":
+    if not site.has_window:
         return ()
     made_at_once = _geometry(site, p, by_rows=False)[-1].out_h == 1 and site.y().shape[1] > 1
     return (RowForm(lower(site, p, by_rows=True), scratch(site, p), cost(site, p)),) if made_at_once else ()

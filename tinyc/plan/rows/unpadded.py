@@ -115,5 +115,4 @@ def _rows(graph: Graph, name: str) -> int:
 
 
 def _kernel_height(graph: Graph, node: Node) -> int:
-    shape = graph.values[node.inputs[1]].shape
-    return shape[1] if node.op == "conv2d" else shape[0]
+    return graph.values[node.inputs[1]].shape[-3]  # [out_c][k_h][k_w][in_c], or depthwise [k_h][k_w][channels]
