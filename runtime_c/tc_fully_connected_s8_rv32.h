@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), twelve outputs at a time.
+/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), twelve or eight outputs at a time.
  *
- * w: of twelve outputs [inputs][3], of the last up to eleven fewer words; inputs: of whole segments, no weights
+ * w: of so many outputs [inputs][words of four], of the rest as many words as it takes; inputs: of whole segments, no weights
  * beyond the last output and input. fixes [][output, input, weight] by outputs, then an output beyond the last.
  * out.channels: a multiple of four of them.
  */

@@ -71,6 +71,14 @@ def test_equals_the_reference(layers: dict[str, Layer], bits: int) -> None:
         check_together(cases, numerics, board_name=BOARD)
 
 
+def test_pixels_as_fully_connected() -> None:
+    """One and two; a number of inputs that is no multiple of a segment, outputs behind the last twelve."""
+    layers = [conv((1, 1, 37), (21, 1, 1)), conv((1, 2, 16), (12, 1, 1), Conv2D(act=RELU), y_zero=-128)]
+    check_together(
+        [(graph_of(layer), samples(layer), "tc_conv2d_pixels_s8_rv32") for layer in layers], board_name=BOARD
+    )
+
+
 @pytest.mark.parametrize("bits", [8, 4])
 def test_depthwise_of_any_size(bits: int) -> None:
     """Dilated, padded on all sides, an odd number of taps."""
@@ -123,3 +131,16 @@ def test_ways_to_finish(act: Act, y_zero: int, numerics: Numerics) -> None:
 def test_other_compiler(bits: int) -> None:
     layer = replace(LAYERS["3x3 same"], bits=bits)
     check_on_core(graph_of(layer), samples(layer), KERNEL[bits], toolchain="zig", board_name=BOARD)
+
+
+def test_columns_of_pixels() -> None:
+    """Whole turns, outputs behind them and fewer than a turn; as many weights as registers hold; over their input."""
+    shapes = ((3, 11, 5), (10, 24, 3), (10, 13, 2), (4, 6, 7), (2, 9, 1))
+    weights = ("random", "signs", "largest", "random", "least")
+    layers = [
+        Layer("depthwise_conv2d", DepthwiseConv2D(act=act), (1, h, 1, c), (k, 1, c), y_zero=zero, weights=kind)
+        for act, zero in ((RELU, -128), (Act(), 3))
+        for (k, h, c), kind in zip(shapes, weights, strict=True)
+    ]
+    kernel = "tc_depthwise_conv2d_column_s8_rv32"
+    check_together([(graph_of(layer), samples(layer), kernel) for layer in layers], board_name=BOARD)

@@ -87,13 +87,26 @@ class RiscvAsm(Assembly):
             self.op("max", register, register, least)
             self.op("min", register, register, greatest)
         with self.otherwise():
-            for low, high, limit in ((register, least, least), (greatest, register, greatest)):
-                label = f"clamped{len(self._items)}"
-                self.branch("bge", label, low, high)
-                with self._flow.per(()):
-                    self.op("mv", register, limit)
-                self._add(Label(label, aligned=False))
-                self._number(label)
+            self._limit(register, least, lower=True)
+            self._limit(register, greatest, lower=False)
+
+    def clamp_to(self, register: str, least: int, greatest: int, temp: str) -> None:
+        """The same with numbers of at most 12 bits."""
+        for number, name in ((least, "max"), (greatest, "min")):
+            self.op("li", temp, str(number))
+            with self.where(BITS):
+                self.op(name, register, register, temp)
+            with self.otherwise():
+                self._limit(register, temp, lower=name == "max")
+
+    def _limit(self, register: str, limit: str, lower: bool) -> None:
+        """register = limit where it is beyond."""
+        label = f"within{len(self._items)}"
+        self.branch("bge", label, *((register, limit) if lower else (limit, register)))
+        with self._flow.per(()):
+            self.op("mv", register, limit)
+        self._add(Label(label, aligned=False))
+        self._number(label)
 
     # ---- what it comes to ----
 

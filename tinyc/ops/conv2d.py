@@ -39,6 +39,7 @@ from tinyc.kernels.rvv import planes as rvv_planes
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import rows as scalar_rows
+from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
@@ -277,6 +278,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),
         ),
+        *rv32_dense.CONV2D,
         *scalar_rows.KERNELS,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", offered(lower_rows), when=(is_s8,)),

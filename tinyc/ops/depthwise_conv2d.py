@@ -38,7 +38,7 @@ from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.scalar import depthwise as scalar_depthwise
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import rv32_depthwise, rv32_taps
+from tinyc.kernels.scalar import rv32_columns, rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
@@ -286,6 +286,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_per_input),
         ),
+        *rv32_columns.KERNELS,
         *rv32_depthwise.KERNELS,
         *rv32_taps.KERNELS,
         *scalar_depthwise.KERNELS,

@@ -56,6 +56,8 @@ from tinyc.machine.work import Work
 
 _LANES, _WORDS = 12, 3  # outputs of a call, and words of their weights
 _SEGMENTS = (16, 8)  # inputs
+_FEW = 64  # outputs, for which code counts more than an instruction for each weight
+_MOST_PIXELS = 2  # of a convolution: three pixels share products (rv32_blocks.py)
 _MOST_SEGMENTS = 128  # eight bytes of stack each
 _LARGEST = 2**15 - 1  # outputs and inputs, whose places fit int16
 _NIBBLES = 8  # outputs of a word of int4 weights
@@ -275,8 +277,8 @@ static TC_UNUSED void {name}({", ".join(parameters)})
 
 @dataclass(frozen=True, slots=True)
 class _Dense:
-    """How a layer is computed: its weights in segments of inputs, of which the tile says how many, as what its twelve
-    outputs are."""
+    """How a layer is computed: its weights in segments of inputs, of which the tile says how many, as what most
+    outputs are made by."""
 
     fit: Fitted
     tile: DenseTile
@@ -293,8 +295,8 @@ class _Dense:
 
     @property
     def blocks(self) -> tuple[tuple[DenseTile, int], ...]:
-        """What makes the outputs, and how often: twelve at a time, then the rest."""
-        whole, rest = divmod(len(self.fit.taps), _LANES)
+        """What makes the outputs, and how often: as many at a time as the tile has lanes, then the rest."""
+        whole, rest = divmod(len(self.fit.taps), self.tile.lanes)
         found = [(self.tile, whole)]
         found += [(replace(self.tile, words=-(-rest // 4)), 1)] if rest else []
         return tuple(one for one in found if one[1])
@@ -337,6 +339,13 @@ def takes(site: Site) -> bool:
     return site.is_const(1) and max(site.x(1).shape) < _LARGEST
 
 
+def takes_pixels(site: Site) -> bool:
+    """constant 1x1 weights, one group, stride 1, no padding, at most two pixels, fewer than 32767 channels"""
+    a, y = site.attrs, site.y()
+    few = y.elements <= _MOST_PIXELS * y.shape[3] and site.x(1).shape[1:3] == (1, 1)
+    return few and takes(site) and a.groups == 1 and tuple(a.stride) == (1, 1) and not any(a.pad)
+
+
 def _best(site: Site, p: ConvParams) -> _Dense | None:
     """The cheapest of the segments; None where there are too many of each, or no requantization is proved."""
     return matrix_of(p).once(_found, site.y().elements // len(p.bias))
@@ -347,7 +356,8 @@ def _found(matrix: Matrix, batch: int) -> _Dense | None:
     if finish is None:
         return None
     w, how = matrix.p.w, (finish[0].requant.sign, bool(finish[0].scaling.add.any()))
-    tiles = [DenseTile(segment, _WORDS, *how) for segment in _SEGMENTS]
+    few = len(w) <= _FEW and len(w) % _LANES and len(w) % 8 == 0  # then one function is enough
+    tiles = [DenseTile(segment, 2 if few else _WORDS, *how) for segment in _SEGMENTS]
     found = [_Dense(fitted(w, tile.segment // 4), tile, w.shape[1], batch) for tile in tiles]
     return min((one for one in found if one.segments <= _MOST_SEGMENTS), key=lambda one: one.executed, default=None)
 
@@ -465,6 +475,7 @@ def _nibbles_cost(site: Site, p: ConvParams) -> Cost:
 
 
 _ASKS = f"{PROVED}, and at most {_MOST_SEGMENTS} segments of inputs"
+CONV2D = (Kernel("tc_conv2d_pixels_s8_rv32", _offer, isa=ISA, when=(is_s8, takes_pixels), asks=_ASKS, written=True),)
 KERNELS = (
     Kernel("tc_fully_connected_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=_ASKS, written=True),
     Kernel(
