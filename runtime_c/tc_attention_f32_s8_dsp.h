@@ -10,7 +10,7 @@
 typedef struct {
     tc_attention_t at;
     tc_softmax_f32_s8_t softmax;
-    tc_matmul_way_t product, context;
+    tc_matmul_requant_t product, context;
 } tc_attention_f32_s8_dsp_t;
 
 TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_softmax_f32_s8)

@@ -16,7 +16,7 @@ typedef struct {
     int32_t rows, cols, depth;
     int32_t x_row, x_next, y_col, y_next;
     int32_t x_zero, y_zero;
-    tc_matmul_way_t way;
+    tc_matmul_requant_t requant;
 } tc_batch_matmul_s8_dsp_t;
 
 static void tc_batch_matmul_s8_dsp_one(const tc_batch_matmul_s8_dsp_t *p, tc_matmul_job_t *job,
@@ -26,7 +26,7 @@ static void tc_batch_matmul_s8_dsp_one(const tc_batch_matmul_s8_dsp_t *p, tc_mat
         const int32_t other = row + 1 < p->rows ? row + 1 : row;
         tc_matmul_widen(x + row * p->x_row, p->depth, p->x_next, p->x_zero, 2, xs);
         tc_matmul_widen(x + other * p->x_row, p->depth, p->x_next, p->x_zero, 2, xs + 1);
-        tc_matmul_two_rows(&p->way, job, p->cols, out + row * p->cols, out + other * p->cols);
+        tc_matmul_two_rows(&p->requant, job, p->cols, out + row * p->cols, out + other * p->cols);
     }
 }
 

@@ -33,15 +33,15 @@ static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p
                                                  const int32_t **constants)
 {
     const int32_t *used = *constants;
-    tc_depthwise_planes_t way; /* no initializer: compilers clear the rest by a call */
-    way.halve = 0;
-    way.sign = p->sign;
-    way.varies = p->varies;
-    way.shift = p->shift;
-    way.y_min = p->y_min;
-    way.y_max = p->y_max;
+    tc_depthwise_planes_t requant; /* no initializer: compilers clear the rest by a call */
+    requant.halve = 0;
+    requant.sign = p->sign;
+    requant.varies = p->varies;
+    requant.shift = p->shift;
+    requant.y_min = p->y_min;
+    requant.y_max = p->y_max;
     *constants += p->varies ? 3 : 2;
-    return (int8_t)tc_depthwise_finish(&way, x, used);
+    return (int8_t)tc_depthwise_finish(&requant, x, used);
 }
 
 /* The weight of channel i of a group in the two words of a single row. */

@@ -46,13 +46,13 @@ static TC_UNUSED void tc_depthwise_rows(const tc_depthwise_rows_t *p, const int3
 {
     const int16_t zero = (int8_t)(uint8_t)*stream++;
     const int32_t pairs = p->stride_w == 2 || p->k_w == 1 ? (p->k_w + 1) / 2 : p->k_w - 1;
-    tc_depthwise_planes_t way; /* no initializer: compilers clear the rest by a call */
-    way.halve = 0;
-    way.sign = p->sign;
-    way.varies = p->varies;
-    way.shift = p->shift;
-    way.y_min = p->y_min;
-    way.y_max = p->y_max;
+    tc_depthwise_planes_t requant; /* no initializer: compilers clear the rest by a call */
+    requant.halve = 0;
+    requant.sign = p->sign;
+    requant.varies = p->varies;
+    requant.shift = p->shift;
+    requant.y_min = p->y_min;
+    requant.y_max = p->y_max;
     for (int32_t channel = 0; channel < p->channels; channel++) {
         const int32_t *weights = stream + 1, *constants = weights + p->k_w + (p->k_h > 2 ? pairs : 0);
         for (int32_t row = 0; row < p->k_h; row++) {
@@ -70,7 +70,7 @@ static TC_UNUSED void tc_depthwise_rows(const tc_depthwise_rows_t *p, const int3
                     acc = tc_wrap((int64_t)plane[row * p->columns + ox * p->stride_w + k] * w + acc);
                 }
             }
-            y[ox * p->channels + channel] = (int8_t)tc_depthwise_finish(&way, acc, constants);
+            y[ox * p->channels + channel] = (int8_t)tc_depthwise_finish(&requant, acc, constants);
         }
         stream = constants + (p->varies ? 3 : 2);
     }

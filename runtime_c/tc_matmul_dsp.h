@@ -24,10 +24,10 @@ typedef struct {
     int8_t *y0, *y1;
 } tc_matmul_job_t;
 
-typedef struct tc_matmul_way_s tc_matmul_way_t;
-typedef void tc_matmul_blocks_t(const tc_matmul_way_t *p, const tc_matmul_job_t *job);
+typedef struct tc_matmul_requant_s tc_matmul_requant_t;
+typedef void tc_matmul_blocks_t(const tc_matmul_requant_t *p, const tc_matmul_job_t *job);
 
-struct tc_matmul_way_s {
+struct tc_matmul_requant_s {
     int32_t mult, add, start;
     tc_matmul_blocks_t *blocks;
 };
@@ -35,7 +35,7 @@ struct tc_matmul_way_s {
 #if TC_DSP_ASM
 
 typedef char tc_matmul_blocks_reads[
-    __builtin_offsetof(tc_matmul_way_t, start) == 8 && __builtin_offsetof(tc_matmul_job_t, units) == 8 &&
+    __builtin_offsetof(tc_matmul_requant_t, start) == 8 && __builtin_offsetof(tc_matmul_job_t, units) == 8 &&
     __builtin_offsetof(tc_matmul_job_t, y1) == 20 ? 1 : -1];
 
 /* Two steps of the sum: rows in r2 and r3, sums of the first row in r4 r6 r8 r10, of the second in r5 r7 r9
@@ -68,7 +68,7 @@ typedef char tc_matmul_blocks_reads[
  * units is not a multiple of four. Frame: [0] xs [4] its end [8] mult [12] add [16] y0 [20] y1 [24] blocks to
  * do [28] first unit [32] start */
 #define TC_MATMUL_BLOCKS(name, finish, n)                                          \
-    static TC_NAKED void name##_##n(const tc_matmul_way_t *p TC_UNUSED,                                      \
+    static TC_NAKED void name##_##n(const tc_matmul_requant_t *p TC_UNUSED,                                  \
                                     const tc_matmul_job_t *job TC_UNUSED)                                    \
     {                                                                              \
         __asm__ volatile(                                                          \
@@ -124,12 +124,12 @@ typedef char tc_matmul_blocks_reads[
 
 #else
 
-static inline int32_t tc_matmul_once(const tc_matmul_way_t *p, int32_t sum, int32_t n)
+static inline int32_t tc_matmul_once(const tc_matmul_requant_t *p, int32_t sum, int32_t n)
 {
     return tc_ssat8(tc_smmla(sum, p->mult, p->add) >> n);
 }
 
-static inline int32_t tc_matmul_twice(const tc_matmul_way_t *p, int32_t sum, int32_t n)
+static inline int32_t tc_matmul_twice(const tc_matmul_requant_t *p, int32_t sum, int32_t n)
 {
     return tc_ssat8(tc_smmlar(2 * sum, p->mult, p->add + (sum >> 31)) >> n);
 }
@@ -138,7 +138,7 @@ static inline int32_t tc_matmul_twice(const tc_matmul_way_t *p, int32_t sum, int
 #define TC_MATMUL_TWICE tc_matmul_twice
 
 #define TC_MATMUL_BLOCKS(name, finish, n)                                                                  \
-    static TC_UNUSED void name##_##n(const tc_matmul_way_t *p, const tc_matmul_job_t *job)                 \
+    static TC_UNUSED void name##_##n(const tc_matmul_requant_t *p, const tc_matmul_job_t *job)             \
     {                                                                                                      \
         for (int32_t column = 0; column < 4 * job->blocks; column++) {                                     \
             const int32_t *x = job->xs, *y = job->ys + (column >> 2) * 8 * job->units + (column & 3);      \
@@ -250,7 +250,7 @@ static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t 
 }
 
 /* Rows y0 and y1 [cols] of the product of the two rows in job->xs and all of job->ys. */
-static TC_UNUSED void tc_matmul_two_rows(const tc_matmul_way_t *p, tc_matmul_job_t *job, int32_t cols,
+static TC_UNUSED void tc_matmul_two_rows(const tc_matmul_requant_t *p, tc_matmul_job_t *job, int32_t cols,
                                          int8_t *y0, int8_t *y1)
 {
     const int32_t *ys = job->ys;

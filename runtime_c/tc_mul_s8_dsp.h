@@ -26,31 +26,31 @@ typedef struct {
 
 typedef struct {
     int32_t mult, add, start, shift;
-} tc_mul_dsp_way_t;
+} tc_mul_dsp_requant_t;
 
-TC_INLINE int8_t tc_mul_dsp_scaled(tc_mul_dsp_way_t way, int32_t sum, int32_t twice)
+TC_INLINE int8_t tc_mul_dsp_scaled(tc_mul_dsp_requant_t requant, int32_t sum, int32_t twice)
 {
-    const int32_t t = twice ? tc_smmlar(2 * sum, way.mult, way.add + (sum >> 31)) : tc_smmla(sum, way.mult,
-        way.add);
-    return (int8_t)tc_ssat8(t >> way.shift);
+    const int32_t t = twice ? tc_smmlar(2 * sum, requant.mult, requant.add + (sum >> 31))
+                            : tc_smmla(sum, requant.mult, requant.add);
+    return (int8_t)tc_ssat8(t >> requant.shift);
 }
 
 /* The empty asm keeps compilers from gathering four bytes with a BFI each to save three stores. */
 #if TC_DSP_ASM
 #define TC_MUL_STORE(i, sum)                                        \
     do {                                                            \
-        y[i] = tc_mul_dsp_scaled(way, sum, twice);                  \
+        y[i] = tc_mul_dsp_scaled(requant, sum, twice);              \
         __asm__ __volatile__("" ::: "memory");                      \
     } while (0)
 #else
-#define TC_MUL_STORE(i, sum) (y[i] = tc_mul_dsp_scaled(way, sum, twice))
+#define TC_MUL_STORE(i, sum) (y[i] = tc_mul_dsp_scaled(requant, sum, twice))
 #endif
 
 /* n products; one: x1 is one number for all. Four elements are read before one is written. */
 TC_INLINE void tc_mul_dsp_line(const tc_mul_s8_dsp_t *p, const int8_t *x0, const int8_t *x1, int8_t *y,
                                int32_t one, int32_t twice)
 {
-    const tc_mul_dsp_way_t way = {p->mult, p->add, p->start, p->shift};
+    const tc_mul_dsp_requant_t requant = {p->mult, p->add, p->start, p->shift};
     const int32_t zeros0 = tc_centred_zeros(p->x0_zero), zeros1 = tc_centred_zeros(p->x1_zero);
     const int32_t number = one ? tc_centred_zeros(p->x1_zero - x1[0]) : 0;
     int32_t n = p->n3;
@@ -60,13 +60,13 @@ TC_INLINE void tc_mul_dsp_line(const tc_mul_s8_dsp_t *p, const int8_t *x0, const
         const int32_t even0 = tc_centred(zeros0, v0), odd0 = tc_centred_ror8(zeros0, v0);
         const int32_t even1 = one ? number : tc_centred(zeros1, v1),
             odd1 = one ? number : tc_centred_ror8(zeros1, v1);
-        TC_MUL_STORE(0, tc_smlabb(even0, even1, way.start));
-        TC_MUL_STORE(1, tc_smlabb(odd0, odd1, way.start));
-        TC_MUL_STORE(2, tc_smlatt(even0, even1, way.start));
-        TC_MUL_STORE(3, tc_smlatt(odd0, odd1, way.start));
+        TC_MUL_STORE(0, tc_smlabb(even0, even1, requant.start));
+        TC_MUL_STORE(1, tc_smlabb(odd0, odd1, requant.start));
+        TC_MUL_STORE(2, tc_smlatt(even0, even1, requant.start));
+        TC_MUL_STORE(3, tc_smlatt(odd0, odd1, requant.start));
     }
     for (; n > 0; n--, x0++, x1 += !one, y++) {
-        TC_MUL_STORE(0, (x0[0] - p->x0_zero) * (x1[0] - p->x1_zero) + way.start);
+        TC_MUL_STORE(0, (x0[0] - p->x0_zero) * (x1[0] - p->x1_zero) + requant.start);
     }
 }
 #undef TC_MUL_STORE

@@ -33,7 +33,7 @@ typedef struct {
     int32_t scale, shift;
     int32_t add, sign, varies; /* varies: each channel has its shift */
     int32_t y_min, y_max;
-} tc_mve_way_t;
+} tc_mve_requant_t;
 
 static inline int32_t tc_mve_wrap(int64_t x) /* modulo 2^32 */
 {
@@ -41,7 +41,7 @@ static inline int32_t tc_mve_wrap(int64_t x) /* modulo 2^32 */
 }
 
 /* One lane: constants of its channel are 4 words apart. */
-static inline int8_t tc_mve_lane(const tc_mve_way_t *p, int32_t sum, const int32_t *constants)
+static inline int8_t tc_mve_lane(const tc_mve_requant_t *p, int32_t sum, const int32_t *constants)
 {
     const int32_t x = tc_mve_wrap((int64_t)sum * ((int64_t)1 << p->scale) + constants[0]);
     const int64_t product = (int64_t)x * constants[4];
@@ -51,7 +51,7 @@ static inline int8_t tc_mve_lane(const tc_mve_way_t *p, int32_t sum, const int32
     return (int8_t)tc_clamp(h, p->y_min, p->y_max);
 }
 
-static inline int32_t tc_mve_constants(const tc_mve_way_t *p) /* words of four channels */
+static inline int32_t tc_mve_constants(const tc_mve_requant_t *p) /* words of four channels */
 {
     return 4 * (2 + p->add + p->varies);
 }
@@ -67,7 +67,7 @@ static inline int32_t tc_mve_constants(const tc_mve_way_t *p) /* words of four c
 typedef struct {
     int32_t k_h, row_taps, pixel_bytes, out_c;
     int32_t group, paired, held;
-    tc_mve_way_t way;
+    tc_mve_requant_t requant;
 } tc_mve_dot_t;
 
 #define TC_MVE_HELD 64 /* taps that vectors hold, at most */
@@ -92,7 +92,7 @@ static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream
                                     int8_t *y, int32_t n, int32_t first)
 {
     const int32_t steps = p->k_h * ((p->row_taps + 15) / 16);
-    const int32_t constants = tc_mve_constants(&p->way);
+    const int32_t constants = tc_mve_constants(&p->requant);
     for (int32_t i = 0; i < n; i += 2) {
         const int32_t pixels = n - i < 2 ? 1 : 2;
         const int32_t *group = stream;
@@ -113,7 +113,7 @@ static TC_UNUSED void tc_mve_pixels(const tc_mve_dot_t *p, const int32_t *stream
                 const int8_t *held = taps[k];
                 const int32_t sum = p->held ? tc_mve_sum(p, group, in, &held, 0)
                                             : tc_mve_sum(p, group, in, x, first + k * p->pixel_bytes);
-                y[(i + k) * p->out_c + channel] = tc_mve_lane(&p->way, sum, at);
+                y[(i + k) * p->out_c + channel] = tc_mve_lane(&p->requant, sum, at);
             }
             if (in == p->group - 1) group += 4 * p->group * steps + p->group / 4 * constants;
         }
@@ -146,7 +146,7 @@ typedef struct {
     int32_t word_bytes;
     int32_t outputs, out_place;        /* of a line, and bytes from one to the next */
     int32_t shift[4], line[4], place[4]; /* of a window: shift of the weights, line and place of its output */
-    tc_mve_way_t way;
+    tc_mve_requant_t requant;
 } tc_mve_tile_t;
 
 /* Channels [at, at + width) of four lines, whose places are `step` bytes apart, interleaved; `left` and
@@ -176,7 +176,7 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
         const int32_t *constants = record + 6;
         int32_t spread[13]; /* as vectors have them */
         tc_clear(spread, 13);
-        for (int32_t i = 0; i < 2 + p->way.add + p->way.varies; i++) {
+        for (int32_t i = 0; i < 2 + p->requant.add + p->requant.varies; i++) {
             spread[4 * i] = constants[i];
         }
         spread[0] = tc_mve_wrap((int64_t)spread[0] * 2);
@@ -189,17 +189,17 @@ static TC_UNUSED void tc_mve_tile(const tc_mve_tile_t *p, const int32_t *record,
                 sum += words[k / 4 * p->word_bytes + k % 4] * w[k - p->shift[window]];
             }
             int8_t *const line = p->line[window] ? y1 : y;
-            if (place < p->outputs) line[place * p->out_place + c] = tc_mve_lane(&p->way, sum, spread);
+            if (place < p->outputs) line[place * p->out_place + c] = tc_mve_lane(&p->requant, sum, spread);
         }
-        record += 6 + 2 + p->way.add + p->way.varies;
+        record += 6 + 2 + p->requant.add + p->requant.varies;
     }
 }
 
 /* Depthwise layers of one window that is the whole image: x [taps][channels] -> y [channels]. stream: for
  * each eight channels the weights [taps][8], then the vectors of constants of the even and of the odd ones.
  */
-static TC_UNUSED void tc_mve_window(const tc_mve_way_t *p, const int32_t *stream, const int8_t *x, int8_t *y,
-                                    int32_t taps, int32_t channels)
+static TC_UNUSED void tc_mve_window(const tc_mve_requant_t *p, const int32_t *stream, const int8_t *x,
+                                    int8_t *y, int32_t taps, int32_t channels)
 {
     const int32_t quad = tc_mve_constants(p);
     for (int32_t c = 0; c < channels; c++) {

@@ -12,8 +12,8 @@
  * y = clamp(scaled + y_zero, y_min, y_max), where scaled is, by `rounds`,
  *   0: (acc * mult >> 32) + add >> shift, which rounds halves up (add is 2^(shift - 1), shift in [1, 31]);
  *   1, 2, 4: tc_scale_wide with mult and shift.
- * way: 0, or where rounds and y_zero are 0: 1 if the clamp is int16 itself, 2 if it is int16 from 0 on, else
- * 3.
+ * finish: 0, or where rounds and y_zero are 0: 1 if the clamp is int16 itself, 2 if it is int16 from 0 on,
+ * else 3.
  */
 #ifndef TC_S16_H
 #define TC_S16_H
@@ -22,7 +22,7 @@
 #include "tc_wide.h"
 
 typedef struct {
-    int32_t out_c, way, rounds, y_zero, y_min, y_max;
+    int32_t out_c, finish, rounds, y_zero, y_min, y_max;
 } tc_s16_out_t;
 
 static inline int16_t tc_s16_output(const tc_s16_out_t *out, const int32_t *scale, int32_t acc)
@@ -175,10 +175,10 @@ TC_S16_PIXELS_1(tc_s16_pixels_1_relu, "usat", "#15")
 TC_S16_DEPTHWISE(tc_s16_depthwise_1, "ssat", "#16")
 TC_S16_DEPTHWISE(tc_s16_depthwise_1_relu, "usat", "#15")
 
-/* The clamp of way 3, of the first n outputs. */
+/* The clamp of finish 3, of the first n outputs. */
 static inline void tc_s16_clamp(const tc_s16_out_t *out, int32_t n, int16_t *y)
 {
-    for (int32_t i = 0; out->way == 3 && i < n; i++) {
+    for (int32_t i = 0; out->finish == 3 && i < n; i++) {
         y[i] = (int16_t)tc_clamp(y[i], out->y_min, out->y_max);
     }
 }
@@ -192,12 +192,12 @@ static TC_UNUSED void tc_s16_all(const tc_s16_out_t *out, const int32_t *x, cons
     int32_t first = 0;
 #if TC_DSP_ASM
     const int32_t fours = out->out_c / 4;
-    if (out->way != 0 && fours > 0) {
+    if (out->finish != 0 && fours > 0) {
         if (pixels == 2) {
-            (out->way == 2 ? tc_s16_pixels_2_relu : tc_s16_pixels_2)(x, stream, y, halves, fours,
+            (out->finish == 2 ? tc_s16_pixels_2_relu : tc_s16_pixels_2)(x, stream, y, halves, fours,
                                                                      2 * out->out_c);
         } else {
-            (out->way == 2 ? tc_s16_pixels_1_relu : tc_s16_pixels_1)(x, stream, y, halves, fours);
+            (out->finish == 2 ? tc_s16_pixels_1_relu : tc_s16_pixels_1)(x, stream, y, halves, fours);
         }
         first = 4 * fours;
         stream += fours * (16 + 8 * halves);
@@ -216,8 +216,8 @@ static TC_UNUSED void tc_s16_all_depthwise(const tc_s16_out_t *out, const int16_
     int32_t first = 0;
 #if TC_DSP_ASM
     const int32_t fours = out->out_c / 4;
-    if (out->way != 0 && fours > 0) {
-        (out->way == 2 ? tc_s16_depthwise_1_relu : tc_s16_depthwise_1)(taps, stream, y, n, fours);
+    if (out->finish != 0 && fours > 0) {
+        (out->finish == 2 ? tc_s16_depthwise_1_relu : tc_s16_depthwise_1)(taps, stream, y, n, fours);
         first = 4 * fours;
         stream += fours * (16 + 2 * n);
         tc_s16_clamp(out, first, y);

@@ -46,9 +46,9 @@ def _blas() -> _Blas | None:
         linked = ctypes.CDLL(_umath_linalg.__file__)  # a search in it goes on in the libraries that it is linked with
     except (AttributeError, OSError):
         return None
-    for get, set_ in _FUNCTIONS:
-        if hasattr(linked, get) and hasattr(linked, set_):
-            return _Blas(getattr(linked, get), getattr(linked, set_))
+    for getter, setter in _FUNCTIONS:
+        if hasattr(linked, getter) and hasattr(linked, setter):
+            return _Blas(getattr(linked, getter), getattr(linked, setter))
     return None
 
 

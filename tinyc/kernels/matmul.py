@@ -40,12 +40,12 @@ class ProductScaling:
 
 @dataclass(frozen=True, slots=True)
 class ProductRequantization:
-    """The fields of a tc_matmul_way_t."""
+    """The fields of a tc_matmul_requant_t."""
 
     constants: ScalingConstants
 
     def fields(self, name: str) -> Fields:
-        """Those of the tc_matmul_way_t called `name`."""
+        """Those of the tc_matmul_requant_t called `name`."""
         c = self.constants
         family = "tc_matmul_blocks_twice" if c.sign else "tc_matmul_blocks"
         return {

@@ -166,9 +166,9 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
     while ((gap := after - before) > 1).any():
         middle = np.clip(before + gap // 2, first, last - 1)
         reached = reaches(middle)
-        open_ = gap > 1
-        after = np.where(open_ & reached, middle, after)
-        before = np.where(open_ & ~reached, middle, before)
+        unmet = gap > 1
+        after = np.where(unmet & reached, middle, after)
+        before = np.where(unmet & ~reached, middle, before)
     return np.clip(after, first, last)
 
 
@@ -245,13 +245,13 @@ def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scalin
     if _has_none(found, steps, probed) and _has_none(best_slope(found, steps, probed), steps, probed):
         return None
     found = _nudged(found, steps, grain, np.arange(len(mult)), _NEAR)
-    open_ = np.flatnonzero(~found.equals(steps))
-    if not len(open_):
+    unmet = np.flatnonzero(~found.equals(steps))
+    if not len(unmet):
         return found
-    found = best_slope(found, steps, open_)
-    if _has_none(found, steps, open_):
+    found = best_slope(found, steps, unmet)
+    if _has_none(found, steps, unmet):
         return None
-    found = _nudged(found, steps, grain, open_, _FAR)
+    found = _nudged(found, steps, grain, unmet, _FAR)
     return found if found.equals(steps).all() else None
 
 

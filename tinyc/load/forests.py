@@ -235,8 +235,8 @@ def _last(feature: Feature, thresholds: npt.NDArray[np.float64], inclusive: bool
         reals = mapped.astype(np.float64)
         least_first = (reals, thresholds) if rises else (thresholds, reals)
         holds = np.less_equal(*least_first) if inclusive else np.less(*least_first)
-        open_ = high - low > 1
-        low, high = np.where(open_ & holds, middle, low), np.where(open_ & ~holds, middle, high)
+        pending = high - low > 1
+        low, high = np.where(pending & holds, middle, low), np.where(pending & ~holds, middle, high)
     return np.maximum(low, -(2**31))
 
 

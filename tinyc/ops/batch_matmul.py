@@ -192,7 +192,7 @@ def offer_dsp(site: Site, p: MatmulParams) -> Offer | Refused:
 
 def _lower_dsp(site: Site, p: MatmulParams, requant: matmul.ProductRequantization) -> Call:
     zeros = {"x_zero": p.x_zero, "y_zero": p.y_zero}
-    fields = _geometry(site, p.attrs) | zeros | requant.fields("way")
+    fields = _geometry(site, p.attrs) | zeros | requant.fields("requant")
     return Call((*arguments(site), Scratch()), Struct("tc_batch_matmul_s8_dsp_t", fields))
 
 

@@ -51,7 +51,7 @@ def lower_float(site: Site, p: Power) -> Call:
     whole = float(e).is_integer() and abs(e) <= float32.MOST_FACTORS
     fields: dict[str, int | float | str] = {
         "n": site.y().elements,
-        "way": 1 if abs(e) == 0.5 else 0 if whole else 2,
+        "kind": 1 if abs(e) == 0.5 else 0 if whole else 2,
         "times": abs(int(e)) if whole else 0,
         "inverted": int(e < 0 and (whole or e == -0.5)),
         "exponent": e,

@@ -260,7 +260,7 @@ class Liveness:
             if access is not None and access.inplace:
                 lives = lives or self._named(alive, slots.count, start, stop)
                 inplace = self._in_place(index, own[place], slots, lives)
-            fullest = {(): peak, **{names: int(bytes_.max()) for names, bytes_ in inplace.items()}}
+            fullest = {(): peak, **{names: int(most.max()) for names, most in inplace.items()}}
             found.append(Load(own[place], inplace, fullest))
         return tuple(found)
 
@@ -326,7 +326,7 @@ def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
     found = {form.inplace for form in layer.whole_forms if form.inplace}
     dying = {name for name in layer.reads if uses.last[name] == index}
     less = {names: most - saved * bool(dying.intersection(names)) for names in found}
-    return Load(np.array([most]), {names: np.array([bytes_]) for names, bytes_ in less.items()}, {(): most, **less})
+    return Load(np.array([most]), {names: np.array([left]) for names, left in less.items()}, {(): most, **less})
 
 
 def dying_rows(problem: Problem, turn: Turn, name: str, lives: Lives, number: int) -> tuple[int, ...]:

@@ -170,17 +170,17 @@ class _Writer(ChannelWriter):
         asm, layer = self.asm, self.layer
         inside = [0 <= column + i < layer.real_columns for i in range(4)]
         four = layer.group == GROUP
-        bytes_ = ["r2"] * 4
+        loaded = ["r2"] * 4
         for i in range(4):
             if inside[i]:
-                bytes_[i] = f"r{4 + i}"
-                asm.op("ldr" if four else "ldrh", bytes_[i], x.at((column + i) * layer.in_step))
+                loaded[i] = f"r{4 + i}"
+                asm.op("ldr" if four else "ldrh", loaded[i], x.at((column + i) * layer.in_step))
         pairs: list[tuple[str, str] | None] = []
         for i, (low, high) in ((0, ("r8", "r9")), (2, ("r10", "r11"))):
             if inside[i] or inside[i + 1]:
-                asm.op("pkhbt", low, bytes_[i], bytes_[i + 1], "lsl #16")
+                asm.op("pkhbt", low, loaded[i], loaded[i + 1], "lsl #16")
                 if four:
-                    asm.op("pkhtb", high, bytes_[i + 1], bytes_[i], "asr #16")
+                    asm.op("pkhtb", high, loaded[i + 1], loaded[i], "asr #16")
                 pairs.append((low, high))
             else:
                 pairs.append(None)

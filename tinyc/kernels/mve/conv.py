@@ -179,7 +179,7 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
             one = replace(work, dot=replace(gathered, paired=paired), columns=columns)
             yield one
             if pixels % 2 and 1 < pixels <= _NARROW and not by_rows:
-                yield from (replace(one, together=rows_) for rows_ in _TOGETHER if rows_ <= rows.out_h)
+                yield from (replace(one, together=count) for count in _TOGETHER if count <= rows.out_h)
 
 
 def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, int, Rows]:

@@ -108,8 +108,8 @@ def _column(
     right = max(gathers - 1 + LINES - count, 0)
     last = in_h - LINES * (count - 1)
     step, aligned = LINES * channels, channels % 4 == 0
-    partial_ = channels % STEP != 0
-    lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, partial_, channels, last)
+    in_part = channels % STEP != 0
+    lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, in_part, channels, last)
     tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, requant)
     return LineWalk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
 

@@ -131,7 +131,7 @@ class Dot:
             "group": self.group,
             "paired": int(self.paired),
             "held": int(self.held),
-            "way": self.requant.c_text,
+            "requant": self.requant.c_text,
         }
         lines = [f"    .{field} = {value}," for field, value in fields.items()]
         return "\n".join([f"static const tc_mve_dot_t {name}_dot = {{", *lines, "};"]) + "\n"

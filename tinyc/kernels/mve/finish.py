@@ -61,7 +61,7 @@ class LaneRequantization:
 
     @property
     def c_text(self) -> str:
-        """The initializer of a tc_mve_way_t."""
+        """The initializer of a tc_mve_requant_t."""
         low, high = self.clamp or (-128, 127)
         flags = (int(self.add), int(self.sign), int(self.shift is None))
         return "{" + ", ".join(map(str, (self.scale, self.shift or 0, *flags, low, high))) + "}"

@@ -234,7 +234,7 @@ def _tile_twin(name: str, tile: Tile) -> str:
     .shift = {{{shifts}}},
     .line = {{{lines}}},
     .place = {{{places}}},
-    .way = {tile.requant.c_text},
+    .requant = {tile.requant.c_text},
 }};
 
 static void {name}({", ".join(tile.parameters)})

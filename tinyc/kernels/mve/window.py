@@ -187,8 +187,8 @@ def special(work: WindowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
 {_function(layer)[0]}#else
 static void @({", ".join(_PARAMETERS)})
 {{
-    static const tc_mve_way_t way = {layer.requant.c_text};
-    tc_mve_window(&way, stream, x, y, {layer.taps}, {layer.channels});
+    static const tc_mve_requant_t requant = {layer.requant.c_text};
+    tc_mve_window(&requant, stream, x, y, {layer.taps}, {layer.channels});
 }}
 #endif"""
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]

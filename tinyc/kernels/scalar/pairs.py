@@ -58,12 +58,12 @@ def fitted(w: npt.NDArray[np.int8], segment: int) -> Fitted:
     size = 4 * segment
     parts = np.pad(w.astype(np.int64), ((0, 0), (0, -in_c % size))).reshape(-1, size)
     taken = np.zeros_like(parts)
-    while len(open_ := np.flatnonzero((excess := _excess(parts)) > 0)):
-        at = np.abs(parts[open_]).argmax(axis=1)
-        largest = parts[open_, at]
-        off = np.sign(largest) * np.minimum(np.abs(largest), -(-excess[open_] // 127))
-        parts[open_, at] -= off
-        taken[open_, at] += off
+    while len(over := np.flatnonzero((excess := _excess(parts)) > 0)):
+        at = np.abs(parts[over]).argmax(axis=1)
+        largest = parts[over, at]
+        off = np.sign(largest) * np.minimum(np.abs(largest), -(-excess[over] // 127))
+        parts[over, at] -= off
+        taken[over, at] += off
     rest = taken.reshape(out_c, -1)
     outputs, inputs = np.nonzero(rest)
     return Fitted(parts.reshape(out_c, -1), np.stack([outputs, inputs, rest[outputs, inputs]], axis=1), segment)

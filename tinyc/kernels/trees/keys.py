@@ -61,11 +61,11 @@ def codes(p: Forest, dtype: DType) -> Codes | None:
         own[code].add(cut)
     if max(map(len, own)) > MOST_CUTS[dtype] or (dtype == "u8" and len(own) > 256):
         return None
-    sorted_ = [sorted(cuts) for cuts in own]
-    ranks = [{cut: k for k, cut in enumerate(cuts)} for cuts in sorted_]
+    ascending = [sorted(cuts) for cuts in own]
+    ranks = [{cut: k for k, cut in enumerate(cuts)} for cuts in ascending]
     nodes = tuple((code, ranks[code][cut], below, above) for code, cut, below, above in p.nodes)
-    flat = np.array([cut for cuts in sorted_ for cut in cuts], np.int32)
-    return Codes(dtype, nodes, flat, np.array([len(cuts) for cuts in sorted_]))
+    flat = np.array([cut for cuts in ascending for cut in cuts], np.int32)
+    return Codes(dtype, nodes, flat, np.array([len(cuts) for cuts in ascending]))
 
 
 def asks(dtype: str) -> str:

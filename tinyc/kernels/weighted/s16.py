@@ -79,7 +79,7 @@ class Prepared:
         """A tc_s16_out_t."""
         return {
             "out.out_c": len(self.bias),
-            "out.way": self.requant,
+            "out.finish": self.requant,
             "out.rounds": self.rounds,
             **{f"out.{name}": getattr(p, name) for name in ("y_zero", "y_min", "y_max")},
         }
