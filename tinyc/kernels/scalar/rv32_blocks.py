@@ -11,6 +11,7 @@ C * 2^11. `dot_text` writes the sums to memory.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyc.kernel.kernel import SpecializedKernel
@@ -71,13 +72,13 @@ class _Writer:
         for register in _SUMS:
             self.asm.op("li", register, "0")
 
-    def taps(self, first: int) -> None:
-        """Four taps from the given one on."""
-        for tap in range(first, first + _FOUR):
-            self._tap(tap)
+    def taps(self, taps: Sequence[int]) -> None:
+        """These taps, one after the other."""
+        for tap in taps:
+            self.tap(tap)
 
-    def _tap(self, tap: int) -> None:
-        """What is loaded is not used at once: a core may wait for it."""
+    def tap(self, tap: int, begins: bool = False) -> None:
+        """What is loaded is not used at once: a core may wait for it. begins: the sums begin here."""
         asm, tile = self.asm, self.tile
         inputs = _INPUTS[: tile.words]
         self._weight(tap, 0)
@@ -90,8 +91,9 @@ class _Writer:
                 asm.op("srai", weight, weight, "4")
             for number, word in enumerate(inputs):
                 total = self.sums(number // 2, lane)[number % 2]
-                asm.op("mul", _PRODUCT, word, weight)
-                asm.op("add", total, total, _PRODUCT)
+                asm.op("mul", total if begins else _PRODUCT, word, weight)
+                if not begins:
+                    asm.op("add", total, total, _PRODUCT)
 
     def _weight(self, tap: int, lane: int) -> None:
         if self.tile.nibbles:
@@ -121,7 +123,7 @@ def _dot(tile: PixelTile) -> RiscvAsm:
     writer.end_of_taps()
     writer.clear()
     with asm.loop("taps", "four", aligned=False):
-        writer.taps(0)
+        writer.taps(range(_FOUR))
         writer.advance(1)
         asm.branch("bne", "taps", "a0", "a2")
     asm.words("sw", _SUMS, "a3")
@@ -148,13 +150,19 @@ class _BlocksWriter(_Writer):
         asm, tile = self.asm, self.tile
         self._enter()
         with asm.loop("block", "block", aligned=False):
-            self.clear()
+            self.tap(0, begins=True)
             asm.op("lw", "t0", self.at("odd"))
-            asm.branch("bnez", "odd", "t0")
-            with asm.loop("taps", "even four", aligned=False, of_call=True):
-                self.taps(0)
-            with asm.loop("second", "odd four", aligned=False, of_call=True):
-                self.taps(_FOUR)
+            asm.branch("beqz", "next", "t0")
+            with asm.loop("to odd", "odd block", aligned=False, of_call=True):  # counted by the caller, as what follows
+                asm.branch("bnez", "odd", "t0")
+            with asm.loop("taps", "first", aligned=False, of_call=True):
+                self.tap(0)
+            with asm.loop("next", "even four", aligned=False, of_call=True):
+                self.taps(range(1, _FOUR))
+            with asm.loop("second", "middle", aligned=False, of_call=True):
+                self.tap(_FOUR)
+            with asm.loop("next odd", "odd four", aligned=False, of_call=True):
+                self.taps(range(_FOUR + 1, 2 * _FOUR))
                 self.advance(2)
                 asm.branch("bne", "taps", "a0", "a2")
             if tile.groups > 1:
@@ -167,10 +175,10 @@ class _BlocksWriter(_Writer):
         asm.add("sp", "sp", self.frame.size)
         asm.op("ret")
         asm.note("an odd number of fours: the first is the second half of a turn")
-        with asm.loop("odd", "odd block", aligned=False, of_call=True):  # run as often as the caller says
+        with asm.loop("odd", "odd block", aligned=False, of_call=True):
             asm.add("a0", "a0", -4 * tile.words * _FOUR)
             asm.add("a1", "a1", -tile.weight_bytes * _FOUR)
-            asm.branch("j", "second")
+            asm.branch("j", "next odd")
         return asm
 
     def _enter(self) -> None:
@@ -252,29 +260,31 @@ def _blocks(tile: PixelTile) -> RiscvAsm:
 
 @dataclass(frozen=True, slots=True)
 class TileCosts:
-    """What the functions of a tile execute: a call, a block, an odd and an even four of taps of it, and what a block
-    of an odd number of them has more; and their bytes."""
+    """What the functions of a tile execute: a call, a block, what a block of an odd number of fours of taps has more,
+    the first taps of even and of odd fours but for the block's first tap, and their other taps; and their bytes."""
 
     call: Work
     block: Work
     extra: Work
-    odd: Work
-    even: Work
+    firsts: tuple[Work, Work]
+    fours: tuple[Work, Work]
     code_bytes: int
 
     def work(self, fours: int, blocks: int) -> Work:
         """Of a call with so many blocks of so many fours of taps."""
-        taps = self.odd * (fours - fours // 2) + self.even * (fours // 2)
-        return self.call + (self.block + taps + self.extra * (fours % 2)) * blocks
+        even, odd = fours // 2, fours % 2
+        firsts = self.firsts[0] * (even - 1 + odd) + self.firsts[1] * even
+        taps = self.fours[0] * even + self.fours[1] * (fours - even)
+        return self.call + (self.block + firsts + taps + self.extra * odd) * blocks
 
 
 @functools.cache
 def blocks_costs(tile: PixelTile) -> TileCosts:
     """Of the function of `blocks`."""
     asm = _blocks(tile)
-    units = ("", "block", "odd block", "odd four", "even four")
-    call, block, extra, odd, even = (asm.work(unit) for unit in units)
-    return TileCosts(call, block, extra, odd, even, asm.code_bytes)
+    units = ("", "block", "odd block", "first", "middle", "even four", "odd four")
+    call, block, extra, first, middle, even, odd = (asm.work(unit) for unit in units)
+    return TileCosts(call, block, extra, (first, middle), (even, odd), asm.code_bytes)
 
 
 @functools.cache
@@ -282,7 +292,7 @@ def dot_costs(tile: PixelTile) -> TileCosts:
     """Of the function of `dot`, which makes one block a call."""
     asm = _dot(tile)
     four = asm.work("four")
-    return TileCosts(asm.work(), Work(), Work(), four, four, asm.code_bytes)
+    return TileCosts(asm.work(), Work(), Work(), (Work(), Work()), (four, four), asm.code_bytes)
 
 
 @functools.cache
