@@ -122,11 +122,9 @@ def _energy_rows(energy: Energy | None, asked: Estimates) -> list[list[str]]:
     """Microjoules of an inference, from the least that cycles and energy may be to the most."""
     if energy is None:
         return []
-    low, high = SLOW_FLASH_SHARES
 
     def said(cycles: int) -> str:
-        least = energy.microjoules(cycles / high) * (1 - energy.error)
-        most = energy.microjoules(cycles / low) * (1 + energy.error)
+        least, most = energy.between(cycles, SLOW_FLASH_SHARES)
         return f"{least:,.0f} to {most:,.0f}"
 
     return [[f"tinyc, {words}, uJ", *map(said, cycles.values())] for words, cycles in asked.items()]

@@ -13,6 +13,7 @@ from machines import Build
 
 from tests.ops.harness import OneStepPlan, run_plan
 from tests.ops.weighted import Layer, graph_of, samples
+from tests.unit.reports import small_report
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
@@ -28,11 +29,12 @@ from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.pipeline.proving import _with_energy
 from tinyc.plan.planner import plan_graph
 from tinyc.plan.row_forms import row_forms
 from tinyc.reference.interpreter import run_int
 from tinyc.run import OVERHEAD
-from tinyc.run.flash_waits import flash_waits
+from tinyc.run.flash_waits import counted_waits, flash_waits
 from tinyc.run.unicorn import find_unicorn
 
 INPUTS = toy.inputs(3)
@@ -91,6 +93,23 @@ def test_waits_of_the_toy(build: Build) -> None:
     # Everything is in large caches after the first inference.
     large = replace(timing, instruction_lines=4096, data_lines=4096)
     assert flash_waits(target, large, firmware, INPUTS) == flash_waits(target, large, firmware, INPUTS[:1])
+
+
+def test_the_energy_of_the_toy(build: Build) -> None:
+    """What its cycles and waits take at the board's figure, with the errors of both; none without such a figure."""
+    firmware = build("nucleo-l4r5zi", "gcc")
+    counted = counted_waits(firmware, INPUTS[:1])
+    if counted is None:
+        pytest.skip("unicorn is not installed: pip install unicorn")
+    report = replace(small_report(), cycles=1_000_000)
+    found = _with_energy(report, firmware, INPUTS[:1]).energy
+    assert found is not None
+    assert found.cycles == 1_000_000 + sum(counted.values())
+    assert found.microjoules == pytest.approx(found.cycles * 621e-6, rel=1e-3)
+    assert found.least == pytest.approx(found.microjoules / 0.93 * 0.93, rel=1e-3)
+    assert found.most == pytest.approx(found.microjoules / 0.81 * 1.07, rel=1e-3)
+    silent = replace(firmware, board=replace(firmware.board, energy=None))
+    assert _with_energy(report, silent, INPUTS[:1]).energy is None
 
 
 def test_waits_of_fetches() -> None:

@@ -32,6 +32,7 @@ from tinyc.verify.report import (
     Alternative,
     CalibrationReport,
     Change,
+    EnergyReport,
     GroupReport,
     Integers,
     LayerReport,
@@ -84,6 +85,7 @@ def several_layers() -> Report:
         accuracy=accuracy,
         calibration=CalibrationReport("x.npz", 5, True),
         cycle_model="Cortex-M4, zero wait states; error: small",
+        energy=EnergyReport(3012.4, 2460.2, 3249.1, 4_850_000, "at 621 pJ per cycle"),
         changes=(Change("kws.onnx: node 3 'flat' (Flatten)", "the same bytes under another shape"),),
     )
 
@@ -130,6 +132,7 @@ def test_the_page_says_what_the_report_does() -> None:
         "Proved: 1,280 output bytes of 20 inputs on QEMU 7.2.22 mps2-an386 equal the integer reference",
         "9,100",
         "29.2 dB",
+        "2,460 to 3,249 uJ an inference, estimated: 4,850,000 cycles at 621 pJ per cycle",
         "99.5 %",
         "90.0 % float, 87.5 % integers",
         "conv59",

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tinyc.verify.report import EnergyReport
+
 SCHEMA = 1
 CSV_COLUMNS = (
     "model",
@@ -91,7 +93,7 @@ class ReferenceResult:
 @dataclass(frozen=True, slots=True)
 class BoardResult:
     """What the library costs on a board, as in the report of `tinyc build`. cycles, milliseconds: modelled, by the
-    rules that cycle_model names."""
+    rules that cycle_model names. energy: where the board's file says what a cycle takes."""
 
     board: str
     machine: str
@@ -107,6 +109,7 @@ class BoardResult:
     output_bytes: int
     mismatches: int
     cycle_model: str | None = None
+    energy: EnergyReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

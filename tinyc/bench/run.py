@@ -134,6 +134,7 @@ def _board_result(board: Board, report: Report) -> BoardResult:
         output_bytes=report.verify.output_bytes,
         mismatches=report.verify.mismatches,
         cycle_model=report.cycle_model,
+        energy=report.energy,
     )
 
 

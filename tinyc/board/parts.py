@@ -100,6 +100,12 @@ class Energy:
         """Of so many cycles."""
         return self.pj_per_cycle * cycles / 1e6
 
+    def between(self, cycles: float, shares: tuple[float, float]) -> tuple[float, float]:
+        """The least and the most microjoules where so many cycles are one of these shares of those that a board
+        takes."""
+        least, most = cycles / max(shares), cycles / min(shares)
+        return self.microjoules(least) * (1 - self.error), self.microjoules(most) * (1 + self.error)
+
     @property
     def said(self) -> str:
         """`621 pJ per cycle, +-7 % (where it was measured)`."""

@@ -125,6 +125,9 @@ def _show(out: Output, report: BenchReport) -> None:
         out.result(_boards(model))
         for words in dict.fromkeys(board.cycle_model for board in model.boards if board.cycle_model):
             out.result(f"cycles: {words}")
+        for board in model.boards:
+            if board.energy is not None:
+                out.result(f"energy on {board.board}: {board.energy.said}")
         out.result("", _references(model))
         for missing in model.missing:
             out.warn(f"{model.model}: {missing.reason}")

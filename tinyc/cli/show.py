@@ -125,6 +125,8 @@ def _add_measured(rows: Table, report: Report) -> None:
         rows.add_row("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
     if report.cycles is not None:
         rows.add_row("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
+    if report.energy is not None:
+        rows.add_row("energy", report.energy.said)
 
 
 def _accuracy(found: Accuracy) -> str:

@@ -34,8 +34,7 @@ from tinyc.pipeline.proving import (
     with_window,
 )
 from tinyc.run import Inputs, RunResult, find_target, firmware_board
-from tinyc.run.flash_waits import flash_waits
-from tinyc.run.unicorn import find_unicorn
+from tinyc.run.flash_waits import counted_waits
 
 
 @one_thread
@@ -73,10 +72,9 @@ def _with_flash_waits(profile: Profile, firmware: Firmware, inputs: Inputs) -> P
     """The profile with the waits for slow flash, where the board describes one, the core has cycles and unicorn is
     there to watch its reads."""
     timing = firmware.board.flash_timing
-    target = find_unicorn(firmware.board)
-    if timing is None or target is None or profile.core is None or firmware.board.io != "semihosting":
+    waits = None if profile.core is None else counted_waits(firmware, inputs)
+    if timing is None or waits is None:
         return profile
-    waits = flash_waits(target, timing, firmware, inputs)
     layers = (replace(layer, flash_waits=waits.get(layer.step, 0) // len(inputs)) for layer in profile.layers)
     return replace(profile, layers=tuple(layers), wait_states=timing.wait_states)
 

@@ -19,6 +19,7 @@ from tinyc.emit.library import Proof, with_proof
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.explain.memory_map import map_of, memory_report
 from tinyc.ir.graph import Graph
+from tinyc.machine.cores import SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
@@ -30,6 +31,7 @@ from tinyc.reference.recording import recorded
 from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.run import RunError, RunResult, Target, find_target, firmware_board
 from tinyc.run.base import Inputs
+from tinyc.run.flash_waits import counted_waits
 from tinyc.run.slow_waits import slow_waits
 from tinyc.run.unicorn import UnicornTarget
 from tinyc.verify.accuracy import measure
@@ -37,6 +39,7 @@ from tinyc.verify.compare import compare, expected_outputs, first_difference, re
 from tinyc.verify.report import (
     SCHEMA,
     CalibrationReport,
+    EnergyReport,
     Flash,
     GroupReport,
     RamCodeReport,
@@ -104,7 +107,8 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             verify=verdict,
             accuracy=None if floats is None else measure(floats, graph, originals, wanted, every),
         )
-        return _with_counted_waits(report, target, firmware, input_bytes(graph, samples.slice(0, 1)))
+        first = input_bytes(graph, samples.slice(0, 1))
+        return _with_energy(_with_counted_waits(report, target, firmware, first), firmware, first)
 
 
 def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
@@ -402,6 +406,19 @@ def _slow_report(compiled: Compiled, board: Board) -> SlowReport | None:
     if ram is None or not plan.slow_bytes:
         return None
     return SlowReport(ram.name, plan.slow_bytes, plan.slow_waits, counted=False)
+
+
+def _with_energy(report: Report, firmware: Firmware, inputs: Inputs) -> Report:
+    """With what an inference takes, where the board's file says what a cycle does, and its flash's waits are known."""
+    energy = firmware.board.energy
+    waits = counted_waits(firmware, inputs) if energy is not None and report.cycles is not None else None
+    if energy is None or report.cycles is None or waits is None:
+        return report
+    cycles = report.cycles + sum(waits.values())
+    least, most = energy.between(cycles, SLOW_FLASH_SHARES)
+    source = f"{SLOW_FLASH_ERROR}, at {energy.said}"
+    figures = EnergyReport(round(energy.microjoules(cycles), 1), round(least, 1), round(most, 1), cycles, source)
+    return replace(report, energy=figures)
 
 
 def _with_counted_waits(report: Report, target: Target, firmware: Firmware, inputs: Inputs) -> Report:

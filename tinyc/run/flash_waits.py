@@ -16,7 +16,7 @@ from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, OVERHEAD, Conversation, Inputs
 from tinyc.run.trace import TracePlan, plan_trace
-from tinyc.run.unicorn import EmulatedCore, Semihosting, UnicornTarget, load_unicorn
+from tinyc.run.unicorn import EmulatedCore, Semihosting, UnicornTarget, find_unicorn, load_unicorn
 
 
 @dataclass(slots=True)
@@ -94,6 +94,14 @@ class FlashWatch:
         elif self._step is not None:
             between = plan.run_start <= address < plan.run_end or plan.inner[0] <= address < plan.inner[1]
             self._step = OVERHEAD if between else self._steps.get(address, self._step)
+
+
+def counted_waits(firmware: Firmware, inputs: Inputs) -> Mapping[int, int] | None:
+    """As `flash_waits`; None where the board's flash is not described, or unicorn is not there to watch its reads."""
+    timing, target = firmware.board.flash_timing, find_unicorn(firmware.board)
+    if timing is None or target is None or firmware.board.io != "semihosting":
+        return None
+    return flash_waits(target, timing, firmware, inputs)
 
 
 def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, inputs: Inputs) -> Mapping[int, int]:

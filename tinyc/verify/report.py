@@ -141,6 +141,25 @@ class RamCodeReport:
 
 
 @dataclass(frozen=True, slots=True)
+class EnergyReport:
+    """What an inference takes on a board whose file says what a cycle does, estimated. cycles: with the waits for its
+    flash, which the first input was followed for. microjoules: of these; least, most: with the errors of both, which
+    `source` says, with where they were measured."""
+
+    microjoules: float
+    least: float
+    most: float
+    cycles: int
+    source: str
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        figures = f"{self.least:,.0f} to {self.most:,.0f} uJ an inference, estimated"
+        return f"{figures}: {self.cycles:,} cycles {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
 class Verify:
     """Bytes compared with the reference. `first_difference` names the first step that differs."""
 
@@ -214,6 +233,7 @@ class Report:
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()  # of `tinyc build MODEL`, files by their names
     ram_code: RamCodeReport | None = None  # code and constants that start-up code copies to RAM
+    energy: EnergyReport | None = None
 
     @property
     def passed(self) -> bool:
