@@ -32,6 +32,7 @@ from tables import ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.elf import read_elf
+from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
     FEATURES,
     MeasuredCosts,
@@ -43,6 +44,7 @@ from tinyc.explain.estimate import (
     has_one_scale,
     kernel_keys,
 )
+from tinyc.machine.cores import PerInstruction
 from tinyc.machine.target import ORDERED_FOR
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.options import Precision
@@ -178,7 +180,8 @@ def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> di
         errors = _errors(networks, fitted)
         words = _words(errors.instructions, _unseen(networks, own)), _words(errors.cycles)
         for part, value in zip(_PARTS, (*fitted, *words), strict=True):
-            found[part][core] = _with_others(found[part].get(core), value)
+            if value or part not in _OF_CYCLES:
+                found[part][core] = _with_others(found[part].get(core), value)
     return found
 
 
@@ -192,6 +195,7 @@ def _with_others(known: Any, measured: Any) -> Any:
 
 Line = tuple[float, ...]  # what each of the features stands for
 _PARTS = ("kernels", "cycles", "code", "base", "stack", "errors", "cycle_errors")
+_OF_CYCLES = ("cycles", "cycle_errors")
 
 
 class Fitted(NamedTuple):
@@ -225,25 +229,41 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
         for step in record["steps"]:
             deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
             stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
-    return Fitted(_lines(records, INSTRUCTIONS), _lines(records, CYCLES), *_fit_code(records), dict(stack))
+    cycles = {} if _by_instructions(records[0]["core"]) else _lines(records, CYCLES)
+    return Fitted(_lines(records, INSTRUCTIONS), cycles, *_fit_code(records), dict(stack))
 
 
-def _lines(records: Sequence[Record], figure: Figure) -> dict[str, Line]:
-    """By `kernel_keys`; `""`: for any other kernel."""
+def _by_instructions(core: str) -> bool:
+    """Whether its cycles are so many for each instruction: then the estimate's are, too."""
+    return isinstance(core_of(core), PerInstruction)
+
+
+def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | None = None) -> dict[str, Line]:
+    """By `kernel_keys`, or by those wanted; `""`: for any other kernel. A way of calling a kernel has a line of
+    its own where that misses less of a layer that it was made without than the line of what is more general does."""
     layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
+    above: dict[str, Sequence[str]] = {}
     for record in records:
         for step, keys in zip(record["steps"], _keys(record), strict=True):
-            for key in keys[-2:] if step["own_stack"] else keys:  # assembly is the same wherever it is called
+            for at, key in enumerate(keys):
+                if step["own_stack"] and at < len(keys) - 2:
+                    continue  # assembly is the same wherever it is called
                 features, counted = step[figure.features], step[figure.counted]
                 own = (*features, counted)
                 whole = min(record[figure.whole], layers[key][own].whole if own in layers[key] else 2**62)
                 layers[key][own] = Layer(tuple(features), counted, whole)
+                above[key] = [other for other in keys[at + 1 :] if other not in (key, "")]
     known = {key: sorted(own.values()) for key, own in layers.items() if key}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
     exact = figure is INSTRUCTIONS or all(record["core"] in ORDERED_FOR for record in records)
-    lines = {
-        key: _line(own, key in assembly, exact) for key, own in known.items() if " " not in key or len(own) >= _ENOUGH
-    }
+    lines: dict[str, Line] = {}
+    for key in sorted(known, key=lambda one: len(above[one])):
+        if (wanted is not None and key not in wanted) or (" " in key and len(known[key]) < _ENOUGH):
+            continue
+        line, missed = _line(known[key], key in assembly, exact)
+        general = next((lines[other] for other in above[key] if other in lines), None)
+        if general is None or missed < _missed_by(general, known[key]):
+            lines[key] = line
     every = [layer for own in layers.values() for layer in own.values()]
     lines[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
     return lines
@@ -291,9 +311,10 @@ def _left(record: Record, code: Mapping[str, int], base: int) -> int:
 
 
 _ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
+_RANK = 1e-15  # of the largest singular value: those below are none
 _WORTHWHILE = 0.9  # another term has to bring errors below this share
 _MOST = 4  # terms of a line
-_STEP, _CALLS = FEATURES.index("step"), FEATURES.index("calls")
+_STEP, _CALLS, _ZEROS = (FEATURES.index(name) for name in ("step", "calls", "zeros"))
 _AROUND = {(0,), (0, _STEP), (0, _CALLS), (0, _STEP, _CALLS)}  # what assembly may take, and the step that calls it
 
 
@@ -305,9 +326,19 @@ class Layer(NamedTuple):
     whole: float
 
 
-def _line(layers: Sequence[Layer], written: bool, exact: bool) -> Line:
-    """The line that says best what a layer takes which it has not seen, by the shares of models that it misses. In
-    doubt fewer terms.
+def _missed_by(line: Line, layers: Sequence[Layer]) -> float:
+    """The sum of squares of the shares of models that a line misses."""
+    missed = [_on(line, layer.features) - layer.counted for layer in layers]
+    return float(sum((each / layer.whole) ** 2 for each, layer in zip(missed, layers, strict=True)))
+
+
+def _on(line: Line, features: Sequence[float]) -> float:
+    return sum(factor * value for factor, value in zip(line, features, strict=False))
+
+
+def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, float]:
+    """The line that says best what a layer takes which it has not seen, by the shares of models that it misses, and the
+    sum of squares of these. In doubt fewer terms.
 
     written: in assembly, which knows what it takes, but not the step around it. exact: what is said of it is what is
     counted, so but for the step it is right.
@@ -330,26 +361,27 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> Line:
             for own in (filter(_AROUND.__contains__, sets) if written else sets)
             if len(layers) > 2 * count - 1 and (line := _solved(terms, wanted, own)) is not None
         ]
-        free = (_STEP, _CALLS) if written else (_STEP,)
+        free = (_STEP, _CALLS) if written else (_STEP, _ZEROS)
         usable = [
             one for one in tried if (np.delete(one[2], free) >= 0).all() and (terms @ one[2] > 0).all()
-        ]  # more work never takes less
+        ]  # more work never takes less, but for products with zeros
         error, own, line = min(usable, key=lambda one: one[0], default=(least, chosen, best))
         if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
             chosen, best, least = own, line, error
     found = [round(float(value), 5) for value in best]
     while len(found) > 1 and not found[-1]:
         found.pop()
-    return tuple(found)
+    return tuple(found), least
 
 
 def _missed(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> float:
     """The sum of squares of what lines miss, each of the layer that it was made without."""
     own = terms[:, list(chosen)]
     scale = np.abs(own).max(axis=0)
-    hat = (own / np.where(scale > 0, scale, 1)) @ np.linalg.pinv(own / np.where(scale > 0, scale, 1))
-    left = 1 - np.diag(hat)
-    missed = (wanted - hat @ wanted) / np.where(left > 1e-9, left, np.nan)
+    base, sizes, _ = np.linalg.svd(own / np.where(scale > 0, scale, 1), full_matrices=False)
+    base = base[:, sizes > _RANK * sizes.max(initial=0)]
+    left = 1 - np.square(base).sum(axis=1)
+    missed = (wanted - base @ (base.T @ wanted)) / np.where(left > 1e-9, left, np.nan)
     return float(np.sum(np.nan_to_num(missed, nan=1.0) ** 2))  # a line that only one layer decides says nothing of it
 
 
@@ -383,7 +415,7 @@ def _errors(records: Sequence[Record], known: Fitted) -> Errors:
     own = [record for record in records if record["steps"]]
     return Errors(
         [_error(record, known.kernels, INSTRUCTIONS) for record in own],
-        [_error(record, known.cycles, CYCLES) for record in own],
+        [_error(record, known.cycles, CYCLES) for record in own if known.cycles],
         [-_left(record, known.code, known.base) / record["code_bytes"] for record in own],
     )
 
@@ -392,7 +424,9 @@ def _unseen(records: Sequence[Record], others: Sequence[Record]) -> list[float]:
     """Errors of the instructions of each model, by what those of the others say that are of another family."""
     lines: dict[str, dict[str, Line]] = {}
     for family in {_family(record) for record in records}:
-        lines[family] = _lines([other for other in others if _family(other) != family], INSTRUCTIONS)
+        own = [record for record in records if _family(record) == family]
+        wanted = frozenset(key for record in own for keys in _keys(record) for key in keys)
+        lines[family] = _lines([other for other in others if _family(other) != family], INSTRUCTIONS, wanted)
     return [_error(record, lines[_family(record)], INSTRUCTIONS) for record in records if record["steps"]]
 
 
@@ -412,7 +446,7 @@ def _family(record: Record) -> str:
 def _words(errors: Sequence[float], unseen: Sequence[float] = ()) -> str:
     """unseen: of models like which none was measured."""
     if not errors:
-        return "not measured"
+        return ""
     sizes = [abs(error) for error in errors]
     of_all = f"{100 * statistics.median(sizes):.1f} % median, {100 * max(sizes):.1f} % at most, of {len(sizes)} models"
     return of_all + (
@@ -426,7 +460,7 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
     for kind, own in _kinds(records).items():
         seen, unseen = _errors(own, fitted), _unseen(own, records)
         kinds = (seen.instructions, unseen, seen.cycles, seen.code)
-        shares = [f"{100 * how(map(abs, errors)):.1f} %" for errors in kinds for how in _HOWS]
+        shares = [f"{100 * how(map(abs, errors)):.1f} %" if errors else "" for errors in kinds for how in _HOWS]
         equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in own)
         constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in own)
         yield (

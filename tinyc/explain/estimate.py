@@ -23,8 +23,11 @@ from tinyc.board.core import core_named
 from tinyc.emit.program import Program, Step
 from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of, rules_in_words
 from tinyc.kernel.kernel import Cost
+from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import Core, PerInstruction
 from tinyc.machine.target import ORDERED_FOR
+from tinyc.ops import op_of
+from tinyc.ops.op import Trait
 
 _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
@@ -155,14 +158,15 @@ def has_one_scale(step: Step) -> bool:
     return x is not None and y is not None and x.scale == y.scale
 
 
-FEATURES = ("said", "step", "macs", "outputs", "pixels", "inputs", "calls", "runs", "more")
+FEATURES = ("said", "step", "macs", "outputs", "pixels", "inputs", "calls", "runs", "more", "zeros")
 
 
 def features_of(step: Step) -> tuple[float, ...]:
     """What instructions of a step may grow with, as `FEATURES`: what its kernel says that it takes, with the call; 1;
     MACs; elements of its outputs; elements of one channel of them; elements of its largest input; calls of the kernel;
-    products with all channels of a pixel, which are one loop; elements that outputs have more than inputs. Compilers
-    decide what each of them costs, so that is measured."""
+    products with all channels of a pixel, which are one loop; elements that outputs have more than inputs; MACs in
+    float32 of an input with many zeros, which take less where a library does them. Compilers decide what each of them
+    costs, so that is measured."""
     site = step.choice.site
     outputs = [site.y(i) for i in range(len(step.node.outputs))]
     inputs = [site.x(i).elements for i in range(len(step.node.inputs)) if site.has(i) and not site.is_const(i)]
@@ -181,7 +185,22 @@ def features_of(step: Step) -> tuple[float, ...]:
         calls,
         step.macs // max(of_pixel, 1),
         max(elements - most, 0),
+        step.macs if inputs and has_zeros(site) else 0,
     )
+
+
+def has_zeros(site: Site) -> bool:
+    """Whether the first input is float32 and comes out of a ReLU, perhaps moved since."""
+    if site.is_const(0) or site.x().dtype != "f32":
+        return False
+    producer, name = site.graph.producer(), site.node.inputs[0]
+    while (node := producer.get(name)) is not None:
+        if getattr(node.attrs, "act", Act()).lo == 0:
+            return True
+        if not op_of(node).traits & {Trait.MOVES, Trait.SELECTS}:
+            return False
+        name = node.inputs[0]
+    return False
 
 
 def cycle_features(step: Step, core: str) -> tuple[float, ...]:

@@ -62,8 +62,16 @@ def one_group(site: Site) -> bool:
 
 def pad_taps(taps: Array) -> npt.NDArray[np.int8]:
     """[..., K] int8 with zeros appended to the last axis until it is a multiple of 4."""
-    spare = -taps.shape[-1] % 4
-    return np.pad(taps, [(0, 0)] * (taps.ndim - 1) + [(0, spare)]).astype(np.int8)
+    return np.asarray(with_spare(taps, -taps.shape[-1] % 4), np.int8)
+
+
+def with_spare(taps: Array, spare: int) -> Array:
+    """[..., K] with so many zeros behind the last axis; the array itself where there are none."""
+    if not spare:
+        return taps
+    padded = np.zeros((*taps.shape[:-1], taps.shape[-1] + spare), taps.dtype)
+    padded[..., : taps.shape[-1]] = taps
+    return padded
 
 
 def pack(taps: npt.NDArray[np.int8], block: int) -> npt.NDArray[np.int32]:

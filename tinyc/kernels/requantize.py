@@ -244,14 +244,14 @@ def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scalin
     probed = np.flatnonzero(steps.is_live)[:_PROBED]
     if _has_none(found, steps, probed) and _has_none(best_slope(found, steps, probed), steps, probed):
         return None
-    found = _nudged(found, steps, grain, np.arange(len(mult)), _NEAR)
+    found = _nudged(found, grain, np.arange(len(mult)), interval(found, steps), _NEAR)
     unmet = np.flatnonzero(~found.equals(steps))
     if not len(unmet):
         return found
-    found = best_slope(found, steps, unmet)
-    if _has_none(found, steps, unmet):
+    found, widest = _sloped(found, steps, unmet)
+    if (widest[0] > widest[1]).any():
         return None
-    found = _nudged(found, steps, grain, unmet, _FAR)
+    found = _nudged(found, grain, unmet, widest, _FAR)
     return found if found.equals(steps).all() else None
 
 
@@ -319,6 +319,11 @@ def interval(s: ScalingConstants, steps: Steps) -> tuple[Int64s, Int64s]:
 
 def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConstants:
     """The multipliers of channels `rows` moved to where the interval of offsets is widest."""
+    return _sloped(s, steps, rows)[0]
+
+
+def _sloped(s: ScalingConstants, steps: Steps, rows: Int64s) -> tuple[ScalingConstants, tuple[Int64s, Int64s]]:
+    """`best_slope`, and the `interval` of each of the channels then."""
     part, offsets = _rows(s, rows), Offsets(_rows(s, rows), _step_rows(steps, rows))
     reach = np.maximum(part.mult >> _SLOPE_BITS, 8)
     left = np.maximum(part.mult - reach, 0)
@@ -329,10 +334,10 @@ def best_slope(s: ScalingConstants, steps: Steps, rows: Int64s) -> ScalingConsta
         left, right = np.where(widens, middle, left), np.where(widens, right, middle)
     candidates = np.stack([left, right])
     least, greatest = offsets.interval(candidates)
-    widest = (greatest - least).argmax(axis=0)
+    widest = (greatest - least).argmax(axis=0), np.arange(len(rows))
     mult = s.mult.copy()
-    mult[rows] = np.take_along_axis(candidates, widest[None], axis=0)[0]
-    return replace(s, mult=mult)
+    mult[rows] = candidates[widest]
+    return replace(s, mult=mult), (least[widest], greatest[widest])
 
 
 def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingConstants | None:
@@ -350,11 +355,13 @@ def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingCons
     return None
 
 
-def _nudged(s: ScalingConstants, steps: Steps, grain: Int64s, rows: Int64s, most: int) -> ScalingConstants:
+def _nudged(
+    s: ScalingConstants, grain: Int64s, rows: Int64s, between: tuple[Int64s, Int64s], most: int
+) -> ScalingConstants:
     """The offsets of channels `rows` set to add * 2^32 + nudge * mult in their intervals, with the nudge that is
-    nearest to 0, the negative of two, where there is one of at most so many grains."""
+    nearest to 0, the negative of two, where there is one of at most so many grains. between: `interval` of the rows."""
     add, nudge = s.add.copy(), s.nudge.copy()
-    least, greatest = interval(_rows(s, rows), _step_rows(steps, rows))
+    least, greatest = between
     room = np.where(least > greatest, -1, np.minimum(greatest, least + (_WORD - 1)) - least)
     found, counts = _near_nudge(greatest, room, s.mult[rows] * grain[rows])
     if most > _NEAR:

@@ -242,9 +242,10 @@ def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> A
     k_h, k_w, out_c = w.shape
     view = repeated(Window.of(a, k_h, k_w).view(images(x), 0.0), out_c)
     y = np.zeros((*view.shape[:3], out_c), np.float32)
+    products = np.empty_like(y, np.result_type(view, w))
     for i in range(k_h):
         for j in range(k_w):
-            y += view[:, :, :, i, j] * w[i, j]
+            y += np.multiply(view[:, :, :, i, j], w[i, j], out=products)
     return finished(a, y, b)[:, None]
 
 

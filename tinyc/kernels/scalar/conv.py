@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernel.dsp import Fields, out_fields
+from tinyc.kernel.dsp import Fields, out_fields, with_spare
 from tinyc.kernel.kernel import (
     Call,
     Const,
@@ -98,7 +98,7 @@ def _worst_segment(sums: npt.NDArray[np.int64], segment: int) -> int:
 def even_taps(p: ConvParams) -> npt.NDArray[np.int8]:
     """Weights as [O, K], K rounded up to an even number."""
     taps = p.w.reshape(p.w.shape[0], -1).astype(np.int8)
-    return np.pad(taps, ((0, 0), (0, taps.shape[1] % 2)))
+    return with_spare(taps, taps.shape[1] % 2)
 
 
 def by_lanes(taps: npt.NDArray[np.int8], lanes: int) -> npt.NDArray[np.int8]:

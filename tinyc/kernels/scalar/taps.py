@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernel.dsp import with_spare
 from tinyc.kernel.kernel import (
     Call,
     Const,
@@ -36,7 +37,7 @@ def takes(site: Site) -> bool:
 def _taps(site: Site, p: ConvParams) -> npt.NDArray[np.int8]:
     """Weights as [C, K], K rounded up to whole words."""
     taps = p.w.reshape(-1, p.w.shape[2]).T.astype(np.int8)
-    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % (8 if site.x(1).dtype == "s4" else 4))))
+    return with_spare(taps, -taps.shape[1] % (8 if site.x(1).dtype == "s4" else 4))
 
 
 def _weights(site: Site, p: ConvParams) -> dict[str, Const]:
