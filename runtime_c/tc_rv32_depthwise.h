@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
-/* 3x3 depthwise convolution on RV32IM (tc_rv32.h): what the functions share that the compiler writes for
- * single layers.
+/* A row of a 3x3 depthwise convolution on RV32IM (tc_rv32.h): in plain C what the functions in assembly compute
+ * that the compiler writes for single layers (tinyc/kernels/scalar/rv32_depthwise.py).
  *
- * A channel's column of three taps is read once; registers hold the nine weights, and the sums of the pixels
- * that the column belongs to: `first` of the pixel that it ends, for stride 1 `second` of the next.
+ *   v = 2^scale * (sum over ky, kx of x[ky][ox * stride - pad_left + kx][c] * w[c][ky][kx]) + start
+ *   y[ox][c] = clamp((high word of v * mult + add - 2, if v < 0 and `sign`) >> shift)
+ *
+ * x: 3 row pointers; columns outside are x_zero. y: may be one of the rows, where the stride is 1, pad_left at
+ * most 1 and out_w in_w. channels [out_c][start, mult, add, shift]. w [out_c][9], or (int4) [out_c][5], two in
+ * a byte, the first in the low half.
  */
 #ifndef TC_RV32_DEPTHWISE_H
 #define TC_RV32_DEPTHWISE_H
@@ -11,41 +15,41 @@
 #include "tc_rv32.h"
 
 typedef struct {
-    int32_t v0, v1, v2;
-} tc_rv32_column_t;
+    int32_t in_w, out_w, out_c, stride, pad_left, x_zero, int4, scale, sign, y_min, y_max;
+} tc_rv32_depthwise_t;
 
-TC_INLINE tc_rv32_column_t tc_rv32_column(int32_t v0, int32_t v1, int32_t v2)
+/* Weight i of a channel. */
+TC_INLINE int32_t tc_rv32_depthwise_weight(const int8_t *w, int32_t i, int32_t int4)
 {
-    const tc_rv32_column_t column = {v0, v1, v2};
-    return column;
+    if (!int4) return w[i];
+    return i & 1 ? w[i / 2] >> 4 : (int32_t)((uint32_t)w[i / 2] << 28) >> 28;
 }
 
-/* A column times column k of the weights [3][3]. */
-TC_INLINE int32_t tc_rv32_taps(tc_rv32_column_t column, const int32_t *w, int32_t k)
+/* A column is read before the pixel that ends there is written. */
+static TC_UNUSED void tc_rv32_depthwise(const tc_rv32_depthwise_t *p, const int8_t *w, const int32_t *channels,
+                                        const int8_t *const *x, int8_t *y)
 {
-    return column.v0 * w[k] + column.v1 * w[3 + k] + column.v2 * w[6 + k];
-}
-
-/* Nine int8 weights; the next channel's. */
-TC_INLINE const int8_t *tc_rv32_weights(const int8_t *from, int32_t *w)
-{
-    for (int32_t i = 0; i < 9; i++) {
-        w[i] = from[i];
-    }
-    return from + 9;
-}
-
-/* Nine int4 weights in five bytes, the first of two in the low half; the next channel's. */
-TC_INLINE const int8_t *tc_rv32_weights4(const int8_t *from, int32_t *w)
-{
-    for (int32_t i = 0; i < 9; i += 2) {
-        const int32_t both = from[i / 2];
-        w[i] = (int32_t)((uint32_t)both << 28) >> 28;
-        if (i < 8) {
-            w[i + 1] = both >> 4;
+    for (int32_t c = 0; c < p->out_c; c++, w += p->int4 ? 5 : 9, channels += 4) {
+        int32_t window[3][3] = {{0}}, column = -p->pad_left;
+        for (int32_t ox = 0; ox < p->out_w; ox++) {
+            int32_t sum = 0;
+            for (const int32_t end = ox * p->stride - p->pad_left + 3; column < end; column++) {
+                const int32_t inside = column >= 0 && column < p->in_w;
+                for (int32_t ky = 0; ky < 3; ky++) {
+                    window[ky][0] = window[ky][1];
+                    window[ky][1] = window[ky][2];
+                    window[ky][2] = inside ? x[ky][column * p->out_c + c] : p->x_zero;
+                }
+            }
+            for (int32_t i = 0; i < 9; i++) {
+                sum += window[i / 3][i % 3] * tc_rv32_depthwise_weight(w, i, p->int4);
+            }
+            const int32_t scaled = (int32_t)(((uint32_t)sum << p->scale) + (uint32_t)channels[0]);
+            const int32_t high = (int32_t)((int64_t)scaled * channels[1] >> 32) + channels[2];
+            const int32_t below = p->sign && scaled < 0 ? 2 : 0;
+            y[ox * p->out_c + c] = (int8_t)tc_clamp((high - below) >> channels[3], p->y_min, p->y_max);
         }
     }
-    return from + 5;
 }
 
 #endif

@@ -53,6 +53,10 @@ DEPTHWISES = {
     "valid": depthwise((3, 7, 4)),
     "stride 2": depthwise((7, 8, 4), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU)),
     "stride 2, odd": depthwise((9, 7, 3), DepthwiseConv2D(Pair(2, 2), ONE), y_zero=127),
+    "wide": depthwise((3, 31, 3), DepthwiseConv2D(pad=ONE, act=RELU), x_zero=-100, y_zero=-128),
+    "wide, stride 2": depthwise((3, 38, 2), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1)), y_zero=5),
+    "far columns": depthwise((3, 9, 300), DepthwiseConv2D(Pair(1, 2), ONE)),
+    "wide and far": depthwise((3, 16, 210), DepthwiseConv2D(pad=ONE)),
     "stride 2, one column": depthwise((3, 1, 2), DepthwiseConv2D(Pair(1, 2), ONE), weights="least"),
 }
 

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d down a single column of pixels on RV32IM, as in networks over time: a function in assembly for each
-layer. A channel's weights stay in registers, and as many of its pixels, so that every pixel is loaded once.
-
-Where the high word of a product is to be rounded and 1 subtracted for what is below 0 (`sign` of tc_rv32.h), sums come
-twice as large: half of a unit is a unit then, and goes with `add`, since floor((floor(z) + n) / 2^k) is
-floor((z + n) / 2^k) for integers n.
-"""
+layer. A channel's weights stay in registers, and as many of its pixels, so that every pixel is loaded once."""
 
 from __future__ import annotations
 
@@ -14,12 +9,12 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, scaled_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -30,16 +25,12 @@ _REACH = 2048  # bytes that a load or store goes from its register
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayer:
-    """What the code depends on. scale, sign, adds, low, high: of the requantization (tc_rv32_columns.h)."""
+    """What the code depends on."""
 
     k_h: int
     out_h: int
     channels: int
-    scale: int
-    sign: bool
-    adds: bool
-    low: int
-    high: int
+    finish: ChannelFinish
 
     @property
     def turns(self) -> tuple[int, int]:
@@ -56,7 +47,7 @@ class _Writer:
         free = iter(("a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", *(f"t{i}" for i in range(7)), *SAVED, "ra"))
         self.x, self.y, self.sum, self.product = (next(free) for _ in range(4))
         self.start, self.mult, self.shift = (next(free) for _ in range(3))
-        self.more = next(free) if layer.adds else ""
+        self.more = next(free) if layer.finish.adds else ""
         self.pixels = [next(free) for _ in range(layer.k_h)]
         self.weights = [next(free) for _ in range(layer.k_h)]
         self.least, self.greatest = next(free, ""), next(free, "")
@@ -76,8 +67,8 @@ class _Writer:
         asm.op("add", "t0", "t0", "a3")
         asm.op("sw", "t0", self.at("last"))
         if self.greatest:
-            asm.op("li", self.least, str(layer.low))
-            asm.op("li", self.greatest, str(layer.high))
+            asm.op("li", self.least, str(layer.finish.low))
+            asm.op("li", self.greatest, str(layer.finish.high))
         with asm.loop("channel", layer.channels, aligned=False):
             self._constants()
             asm.note("pixels above the first output")
@@ -98,11 +89,10 @@ class _Writer:
         asm.op("lw", self.sum, self.at("channels"))
         for tap, weight in enumerate(self.weights):
             asm.op("lb", weight, f"{tap}({self.product})")
-        constants = [(self.start, 0), (self.mult, 4), (self.shift, 12), (self.more, 8)]
-        for register, place in constants[: 4 if layer.adds else 3]:
+        for register, place in layer.finish.registers(self.start, self.mult, self.shift, self.more):
             asm.op("lw", register, f"{place}({self.sum})")
         for weight in self.weights:
-            asm.op("slli", weight, weight, str(layer.scale))
+            asm.op("slli", weight, weight, str(layer.finish.scale))
         for register, name, step in ((self.product, "w", layer.k_h), (self.sum, "channels", 16)):
             asm.add(register, register, step)
             asm.op("sw", register, self.at(name))
@@ -160,16 +150,11 @@ class _Writer:
             asm.op("mul", self.product, self.pixels[(output + tap) % count], weight)
             asm.op("add", self.sum, total, self.product)
             total = self.sum
-        if layer.sign:
-            asm.op("srai", self.product, self.sum, "31")
-        asm.op("mulh", self.sum, self.sum, self.mult)
-        for number in (self.more, self.product, self.product)[0 if layer.adds else 1 : 3 if layer.sign else 1]:
-            asm.op("add", self.sum, self.sum, number)
-        asm.op("sra", self.sum, self.sum, self.shift)
+        layer.finish.write(asm, self.sum, self.product, (self.mult, self.shift, self.more))
         if self.greatest:
             asm.clamp(self.sum, self.least, self.greatest)
         else:
-            asm.clamp_to(self.sum, layer.low, layer.high, self.product)
+            asm.clamp_to(self.sum, layer.finish.low, layer.finish.high, self.product)
         asm.op("sb", self.sum, f"{place}({self.y})")
 
 
@@ -189,40 +174,10 @@ def takes(site: Site) -> bool:
     return near and (a.stride.h, a.dilation.h) == (1, 1) and not any(a.pad) and site.x(0).shape[0] == 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A layer with its constants. channels: [out_c][start, mult, add, shift]."""
-
-    layer: ColumnLayer
-    channels: npt.NDArray[np.int32]
-
-    @classmethod
-    def of(cls, site: Site, p: ConvParams) -> _Column | None:
-        """None where no requantization is proved, or sums have no bit to spare for it."""
-        matrix = depthwise_matrix_of(p)
-        found = matrix.once(scaled_finish)
-        if found is None:
-            return None
-        finish, scale = found
-        channels = channel_constants(finish, p.bias).data.astype(np.int64)
-        sign = finish.requant.sign
-        if sign:
-            scale, channels = scale + 1, channels * np.array([2, 1, 2, 1]) + np.array([0, 0, 1, 1])
-        largest = (128 * np.abs(matrix.taps[: len(p.bias)]).sum(axis=1) << scale) + np.abs(channels[:, 0])
-        if largest.max() >= 2**31 or np.abs(channels[:, 2]).max() >= 2**31 or channels[:, 3].max() > 31:
-            return None
-        low, high = finish.requant.clamp or (-128, 127)
-        sizes = p.w.shape[0], site.y().shape[1], len(p.bias)
-        layer = ColumnLayer(*sizes, scale, sign, bool(channels[:, 2].any()), low, high)
-        return cls(layer, channels.astype(np.int32))
-
-
 def _special(layer: ColumnLayer) -> SpecializedKernel:
     """The function of the layer."""
     parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *x", "int8_t *y")
-    fields = (
-        f"{layer.k_h}, {layer.out_h}, {layer.channels}, {layer.scale}, {int(layer.sign)}, {layer.low}, {layer.high}"
-    )
+    fields = f"{layer.k_h}, {layer.out_h}, {layer.channels}, {layer.finish.fields}"
     text = f"""/* depthwise_conv2d {layer.k_h}x1 on RV32IM (tc_rv32_columns.h): {layer.out_h} pixels of {layer.channels}
  * channels. */
 #if TC_RV32_ASM
@@ -238,9 +193,8 @@ static void @({", ".join(parameters)})
     return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_columns.h"))
 
 
-def _lower(p: ConvParams, column: _Column) -> Call:
+def _lower(p: ConvParams, channels: Const) -> Call:
     taps = np.ascontiguousarray(p.w.reshape(p.w.shape[0], -1).T).astype(np.int8)
-    channels = Const(column.channels, "[out_c][start, mult, add, shift]", "channels")
     return Call((Const(taps, "[out_c][k_h]", "w"), channels, In(0), Out()))
 
 
@@ -251,11 +205,11 @@ def _cost(layer: ColumnLayer) -> Cost:
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    column = _Column.of(site, p)
-    if column is None:
+    found = finished(depthwise_matrix_of(p), p.bias)
+    if found is None:
         return Refused(PROVED)
-    layer = column.layer
-    return Offer(0, _cost(layer), Once(lambda: _lower(p, column)), Once(lambda: _special(layer)))
+    layer = ColumnLayer(p.w.shape[0], site.y().shape[1], len(p.bias), found.finish)
+    return Offer(0, _cost(layer), Once(lambda: _lower(p, found.const)), Once(lambda: _special(layer)))
 
 
 KERNELS = (

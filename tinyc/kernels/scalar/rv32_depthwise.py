@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""depthwise_conv2d 3x3 on RV32IM, int8 and int4 weights: a C function for each layer, sizes as literals."""
+"""depthwise_conv2d 3x3 on RV32IM, int8 and int4 weights: a function in assembly for each layer
+(runtime_c/tc_rv32_depthwise.h says what it computes).
+
+A channel's nine weights stay in registers, and the sums of the pixels that a column belongs to, so that a column of
+three taps is read once. Zero points outside the image are one product, with the sum of a column of weights.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,20 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, SpecializedKernel, offered, only_if
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, RowForm, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, channel_text, scaled_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import depthwise_matrix_of
+from tinyc.machine.frame import Frame
+from tinyc.machine.riscv import SAVED, RiscvAsm
 
 _UNROLLED = 8  # pixels of a row without a loop
-_CODE_BYTES = 110  # of a pixel
+_REACH = 2048  # bytes that a load or store goes from its register, and an addition
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """What the code of a row depends on. scale, sign, low, high: of the requantization (tc_rv32.h)."""
+@dataclass(frozen=True, slots=True)
+class DepthwiseRow:
+    """What the code of a row depends on."""
 
     in_w: int
     out_w: int
@@ -31,17 +40,13 @@ class _Layer:
     stride: int
     pad_left: int
     x_zero: int
-    scale: int
-    sign: bool
-    low: int
-    high: int
     int4: bool
-    constants: str  # C text of a channel's
+    finish: ChannelFinish
 
     def columns(self, pixel: int) -> range:
         """The columns that are read for a pixel beside those of the pixel before."""
         last = pixel * self.stride - self.pad_left + 3
-        return range(last - self.stride, last)
+        return range(last - (3 if pixel == 0 else self.stride), last)
 
     @property
     def in_place(self) -> bool:
@@ -49,11 +54,220 @@ class _Layer:
         return self.stride == 1 and self.pad_left < 2 and self.in_w == self.out_w
 
     @property
+    def turn(self) -> int:
+        """Pixels of a turn: then sums are in the same registers again."""
+        return 3 if self.stride == 1 else 2
+
+    @property
     def looped(self) -> range:
-        """Pixels that a loop makes: they read no column outside, and are many."""
-        inside = [i for i in range(self.out_w) if self.columns(i)[0] >= 0 and self.columns(i)[-1] < self.in_w]
-        found = range(inside[0], inside[-1] + 1) if inside else range(0)
-        return found if len(found) > _UNROLLED else range(0)
+        """Pixels that a loop makes: they read no column outside, as little as those whose sums have begun, and are
+        many."""
+        inside = [i for i in range(1, self.out_w) if self._is_inside(i)]
+        last = min(inside[-1], self.out_w - 3) if inside else 0
+        found = range(inside[0], last + 1) if inside else range(0)
+        whole = len(found) // self.turn * self.turn
+        return found[:whole] if whole > _UNROLLED else range(0)
+
+    def _is_inside(self, pixel: int) -> bool:
+        return self.columns(pixel)[0] >= 0 and self.columns(pixel)[-1] < self.in_w
+
+    def pixels_of(self, column: int) -> Iterator[tuple[int, int]]:
+        """(pixel, column of the weights) that a column belongs to, first pixels first."""
+        for k in (2, 1, 0):
+            pixel, rest = divmod(column + self.pad_left - k, self.stride)
+            if rest == 0 and 0 <= pixel < self.out_w:
+                yield pixel, k
+
+
+class _RowWriter:
+    """a0 weights, a1 channels, a2 row pointers, a3 y; x0 to x2 and y are a channel's, from `base` on."""
+
+    def __init__(self, row: DepthwiseRow) -> None:
+        self.row, self.asm = row, RiscvAsm()
+        free = iter(("a4", "a5", "a6", "a7", *(f"t{i}" for i in range(7)), *SAVED, "ra"))
+        self.w, self.channels, self.y = "a0", "a1", "a3"
+        self.x = ["a2", next(free), next(free)]
+        self.taps = [next(free) for _ in range(9)]
+        self.sums = [next(free) for _ in range(3)]
+        self.column = [next(free) for _ in range(3)]
+        self.temp, self.start, self.mult, self.shift = (next(free) for _ in range(4))
+        self.least, self.greatest = next(free), next(free)
+        self.more = next(free)
+        names = (*SAVED, "ra", "last", "x0", "x1", "x2", "y", "end")
+        self.frame = Frame(names, above=-4 * len(names) % 16, saved=0)
+        self.begun: set[int] = set()  # pixels whose sums are in registers
+        self.base, self.base_pixel = 0, 0  # the column and pixel that pointers are at
+
+    def at(self, name: str) -> str:
+        return f"{self.frame.place(name)}(sp)"
+
+    @property
+    def moves(self) -> bool:
+        """Whether pointers move within a channel."""
+        row = self.row
+        return bool(row.looped) or max(row.in_w, row.out_w) * row.channels >= _REACH
+
+    def write(self) -> RiscvAsm:
+        asm, row = self.asm, self.row
+        asm.add("sp", "sp", -self.frame.size)
+        asm.words("sw", (*SAVED, "ra"), "sp")
+        self._number(self.temp, row.channels)
+        asm.op("add", self.temp, self.temp, "a3")
+        asm.op("sw", self.temp, self.at("last"))
+        for number in (2, 1, 0):  # the first is over their address
+            asm.op("lw", self.x[number], f"{4 * number}(a2)")
+        asm.op("li", self.least, str(row.finish.low))
+        asm.op("li", self.greatest, str(row.finish.high))
+        with asm.loop("channel", row.channels, aligned=False):
+            if self.moves:
+                asm.words("sw", (*self.x, self.y), "sp", self.frame.place("x0"))
+            self._constants()
+            self._pixels()
+            if self.moves:
+                asm.words("lw", (*self.x, self.y), "sp", self.frame.place("x0"))
+            asm.op("lw", self.temp, self.at("last"))
+            for register in (*self.x, self.y):
+                asm.add(register, register, 1)
+            asm.branch("bne", "channel", self.y, self.temp)
+        asm.words("lw", (*SAVED, "ra"), "sp")
+        asm.add("sp", "sp", self.frame.size)
+        asm.op("ret")
+        return asm
+
+    def _number(self, register: str, value: int) -> None:
+        """register = value, which may be large."""
+        if -_REACH <= value < _REACH:
+            self.asm.op("li", register, str(value))
+            return
+        self.asm.op("lui", register, str((value + 0x800 >> 12) & 0xFFFFF))
+        self.asm.add(register, register, (value + 0x800 & 0xFFF) - 0x800)
+
+    def _move(self, register: str, value: int) -> None:
+        if -_REACH <= value < _REACH:
+            self.asm.add(register, register, value)
+        else:
+            self._number(self.temp, value)
+            self.asm.op("add", register, register, self.temp)
+
+    def _constants(self) -> None:
+        """Of a channel; pointers to the next one's."""
+        asm, row = self.asm, self.row
+        asm.note("a channel's weights and constants")
+        if row.int4:
+            for byte in range(5):
+                even = self.taps[2 * byte]
+                asm.op("lb", even, f"{byte}({self.w})")
+                if byte < 4:
+                    asm.op("srai", self.taps[2 * byte + 1], even, "4")
+                asm.op("slli", even, even, "28")
+                asm.op("srai", even, even, "28")
+        else:
+            for number, tap in enumerate(self.taps):
+                asm.op("lb", tap, f"{number}({self.w})")
+        for register, place in row.finish.registers(self.start, self.mult, self.shift, self.more):
+            asm.op("lw", register, f"{place}({self.channels})")
+        asm.add(self.w, self.w, 5 if row.int4 else 9)
+        asm.add(self.channels, self.channels, 16)
+
+    def _pixels(self) -> None:
+        row, looped = self.row, self.row.looped
+        self.begun, self.base, self.base_pixel = set(), 0, 0
+        pixel = 0
+        while pixel < row.out_w:
+            if looped and pixel == looped[0]:
+                self._loop(looped)
+                pixel = looped[-1] + 1
+            else:
+                self._pixel(pixel)
+                pixel += 1
+
+    def _loop(self, looped: range) -> None:
+        asm, row, turns = self.asm, self.row, len(looped) // self.row.turn
+        self._rebase(row.columns(looped[0])[0], looped[0])
+        steps = row.turn * row.stride, row.turn
+        self._number(self.temp, turns * row.turn * row.channels)
+        asm.op("add", self.temp, self.temp, self.y)
+        asm.op("sw", self.temp, self.at("end"))
+        with asm.loop("pixels", turns, aligned=False):
+            for pixel in looped[: row.turn]:
+                self._pixel(pixel)
+            for register in self.x:
+                self._move(register, steps[0] * row.channels)
+            self._move(self.y, steps[1] * row.channels)
+            asm.op("lw", self.temp, self.at("end"))
+            asm.branch("bne", "pixels", self.y, self.temp)
+        # Sums go on in the same registers, of later pixels.
+        ahead = len(looped) - row.turn
+        self.begun = {pixel + ahead for pixel in self.begun}
+        self.base, self.base_pixel = self.base + turns * steps[0], self.base_pixel + turns * steps[1]
+
+    def _rebase(self, column: int, pixel: int) -> None:
+        """Pointers to this column and pixel."""
+        for register in self.x:
+            self._move(register, (column - self.base) * self.row.channels)
+        self._move(self.y, (pixel - self.base_pixel) * self.row.channels)
+        self.base, self.base_pixel = column, pixel
+
+    def _pixel(self, pixel: int) -> None:
+        """The columns that end at a pixel, and its output."""
+        row = self.row
+        inside = [column for column in row.columns(pixel) if 0 <= column < row.in_w]
+        if inside and max(inside[-1] - self.base, pixel - self.base_pixel) * row.channels >= _REACH:
+            self._rebase(inside[0], pixel)
+        for column in row.columns(pixel):
+            if 0 <= column < row.in_w:
+                self._inside(column)
+            else:
+                self._outside(column)
+        self._finish(pixel)
+
+    def _sum(self, pixel: int) -> str:
+        return self.sums[pixel % 3] if self.row.stride == 1 else self.sums[pixel % 2]
+
+    def _inside(self, column: int) -> None:
+        asm, row = self.asm, self.row
+        place = (column - self.base) * row.channels
+        for register, rows in zip(self.column, self.x, strict=True):
+            asm.op("lb", register, f"{place}({rows})")
+        for pixel, k in row.pixels_of(column):
+            total = self._sum(pixel)
+            for number, register in enumerate(self.column):
+                product = self.temp if pixel in self.begun else total
+                asm.op("mul", product, register, self.taps[3 * number + k])
+                if pixel in self.begun:
+                    asm.op("add", total, total, product)
+                self.begun.add(pixel)
+
+    def _outside(self, column: int) -> None:
+        """x_zero times the sum of a column of weights."""
+        asm, zero = self.asm, self.row.x_zero
+        for pixel, k in self.row.pixels_of(column):
+            total = self._sum(pixel)
+            weights, first = self.column[0], pixel not in self.begun
+            asm.op("add", weights, self.taps[k], self.taps[3 + k])
+            asm.op("add", weights, weights, self.taps[6 + k])
+            if -zero > 0 and -zero & (-zero - 1) == 0:
+                asm.op("slli", weights, weights, str((-zero).bit_length() - 1))
+                asm.op("sub", total, "zero" if first else total, weights)
+            else:
+                asm.op("li", self.temp, str(zero))
+                asm.op("mul", weights, weights, self.temp)
+                asm.op("add", total, "zero" if first else total, weights)
+            self.begun.add(pixel)
+
+    def _finish(self, pixel: int) -> None:
+        asm, finish, total = self.asm, self.row.finish, self._sum(pixel)
+        asm.op("slli", total, total, str(finish.scale))
+        asm.op("add", total, total, self.start)
+        finish.write(asm, total, self.temp, (self.mult, self.shift, self.more))
+        asm.clamp(total, self.least, self.greatest)
+        asm.op("sb", total, f"{(pixel - self.base_pixel) * self.row.channels}({self.y})")
+        self.begun.discard(pixel)
+
+
+@functools.lru_cache(maxsize=64)
+def _row(row: DepthwiseRow) -> RiscvAsm:
+    return _RowWriter(row).write()
 
 
 def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
@@ -70,171 +284,58 @@ def takes(site: Site) -> bool:
     return a.stride.w in (1, 2) and tuple(a.dilation) == (1, 1) and a.pad.left <= 3 - a.stride.w
 
 
-def _is_proved(site: Site, p: ConvParams) -> bool:
-    return depthwise_matrix_of(p).once(scaled_finish) is not None
-
-
-def _layer(site: Site, p: ConvParams) -> _Layer:
-    found = depthwise_matrix_of(p).once(scaled_finish)
-    if found is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    finish, scale = found
-    low, high = finish.requant.clamp or (-128, 127)
-    return _Layer(
-        in_w=site.x(0).shape[2],
-        out_w=site.y().shape[2],
-        channels=len(p.bias),
-        stride=p.attrs.stride.w,
-        pad_left=p.attrs.pad.left,
-        x_zero=p.x_zero,
-        scale=scale,
-        sign=finish.requant.sign,
-        low=low,
-        high=high,
-        int4=site.x(1).dtype == "s4",
-        constants=channel_text(finish),
-    )
-
-
-def specialize(site: Site, p: ConvParams) -> SpecializedKernel:
+def _special(row: DepthwiseRow) -> SpecializedKernel:
     """The function that makes an output row."""
-    layer = _layer(site, p)
-    text = _text(layer)
+    parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *const *x", "int8_t *y")
+    sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}, stride {row.stride}"
+    fields = f"{row.in_w}, {row.out_w}, {row.channels}, {row.stride}, {row.pad_left}, {row.x_zero}, {int(row.int4)}"
+    text = f"""/* depthwise_conv2d 3x3 on RV32IM (tc_rv32_depthwise.h): a row of {sizes}. */
+#if TC_RV32_ASM
+{_row(row).function("@", parameters)}#else
+static void @({", ".join(parameters)})
+{{
+    static const tc_rv32_depthwise_t p = {{{fields}, {row.finish.fields}}};
+    tc_rv32_depthwise(&p, w, channels, x, y);
+}}
+#endif"""
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    bits = "_w4" if layer.int4 else ""
-    name = f"tc_depthwise_conv2d_3x3_s8{bits}_rv32_{layer.in_w}x{layer.channels}_{digest}"
+    name = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}_{digest}"
     return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_depthwise.h"))
 
 
-def _text(layer: _Layer) -> str:
-    """C text of the function `@`."""
-    weights = "5 bytes, two int4 weights each, the first in the low half" if layer.int4 else "9 bytes"
-    body = "\n".join(f"        {line}" for line in _channel(layer))
-    sizes = f"{layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}, stride {layer.stride}"
-    where = "may be one of them" if layer.in_place else "may not overlap them"
-    return f"""/* depthwise_conv2d 3x3 on RV32IM: a row of {sizes}.
- * w: per channel {weights} [3][3]. channels: [start, mult, add, shift] (tc_rv32.h).
- * x: 3 row pointers. y: {where}.
- */
-static void @(const int8_t *w, const int32_t *channels, const int8_t *const *x, int8_t *y)
-{{
-    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2];
-    for (int8_t *const end = y + {layer.channels}; y < end; y++, x0++, x1++, x2++, channels += 4) {{
-        const tc_rv32_channel_t channel = {layer.constants};
-        tc_rv32_column_t now;
-        int32_t taps[9], first{", second" if _keeps_second(layer, -1) else ""};
-        w = tc_rv32_weights{"4" if layer.int4 else ""}(w, taps);
-{body}
-    }}
-}}"""
-
-
-def _channel(layer: _Layer) -> Iterator[str]:
-    """The lines that make the row of a channel."""
-    start, looped = layer.columns(0)[0], layer.looped
-    yield _take(layer, start - 3 + layer.stride)
-    yield "first = tc_rv32_taps(now, taps, 0);"
-    if layer.stride == 1:
-        yield _take(layer, start - 1)
-        yield "first += tc_rv32_taps(now, taps, 1);"
-        if _keeps_second(layer, -1):
-            yield "second = tc_rv32_taps(now, taps, 0);"
-    for pixel in range(layer.out_w):
-        if pixel not in looped:
-            yield from _pixel(layer, pixel, f"y[{pixel * layer.channels}]")
-        elif pixel == looped[0]:
-            at, step = layer.columns(pixel)[0] * layer.channels, layer.stride * layer.channels
-            yield f"const int8_t *p0 = x0 + {at}, *p1 = x1 + {at}, *p2 = x2 + {at};"
-            yield f"int8_t *to = y + {pixel * layer.channels}, *const stop = y + {(looped[-1] + 1) * layer.channels};"
-            yield f"for (; to < stop; to += {layer.channels}, p0 += {step}, p1 += {step}, p2 += {step}) {{"
-            yield from (f"    {line}" for line in _pixel(layer, pixel, "*to", layer.columns(pixel)[0]))
-            yield "}"
-
-
-def _pixel(layer: _Layer, pixel: int, to: str, base: int | None = None) -> Iterator[str]:
-    """The columns that end at a pixel, its output, and the begin of the sums behind it.
-
-    base: in a loop, the column that its pointers are at.
-    """
-    columns = layer.columns(pixel)
-    if layer.stride == 2:
-        yield _take(layer, columns[0], base)
-        yield "first += tc_rv32_taps(now, taps, 1);"
-    yield _take(layer, columns[-1], base)
-    yield "first += tc_rv32_taps(now, taps, 2);"
-    literals = f"{layer.scale}, &channel, {int(layer.sign)}, {layer.low}, {layer.high}"
-    yield f"{to} = (int8_t)tc_rv32_output(first, {literals});"
-    if pixel == layer.out_w - 1:
-        return
-    if layer.stride == 2:
-        yield "first = tc_rv32_taps(now, taps, 0);"
-    else:
-        yield "first = second + tc_rv32_taps(now, taps, 1);"
-        if _keeps_second(layer, pixel):
-            yield "second = tc_rv32_taps(now, taps, 0);"
-
-
-def _keeps_second(layer: _Layer, pixel: int) -> bool:
-    """Whether there is a pixel two behind this one, whose sum begins before that of the one between ends."""
-    return layer.stride == 1 and pixel + 2 < layer.out_w
-
-
-def _take(layer: _Layer, column: int, base: int | None = None) -> str:
-    """Reads a column, or takes the zero points outside."""
-    if not 0 <= column < layer.in_w:
-        taps = ", ".join([str(layer.x_zero)] * 3)
-    elif base is None:
-        taps = ", ".join(f"x{row}[{column * layer.channels}]" for row in range(3))
-    else:
-        taps = ", ".join(f"p{row}[{(column - base) * layer.channels}]" for row in range(3))
-    return f"now = tc_rv32_column({taps});"
-
-
-def lower(site: Site, p: ConvParams) -> Call:
+def _lower(site: Site, p: ConvParams, channels: Const) -> Call:
     """One output row from three input rows."""
     weights = Const(_taps(p), "[out_c][k_h][k_w]", "w")
     if site.x(1).dtype == "s4":
         even = np.pad(_taps(p), ((0, 0), (0, 1)))
         weights = Const(pack_nibbles(even).view(np.int8), "[out_c][5], two int4 in a byte, low half first", "w")
-    found = depthwise_matrix_of(p).once(scaled_finish)
-    if found is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    channels = channel_constants(found[0], p.bias)
     return Call((weights, channels, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero))
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of `rv32.cost`."""
-    layer = _layer(site, p)
-    executed = int(site.y().shape[1] * layer.channels * (24 + 32 * layer.out_w) * ARMV7M_SHARE)
-    pixels = layer.out_w - max(len(layer.looped) - 1, 0)
-    flash = (5 if layer.int4 else 9) * layer.channels + 16 * layer.channels + _CODE_BYTES * (2 + pixels)
-    return Cost(executed, flash, 0)
+def _cost(site: Site, row: DepthwiseRow) -> Cost:
+    """On the scale of `rv32_conv.cost`."""
+    asm = _row(row)
+    executed = site.y().shape[1] * asm.work().instructions * ARMV7M_SHARE
+    flash = (5 if row.int4 else 9) * row.channels + 16 * row.channels + asm.code_bytes
+    return Cost(int(executed), flash, 0)
 
 
-def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """A row in place of an input row, where that may be."""
-    if not _layer(site, p).in_place:
-        return ()
-    return (RowForm(lower(site, p), 0, cost(site, p), Once(lambda: specialize(site, p)), inplace=(0,)),)
+def _offer(site: Site, p: ConvParams) -> Offer | Refused:
+    found = finished(depthwise_matrix_of(p), p.bias)
+    if found is None:
+        return Refused(PROVED)
+    sizes = site.x(0).shape[2], site.y().shape[2], len(p.bias), p.attrs.stride.w, p.attrs.pad.left
+    row = DepthwiseRow(*sizes, p.x_zero, site.x(1).dtype == "s4", found.finish)
+    cost, call, special = _cost(site, row), Once(lambda: _lower(site, p, found.const)), Once(lambda: _special(row))
+
+    def row_forms() -> tuple[RowForm, ...]:
+        """A row in place of an input row, where that may be."""
+        return (RowForm(call(), 0, cost, special, inplace=(0,)),) if row.in_place else ()
+
+    return Offer(0, cost, call, special, Once(row_forms))
 
 
-_S8, _W4 = "tc_depthwise_conv2d_3x3_s8_rv32", "tc_depthwise_conv2d_3x3_s8_w4_rv32"
 KERNELS = (
-    Kernel(
-        _S8,
-        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize, row_forms=row_forms)),
-        isa=ISA,
-        when=(is_s8, takes),
-        asks=PROVED,
-        written=True,
-    ),
-    Kernel(
-        _W4,
-        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize, row_forms=row_forms)),
-        isa=ISA,
-        when=(is_s8_w4, takes),
-        asks=PROVED,
-        written=True,
-    ),
+    Kernel("tc_depthwise_conv2d_3x3_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
+    Kernel("tc_depthwise_conv2d_3x3_s8_w4_rv32", _offer, isa=ISA, when=(is_s8_w4, takes), asks=PROVED, written=True),
 )
