@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -492,20 +492,20 @@ def _arrays(given: npt.NDArray[Any] | Mapping[str, npt.ArrayLike]) -> dict[str, 
     return {"x": np.asarray(given)}
 
 
-def frontend(name: str = "micro") -> FrontEnd:
+def frontend(name: File = "micro") -> FrontEnd:
     """The front end that `--frontend` would compile before a model, as a function: `.features(samples)`.
 
     name: `micro`, or a TOML file with its settings. The same integers as on the device; docs/frontend.md.
     """
-    return load_frontend(name)
+    return load_frontend(fspath(name))
 
 
-def picture(name: str, size: tuple[int, int] | None = None, channels: int = 3) -> Camera:
+def picture(name: File, size: tuple[int, int] | None = None, channels: int = 3) -> Camera:
     """The camera that `--picture` would compile before a model, as functions of uint8 frames: `.pixels(frames)` what
     the model sees, `.features(frames)` in the reals that it is trained on, `.quantized(frames, scale, zero)` its int8.
 
     name: a line like `rgb565:320x240,crop=fit`, or a TOML file. size: (height, width) of the model's input, unless the
     settings say it. The same integers as on the device; docs/picture.md.
     """
-    camera = load_camera(name)
+    camera = load_camera(fspath(name))
     return camera.of(camera.declared_size if size is None else size, channels)

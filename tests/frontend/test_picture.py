@@ -242,6 +242,9 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
         tinyc.picture("rgb565:8x6,size=4x5", (3, 4))
     with pytest.raises(TinycError, match="`mean` has 2 numbers; the model's input has 3 channels"):
         tinyc.picture("rgb565:8x6,mean=1/2", (3, 4))
+    for size in ((0, 4), (3.5, 4), (1,), "4x4"):
+        with pytest.raises(TinycError, match="two whole numbers, height and width, from 1 to 8192"):
+            tinyc.picture("rgb565:8x6", size)  # type: ignore[arg-type]
     with pytest.raises(TinycError, match="1 or 3 channels, the model's input has 4"):
         load_camera("rgb565:8x6").of((3, 4), 4)
     graph = graph_of(picture_model(tmp_path / "unit.tflite", (5, 6, 4)))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +92,33 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
         front_of(tmp_path, PLAIN + "[scaling]\ndeviation = [1, 2]")
     with pytest.raises(TinycError, match="'window' is not a key"):
         front_of(tmp_path, PLAIN + "window = 128")
+
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "frontend"
+KINDS = ["micro", *(FOLDER / f"{kind}.toml" for kind in ("kws", "motion", "samples"))]
+
+
+@pytest.mark.parametrize("name", KINDS, ids=lambda name: Path(name).stem)
+def test_no_recordings_and_no_quantization(name: str | Path) -> None:
+    """Of any front end: none give none, and what no model's input has is an error."""
+    front = tinyc.frontend(name)
+    one = np.zeros((700, 3) if front.axes > 1 else 700, np.int16)
+    wanted = front.features(one)
+    assert len(wanted) > 0
+    assert front.features(one[None][:0]).shape == (0, *wanted.shape)
+    assert front.features(one[:0]).shape == (0, *wanted.shape[1:])
+    for scale, zero in ((0, 0), (-1, 0), (np.nan, 0), (np.inf, 0), (0.1, 200), (0.1, 0.5)):
+        with pytest.raises(TinycError, match="of int8: a scale is above 0, a zero point a whole number from -128"):
+            front.quantized(one, scale, zero)
+
+
+@pytest.mark.parametrize("name", KINDS, ids=lambda name: Path(name).stem)
+def test_pipelines_may_call_in_parallel(name: str | Path) -> None:
+    """From threads, as tf.data does, and from processes, which get a front end as a pickle: PyTorch's workers."""
+    front = tinyc.frontend(name)
+    recordings = walk(4 * 4000, 3).reshape(4, 4000, 3)[..., slice(None) if front.axes > 1 else 0]
+    wanted = [front.features(one) for one in recordings]
+    with ThreadPoolExecutor(4) as pool:
+        for found, one in zip(pool.map(pickle.loads(pickle.dumps(front)).features, recordings), wanted, strict=True):
+            np.testing.assert_array_equal(found, one)
+    np.testing.assert_array_equal(front.features(recordings), np.stack(wanted))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import quantize_array
 from tinyc.base.one_thread import one_thread
+from tinyc.frontend.front import quant_of
 from tinyc.frontend.mel import Reals
 from tinyc.frontend.resizing import nearest_places, taps_of, used_taps
 from tinyc.ir.graph import INT_RANGE, Array, DType, Quant
@@ -24,6 +25,7 @@ from tinyc.ops.resample_columns import BITS, Taps, resampled
 from tinyc.ops.resize_bilinear import ResizeBilinear
 from tinyc.ops.resize_bilinear import int_ref as interpolated
 
+MOST_SIDE = 8192  # pixels
 _AT_ONCE = 16  # frames whose pixels fit a processor's cache
 
 
@@ -84,6 +86,8 @@ class Camera:
         for said, found in ((self.size, size), (self.channels, channels)):
             if said not in (None, found):
                 raise TinycError(f"the settings say {_size(said)}, the model's input has {_size(found)}")
+        if len(size) != 2 or not all(isinstance(side, int | np.integer) and 0 < side <= MOST_SIDE for side in size):
+            raise TinycError(f"size {size!r}: two whole numbers, height and width, from 1 to {MOST_SIDE}")
         if channels not in (1, 3):
             raise TinycError(f"a picture has 1 or 3 channels, the model's input has {channels}")
         return replace(self, size=size, channels=channels)
@@ -197,7 +201,7 @@ class Camera:
 
     def quantized(self, frames: Array, scale: float, zero: int) -> npt.NDArray[np.int8]:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
-        tables = np.atleast_2d(self.tables(Quant((scale,), (zero,))))
+        tables = np.atleast_2d(self.tables(quant_of(scale, zero)))
         pixels = self.pixels(frames) ^ 128
         return np.asarray(tables[np.arange(self.colors) % len(tables), pixels])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board.table import TomlTable
-from tinyc.frontend.camera import Camera, Crop
+from tinyc.frontend.camera import MOST_SIDE, Camera, Crop
 from tinyc.frontend.resizing import RESIZES
 from tinyc.frontend.settings import read_settings
 from tinyc.ops.picture import FORMATS, YUV422
@@ -19,7 +19,6 @@ from tinyc.ops.picture import FORMATS, YUV422
 _PAGE = "docs/picture.md"
 _KIND = "camera's settings"
 _ORDERS, _RANGES = ("rgb", "bgr"), ("full", "video")
-_MOST_PIXELS = 8192  # of a side
 _SHORT = re.compile(r"(?P<format>[a-z0-9-]+):(?P<width>\d{1,6})x(?P<height>\d{1,6})(?:,(?P<rest>.*))?")
 _SIZE = re.compile(r"(\d{1,6})x(\d{1,6})(?:\+(\d{1,6})\+(\d{1,6}))?")
 _WORDS = ("crop", "resize", "order", "range", "size")  # whose values are no numbers
@@ -83,7 +82,7 @@ _SCALES = (("mean", (0.0,), -1e6), ("deviation", (1.0,), 1e-6))
 
 
 def _side(table: TomlTable, key: str) -> int:
-    return table.integer(key, None, 1, _MOST_PIXELS)
+    return table.integer(key, None, 1, MOST_SIDE)
 
 
 def _crop(table: TomlTable, text: str) -> Crop:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.frontend.frames import frames_of
+from tinyc.frontend.front import quant_of
 from tinyc.frontend.mel import Mel, Reals, window
 from tinyc.ir.graph import INT_RANGE, Array, DType, Quant
 from tinyc.ops.signal_square_root import roots
@@ -244,7 +245,7 @@ class Declared:
 
     def quantized(self, samples: Array, scale: float, zero: int) -> npt.NDArray[np.int8]:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
-        attrs, factor, offset = self.projection(Quant((scale,), (zero,)))
+        attrs, factor, offset = self.projection(quant_of(scale, zero))
         p = ProjectParams(attrs.bits, attrs.least, attrs.most, attrs.cuts)
         octaves = self.logarithms(samples)
         found = projected(p, octaves.reshape(-1, self.mel.bands), factor, offset)

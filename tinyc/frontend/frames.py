@@ -31,9 +31,9 @@ def frames_of(samples: Array, window: int, step: int, function: OfFrames, at_onc
             hint="of [n, channels] take one channel, x[:, 0]; of recordings so short there are no frames",
         )
     count = max((lines.shape[1] - window) // step + 1, 0)
-    if count == 0:
+    if count == 0 or len(lines) == 0:
         nothing = function(np.zeros((1, window), np.int16), np.zeros(1, np.int16))[:0]
-        return nothing.reshape(*x.shape[:-1], 0, nothing.shape[1])
+        return nothing.reshape(*x.shape[:-1], count, nothing.shape[1])
     view = np.lib.stride_tricks.sliding_window_view(lines, window, axis=1)[:, ::step]
     frames = view.reshape(-1, window)
     first = np.concatenate([np.zeros((len(lines), 1), np.int16), lines[:, step - 1 :: step]], 1)[:, :count].reshape(-1)

@@ -3,11 +3,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
-from tinyc.ir.graph import Array, DType, Value
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import INT_RANGE, Array, DType, Quant, Value
+
+
+def quant_of(scale: float, zero: int, dtype: DType = "s8") -> Quant:
+    """The quantization of a model's input. TinycError for what is none."""
+    least, most = INT_RANGE[dtype]
+    if not 0 < scale < math.inf or not least <= zero <= most or zero != int(zero):
+        raise TinycError(
+            f"scale {scale:g} and zero point {zero:g} of int{dtype[1:]}: a scale is above 0, a zero point a whole "
+            f"number from {least} to {most}"
+        )
+    return Quant((float(scale),), (int(zero),))
 
 
 class FrontEnd(Protocol):

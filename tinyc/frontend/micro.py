@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.frontend.features import features_of
+from tinyc.frontend.front import quant_of
 from tinyc.ir.graph import Array, DType, Quant
 from tinyc.ops.integer_map import IntegerMap, mapped
 from tinyc.ops.signal_filter_bank import BankParams
@@ -176,7 +177,7 @@ class Micro:
 
     def quantized(self, samples: Array, scale: float, zero: int) -> Array:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
-        return mapped(IntegerMap(to_model(self, Quant((scale,), (zero,))), "s8"), self.features(samples))
+        return mapped(IntegerMap(to_model(self, quant_of(scale, zero)), "s8"), self.features(samples))
 
 
 def to_model(front: Micro, quant: Quant) -> tuple[tuple[str, int], ...]:

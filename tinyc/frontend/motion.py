@@ -17,7 +17,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.frontend.declared import Scaling
 from tinyc.frontend.draft import Draft
-from tinyc.frontend.front import FrameByFrame
+from tinyc.frontend.front import FrameByFrame, quant_of
 from tinyc.frontend.mel import Reals
 from tinyc.ir.graph import Array, DType, Quant, Value
 from tinyc.ops.motion import COUNT_BITS, FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW, Motion, moved
@@ -120,10 +120,10 @@ class MotionFront:
             x = x[:, None]
         if x.dtype != np.int16 or x.ndim not in (2, 3) or x.shape[-1] != self.axes:
             raise TinycError(f"samples are int16 [.., n, {self.axes}], not {x.dtype} {list(x.shape)}")
-        lines = x.reshape(-1, *x.shape[-2:])
+        lines = x if x.ndim == 3 else x[None]
         count = max((lines.shape[1] - self.samples) // self.every + 1, 0)
-        if count == 0:
-            return np.zeros((*x.shape[:-2], 0, self.channels), np.int32)
+        if count == 0 or len(lines) == 0:
+            return np.zeros((*x.shape[:-2], count, self.channels), np.int32)
         view = np.lib.stride_tricks.sliding_window_view(lines, self.samples, axis=1)[:, :: self.every]
         windows = view.transpose(0, 1, 3, 2).reshape(-1, self.samples, self.axes)
         parts = [moved(self.operator(0), windows[at : at + _AT_ONCE]) for at in range(0, len(windows), _AT_ONCE)]
@@ -138,7 +138,7 @@ class MotionFront:
 
     def quantized(self, samples: Array, scale: float, zero: int) -> npt.NDArray[np.int8]:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
-        attrs, factor, offset = self.projection(Quant((scale,), (zero,)))
+        attrs, factor, offset = self.projection(quant_of(scale, zero))
         p = ProjectParams(attrs.bits, attrs.least, attrs.most, attrs.cuts)
         found = self.numbers(samples)
         return projected(p, found.reshape(-1, self.channels), factor, offset).reshape(found.shape)

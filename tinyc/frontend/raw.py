@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.frontend.declared import Scaling
 from tinyc.frontend.draft import Draft
+from tinyc.frontend.front import quant_of
 from tinyc.frontend.mel import Reals
 from tinyc.ir.graph import Array, DType, Quant, Value
 from tinyc.ops.axes_scale import AxesScale, fixed_point, scaled
@@ -96,7 +97,7 @@ class RawFront:
 
     def quantized(self, samples: Array, scale: float, zero: int, dtype: DType = "s8") -> Array:
         """The same as the model gets it from the library: integers of its input's scale, zero point and type."""
-        attrs, factor, offset = self.operator(Quant((scale,), (zero,)), dtype)
+        attrs, factor, offset = self.operator(quant_of(scale, zero, dtype), dtype)
         return scaled(attrs, self._samples(samples), factor, offset)
 
 
