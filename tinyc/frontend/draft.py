@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, State, Value, read_only
+from tinyc.ir.names import free_name
 from tinyc.ops import node_of, op_with
 from tinyc.ops.signals import COUNT
 
@@ -23,10 +24,7 @@ class Draft:
         self._tables: dict[str, Value] = {}
 
     def _free(self, name: str) -> str:
-        found, number = name, 1
-        while found in self._taken:
-            number += 1
-            found = f"{name}#{number}"
+        found = free_name(name, self._taken)
         self._taken.add(found)
         return found
 

@@ -15,6 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
+from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 
@@ -340,16 +341,6 @@ def pool_params(site: Site) -> PoolParams:
     return PoolParams(site.attrs, x_zero, lo, hi)
 
 
-def pool_is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x().dtype, site.y().dtype) == ("s8", "s8")
-
-
-def pool_is_s16(site: Site) -> bool:
-    """int16 input and output"""
-    return (site.x().dtype, site.y().dtype) == ("s16", "s16")
-
-
 def _lower_pool_s16(average: bool, site: Site, p: PoolParams) -> Call:
     """tc_pool2d_s16: the whole tensor, average or maximum."""
     window = Window.of(p.attrs, *p.attrs.kernel)
@@ -369,7 +360,7 @@ def _lower_pool_s16(average: bool, site: Site, p: PoolParams) -> Call:
 
 def pool_s16(average: bool) -> Kernel:
     """The kernel of average, or maximum, pooling on int16."""
-    return Kernel("tc_pool2d_s16", offered(partial(_lower_pool_s16, average)), when=(pool_is_s16,))
+    return Kernel("tc_pool2d_s16", offered(partial(_lower_pool_s16, average)), when=(s16_to_s16,))
 
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:

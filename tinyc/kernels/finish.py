@@ -52,6 +52,16 @@ class Requantization:
     unit: int = 0
 
     @property
+    def extra_instructions(self) -> int:
+        """Of an output, beyond the least."""
+        return 2 * self.sign + (self.shifts is None) + (self.sign and not self.drops)
+
+    @property
+    def takes_no_multiples(self) -> bool:
+        """Whether sums that come times a power of two are shifted down first; else they pass through the scaling."""
+        return (self.sign and not self.drops) or self.shifts is None
+
+    @property
     def last_scale(self) -> int:
         """fours: log2 of the factor with which the sum of the fourth channel enters its register."""
         return 1 if self.halve else 4
@@ -108,6 +118,13 @@ class Finish:
     requant: Requantization
     scaling: ScalingConstants
     live: Bools
+
+    def fits_multiples(self, top: int) -> bool:
+        """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
+        if self.requant.takes_no_multiples or self.requant.shifts is None:
+            return True
+        add = (np.abs(self.scaling.add) + self.scaling.fall) << top
+        return bool((add < 2**30).all()) and self.requant.shifts[0] + top <= 31
 
     @property
     def weight_scale(self) -> Int64s:

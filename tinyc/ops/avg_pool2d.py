@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, SpecializedKernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_is_s8, pool_params, pool_s16
+from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_params, pool_s16
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool
@@ -159,14 +160,14 @@ OP = Op(
             _HELIUM,
             offered(lower_global, cost=cost_helium, specialize=specialize_helium, row_forms=helium_rows),
             isa=frozenset({"mve"}),
-            when=(pool_is_s8, whole_image),
+            when=(s8_to_s8, whole_image),
             written=True,
         ),
         Kernel(
             _GLOBAL,
             offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
             isa=frozenset({"dsp"}),
-            when=(pool_is_s8, whole_image),
+            when=(s8_to_s8, whole_image),
             written=True,
         ),
         rvv_pool.AVERAGE,
@@ -174,7 +175,7 @@ OP = Op(
         Kernel(
             "tc_avg_pool2d_s8",
             offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),
-            when=(pool_is_s8,),
+            when=(s8_to_s8,),
         ),
         pool_s16(average=True),
         pools.AVG_POOL,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tinyc.base import float32
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
+from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Kernel, offered
 from tinyc.kernel.site import RELU6, Act, Site, elementwise
@@ -40,7 +41,7 @@ def prepare(site: Site) -> Table | Wide:
     if site.numerics is Numerics.TFLM and site.attrs.act == RELU6:
         y = replace(y, quant=x.quant)
     lo, hi = site.attrs.act.range_of(y)
-    if is_s16(site):
+    if s16_to_s16(site):
         return wide(site, lo, hi, site.scale_zero(y), np.float32 if site.numerics is Numerics.LITERT else np.float64)
     need_bytes(site)
     if site.numerics is Numerics.ONNX and x.quant != y.quant:
@@ -54,11 +55,6 @@ def prepare(site: Site) -> Table | Wide:
     return make_table(x, y, function)
 
 
-def is_s16(site: Site) -> bool:
-    """int16 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
-
-
 OP = Op(
     name="clip",
     attrs=Clip,
@@ -70,7 +66,7 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         TABLE_KERNEL,
-        Kernel("tc_requantize_wide", offered(lower_wide), when=(is_s16,)),
+        Kernel("tc_requantize_wide", offered(lower_wide), when=(s16_to_s16,)),
         elementwise_f32.unary("clip", 9),
     ),
     rowwise=elementwise,

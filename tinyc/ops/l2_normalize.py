@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Rounding, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
@@ -87,11 +88,6 @@ def int_ref(p: Normalized, x: Array) -> tuple[Array, ...]:
     return (p.run(x),)
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
-
-
 def lower(site: Site, p: Normalized) -> Call:
     """tc_l2_normalize_s8: a sum of squares, its inverse root, a product per element."""
     depth = site.x(0).shape[-1]
@@ -119,7 +115,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0),),
     kernels=(
-        Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(is_s8,), inplace=(0,)),
+        Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(s8_to_s8,), inplace=(0,)),
         Kernel("tc_l2_normalize_f32", offered(lower_float, cost=cost), when=(in_float32,), inplace=(0,)),
     ),
     traits=frozenset({Trait.LAST_AXIS}),

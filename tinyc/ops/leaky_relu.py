@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, elementwise
@@ -60,7 +61,7 @@ class TwoFactors:
 
 
 def prepare(site: Site) -> Table | TwoFactors:
-    if is_s16(site):
+    if s16_to_s16(site):
         return _two_factors(site)
     need_bytes(site)
     if site.numerics is Numerics.ONNX:
@@ -86,11 +87,6 @@ def _factors(site: Site) -> tuple[float, float]:
     real = np.float32 if site.numerics is Numerics.LITERT else np.float64
     x_scale, y_scale = (real(np.float32(site.scale_zero(value)[0])) for value in (site.x(0), site.y()))
     return float(x_scale / y_scale), float(x_scale * real(np.float32(site.attrs.alpha)) / y_scale)
-
-
-def is_s16(site: Site) -> bool:
-    """int16 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
 
 
 def _two_factors(site: Site) -> TwoFactors:
@@ -155,7 +151,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         TABLE_KERNEL,
-        Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(is_s16,), inplace=(0,)),
+        Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(s16_to_s16,), inplace=(0,)),
         elementwise_f32.unary("leaky_relu", 7),
     ),
     rowwise=elementwise,

@@ -14,6 +14,7 @@ from tinyc.base import exact, fixedpoint
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
@@ -86,11 +87,6 @@ def int_ref(p: FixedLogSoftmax, x: Array) -> tuple[Array, ...]:
     return (p.run(x),)
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
-
-
 def is_fixed(site: Site) -> bool:
     """numerics other than litert"""
     return site.numerics is not Numerics.LITERT
@@ -127,7 +123,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 16, 127),),
     kernels=(
-        Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(s8_to_s8, is_fixed), inplace=(0,)),
         pools.LOG_SOFTMAX,
     ),
     traits=frozenset({Trait.LAST_AXIS}),

@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.float32 import Floats
 from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Call,
@@ -115,16 +116,6 @@ def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:
     return (np.clip(y, limits.min, limits.max).astype(x.dtype),)
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x().dtype, site.y().dtype) == ("s8", "s8")
-
-
-def is_s16(site: Site) -> bool:
-    """int16 input and output"""
-    return (site.x().dtype, site.y().dtype) == ("s16", "s16")
-
-
 def adjacent(site: Site) -> bool:
     """neighbouring axes (those of size 1 aside)"""
     return split(site.attrs, site.x().shape) is not None
@@ -161,7 +152,7 @@ def lower(site: Site, p: MeanParams) -> Call:
         "rounds": p.rounding.code,
         "zero_first": int(p.zero_first),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_mean_s16_t" if is_s16(site) else "tc_mean_s8_t", fields))
+    return Call((Params(), In(0), Out()), Struct("tc_mean_s16_t" if s16_to_s16(site) else "tc_mean_s8_t", fields))
 
 
 def _factor(p: MeanParams) -> tuple[int, int]:
@@ -299,18 +290,18 @@ INTEGER_KERNELS = (
         _HELIUM,
         offered(lower_global, cost=cost_helium, specialize=specialize_helium, row_forms=helium_rows),
         isa=frozenset({"mve"}),
-        when=(is_s8, over_pixels),
+        when=(s8_to_s8, over_pixels),
         written=True,
     ),
     Kernel(
         _GLOBAL,
         offered(lower_global, cost=cost_global, specialize=specialize, row_forms=global_rows),
         isa=frozenset({"dsp"}),
-        when=(is_s8, over_pixels),
+        when=(s8_to_s8, over_pixels),
         written=True,
     ),
-    Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s8, adjacent)),
-    Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(is_s16, adjacent)),
+    Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(s8_to_s8, adjacent)),
+    Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(s16_to_s16, adjacent)),
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
@@ -63,11 +64,6 @@ def prepare(site: Site) -> ReduceExtremum:
     return attrs
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x().dtype, site.y().dtype) == ("s8", "s8")
-
-
 def lower(site: Site, p: ReduceExtremum) -> Call:
     """tc_reduce_extremum_s8: the whole tensor."""
     parts = split(p, site.x().shape)
@@ -91,7 +87,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(is_s8, adjacent)),
+        Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(s8_to_s8, adjacent)),
         float_kernel("reduce_max", is_maximum),
         float_kernel("reduce_min", is_minimum),
     ),

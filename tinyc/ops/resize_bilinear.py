@@ -13,6 +13,7 @@ from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -30,7 +31,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site, Type
-from tinyc.kernel.windows import check_image, pool_is_s8, row_bytes
+from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -186,7 +187,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(pool_is_s8,)),
+        Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(s8_to_s8,)),
         Kernel("tc_resize_bilinear_f32", offered(lower_float, cost=cost), when=(in_float32,)),
     ),
     traits=frozenset({Trait.ONE_SCALE}),

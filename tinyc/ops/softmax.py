@@ -22,6 +22,7 @@ from tinyc.base.numerics import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Out, Params, Refused, Struct, offered
 from tinyc.kernel.site import Site, Type, along_channels
@@ -29,7 +30,7 @@ from tinyc.kernels.float32 import pools
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
-from tinyc.ops.softmax16 import WideSoftmax, is_s16, prepare_wide
+from tinyc.ops.softmax16 import WideSoftmax, prepare_wide
 from tinyc.ops.tables import is_ours, need_scale
 
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
@@ -99,7 +100,7 @@ class FloatSoftmax:
 
 
 def prepare(site: Site) -> FixedSoftmax | FloatSoftmax | WideSoftmax:
-    if is_s16(site):
+    if s16_to_s16(site):
         return prepare_wide(site)
     scale, _ = site.scale_zero(site.x(0))
     bits = 16 if site.attrs.widened else 8
@@ -140,11 +141,6 @@ def _prepare_float(site: Site, scale: float) -> FloatSoftmax:
 
 def int_ref(p: FixedSoftmax | FloatSoftmax | WideSoftmax, x: Array) -> tuple[Array, ...]:
     return (p.run(x),)
-
-
-def is_s8(site: Site) -> bool:
-    """int8 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
 
 
 def is_widened(site: Site) -> bool:
@@ -244,18 +240,18 @@ OP = Op(
         Kernel(
             "tc_softmax_many_s8",
             offered(lower_many, cost=_cost_many),
-            when=(is_s8, is_fixed, many_elements),
+            when=(s8_to_s8, is_fixed, many_elements),
             inplace=(0,),
         ),
-        Kernel("tc_softmax_s8", _offer_fixed, when=(is_s8, is_fixed), inplace=(0,)),
+        Kernel("tc_softmax_s8", _offer_fixed, when=(s8_to_s8, is_fixed), inplace=(0,)),
         Kernel(
             "tc_softmax_many_whole_s8",
             offered(lower_many, cost=_cost_many),
-            when=(is_s8, is_whole, many_elements),
+            when=(s8_to_s8, is_whole, many_elements),
             inplace=(0,),
         ),
-        Kernel("tc_softmax_whole_s8", _offer_fixed, when=(is_s8, is_whole), inplace=(0,)),
-        Kernel("tc_softmax_f32_s8", offered(lower_float), when=(is_s8, is_float), inplace=(0,)),
+        Kernel("tc_softmax_whole_s8", _offer_fixed, when=(s8_to_s8, is_whole), inplace=(0,)),
+        Kernel("tc_softmax_f32_s8", offered(lower_float), when=(s8_to_s8, is_float), inplace=(0,)),
         WIDE_KERNEL,
         Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),
         pools.SOFTMAX,

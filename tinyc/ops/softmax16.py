@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
+from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.ops.tables import need_scale
@@ -76,11 +77,6 @@ def prepare_wide(site: Site) -> WideSoftmax:
     return WideSoftmax(exps, reciprocals, mult, shift)
 
 
-def is_s16(site: Site) -> bool:
-    """int16 input and output"""
-    return (site.x(0).dtype, site.y().dtype) == ("s16", "s16")
-
-
 def _scratch(site: Site, p: WideSoftmax) -> int:
     """The exponentials of one row."""
     return 2 * site.x(0).shape[-1]
@@ -100,4 +96,4 @@ def lower_wide(site: Site, p: WideSoftmax) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_softmax_s16_t", fields))
 
 
-KERNEL = Kernel("tc_softmax_s16", offered(lower_wide, scratch=_scratch), when=(is_s16,), inplace=(0,))
+KERNEL = Kernel("tc_softmax_s16", offered(lower_wide, scratch=_scratch), when=(s16_to_s16,), inplace=(0,))

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, read_only
+from tinyc.ir.names import free_name
 from tinyc.ops import Kind, is_a, node_of
 
 
@@ -91,12 +92,9 @@ class View:
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
-        candidate, n = name, 1
-        while candidate in self._names:
-            n += 1
-            candidate = f"{name}#{n}"
-        self._names.add(candidate)
-        return candidate
+        found = free_name(name, self._names)
+        self._names.add(found)
+        return found
 
     # What `rewrite` does
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
+from tinyc.ir.names import free_name
 from tinyc.ops import node_of, op_of
 from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.op import Fixed, Kept, QuantRule, SameAs
@@ -88,20 +89,11 @@ def separate_fixed(graph: Graph) -> Graph:
         inputs = list(node.inputs)
         for index, name in enumerate(node.inputs):
             if name in fixed and name in tied:
-                inputs[index] = fresh(f"{name}:rescaled", values)
+                inputs[index] = free_name(f"{name}:rescaled", values)
                 values[inputs[index]] = replace(values[name], name=inputs[index])
                 nodes.append(node_of(Requantize(), (name,), (inputs[index],), node.origin))
         nodes.append(replace(node, inputs=tuple(inputs)))
     return replace(graph, nodes=tuple(nodes), values=values)
-
-
-def fresh(name: str, taken: Mapping[str, object]) -> str:
-    """`name`, with a number behind it if it is taken."""
-    candidate, n = name, 1
-    while candidate in taken:
-        n += 1
-        candidate = f"{name}#{n}"
-    return candidate
 
 
 def _fixed_values(graph: Graph) -> dict[str, Fixed]:

@@ -14,11 +14,12 @@ from fnmatch import fnmatchcase
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import DType, Graph, Node, Value
+from tinyc.ir.names import free_name
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.compare import Compare
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
-from tinyc.quantize.assign import Groups, fresh, is_activation
+from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.observe import Stats
 
 _KEEP_SIGNALS = (Trait.ELEMENTWISE, Trait.BROADCASTS)
@@ -215,7 +216,7 @@ class _Writer:
 
     def _copy(self, name: str, wide: bool) -> str:
         """A value like `name` in the width asked for."""
-        made = fresh(f"{name}:{self._dtype(wide)}", self.values)
+        made = free_name(f"{name}:{self._dtype(wide)}", self.values)
         self.values[made] = replace(self.values[name], name=made)
         if name in self.stats:
             self.stats[made] = self.stats[name]
@@ -225,7 +226,7 @@ class _Writer:
         return made
 
     def _requantize(self, source: str, target: str, node: Node) -> Node:
-        name = fresh(f"{source}->{self._dtype(target in self.wide)}", {n.name: n for n in self._named()})
+        name = free_name(f"{source}->{self._dtype(target in self.wide)}", {n.name: n for n in self._named()})
         attrs = Requantize(self._dtype(target in self.wide))
         return node_of(attrs, (source,), (target,), self._origin.get(source, node.origin), name)
 

@@ -40,7 +40,7 @@ from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import layer_text, named, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
-from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_packed, finish_wide
+from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
@@ -136,14 +136,9 @@ def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> t
     plain = _proved(matrix, form, 1)
     if plain is None:
         return (found, False) if found else None
-    if found and _cost(found.requant) <= _cost(plain.requant) + 1:
+    if found and found.requant.extra_instructions <= plain.requant.extra_instructions + 1:
         return found, False
     return plain, True
-
-
-def _cost(requant: Requantization) -> int:
-    """Instructions of an output, beyond the least."""
-    return 2 * requant.sign + (requant.shifts is None) + (requant.sign and not requant.drops)
 
 
 def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False) -> Finish | None:
@@ -165,22 +160,13 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
     found = finish_wide(matrix, form.scale, most, multiple, packed)
     if form.largest_input < 2**15 and (found is None or found.requant.sign or found.requant.shifts is None):
         dropping = finish_drops(matrix, form.scale, most, multiple, packed)
-        if dropping is not None and _fits_raised(dropping, top):
+        if dropping is not None and dropping.fits_multiples(top):
             return dropping
     if found is None and packed:
         return finish_packed(matrix, form.scale)
     if found is None or form.largest_input >= 2**15:
         return None
-    return found if _fits_raised(found, top) else None
-
-
-def _fits_raised(finish: Finish, top: int) -> bool:
-    """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
-    requant, scaling = finish.requant, finish.scaling
-    if requant.shifts is None or (requant.sign and not requant.drops):
-        return True
-    add = (np.abs(scaling.add) + scaling.fall) << top
-    return bool((add < 2**30).all()) and requant.shifts[0] + top <= 31
+    return found if found.fits_multiples(top) else None
 
 
 # ---- constants ----

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.kernel import Call, Cost, Kernel, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import PoolParams, lower_pool, pool_is_s8
+from tinyc.kernel.windows import PoolParams, lower_pool
 from tinyc.kernels.rows import sums as row_sums
 
 _MOST = 64  # taps of a window
@@ -43,11 +44,11 @@ MAX = Kernel(
     "tc_max_pool2d_s8_mve",
     offered(lower_max, cost=lambda site, p: _cost(site, 16, 18)),
     isa=_ISA,
-    when=(pool_is_s8, few_taps),
+    when=(s8_to_s8, few_taps),
 )
 AVERAGE = Kernel(
     "tc_avg_pool2d_s8_mve",
     offered(lower_average, cost=lambda site, p: _cost(site, 8, 38), row_forms=row_sums.avg_pool_rows),
     isa=_ISA,
-    when=(pool_is_s8, few_taps),
+    when=(s8_to_s8, few_taps),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.ir.graph import Array
 from tinyc.kernels.fast.bilinear import BilinearForm
-from tinyc.kernels.finish import Finish, Requantization, finish_drops, finish_wide
+from tinyc.kernels.finish import Finish, finish_drops, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 
@@ -37,17 +37,12 @@ def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[F
     multiplier divides them where three times the accumulators fit. None if there is none."""
     thirds = has_third(vertical, form)
     found = _proved(matrix, vertical, form, 3 if thirds else 1)
-    if not thirds or (found and _cost(found.requant) == 0):
+    if not thirds or (found and found.requant.extra_instructions == 0):
         return (found, False) if found else None
     plain = _proved(matrix, vertical, form, 1)
-    if plain is None or (found and _cost(found.requant) <= _cost(plain.requant) + 1):
+    if plain is None or (found and found.requant.extra_instructions <= plain.requant.extra_instructions + 1):
         return (found, False) if found else None
     return plain, True
-
-
-def _cost(requant: Requantization) -> int:
-    """Instructions of an output, beyond the least."""
-    return 2 * requant.sign + (requant.shifts is None) + (requant.sign and not requant.drops)
 
 
 def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple: int) -> Finish | None:
@@ -66,15 +61,6 @@ def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple
     found = finish_wide(matrix, unit, most, multiple)
     if found is None or found.requant.sign or found.requant.shifts is None:
         dropping = finish_drops(matrix, unit, most, multiple)
-        if dropping is not None and _fits_raised(dropping, top):
+        if dropping is not None and dropping.fits_multiples(top):
             return dropping
-    return found if found is not None and _fits_raised(found, top) else None
-
-
-def _fits_raised(finish: Finish, top: int) -> bool:
-    """Whether sums times 2^top still pass: constants in int32, shifts up to 31."""
-    requant, scaling = finish.requant, finish.scaling
-    if requant.shifts is None or (requant.sign and not requant.drops):
-        return True
-    add = (np.abs(scaling.add) + scaling.fall) << top
-    return bool((add < 2**30).all()) and requant.shifts[0] + top <= 31
+    return found if found is not None and found.fits_multiples(top) else None

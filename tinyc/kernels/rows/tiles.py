@@ -91,7 +91,7 @@ class RowTiles:
     @property
     def lowers(self) -> bool:
         """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
-        return (self.requant.sign and not self.requant.drops) or self.requant.shifts is None
+        return self.requant.takes_no_multiples
 
     @property
     def walk(self) -> tuple[WalkStep, ...]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.kernel import Call, Cost, Kernel, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import PoolParams, lower_pool, pool_is_s8
+from tinyc.kernel.windows import PoolParams, lower_pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.costs import bytes_cost
@@ -41,13 +42,13 @@ MAX = Kernel(
     "tc_max_pool2d_s8_rvv",
     offered(lower_max, cost=lambda site, p: _cost(site, 128, 12)),
     isa=ISA,
-    when=(pool_is_s8,),
+    when=(s8_to_s8,),
     includes=("tc_rvv_pool.h",),
 )
 AVERAGE = Kernel(
     "tc_avg_pool2d_s8_rvv",
     offered(lower_average, cost=lambda site, p: _cost(site, 64, 26), row_forms=row_sums.avg_pool_rows),
     isa=ISA,
-    when=(pool_is_s8, few_taps),
+    when=(s8_to_s8, few_taps),
     includes=("tc_rvv_pool.h",),
 )

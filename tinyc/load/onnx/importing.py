@@ -20,6 +20,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import Constants, check_shape
 from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.ir.names import free_name
 from tinyc.load.onnx.file import FLOATS, MICROSOFT, ML_DOMAIN, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import is_quantized, quant_of_input
@@ -102,12 +103,9 @@ class OnnxBuilder:
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
-        candidate, n = name, 1
-        while candidate in self._names:
-            n += 1
-            candidate = f"{name}#{n}"
-        self._names.add(candidate)
-        return candidate
+        found = free_name(name, self._names)
+        self._names.add(found)
+        return found
 
     def claim(self, name: str, where: Loc) -> None:
         """Say that a tensor of a branch is made now. TinycError if there is one of that name."""

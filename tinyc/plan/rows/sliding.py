@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, State, Value
+from tinyc.ir.names import free_name
 from tinyc.ops import node_of, op_of
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
@@ -163,10 +164,7 @@ class _Made:
         return replace(value, shape=(*(1 for _ in value.shape[:-1]), value.elements // height * rows))
 
     def _value(self, wanted: str, like: Value, shape: tuple[int, ...]) -> Value:
-        name, number = wanted, 1
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}#{number}"
+        name = free_name(wanted, self._taken)
         self._taken.add(name)
         self._values[name] = replace(like, name=name, shape=shape)
         return self._values[name]
