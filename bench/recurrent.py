@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent layers on a Cortex-M4: constants, time to quantize, instructions, errors beside onnxruntime's floats.
 
-`python bench/recurrent.py [CASE...]` prints a Markdown table. The layers are PyTorch's (Y read, batch 1), with random
-weights as large as trained ones; inputs are smooth random sequences. 96 sequences calibrate, 32 others are measured on.
+`python bench/recurrent.py [int16] [CASE...]` prints a Markdown table; int16: of the activations. The layers are
+PyTorch's (Y read, batch 1), with random weights as large as trained ones; inputs are smooth random sequences. 96
+sequences calibrate, 32 others are measured on.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from tinyc.base.numerics import Numerics, quantize_array
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.passes import normalize
-from tinyc.quantize import calibrate, quantize_model
+from tinyc.quantize import Recipe, calibrate, quantize_model
+from tinyc.quantize.recipe import ActivationBits
 from tinyc.reference.interpreter import prepare_int
 
 CASES = {  # operator, units, numbers, steps, direction
@@ -70,19 +72,20 @@ def sequences(seed: int, count: int, steps: int, numbers: int) -> Array:
 def sqnr_db(model: onnx.ModelProto, graph: Graph, inputs: Array) -> float:
     """Of the integer reference's outputs, beside onnxruntime's."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    run, x, y = prepare_int(graph, Numerics.OURS), graph.values["x"].quant, graph.values["y"].quant
-    assert x is not None
+    run, x, y = prepare_int(graph, Numerics.OURS), graph.values["x"], graph.values["y"].quant
+    assert x.quant is not None
     assert y is not None
     signal = noise = 0.0
     for real in inputs:
         (wanted,) = session.run(None, {"x": real})
-        found = y.dequantize(run({"x": quantize_array(real, *x.per_tensor, -128, 127).astype(np.int8)})["y"])
+        taken = quantize_array(real, *x.quant.per_tensor, *INT_RANGE[x.dtype]).astype(NUMPY_DTYPE[x.dtype])
+        found = y.dequantize(run({"x": taken})["y"])
         signal += float(np.square(wanted.astype(float)).sum())
         noise += float(np.square(wanted.astype(float) - found).sum())
     return 10 * float(np.log10(signal / noise))
 
 
-def measured(case: str) -> list[str]:
+def measured(case: str, activations: ActivationBits) -> list[str]:
     """The cells of a row, as `main` names them."""
     _, _, numbers, steps, _ = CASES[case]
     model = layer(*CASES[case])
@@ -93,9 +96,10 @@ def measured(case: str) -> list[str]:
         np.savez(path.with_suffix(".calib.npz"), x=sequences(1, 96, steps, numbers))
         graph = normalize(load_onnx(path))
         started = time.process_time()
-        integer = quantize_model(graph, calibrate(path, graph, None))
+        integer = quantize_model(graph, calibrate(path, graph, None), Recipe(activations=activations))
         seconds = time.process_time() - started
         asked = ["build", str(path), "--board", "cortex-m4", "--effort", "fast", "--json", "-o", f"{folder}/out"]
+        asked += ["--activations", activations]
         command = [sys.executable, "-m", "tinyc.cli.main", *asked]
         built = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return [
@@ -109,10 +113,12 @@ def measured(case: str) -> list[str]:
 
 
 def main(cases: list[str]) -> None:
+    activations: ActivationBits = "int16" if "int16" in cases else "int8"
+    cases = [case for case in cases if case != "int16"]
     names = ["Layer", "Parameters", "Constants, bytes", "CPU s to quantize", "Instructions per MAC", "SQNR, dB"]
     print(f"| {' | '.join(names)} |\n|---|{'--:|' * (len(names) - 1)}")
     for case in cases or list(CASES):
-        print(f"| {' | '.join(measured(case))} |", flush=True)
+        print(f"| {' | '.join(measured(case, activations))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ LAYERS = {  # units, numbers, steps, whether states are given
     "lstm, kept, one step": (RecurrentKept("lstm", sequence=False), 8, 9, 1, True),
     "lstm, kept, from zeros": (RecurrentKept("lstm"), 3, 2, 2),
     "gru, kept": (RecurrentKept("gru"), 6, 2, 4, True),
+    "lstm, int16": (Recurrent("lstm"), 9, 5, 4, False, 127, True),
+    "gru, int16, from a state": (Recurrent("gru", reverse=True), 6, 7, 4, True, 127, True),
+    "lstm, int16, kept": (RecurrentKept("lstm"), 5, 3, 4, True, 127, True),
 }
 
 
@@ -45,8 +48,7 @@ def test_kernels(name):
     graph = loop(*LAYERS[name])
     cell = LAYERS[name][0].cell
     made = check_kernels(graph, [random_inputs(graph, seed) for seed in range(2)], Numerics.OURS)
-    form = "kept" if graph.nodes[0].op == "recurrent_kept" else "loop"
-    assert made == [f"tc_{cell}_{form}_s8_dsp", f"tc_{cell}_{form}_s8"]
+    assert made == [f"tc_{cell}_loop_asm", f"tc_{cell}_loop"]
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -80,8 +82,9 @@ def test_integers_are_near_the_float_layer(name):
                 name: np.clip(a, *((-21845, 21845) if name == "h" else (None, None))) for name, a in inputs.items()
             }
         real, found = run_float(as_float(graph), reals(graph, inputs)), run_int(graph, inputs, Numerics.OURS)
-        wanted = np.clip(real["y"] / y.scale[0] + y.zero[0], -128, 127)
-        assert np.abs(found["y"] - wanted).max() < 0.75
+        steps = 1 if found["y"].dtype == np.int8 else 256  # of the output in what is a step of 8 bits
+        wanted = np.clip(real["y"] / y.scale[0] + y.zero[0], -128 * steps, 128 * steps - 1)
+        assert np.abs(found["y"] - wanted).max() < (0.75 if steps == 1 else 0.25 * steps)
         for kept in graph.outputs[1:]:  # a quarter of such a step
             state = graph.values[kept].quant.dequantize(found[kept])
             assert np.abs(state - real[kept]).max() < 1 / 480
@@ -92,7 +95,7 @@ def test_the_hidden_state_has_as_many_bits_as_its_products_leave():
         prepare(Site(graph, graph.nodes[0], Numerics.OURS)).bits
         for graph in (loop(Recurrent("lstm"), 120, 2, 1), loop(Recurrent("lstm"), 4, 2, 1, most=9))
     )
-    assert (few, many) == (9, 15)
+    assert (few, many) == (9, 13)  # beyond 13 the input, which is added up with it, would leave int16
 
 
 def test_a_state_beyond_what_the_integers_hold_is_an_error():
@@ -113,7 +116,10 @@ def test_a_layer_of_a_file_is_a_loop_with_one_copy_of_its_weights(tmp_path, kind
     assert ops_of(graph).count("recurrent") == directions
     assert set(ops_of(graph)) <= {"recurrent", "reshape", "concat"}
     np.savez(tmp_path / "model.calib.npz", x=sequences(1, 40, 12, 8))
-    integer = quantize_model(graph, calibrate(Path(tmp_path, "model.onnx"), graph, None), hurried(Recipe()))
+    data = calibrate(Path(tmp_path, "model.onnx"), graph, None)
+    integer = quantize_model(graph, data, hurried(Recipe()))
     weights = directions * GATES[kind.lower()] * 16 * (16 + 8)
     assert sum(integer.values[name].size_bytes for name in integer.consts) < weights * 1.25
     assert sqnr_db(model, integer, sequences(2, 16, 12, 8)) > 36
+    wide = quantize_model(graph, data, hurried(Recipe(activations="int16")))
+    assert sqnr_db(model, wide, sequences(2, 16, 12, 8)) > 44

@@ -59,33 +59,47 @@ def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12)
 
 
 def loop(
-    attrs: Recurrent | RecurrentKept, units: int, in_c: int, steps: int, states: bool = False, most: int = 127
+    attrs: Recurrent | RecurrentKept,
+    units: int,
+    in_c: int,
+    steps: int,
+    states: bool = False,
+    most: int = 127,
+    wide: bool = False,
 ) -> Graph:
-    """A recurrent layer with random weights up to `most`; of one that is kept, the hidden state reaches beyond 1."""
+    """A recurrent layer with random weights up to `most`; of one that is kept, the hidden state reaches beyond 1. wide:
+    int16 instead of int8."""
     kept = {"h": 1.5 / 2**15, "c": 3e-4} if isinstance(attrs, RecurrentKept) else {}
     kept = {"h": kept["h"]} if kept and attrs.cell == "gru" else kept
     rng = np.random.default_rng(units + in_c)
     rows = GATES[attrs.cell] * units
     shapes: tuple[Shape, Shape] = ((rows, in_c), (rows, units))
     w, r = (rng.integers(-most, most + 1, shape).astype(np.int8) for shape in shapes)
-    scales = {name: tuple(rng.uniform(0.002, 0.006, rows).astype(np.float32).tolist()) for name in "wr"}
+    steps_of_w = rng.uniform(0.002, 0.006, rows)
+    scales = {name: tuple((times * steps_of_w).astype(np.float32).tolist()) for name, times in (("w", 1), ("r", 1.3))}
     zeros = (0,) * rows
+
+    def value(name: str, shape: Shape, scale: float, zero: int) -> Value:
+        return tensor(name, shape, scale / 256, 0, "s16") if wide else tensor(name, shape, scale, zero)
+
+    finer = 256 if wide else 1
     inputs: list[Value | None] = [
-        tensor("x", (steps, in_c), 0.02, -5),
+        value("x", (steps, in_c), 0.02, -5),
         Value("w", w.shape, "s8", Quant(scales["w"], zeros, 0)),
-        Value("b", (rows,), "s32", Quant(tuple(0.02 * scale for scale in scales["w"]), zeros, 0)),
+        Value("b", (rows,), "s32", Quant(tuple(0.02 / finer * scale for scale in scales["w"]), zeros, 0)),
         Value("r", r.shape, "s8", Quant(scales["r"], zeros, 0)),
         Value("late", (units,), "f32") if attrs.cell == "gru" else None,
-        *([tensor("h", (1, units), 0.009, 4)] if states and not kept else []),
-        *([tensor("c", (1, units), 0.02, -7)] if states and not kept and attrs.cell == "lstm" else []),
+        *([value("h", (1, units), 0.009, 4)] if states and not kept else []),
+        *([value("c", (1, units), 0.02, -7)] if states and not kept and attrs.cell == "lstm" else []),
         *([tensor(name, (1, units), scale, 0, "s16") for name, scale in kept.items()] if states else []),
     ]
     others = [tensor(f"{name}2", (1, units), scale, 0, "s16") for name, scale in kept.items()]
-    consts: dict[str, Array] = {"w": w, "r": r, "b": rng.integers(-9000, 9000, rows).astype(np.int32)}
+    consts: dict[str, Array] = {"w": w, "r": r, "b": finer * rng.integers(-9000, 9000, rows).astype(np.int32)}
     if attrs.cell == "gru":
         consts["late"] = rng.standard_normal(units).astype(np.float32)
     name = "recurrent_kept" if kept else "recurrent"
-    return one_node(name, attrs, inputs, 1 / 120, 3, consts, others=others)
+    scale, zero = (1 / 120 / 256, 0) if wide else (1 / 120, 3)
+    return one_node(name, attrs, inputs, scale, zero, consts, others=others)
 
 
 def state_cases() -> Iterator[Graph]:
@@ -97,4 +111,6 @@ def state_cases() -> Iterator[Graph]:
     yield loop(Recurrent("gru"), 5, 6, 3)
     yield loop(RecurrentKept("lstm"), 5, 3, 3, states=True)
     yield loop(RecurrentKept("gru"), 5, 6, 3, states=True)
+    yield loop(Recurrent("lstm", reverse=True), 61, 50, 2, wide=True)  # more chunks than are unrolled
+    yield loop(Recurrent("gru"), 9, 107, 2)
     yield one_node("softmax", Softmax(widened=True), [tensor("x", (3, 11), 0.1, 7)], 1 / 65536, -32768)

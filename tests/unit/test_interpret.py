@@ -32,6 +32,8 @@ def run(
         ("smmlar r0, r0, r1, r2", 0x40000000, 2, 6),
         ("smmla  r0, r0, r1, r2", 0x7FFFFFFF, 2, 5),
         ("ssat   r0, #8, r0, asr #2", 1000, 0, 127),
+        ("qadd   r0, r0, r0", 0x50000000, 0, 0x7FFFFFFF),
+        ("qadd   r0, r0, r1", 5, 0xFFFFFFF7, 0xFFFFFFFC),
         ("sxtb16 r0, r0, ror #8", 0x80FF7F01, 0, 0xFF80007F),
         ("pkhtb  r0, r0, r1, asr #16", 0x1234FFFF, 0x5678FFFF, 0x12345678),
         ("pkhbt  r0, r0, r1, lsl #16", 0xFFFF1234, 0xFFFF5678, 0x56781234),

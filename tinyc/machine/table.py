@@ -278,6 +278,7 @@ def _packing() -> list[tuple[str, Row]]:
         ("pkhtb", lambda a, b: _halves(b, a >> 16), False),
         ("sadd16", lambda a, b: _halves(a + b, (a >> 16) + (b >> 16)), False),
         ("ssub16", lambda a, b: _halves(a - b, (a >> 16) - (b >> 16)), False),
+        ("qadd", lambda a, b: max(-(1 << 31), min(s32(a) + s32(b), (1 << 31) - 1)), False),
         ("ssat", lambda bits, a: _saturate(a, bits), False),
         ("usat", lambda bits, a: max(0, min(s32(a), (1 << bits) - 1)), False),
         ("ubfx", _field, False),

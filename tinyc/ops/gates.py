@@ -28,6 +28,27 @@ def logistic_table() -> npt.NDArray[np.uint16]:
 _TABLE = logistic_table().astype(np.int64)
 
 
+def logistic_chords() -> npt.NDArray[np.int32]:
+    """[128] chords of logistic in Q0.15 from -8 on, each over 1/8: its rise << 16 | where it begins. Each is moved by
+    half of what it would miss in its middle; the first and the last are flat."""
+    at = np.arange(-64, 64, dtype=np.float64)
+    before, middle, after = (32768 / (1 + np.exp(-(at + k) / 8)) for k in (0.0, 0.5, 1.0))
+    begin = round_half_away(before + (middle - (before + after) / 2) / 2)
+    # A rise is multiplied by up to 2^13 places and loses 16 bits; half a step makes up for what that drops.
+    rise = round_half_away((after - before) * 8 + 0.5 / 8)
+    rise[[0, -1]] = 0
+    return np.asarray((rise.astype(np.int64) << 16) | begin.astype(np.int64), np.int32)
+
+
+def on_chord(v: _Ints, shift: int) -> _Ints:
+    """Logistic in Q0.15 of v in steps of 1 / 2^(shift + 3), from `logistic_chords`; shift >= 13."""
+    entry = _CHORDS[np.clip(v >> shift, -64, 63) + 64]
+    return (entry & 0x7FFF) + ((((v >> (shift - 13)) & 8191) * (entry >> 16)) >> 16)
+
+
+_CHORDS = logistic_chords().astype(np.int64)
+
+
 def _interpolated(size: _Ints, bits: int, beyond: int) -> _Ints:
     """The table at |x|, `bits` of which lie between two entries."""
     index = size >> bits

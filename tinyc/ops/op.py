@@ -20,10 +20,14 @@ from tinyc.ops.batched import Batched
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Quantized by the range that calibration saw; per index of `axis` and symmetric for weights."""
+    """Quantized by the range that calibration saw; per index of `axis` and symmetric for weights.
+
+    beside: the input with other weights of the same accumulators: the scales of both have one ratio at every index.
+    """
 
     axis: int | None = None
     symmetric: bool = False
+    beside: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,22 +29,42 @@ import numpy.typing as npt
 from tinyc.base import exact
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
-from tinyc.ir.graph import Array, Value
-from tinyc.kernel.dsp import pack, pad_taps
+from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import (
+    Arg,
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    SpecializedKernel,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_bias
+from tinyc.kernels import recurrent as packed
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.ops import gates
 from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
 
 GATES = {"lstm": 4, "gru": 3}
 _X, _W, _B, _R, _LATE, _HIDDEN, _CELL = range(7)  # inputs of the node
-_GATE = 12  # bits behind the point of what goes into a gate
 MEMORY = 20  # bits behind the point of the cell of an LSTM and of the hidden state that a GRU mixes
 MOST_MEMORY = 2**30
+ROWS_OF_W, ROWS_OF_R = (Observed(axis=0, symmetric=True, beside=index) for index in (3, 1))
+_MADE = 29  # bits behind the point of the hidden state that an LSTM makes
+_MIDDLE = 1 << 14  # of tanh, in the table of logistic
+_CANDIDATE = 2  # the row of a unit that goes through tanh
+_OVER = 8  # lift of the rows that packed words have over others
+_LIFTED = (0, 2)  # those of an LSTM; of a GRU the first
 _PACKED = 2**23  # sums of products that tc_dsp.h can take
+_LEAST_POWER, _MOST_POWER = 24, 42  # what leaves 13 bits between places, and shifts below 32
+_STRUCT = 160  # bytes of the parameters
 _INT32 = 2**31
 _Ints = npt.NDArray[np.int64]
 Fields = dict[str, int | float | str | Const]
@@ -110,23 +130,44 @@ def in_order(a: Any, rows: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What goes into the gates: rounded((in_bias + w x) * in_factor + (r hidden) * state_factor) / 2^shift), Q3.12 and
-    not yet limited. Of the candidate of a GRU both sides come one by one, the second with its `late` bias.
+    """The integer weights of a step: acc = bias + w (x in int16) + r (hidden in int16), in units that differ by row, of
+    which factor and `power` say what they are: v = acc * 2^lift * factor / 2^16 is in steps of 1 / 2^(power - 16 +
+    lift). Of the candidate of a GRU both sides come one by one, the second with its `late` bias.
 
-    w int8 [rows,I]; r int8 [rows,U]; in_bias, in_factor, state_factor int32 [rows]; late int32 [U] or None.
+    w int8 [rows,I]; r int8 [rows,U]; bias, factor int32 [rows]; late int32 [U] or None. x: (mult, add, shift).
     """
 
     w: Array
     r: Array
-    in_bias: npt.NDArray[np.int32]
-    in_factor: npt.NDArray[np.int32]
-    state_factor: npt.NDArray[np.int32]
-    late: npt.NDArray[np.int32] | None
-    shift: int
+    bias: _Ints
+    factor: _Ints
+    late: _Ints | None
+    power: int
+    x: tuple[int, int, int]
 
-    def scaled(self, v: _Ints) -> _Ints:
-        """The nearest integers to v / 2^shift, halves up."""
-        return (v + (1 << (self.shift - 1))) >> self.shift
+    @property
+    def under(self) -> int:
+        """log2 of the steps of v in 1/8, of rows that are lifted by `lift`."""
+        return self.power - 19 + self.lift
+
+    @property
+    def lift(self) -> int:
+        """Of rows that are not lifted by 8, so that 13 bits are left between two places of the table."""
+        return max(0, 32 - self.power)
+
+    @property
+    def over(self) -> int:
+        return self.power - 19 + _OVER
+
+    def input(self, x: Array) -> _Ints:
+        """x as it is multiplied."""
+        mult, add, shift = self.x
+        return (x.astype(np.int64) * mult + add) >> shift
+
+    def v(self, acc: _Ints, row: int, gate: int) -> _Ints:
+        """What goes into the gate of each unit; row: within a unit, as factors have it."""
+        factor = self.factor.reshape(-1, len(self.factor) // self.r.shape[1])[:, row]
+        return ((acc << (_OVER if gate in _LIFTED else self.lift)) * factor) >> 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,76 +175,87 @@ class RecurrentParams:
     """Integers of the layer, the same for every kernel. attrs: a Recurrent, or the attributes of `recurrent_kept`.
 
     bits: behind the point of the hidden state that is multiplied, an int16: as many as the packed products of tc_dsp.h
-    leave. begin, cell_begin: (factor, zero point) from the int8 that a state begins with to Q11.20. y: (mult, shift,
-    zero point) of the output, from Q0.30 of an LSTM or Q11.20 of a GRU.
+    leave. y: (mult, add, shift) of the output, from Q0.29 of an LSTM or Q11.20 of a GRU. hidden, cell: from the states
+    that the layer begins with.
     """
 
     attrs: Any
     sums: Sums
     bits: int
-    begin: tuple[int, int]
-    cell_begin: tuple[int, int]
     y: tuple[int, int, int]
+    y_range: tuple[int, int]
+    hidden: Begin
+    cell: Begin
+
+    @property
+    def down(self) -> int:
+        """From the hidden state as it is made to what is multiplied."""
+        return (_MADE if self.attrs.cell == "lstm" else MEMORY) - self.bits
 
     def run(self, x: Array, hidden: Array | None, cell: Array | None) -> Array:
-        count, units = GATES[self.attrs.cell], self.sums.r.shape[1]
-        memory = _begun(cell if count == 4 else hidden, self.cell_begin if count == 4 else self.begin, units)
-        return self.steps(x, _begun(hidden, self.begin, units), memory)[0]
+        return self.steps(x, hidden, cell)[0]
 
-    def steps(self, x: Array, hidden: _Ints, memory: _Ints) -> tuple[Array, _Ints, _Ints]:
-        """(y, what is multiplied next, memory after the last step), from states in Q11.20."""
-        s, count = self.sums, GATES[self.attrs.cell]
-        h = self._narrow(hidden, MEMORY)
-        firsts = (s.in_bias + x.astype(np.int64) @ s.w.T.astype(np.int64)) * s.in_factor
+    def steps(self, x: Array, hidden: Array | None, cell: Array | None) -> tuple[Array, _Ints, _Ints]:
+        """(y, what is multiplied next, memory after the last step)"""
+        s, lstm = self.sums, self.attrs.cell == "lstm"
+        units = s.r.shape[1]
+        memory = self.hidden.read(hidden, units)
+        h = _sat16(_rounded(memory, MEMORY - self.bits))
+        memory = self.cell.read(cell, units) if lstm else memory
+        firsts = s.bias + s.input(x) @ s.w.T.astype(np.int64)
         r = s.r.astype(np.int64)
         rows = []
         for first in firsts[::-1] if self.attrs.reverse else firsts:
-            second = r @ h
-            if count == 4:
-                made, memory = _lstm(s.scaled(first + second * s.state_factor), memory)
-                h = self._narrow(made, 30)
-            else:
-                made = memory = self._gru(first, second, memory)
-                h = self._narrow(made, MEMORY)
-            mult, shift, zero = self.y
-            rows.append(np.clip(requantize(made, mult, shift, Rounding.SINGLE) + zero, -128, 127))
-        return in_order(self.attrs, rows).astype(np.int8), h, memory
+            p, q = (sums.reshape(units, -1).T for sums in (first, r @ h))
+            made, h, memory = (self._lstm if lstm else self._gru)(p, q, memory)
+            mult, add, shift = self.y
+            rows.append(np.clip((((made * mult) >> 16) + add) >> shift, *self.y_range))
+        dtype = np.int8 if self.y_range[1] == 127 else np.int16
+        return in_order(self.attrs, rows).astype(dtype), h, memory
 
-    def _gru(self, first: _Ints, second: _Ints, memory: _Ints) -> _Ints:
-        """The hidden state, Q11.20."""
+    def _lstm(self, p: _Ints, q: _Ints, cell: _Ints) -> tuple[_Ints, _Ints, _Ints]:
+        """(hidden state in Q0.29 and half a step of it, as it is multiplied, cell in Q11.20)"""
         s = self.sums
-        p, q = first.reshape(-1, 3), second.reshape(-1, 3)
-        factor = s.state_factor.reshape(-1, 3)
-        update, reset = (s.scaled(p[:, k] + q[:, k] * factor[:, k]) for k in (0, 1))
-        seen = s.scaled((q[:, 2] + (0 if s.late is None else s.late)) * factor[:, 2])
-        inner = s.scaled(p[:, 2]) + _by_unit(gates.logistic(_sat16(reset)), seen)
-        candidate = gates.tanh(_sat16(inner)) << (MEMORY - 15)
-        return candidate + _by_unit(gates.logistic(_sat16(update)), memory - candidate)
+        i, f, g, o = (
+            gates.on_chord(s.v(p[k] + q[k], k, k), s.over if k in _LIFTED else s.under) for k in range(GATES["lstm"])
+        )
+        half = ((cell * f) >> 16) + ((i * (g - _MIDDLE) + (1 << 10)) >> 10)
+        cell = np.clip(2 * half, -_INT32, _INT32 - 1)
+        made = o * (gates.on_chord(cell, 16) - _MIDDLE) + (1 << (self.down - 1))
+        return made, made >> self.down, cell
 
-    def _narrow(self, v: _Ints, point: int) -> _Ints:
-        """The hidden state as it is multiplied, of one with `point` bits behind the point."""
-        down = point - self.bits
-        return _sat16((v + (1 << (down - 1))) >> down)
-
-
-def _begun(state: Array | None, by: tuple[int, int], units: int) -> _Ints:
-    """A state in Q11.20; zeros where none is given."""
-    factor, zero = by
-    return np.zeros(units, np.int64) if state is None else (state.reshape(-1).astype(np.int64) - zero) * factor
-
-
-def _lstm(q: _Ints, memory: _Ints) -> tuple[_Ints, _Ints]:
-    """(hidden state in Q0.30, cell in Q11.20)"""
-    i, f, g, o = _sat16(q).reshape(-1, 4).T
-    added = (gates.logistic(i) * gates.tanh(g) + (1 << 9)) >> 10
-    memory = np.clip(_by_unit(gates.logistic(f), memory) + added, -MOST_MEMORY, MOST_MEMORY)
-    shown = gates.tanh(_sat16((memory + (1 << 7)) >> (MEMORY - _GATE)))
-    return gates.logistic(o) * shown, memory
+    def _gru(self, p: _Ints, q: _Ints, memory: _Ints) -> tuple[_Ints, _Ints, _Ints]:
+        """(hidden state in Q11.20, as it is multiplied, the first again)"""
+        s = self.sums
+        update = gates.on_chord(s.v(p[0] + q[0], 0, 0), s.over)
+        reset = gates.on_chord(s.v(p[1] + q[1], 1, 1), s.under)
+        late = 0 if s.late is None else s.late
+        inner = s.v(p[2], 2, 1) + 2 * ((s.v(q[2] + late, 2, 1) * reset) >> 16)
+        n = gates.on_chord(inner, s.under) - _MIDDLE
+        memory = 2 * ((((memory - (n << 6)) * update) >> 16) + (n << 5)) + 1
+        return memory, _sat16(_rounded(memory, self.down)), memory
 
 
-def _by_unit(share: _Ints, v: _Ints) -> _Ints:
-    """v times a Q0.15."""
-    return (share * v + (1 << 14)) >> 15
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """From a state that is given to Q11.20: requantize(state - zero, mult, shift), within [-most, most]; a mult of 0
+    where none is given."""
+
+    mult: int = 0
+    shift: int = 0
+    zero: int = 0
+    most: int = MOST_MEMORY
+
+    def read(self, state: Array | None, units: int) -> _Ints:
+        """[U]"""
+        if state is None:
+            return np.zeros(units, np.int64)
+        found = requantize(state.reshape(-1).astype(np.int64) - self.zero, self.mult, self.shift, Rounding.SINGLE)
+        return np.asarray(np.clip(found, -self.most, self.most), np.int64)
+
+
+def _rounded(v: _Ints, down: int) -> _Ints:
+    return (v + (1 << (down - 1))) >> down
 
 
 def _sat16(v: _Ints) -> _Ints:
@@ -212,73 +264,119 @@ def _sat16(v: _Ints) -> _Ints:
 
 def prepare(site: Site) -> RecurrentParams:
     """TinycError for values that the integer layer does not take, or where a sum could leave its integer."""
-    if not is_s8(site):
+    if not is_integer(site):
         raise TinycError(
-            f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes int8 and constant int8 weights",
+            f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes int8 or int16 and constant int8 weights",
             site.node.where,
         )
-    begin, most = _beginning(site, _HIDDEN)
-    cell_begin, _ = _beginning(site, _CELL)
-    return made(site, most, begin, cell_begin)
+    hidden, most = _beginning(site, _HIDDEN)
+    cell, _ = _beginning(site, _CELL)
+    return made(site, max(1.0, most), hidden, cell)
 
 
-def made(site: Site, most: float, begin: tuple[int, int], cell_begin: tuple[int, int]) -> RecurrentParams:
-    """The integers of a layer whose hidden state never leaves [-most, most]."""
-    scale, zero = site.scale_zero(site.y())
-    if most / scale >= _INT32 / 2:
-        raise TinycError("the output's scale is too small for the hidden state", site.node.where)
-    point = 30 if site.attrs.cell == "lstm" else MEMORY
-    bits = _state_bits(site, most)
-    y = (*quantize_multiplier(2.0**-point / scale), zero)
-    return RecurrentParams(site.attrs, _sums(site, bits), bits, begin, cell_begin, y)
-
-
-def _beginning(site: Site, index: int) -> tuple[tuple[int, int], float]:
-    """(factor to Q11.20, zero point) of a state that is given, and the largest |hidden state| there can be."""
+def _beginning(site: Site, index: int) -> tuple[Begin, float]:
+    """How a state that is given begins, and how large it can be."""
     if not site.has(index):
-        return (0, 0), 1.0
+        return Begin(), 0.0
     scale, zero = site.scale_zero(site.x(index))
-    most = scale * max(127 - zero, 128 + zero)
+    low, high = INT_RANGE[site.x(index).dtype]
+    most = scale * max(high - zero, zero - low)
     if most * 2.0**MEMORY >= MOST_MEMORY:
         raise TinycError(f"the state '{site.x(index).name}' begins beyond 1024", site.node.where)
-    return (round(scale * 2.0**MEMORY), zero), max(1.0, most)
+    return Begin(*quantize_multiplier(scale * 2.0**MEMORY), zero), most
 
 
-def _state_bits(site: Site, most: float) -> int:
-    """Bits behind the point that the hidden state can have in packed products, and in int16."""
-    widest = int(np.abs(site.const(_R).astype(np.int64)).sum(axis=1).max())
-    fitting = [k for k in range(1, 16) if most * 2**k <= 2**15 and widest * (most * 2**k + 1) < _PACKED]
-    if not fitting:
+def made(site: Site, most: float, hidden: Begin, cell: Begin) -> RecurrentParams:
+    """The integers of a layer whose hidden state never leaves [-most, most]."""
+    rows = _joined(site)
+    for bits in range(15, 0, -1):
+        sums = rows.sums(site, bits, most)
+        if sums is not None:
+            break
+    else:
         raise TinycError("the sums over the hidden state leave what the kernels can hold", site.node.where)
-    return fitting[-1]
+    lstm = site.attrs.cell == "lstm"
+    half = 1 << (_MADE - bits - 1) if lstm else 0
+    y = _output(site, _MADE if lstm else MEMORY, half)
+    return RecurrentParams(site.attrs, sums, bits, y, INT_RANGE[site.y().dtype], hidden, cell)
 
 
-def _sums(site: Site, bits: int) -> Sums:
-    w, r = site.const(_W), site.const(_R)
-    x_scale, x_zero = site.scale_zero(site.x(_X))
-    into = x_scale * _row_scales(site, _W) * 2.0**_GATE
-    back = _row_scales(site, _R) * 2.0 ** (_GATE - bits)
-    shift = min(31, 30 - math.floor(math.log2(max(into.max(), back.max()))))
+def _output(site: Site, point: int, half: int) -> tuple[int, int, int]:
+    """(mult, add, shift) from a hidden state with `point` bits behind the point, which `half` was added to."""
+    scale, zero = site.scale_zero(site.y())
+    factor = 2.0 ** (16 - point) / scale
+    shift = min(14 - math.floor(math.log2(factor)), 22 if site.y().dtype == "s8" else 14)
     if shift < 1:
-        raise TinycError("the inputs of the gates leave int32", site.node.where)
-    factors = [np.minimum(np.rint(f * 2.0**shift), _INT32 - 1).astype(np.int64) for f in (into, back)]
-    bias = site.const(_B).astype(np.int64) if site.has(_B) else np.zeros(len(w), np.int64)
-    in_bias = bias - x_zero * w.astype(np.int64).sum(axis=1)
-    late = np.rint(site.const(_LATE) * 2.0**bits / _row_scales(site, _R)[2::3]) if site.has(_LATE) else None
-    firsts = np.abs(in_bias) + 128.0 * np.abs(w.astype(np.int64)).sum(axis=1)
-    seconds = _PACKED + (0.0 if late is None else np.abs(late).max())
-    worst = ((firsts * factors[0] + seconds * factors[1]) / 2.0**shift).max()
-    if max(firsts.max(), seconds) >= _INT32 or worst >= _INT32 / 4:
-        raise TinycError("the inputs of the gates leave int32", site.node.where)
-    return Sums(
-        w,
-        r,
-        in_bias.astype(np.int32),
-        factors[0].astype(np.int32),
-        factors[1].astype(np.int32),
-        None if late is None else late.astype(np.int32),
-        shift,
-    )
+        raise TinycError("the output's scale is too small for the hidden state", site.node.where)
+    mult = min(round(factor * 2.0**shift), 32767)
+    return mult, (zero << shift) + (1 << (shift - 1)) - ((half * mult) >> 16), shift
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Weights of x and of the hidden state with one step for both, which differs by row: an accumulator takes either.
+
+    w, r: reals [rows,...], w times `ratio`; step [rows]: of their integers; gain [rows]: of what goes into the gate.
+    """
+
+    w: npt.NDArray[np.float64]
+    r: npt.NDArray[np.float64]
+    ratio: float
+    step: npt.NDArray[np.float64]
+    gain: npt.NDArray[np.float64]
+
+    def sums(self, site: Site, bits: int, most: float) -> Sums | None:
+        """With so many bits of the hidden state; None if they are too many."""
+        finest = 14 - math.floor(math.log2(float((self.step * self.gain).max())))
+        power = min(finest, _MOST_POWER - 15) + bits
+        factor = np.clip(np.rint(self.step * self.gain * 2.0 ** (power - bits)), 1, 32767)
+        step = factor * 2.0 ** (bits - power) / self.gain
+        w, r = (np.clip(np.rint(part / step[:, None]), -127, 127).astype(np.int64) for part in (self.w, self.r))
+        scale, zero = site.scale_zero(site.x(_X))
+        x_factor = scale * 2.0**bits / self.ratio
+        shift = 14 - math.floor(math.log2(x_factor))
+        if power < _LEAST_POWER or not 1 <= shift <= 31:
+            return None
+        mult = min(round(x_factor * 2.0**shift), 32767)
+        x = (mult, (1 << (shift - 1)) - zero * mult, shift)
+        unit = step * 2.0**-bits
+        bias = np.rint(_real_bias(site) / unit)
+        late = np.rint(site.const(_LATE) / unit[2::3]) if site.has(_LATE) else None
+        found = Sums(w.astype(np.int8), r.astype(np.int8), bias, factor.astype(np.int64), late, power, x)
+        return _proved(found, site, most * 2.0**bits)
+
+
+def _proved(sums: Sums, site: Site, most: float) -> Sums | None:
+    """The sums, if all that they multiply fits int16 and none can leave the packed products."""
+    ends = sums.input(np.array(INT_RANGE[site.x(_X).dtype]))
+    if most > 2**15 or np.abs(ends).max() >= 2**15:
+        return None
+    w, back = sums.w.astype(np.float64), np.abs(sums.r.astype(np.float64)).sum(axis=1) * (most + 1)
+    greatest = np.maximum(w * ends[0], w * ends[1]).sum(axis=1)
+    least = np.minimum(w * ends[0], w * ends[1]).sum(axis=1)
+    late = np.zeros(len(w)) if sums.late is None else np.repeat(np.abs(sums.late), 3)
+    worst = np.maximum(np.abs(sums.bias + greatest), np.abs(sums.bias + least)) + back + late
+    if max(worst.max(), (np.abs(sums.bias) + np.maximum(np.abs(greatest), np.abs(least))).max()) >= _PACKED:
+        return None
+    late_bias = None if sums.late is None else sums.late.astype(np.int64)
+    return replace(sums, bias=sums.bias.astype(np.int64), late=late_bias)
+
+
+def _joined(site: Site) -> _Joined:
+    scales = [_row_scales(site, index) for index in (_W, _R)]
+    ratio = float(np.median(scales[1] / scales[0]))
+    w, r = (site.const(index) * scale[:, None] for index, scale in zip((_W, _R), scales, strict=True))
+    step = np.maximum(scales[0] * ratio, scales[1])
+    step = np.maximum(step, step.max() * 2.0**-14)
+    count = GATES[site.attrs.cell]
+    gain = np.where(np.arange(len(step)) % count == _CANDIDATE, 2.0, 1.0)  # tanh(x) is logistic of 2 x
+    return _Joined(w * ratio, r, ratio, step, gain)
+
+
+def _real_bias(site: Site) -> npt.NDArray[np.float64]:
+    if not site.has(_B):
+        return np.zeros(site.x(_W).shape[0])
+    return site.const(_B) * (site.scale_zero(site.x(_X))[0] * _row_scales(site, _W))
 
 
 def _row_scales(site: Site, index: int) -> npt.NDArray[np.float64]:
@@ -299,10 +397,15 @@ def macs(site: Site) -> int:
     return site.x(_X).shape[0] * (site.x(_W).elements + site.x(_R).elements)
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input and output, constant int8 weights"""
-    states = all(site.x(k).dtype == "s8" for k in (_HIDDEN, _CELL) if site.has(k))
-    return weights_are_s8(site) and states and site.x(_X).dtype == site.y().dtype == "s8"
+def is_integer(site: Site) -> bool:
+    """int8 or int16 input and output, constant int8 weights"""
+    states = {site.x(k).dtype for k in (_HIDDEN, _CELL) if site.has(k)}
+    return weights_are_s8(site) and one_width(site) and states <= {site.x(_X).dtype}
+
+
+def one_width(site: Site) -> bool:
+    """input and output both int8, or both int16"""
+    return site.x(_X).dtype == site.y().dtype and site.y().dtype in ("s8", "s16")
 
 
 def weights_are_s8(site: Site) -> bool:
@@ -320,121 +423,169 @@ def is_gru(site: Site) -> bool:
     return bool(site.attrs.cell == "gru")
 
 
-def fits_dots(site: Site) -> bool:
-    """weights in [-127, 127], sums of products with an input below 2^23"""
-    narrow = all(int(site.const(k).min()) >= -127 for k in (_W, _R))
-    return narrow and 128 * int(np.abs(site.const(_W).astype(np.int64)).sum(axis=1).max()) < _PACKED
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """What a step multiplies, and the weights that go with it. at: where the hidden state begins; taps: in all."""
+
+    at: int
+    taps: int
+
+    @classmethod
+    def of(cls, p: RecurrentParams) -> Vector:
+        """Packed words hold two taps, and of a row that is in no pair four of one side."""
+        inputs, units = p.sums.w.shape[1], p.sums.r.shape[1]
+        if p.attrs.cell == "lstm":
+            return cls(inputs, inputs + units + (inputs + units) % 2)
+        at = inputs + -inputs % 4
+        return cls(at, at + units + -units % 4)
+
+    def rows(self, p: RecurrentParams) -> Array:
+        """int8 [units, rows, taps]"""
+        w, r = p.sums.w, p.sums.r
+        found = np.zeros((len(w), self.taps), np.int8)
+        found[:, : w.shape[1]] = w
+        found[:, self.at : self.at + r.shape[1]] = r
+        return found.reshape(r.shape[1], -1, self.taps)
 
 
-def _rows(p: RecurrentParams, block: int) -> int:
-    """Rows of weights, up to a multiple of the block."""
-    return len(p.sums.w) + -len(p.sums.w) % block
+def _starts(p: RecurrentParams) -> npt.NDArray[np.int32]:
+    """[units, 4] what the accumulators of a unit begin with."""
+    bias = p.sums.bias.reshape(p.sums.r.shape[1], -1)
+    if p.attrs.cell == "gru":
+        late = np.zeros(len(bias)) if p.sums.late is None else p.sums.late
+        bias = np.concatenate([bias, late[:, None]], axis=1)
+    return bias.astype(np.int32)
 
 
-def _words(p: RecurrentParams, rows: int) -> int:
-    """Of scratch: what goes into the gates, the late sums of a GRU, and the memory."""
-    units = p.sums.r.shape[1]
-    return rows + (units if GATES[p.attrs.cell] == 4 else units + -(-rows // 3))
+def _factors(p: RecurrentParams) -> npt.NDArray[np.int16]:
+    """[units, rows of a unit]"""
+    return p.sums.factor.reshape(p.sums.r.shape[1], -1).astype(np.int16)
 
 
 def scratch(site: Site, p: RecurrentParams) -> int:
-    """The hidden state too, all of it int32."""
-    return 4 * (_words(p, _rows(p, 4)) + p.sums.r.shape[1])
+    """What the layer remembers, int32, and two vectors of int16."""
+    return 4 * p.sums.r.shape[1] + 4 * Vector.of(p).taps
 
 
 def lower(site: Site, p: RecurrentParams) -> Call:
-    """tc_lstm_loop_s8, tc_gru_loop_s8: all steps."""
-    return Call(_arguments(site), Struct("tc_recurrent_s8_t", fields(site, p)))
+    """tc_lstm_loop, tc_gru_loop: all steps."""
+    return Call(arguments(site), Struct("tc_recurrent_s8_t", fields(site, p)))
+
+
+def lower_asm(site: Site, p: RecurrentParams) -> Call:
+    """The function that is written for the layer."""
+    return Call(arguments(site), Struct("tc_recurrent_packed_t", packed_fields(site, p)))
+
+
+def arguments(site: Site) -> tuple[Arg, ...]:
+    """Without states that are left."""
+    count = 2 if is_lstm(site) else 1
+    before = loop_f32.states_before(site, (_HIDDEN, _CELL)[:count])
+    return (Params(), In(_X), *before, Out(), *[0] * count, Scratch())
 
 
 def fields(site: Site, p: RecurrentParams) -> Fields:
     """Of tc_recurrent_s8_t."""
-    rows = _rows(p, 4)
-    w, r = (
-        np.pad(part, ((0, rows - len(part)), (0, 0))).reshape(rows // 4, 4, -1).transpose(0, 2, 1)
-        for part in (p.sums.w, p.sums.r)
+    rows = Vector.of(p).rows(p)
+    return _fields(site, p) | {
+        "w": Const(rows.transpose(0, 2, 1), "[units][taps][rows of a unit]", "w"),
+        "bias": Const(_starts(p), "[units][4]", "bias"),
+        "factors": Const(_factors(p), "[units][rows of a unit]", "factors"),
+    }
+
+
+def packed_fields(site: Site, p: RecurrentParams) -> Fields:
+    """Of tc_recurrent_packed_t."""
+    words = packed.stream(loop_layer(site, p), Vector.of(p).rows(p), _starts(p), _factors(p))
+    return {"stream": Const(words, "tc_recurrent_packed.h", "stream")} | _fields(site, p)
+
+
+def loop_layer(site: Site, p: RecurrentParams) -> packed.LoopLayer:
+    """What the code in assembly depends on."""
+    vector, s, wide = Vector.of(p), p.sums, site.y().dtype == "s16"
+    walks = _walks(site)
+    x_walk, y_walk = (tuple((2 if wide else 1) * step for step in walk) for walk in walks)
+    return packed.LoopLayer(
+        p.attrs.cell,
+        s.r.shape[1],
+        s.w.shape[1],
+        vector.at,
+        vector.taps,
+        site.x(_X).shape[0],
+        s.over,
+        s.lift,
+        s.under,
+        p.down,
+        s.x,
+        p.y,
+        (x_walk[0], x_walk[1]),
+        (y_walk[0], y_walk[1]),
+        wide,
     )
-    return _fields(site, p, rows) | {
-        "w": Const(w, "[rows / 4][in_c][4]", "w"),
-        "r": Const(r, "[rows / 4][units][4]", "r"),
-    }
 
 
-def scratch_dsp(site: Site, p: RecurrentParams) -> int:
-    """Input and hidden state as int16 too."""
-    return 4 * _words(p, _rows(p, 8)) + sum(2 * pad_taps(part).shape[1] for part in (p.sums.w, p.sums.r))
-
-
-def lower_dsp(site: Site, p: RecurrentParams) -> Call:
-    """tc_lstm_loop_s8_dsp, tc_gru_loop_s8_dsp: all steps."""
-    return Call(_arguments(site), Struct("tc_recurrent_s8_dsp_t", fields_dsp(site, p)))
-
-
-def fields_dsp(site: Site, p: RecurrentParams) -> Fields:
-    """Of tc_recurrent_s8_dsp_t."""
-    rows = _rows(p, 8)
-    w, r = (pad_taps(np.pad(part, ((0, rows - len(part)), (0, 0)))) for part in (p.sums.w, p.sums.r))
-    # The hidden state lies in memory order, where tc_dsp.h has taps (0, 2), (1, 3) side by side.
-    turned = r.reshape(rows, -1, 4)[:, :, [0, 2, 1, 3]].reshape(r.shape)
-    return _fields(site, p, rows) | {
-        "w": Const(pack(w, 8), "[rows][in_c], packed by 8 rows (tc_dsp.h)", "w"),
-        "r": Const(pack(turned, 8), "[rows][units], packed by 8 rows (tc_dsp.h)", "r"),
-        "in_words": w.shape[1] // 4,
-        "state_words": r.shape[1] // 4,
-    }
-
-
-def _arguments(site: Site) -> tuple[Arg, ...]:
-    return (Params(), In(_X), *loop_f32.states_before(site), Out(), Scratch())
-
-
-def _fields(site: Site, p: RecurrentParams, rows: int) -> Fields:
-    """The fields of the tc_recurrent_t called `cell`."""
-    s, units = p.sums, p.sums.r.shape[1]
+def _walks(site: Site) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Elements of x, and of y: where the first step in time is, and from step to step."""
     steps, in_c = site.x(_X).shape
-    back, spare = p.attrs.reverse, (0, rows - len(s.w))
-    factors = np.stack([np.pad(s.in_factor, spare), np.pad(s.state_factor, spare)], axis=1)
+    units, back, sequence = site.y().shape[1], site.attrs.reverse, site.attrs.sequence
+    x = ((steps - 1) * in_c, -in_c) if back else (0, in_c)
+    y = ((steps - 1) * units, -units) if back else (0, units)
+    return x, y if sequence else (0, 0)
+
+
+def _fields(site: Site, p: RecurrentParams) -> Fields:
+    """The fields of the tc_recurrent_t called `cell`."""
+    s, vector, wide = p.sums, Vector.of(p), int(site.y().dtype == "s16")
+    steps, in_c = site.x(_X).shape
+    states = [site.x(k).dtype for k in (_HIDDEN, _CELL) if site.has(k)]
     found: Fields = {
-        "in_bias": Const(np.pad(s.in_bias, spare), "[rows]", "in_bias"),
-        "factors": Const(factors, "[rows] in, state", "factors"),
-        "late": "0" if s.late is None else Const(s.late, "[units]", "late"),
-        "table": Const(gates.logistic_table(), "[256] logistic(i / 24), Q0.16", "logistic"),
+        "table": Const(gates.logistic_chords(), "[128] chords of logistic from -8 on, rise << 16 | Q15", "logistic"),
         "steps": steps,
-        "units": units,
+        "units": s.r.shape[1],
         "in_c": in_c,
-        "rows": rows,
-        "shift": s.shift,
-        "down": (30 if GATES[p.attrs.cell] == 4 else MEMORY) - p.bits,
+        "state_at": vector.at,
+        "taps": vector.taps,
+        "over": s.over,
+        "lift": s.lift,
+        "under": s.under,
+        "down": p.down,
         "begin_down": MEMORY - p.bits,
-        "x_first": (steps - 1) * in_c if back else 0,
-        "x_step": -in_c if back else in_c,
-        "y_first": (steps - 1) * units if back and p.attrs.sequence else 0,
-        "y_step": (-units if back else units) if p.attrs.sequence else 0,
+        "x_wide": wide,
+        "y_wide": wide,
+        "state_wide": int("s16" in states),
     }
-    found |= dict(zip(("hidden_factor", "hidden_zero"), p.begin, strict=True))
-    found |= dict(zip(("cell_factor", "cell_zero"), p.cell_begin, strict=True))
-    found |= dict(zip(("y_mult", "y_shift", "y_zero"), p.y, strict=True))
+    for name, walk in zip("xy", _walks(site), strict=True):
+        found |= dict(zip((f"{name}_first", f"{name}_step"), walk, strict=True))
+    for name, scaling in (("x", s.x), ("y", p.y)):
+        found |= dict(zip((f"{name}_mult", f"{name}_add", f"{name}_shift"), scaling, strict=True))
+    for name, state in (("hidden", p.hidden), ("cell", p.cell)):
+        found |= {f"{name}_mult": state.mult, f"{name}_shift": state.shift, f"{name}_zero": state.zero}
+    found["hidden_most"] = p.hidden.most
     return {f"cell.{name}": value for name, value in found.items()}
 
 
-def _cost(site: Site, p: RecurrentParams, per_mac: float, scratch_bytes: int) -> Cost:
-    """An estimate: each product, each row, each unit."""
-    steps, rows, units = site.x(_X).shape[0], len(p.sums.w), p.sums.r.shape[1]
-    executed = int(per_mac * macs(site)) + steps * (17 * rows + 150 * units)
-    return Cost(executed, p.sums.w.nbytes + p.sums.r.nbytes + 12 * rows + 1900, scratch_bytes)
+def constant_bytes(p: RecurrentParams) -> int:
+    """Of weights, biases, factors and table."""
+    return Vector.of(p).rows(p).nbytes + _starts(p).nbytes + 8 * p.sums.r.shape[1] + 512 + _STRUCT
 
 
 def cost(site: Site, p: RecurrentParams) -> Cost:
-    return _cost(site, p, 2.75, scratch(site, p))
+    """An estimate: each product, each unit."""
+    executed = int(2.75 * macs(site)) + site.x(_X).shape[0] * 240 * p.sums.r.shape[1]
+    return Cost(executed, constant_bytes(p) + 1900, scratch(site, p))
 
 
-def cost_dsp(site: Site, p: RecurrentParams) -> Cost:
-    return _cost(site, p, 1.0, scratch_dsp(site, p))
+def cost_asm(site: Site, p: RecurrentParams) -> Cost:
+    states = sum(site.has(k) for k in (_HIDDEN, _CELL)) + len(site.node.outputs) - 1
+    return packed.cost(loop_layer(site, p), constant_bytes(p), states)
+
+
+def special(site: Site, p: RecurrentParams) -> SpecializedKernel:
+    return packed.special(f"tc_{p.attrs.cell}_loop_asm", loop_layer(site, p))
 
 
 _PORTABLE = offered(lower, scratch=scratch, cost=cost)
-_DSP = offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp)
-_ROWS = Observed(axis=0, symmetric=True)
+_ASM = offered(lower_asm, scratch=scratch, cost=cost_asm, specialize=special)
 
 OP = Op(
     name="recurrent",
@@ -443,13 +594,13 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), _ROWS, Bias(), _ROWS, Kept(), Observed(), Observed()),
+    quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_lstm_loop_s8_dsp", _DSP, isa=frozenset({"dsp"}), when=(is_s8, is_lstm, fits_dots)),
-        Kernel("tc_gru_loop_s8_dsp", _DSP, isa=frozenset({"dsp"}), when=(is_s8, is_gru, fits_dots)),
-        Kernel("tc_lstm_loop_s8", _PORTABLE, when=(is_s8, is_lstm)),
-        Kernel("tc_gru_loop_s8", _PORTABLE, when=(is_s8, is_gru)),
+        Kernel("tc_lstm_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_lstm), written=True),
+        Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_gru), written=True),
+        Kernel("tc_lstm_loop", _PORTABLE, when=(is_integer, is_lstm)),
+        Kernel("tc_gru_loop", _PORTABLE, when=(is_integer, is_gru)),
         Kernel(
             "tc_recurrent_f32",
             offered(loop_f32.lower, scratch=loop_f32.scratch, cost=loop_f32.cost),
@@ -457,6 +608,6 @@ OP = Op(
         ),
     ),
     macs=macs,
-    traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE}),
+    traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE, Trait.INT16}),
     float32=Float32(loop_f32.ref),
 )

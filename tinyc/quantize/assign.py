@@ -224,3 +224,14 @@ def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float, b
         scale = np.maximum(scale, np.abs(bias.astype(np.float64)) / (x_scale * 2.0**29))
     scale = np.maximum(scale, max(float(scale.max()) * 2.0**-30, 2.0**-100))  # far below one step of the output
     return Quant(tuple(float(np.float32(s)) for s in scale), (0,) * len(scale), axis)
+
+
+def weights_beside(w: Array, others: Array, axis: int) -> Quant:
+    """As `symmetric_weights`, of weights that share accumulators with others: the scales of both have one ratio at all
+    indices, that of their largest weights on average, so that neither has steps much too wide."""
+    largest, theirs = (np.abs(np.moveaxis(a, axis, 0).reshape(a.shape[axis], -1)).max(axis=1) for a in (w, others))
+    both = (largest > 0) & (theirs > 0)
+    ratio = float(np.exp(np.log(largest[both] / theirs[both].astype(np.float64)).mean())) if both.any() else 1.0
+    scale = np.maximum(largest, ratio * theirs) / 127
+    scale = np.maximum(scale, max(float(scale.max()) * 2.0**-14, 2.0**-60))
+    return Quant(tuple(float(np.float32(s)) for s in scale), (0,) * len(scale), axis)

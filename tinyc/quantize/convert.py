@@ -13,7 +13,7 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Qu
 from tinyc.ops.convert import Convert
 from tinyc.ops.op import Bias, Kept, Observed
 from tinyc.ops.spectrum_sizes import SpectrumSizes
-from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide
+from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide, weights_beside
 from tinyc.quantize.ranges import affine
 from tinyc.quantize.widths import runs_wide
 
@@ -86,8 +86,7 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
             continue
         rule = input_rule(node, index)
         if isinstance(rule, Observed) and rule.axis is not None:
-            bias = _bias(graph, node)
-            w_quant = symmetric_weights(graph.consts[name], rule.axis, bias, _x_scale(node, quants))
+            w_quant = _weights(graph, node, name, rule, _x_scale(node, quants))
             inputs[index] = made.add(name, w_quant, "s8")
         elif isinstance(rule, Bias):
             if w_quant is None:
@@ -107,6 +106,13 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
     if isinstance(attrs, _SAY_WIDTH) and is_activation(graph, node.outputs[0]):
         attrs = replace(attrs, dtype="s16" if node.outputs[0] in wide else "s8")
     return replace(node, inputs=tuple(inputs), attrs=attrs)
+
+
+def _weights(graph: Graph, node: Node, name: str, rule: Observed, x_scale: float) -> Quant:
+    assert rule.axis is not None
+    if rule.beside is not None:
+        return weights_beside(graph.consts[name], graph.consts[node.inputs[rule.beside]], rule.axis)
+    return symmetric_weights(graph.consts[name], rule.axis, _bias(graph, node), x_scale)
 
 
 def _bias(graph: Graph, node: Node) -> Array | None:
