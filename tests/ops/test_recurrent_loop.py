@@ -23,6 +23,7 @@ from tinyc.ops.recurrent import GATES, Recurrent, prepare
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.passes import normalize
 from tinyc.quantize import Recipe, calibrate, quantize_model
+from tinyc.quantize.batched import compute
 from tinyc.quantize.recipe import hurried
 from tinyc.reference.interpreter import run_float, run_int
 
@@ -88,6 +89,19 @@ def test_integers_are_near_the_float_layer(name):
         for kept in graph.outputs[1:]:  # a quarter of such a step
             state = graph.values[kept].quant.dequantize(found[kept])
             assert np.abs(state - real[kept]).max() < 1 / 480
+
+
+@pytest.mark.parametrize("name", ["lstm, backward, from states", "gru, backward, last step, from a state"])
+def test_samples_side_by_side_are_each_as_alone(name):
+    integer = loop(*LAYERS[name])
+    graph = as_float(integer)
+    given = [reals(integer, random_inputs(integer, seed)) for seed in range(5)]
+    alone = [run_float(graph, {key: a.astype(np.float32) for key, a in one.items()})["y"] for one in given]
+    (node,) = graph.nodes
+    stacked = {key: np.stack([one[key] for one in given]).astype(np.float32) for key in graph.inputs}
+    inputs = [None if not key else graph.consts.get(key, stacked.get(key)) for key in node.inputs]
+    (found,) = compute(graph, node, inputs)
+    np.testing.assert_array_equal(found, np.stack(alone))
 
 
 def test_the_hidden_state_has_as_many_bits_as_its_products_leave():

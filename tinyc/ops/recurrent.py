@@ -50,6 +50,7 @@ from tinyc.kernel.windows import check_bias
 from tinyc.kernels import recurrent as packed
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.ops import gates
+from tinyc.ops.batched import Batched
 from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
 
 GATES = {"lstm": 4, "gru": 3}
@@ -102,25 +103,48 @@ def float_ref(a: Recurrent, x: Array, *rest: Array | None) -> tuple[Array, ...]:
 
 def float_steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Array]:
     """(y, hidden state and cell [U] after the step that is last in time); a: also of `recurrent_kept`."""
-    w, bias, r, late, hidden, cell = loop_f32.with_absent(rest)
+    *weights, hidden, cell = loop_f32.with_absent(rest)
+    alone = (None if state is None else state[None] for state in (hidden, cell))
+    y, h, c = _side_by_side(a, x[None], *weights, *alone)
+    return y[0], h[0], c[0]
+
+
+def forward(a: Recurrent, x: Array, *rest: Array | None) -> Array:
+    """y [samples, T or 1, U]; what has no axis of samples is the same for all."""
+    *weights, hidden, cell = loop_f32.with_absent(rest)
+    samples = max(len(v) for v in (x, hidden, cell) if v is not None and v.ndim == 3)
+    states = (None if state is None else _repeated(state, samples) for state in (hidden, cell))
+    return _side_by_side(a, _repeated(x, samples), *weights, *states)[0]
+
+
+def _repeated(v: Array, samples: int) -> Array:
+    return v if v.ndim == 3 else np.stack([v] * samples)
+
+
+def _side_by_side(
+    a: Any, x: Array, w: Array | None, bias: Array | None, r: Array | None, late: Array | None, *states: Array | None
+) -> tuple[Array, Array, Array]:
+    """`float_steps` of samples [N,T,I], each as if it were alone: columns of the sums."""
     assert w is not None
     assert r is not None
-    count = GATES[a.cell]
+    count, samples = GATES[a.cell], len(x)
     units = len(r) // count
-    firsts = exact.product(x, w.T) + (0.0 if bias is None else bias)
-    h, c = (np.zeros(units) if state is None else state.reshape(-1) for state in (hidden, cell))
+    firsts = exact.product(x.reshape(-1, x.shape[-1]), w.T) + (0.0 if bias is None else bias)
+    in_time = firsts.reshape(samples, -1, units, count).transpose(1, 3, 2, 0)
+    behind = 0.0 if late is None else late[:, None]
+    h, c = (np.zeros((units, samples)) if state is None else state.reshape(samples, units).T for state in states)
     rows = []
-    for first in firsts[::-1] if a.reverse else firsts:
-        p, q = (sums.reshape(units, count).T for sums in (first, exact.product(r, h[:, None])))
+    for p in in_time[::-1] if a.reverse else in_time:
+        q = exact.product(r, h).reshape(units, count, samples).transpose(1, 0, 2)
         if a.cell == "lstm":
             c = exact.logistic(p[1] + q[1]) * c + exact.logistic(p[0] + q[0]) * exact.tanh(p[2] + q[2])
             h = exact.logistic(p[3] + q[3]) * exact.tanh(c)
         else:
-            n = exact.tanh(p[2] + exact.logistic(p[1] + q[1]) * (q[2] + (0.0 if late is None else late)))
+            n = exact.tanh(p[2] + exact.logistic(p[1] + q[1]) * (q[2] + behind))
             h = n + exact.logistic(p[0] + q[0]) * (h - n)
-        rows.append(h)
-    y, h, c = (np.asarray(v, np.float32) for v in (in_order(a, rows), h, c))
-    return y, h, c
+        rows.append(h.T)
+    y = np.ascontiguousarray(in_order(a, rows).transpose(1, 0, 2), np.float32)
+    return y, np.asarray(h.T, np.float32), np.asarray(c.T, np.float32)
 
 
 def in_order(a: Any, rows: Sequence[Array]) -> Array:
@@ -610,4 +634,5 @@ OP = Op(
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE, Trait.ALL_AT_ONCE, Trait.INT16}),
     float32=Float32(loop_f32.ref),
+    batched=Batched(forward),
 )
