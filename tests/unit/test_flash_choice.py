@@ -76,8 +76,8 @@ def test_a_looser_budget_never_gives_a_worse_library(models_dir: Path) -> None:
     within one budget of flash: none of less RAM takes less time."""
     made = make_integers(models_dir / "mlperf_tiny" / "ic_int8.tflite", M4, Options("cortex-m4"), Progress())
 
-    def planned(flash: int, ram: int | None = None) -> Plan:
-        options = Options("cortex-m4", flash_budget=flash, ram_budget=ram)
+    def planned(flash: int | None, ram: int | None = None, by_rows: bool = False) -> Plan:
+        options = Options("cortex-m4", flash_budget=flash, ram_budget=ram, input_rows=by_rows)
         return lower_integers(made, M4, options, Progress()).plan
 
     plans = [planned(flash) for flash in (110_000, 140_000, 160_000, 220_000)]
@@ -87,6 +87,10 @@ def test_a_looser_budget_never_gives_a_worse_library(models_dir: Path) -> None:
     plans = [planned(157_000, ram) for ram in (10_000, 11_000, 12_000, 14_000, 20_000)]
     assert all(plan.flash_bytes <= 157_000 for plan in plans)
     assert all(loose.time <= tight.time for tight, loose in itertools.pairwise(plans))
+    usual, by_rows = planned(None), planned(None, by_rows=True)
+    assert max(usual.flash_bytes, by_rows.flash_bytes) <= interpreted_bytes(made.graph)
+    assert by_rows.arena_bytes < usual.arena_bytes
+    assert by_rows.time < 1.1 * usual.time
 
 
 def test_a_budget_of_flash_leaves_rows(models_dir: Path) -> None:

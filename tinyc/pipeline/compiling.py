@@ -438,8 +438,8 @@ def interpreted_bytes(graph: Graph) -> int:
 
 
 def _wants_all_small(options: Options) -> bool:
-    """Whether neither time nor arena nor another way to run is asked for before flash."""
-    other = options.ram_budget is not None or options.input_rows or options.by_calls
+    """Whether neither time nor arena nor a library that is called for every window is asked for before flash."""
+    other = options.ram_budget is not None or options.by_calls
     return options.memory == "balanced" and options.optimize == "speed" and not other
 
 
@@ -451,14 +451,20 @@ def _laid_out(
     options: Options,
 ) -> Plan:
     """Of the first of the chosen kernels that fit the RAM, else of the last."""
-    for kernels, flash_bytes in chosen:
+
+    def planned(kernels: dict[str, Choice], flash_bytes: int | None) -> Plan:
         aim = _aim(board, options, flash_bytes)
         if options.by_calls:
             return plan_window(graph, Kernels(found, kernels), aim, options.hop)
-        plan = plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
-        if aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes:
-            break
-    return plan
+        return plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
+
+    ram = _aim(board, options, None).ram_bytes
+    for kernels, flash_bytes in chosen[:-1]:
+        with suppress(TinycError):  # where less flash leaves no way for the input to come by rows
+            plan = planned(kernels, flash_bytes)
+            if ram is None or plan.arena_bytes <= ram:
+                return plan
+    return planned(*chosen[-1])
 
 
 def _aim(board: Board, options: Options, flash_bytes: int | None) -> Aim:
