@@ -168,8 +168,10 @@ class Issue:
     def add(self, op: Decoded) -> None:
         """The next instruction."""
         core = self._core
-        ready = max((began + core.lag(first, op) for began, first in self._recent), default=0)
-        start = self._recent[-1][0] if self._recent else 0
+        start = ready = self._recent[-1][0] if self._recent else 0
+        for began, first in self._recent:
+            if not (first.writes.isdisjoint(op.reads) and first.writes.isdisjoint(op.writes)):
+                ready = max(ready, began + core.lag(first, op))
         if self._older is not None and ready <= start and core.pairs(self._older, op):
             self._older = None
         else:

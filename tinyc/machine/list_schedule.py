@@ -8,9 +8,11 @@ its order: registers, flags, and accesses to memory that are not known to be apa
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from tinyc.machine.lines import Line
@@ -79,10 +81,10 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
 
     for number, op in enumerate(ops):
         reads, writes = op.reads | _flags_read(op), op.writes | _flags_set(op)
-        for register in reads | writes:
-            if register in writer:
-                cycles = core.lag(ops[writer[register]], op) if register != FLAGS else 1
-                behind(writer[register], number, cycles)
+        for first in {writer[register] for register in reads | writes if register in writer}:
+            behind(first, number, core.lag(ops[first], op))
+        if FLAGS in writer and FLAGS in reads | writes:
+            behind(writer[FLAGS], number, 1)
         for register in writes:
             for reader in readers.pop(register, ()):
                 behind(reader, number, 0)
@@ -188,12 +190,16 @@ class _List:
     def order(self) -> list[int]:
         cycle = 0
         while self._free:
-            ready = [n for n in self._free if self._earliest[n] <= cycle]
+            ready = self._ready(cycle)
             if not ready:
                 cycle = min(self._earliest[n] for n in self._free)
                 continue
             cycle += self._begin(ready, cycle)
         return self._order
+
+    def _ready(self, cycle: int) -> list[int]:
+        """Those that are tried in a cycle."""
+        return list(islice((n for n in self._free if self._earliest[n] <= cycle), TRIED))
 
     def _begin(self, ready: Sequence[int], cycle: int) -> int:
         """One or two instructions in a cycle; gives the cycles that they take."""
@@ -201,16 +207,14 @@ class _List:
         if self._core.width == 1 or self._core.alone(self._ops[first]) > 1:
             self._take(first, cycle)
             return self._core.alone(self._ops[first])
-        younger = next((n for n in ready[1:TRIED] if self._pairs(first, n)), None)
-        older = next((n for n in ready[1:TRIED] if self._pairs(n, first)), None)
+        younger = next((n for n in ready[1:] if self._pairs(first, n)), None)
+        older = next((n for n in ready[1:] if self._pairs(n, first)), None)
         if younger is None and older is not None:
             self._take(older, cycle)
             self._take(first, cycle)
             return 1
         self._take(first, cycle)
-        beside = (n for n in self._free if self._earliest[n] <= cycle)
-        tried = (n for n, _ in zip(beside, range(TRIED), strict=False))
-        beside_it = next((n for n in tried if self._pairs(first, n)), None)
+        beside_it = next((n for n in self._ready(cycle) if self._pairs(first, n)), None)
         if beside_it is not None:
             self._take(beside_it, cycle)
         return 1
@@ -221,12 +225,8 @@ class _List:
     def _take(self, number: int, cycle: int) -> None:
         self._order.append(number)
         self._free.remove(number)
-        added = False
         for later, cycles in self._behind[number].items():
             self._earliest[later] = max(self._earliest[later], cycle + cycles)
             self._waits_for[later] -= 1
             if not self._waits_for[later]:
-                self._free.append(later)
-                added = True
-        if added:
-            self._free.sort(key=lambda n: self._rank[n])
+                insort(self._free, later, key=self._rank.__getitem__)

@@ -44,6 +44,7 @@ class _Products(ProductCode):
 
     def write(self) -> Asm:
         asm, tiles = self.asm, self.tiles
+        asm.reads_constants("r0", "r1")  # the stream and the factors
         asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{self._size}")

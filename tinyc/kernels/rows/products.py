@@ -58,6 +58,7 @@ class _Products:
 
     def write(self) -> Asm:
         asm, tiles, frame = self.asm, self.tiles, self.frame
+        asm.reads_constants("r0", "lr")  # the stream and the factors
         asm.note("registers and arguments to the stack")
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", f"#{frame.size}")
