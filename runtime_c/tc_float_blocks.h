@@ -8,6 +8,10 @@
  * those of all outputs of the block side by side; `skip` bytes lie behind the taps that are read, `row` bytes
  * from a row's first weight to the next row's. y: `y_step` bytes from pixel to pixel. Of depthwise layers
  * each output reads an input of its own, and the next tap lies `tap` bytes on.
+ *
+ * Functions with Helium keep y_at, offset_at and left while they work. Its products take subnormal numbers for
+ * zero; `flushed` is not 0 where that happened, and then the functions here make the same outputs once more.
+ * FPSCR's bits IDC and UFC are cleared.
  */
 #ifndef TC_FLOAT_BLOCKS_H
 #define TC_FLOAT_BLOCKS_H
@@ -20,32 +24,41 @@
 #define TC_VFMA_ASM 0
 #endif
 
+#if TC_VFMA_ASM && defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#define TC_MVE_FLOAT_ASM 1
+#else
+#define TC_MVE_FLOAT_ASM 0
+#endif
+
+#define TC_BLOCK_SUMS 24 /* outputs times pixels, at most */
+
 typedef struct {
     const float *w, *bias;
     const int8_t *const *rows;
+    int32_t k_h;
     float *y;
-    int32_t k_h, offset, step, count, turns, rest, skip, row, y_step, tap;
+    int32_t offset, count, turns, rest, skip, row, y_step, tap;
     float six; /* 6.0f */
+    float *y_at;
+    int32_t offset_at, step, left, flushed;
 } tc_block_f32_t;
 
-#if !TC_VFMA_ASM
-
-static inline void tc_block_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc,
-                                    int32_t outputs, int32_t pixels, int32_t turn)
+static inline void tc_block_row_f32(const float *x, const float *w, float *acc,
+                                    int32_t outputs, int32_t taps)
 {
-    for (int32_t tap = 0; tap < turn * p->turns + p->rest; tap++, w += outputs) {
-        for (int32_t i = 0; i < pixels * outputs; i++) {
-            acc[i] = tc_fma(x[i / outputs * (p->step / 4) + tap], w[i % outputs], acc[i]);
+    for (int32_t tap = 0; tap < taps; tap++, w += outputs) {
+        for (int32_t i = 0; i < outputs; i++) {
+            acc[i] = tc_fma(x[tap], w[i], acc[i]);
         }
     }
 }
 
 static inline void tc_channels_row_f32(const tc_block_f32_t *p, const float *x, const float *w, float *acc,
-                                       int32_t outputs, int32_t pixels, int32_t turn)
+                                       int32_t outputs, int32_t taps)
 {
-    for (int32_t tap = 0; tap < turn * p->turns; tap++, w += outputs, x += p->tap / 4) {
-        for (int32_t i = 0; i < pixels * outputs; i++) {
-            acc[i] = tc_fma(x[i / outputs * (p->step / 4) + i % outputs], w[i % outputs], acc[i]);
+    for (int32_t tap = 0; tap < taps; tap++, w += outputs, x += p->tap / 4) {
+        for (int32_t i = 0; i < outputs; i++) {
+            acc[i] = tc_fma(x[i], w[i], acc[i]);
         }
     }
 }
@@ -53,44 +66,40 @@ static inline void tc_channels_row_f32(const tc_block_f32_t *p, const float *x, 
 static inline void tc_block_any_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
                                     int32_t relu, int32_t six, int32_t depthwise)
 {
-    float *y = p->y, acc[16];
+    const int32_t taps = turn * p->turns + p->rest;
+    float *y = p->y, acc[TC_BLOCK_SUMS];
 
-    for (int32_t group = 0; group < p->count; group++) {
-        const int32_t at = p->offset + group * pixels * p->step;
-        for (int32_t i = 0; i < pixels * outputs; i++) {
-            acc[i] = p->bias[i % outputs];
+    for (int32_t pixel = 0; pixel < p->count * pixels; pixel++, y += p->y_step / 4) {
+        for (int32_t i = 0; i < outputs; i++) {
+            acc[i] = p->bias[i];
         }
         for (int32_t ky = 0; ky < p->k_h; ky++) {
             const float *w = p->w + ky * (p->row / 4);
-            if (!p->rows[ky]) continue;
+            const int8_t *row = p->rows[ky];
+            if (!row) continue;
+            row += p->offset + pixel * p->step;
             if (depthwise) {
-                tc_channels_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs,
-                                    pixels, turn);
+                tc_channels_row_f32(p, (const float *)(const void *)row, w, acc, outputs, taps);
             } else {
-                tc_block_row_f32(p, (const float *)(const void *)(p->rows[ky] + at), w, acc, outputs, pixels,
-                                 turn);
+                tc_block_row_f32((const float *)(const void *)row, w, acc, outputs, taps);
             }
         }
-        for (int32_t i = 0; i < pixels * outputs; i++) {
-            const float v = relu && acc[i] <= 0.0f ? 0.0f : six && acc[i] >= p->six ? p->six : acc[i];
-            y[i / outputs * (p->y_step / 4) + i % outputs] = v;
+        for (int32_t i = 0; i < outputs; i++) {
+            y[i] = relu && acc[i] <= 0.0f ? 0.0f : six && acc[i] >= p->six ? p->six : acc[i];
         }
-        y += pixels * (p->y_step / 4);
     }
 }
 
-static TC_UNUSED void tc_block_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
-                                   int32_t relu, int32_t six)
+static TC_UNUSED TC_NOINLINE void tc_block_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels,
+                                               int32_t turn, int32_t relu, int32_t six)
 {
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 0);
 }
 
-static TC_UNUSED void tc_channels_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels, int32_t turn,
-                                      int32_t relu, int32_t six)
+static TC_UNUSED TC_NOINLINE void tc_channels_f32(const tc_block_f32_t *p, int32_t outputs, int32_t pixels,
+                                                  int32_t turn, int32_t relu, int32_t six)
 {
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 1);
 }
-
-#endif
 
 #endif

@@ -163,7 +163,7 @@ class Machine(Processor):
             return code.next
         if op.kind in (Kind.BRANCH, Kind.CALL) or op.row.kind is Kind.INDIRECT:
             return self._branch(code)
-        if op.kind in (Kind.VECTOR, Kind.PREDICATE) or isinstance(next(iter(op.operands), None), Lane):
+        if self._vectors.takes(op):
             self._vectors.execute(op)
         elif op.is_memory:
             self._access(op)

@@ -177,7 +177,7 @@ def _two(value: int) -> tuple[int, int]:
     return value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF
 
 
-def _fused(acc: int, a: int, b: int) -> int:
+def fused(acc: int, a: int, b: int) -> int:
     """acc + a * b of float32, rounded once."""
     x, y, z = (np.array([value & 0xFFFFFFFF], np.uint32).view(np.float32) for value in (a, b, acc))
     return int(fma(x, y, z).view(np.uint32)[0])
@@ -324,10 +324,12 @@ _BRANCHES: list[tuple[str, Row]] = [
 ]
 
 _VECTORS: list[tuple[str, Row]] = [
-    (r"vpstt?t?t?|vctp\.\d+|vmsr", Row(Kind.PREDICATE, 0)),
+    (r"vpstt?t?t?|vptt?t?t?\.\w+|vctp\.\d+|vmsr", Row(Kind.PREDICATE, 0)),
     (r"v(?:ldr|str)[bhw]t?\.\w+|vst4\d\.\w+", Row(Kind.VECTOR, 0)),
     (r"vmov\.i\d+|vmovl[bt]\.\w+|vdup\.\d+", Row(Kind.VECTOR, unary=True)),
+    (r"vdupt\.\d+", Row(Kind.VECTOR, updates=True, unary=True)),
     (r"vml\w+\.s\d+", Row(Kind.VECTOR, updates=True)),
+    ("vmrs", Row(Kind.FP, unary=True)),
     (r"v\w+\.[siu]\d+", Row(Kind.VECTOR)),
 ]
 
@@ -335,7 +337,7 @@ _FLOATS: list[tuple[str, Row]] = [
     (r"vldr|vldm\w*|vpop", Row(Kind.FP_LOAD)),
     (r"vstr|vstm\w*|vpush", Row(Kind.FP_STORE)),
     (r"vdiv|vsqrt", Row(Kind.FP_DIV, unary=True)),
-    ("vfma", Row(Kind.FP_MAC, updates=True, unary=True, meaning=_fused)),
+    ("vfma", Row(Kind.FP_MAC, updates=True, unary=True, meaning=fused)),
     (r"vn?ml[as]|vfn?m[as]", Row(Kind.FP_MAC, updates=True, unary=True)),
     ("vmov", Row(Kind.FP, unary=True, moves_pairs=True)),
     (r"vcmpe?|vmsr", Row(Kind.FP, 0, unary=True)),

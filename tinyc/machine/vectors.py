@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
+import struct
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from tinyc.machine.memory import Fault
 from tinyc.machine.op import Decoded
-from tinyc.machine.operands import Address, Immediate, Lane, Operand, Register, RegisterList
-from tinyc.machine.table import s32
+from tinyc.machine.operands import Address, Immediate, Lane, Operand, Other, Register, RegisterList
+from tinyc.machine.table import Kind, fused, s32
 
 _BYTES = 16
 _ALL = 0xFFFF
-_NAME = re.compile(r"v([a-z]+?)(?:\.([siu]?)(\d+))?")
+_NAME = re.compile(r"v([a-z]+?)(?:\.([fsiu]?)(\d+))?")
 _ACCESS = re.compile(r"v(ldr|str)([bhw])(t?)\.([su]?)(\d+)")
 _SIZES = {"b": 1, "h": 2, "w": 4}
+_SIGN, _INFINITE, _NAN, _LEAST_NORMAL = 0x80000000, 0x7F800000, 0x7FC00000, 0x00800000
+_INPUT_FLUSHED, _RESULT_FLUSHED = 0x80, 0x08  # IDC and UFC of FPSCR
+_FPSCR_AT_RESET = 4 << 16  # LTPSIZE
 
 
 def _saturate(value: int, bits: int) -> int:
@@ -47,6 +54,33 @@ _ON_RESULT: dict[str, Callable[..., int]] = {  # first those of the result
 }
 
 
+def _as_float(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def _real(bits: int) -> Fraction:
+    """A finite number of float32."""
+    return Fraction(*_as_float(bits).as_integer_ratio())
+
+
+def _without_subnormals(acc: int, a: int, b: int) -> tuple[int, int]:
+    """(acc + a * b of float32, bits of FPSCR), as Helium computes it whatever FPSCR says: subnormal numbers are zero,
+    and what is not a number is always the same. (Armv8-M Architecture Reference Manual, StandardFPSCRValue)"""
+    given = [value & 0xFFFFFFFF for value in (acc, a, b)]
+    small = [0 < value & ~_SIGN < _LEAST_NORMAL for value in given]
+    taken = [value & _SIGN if each else value for value, each in zip(given, small, strict=True)]
+    flags = _INPUT_FLUSHED if any(small) else 0
+    found = fused(*taken)
+    size = found & ~_SIGN
+    if size > _INFINITE:
+        return _NAN, flags
+    if 0 < size < _LEAST_NORMAL or (
+        size == _LEAST_NORMAL and abs(_real(taken[0]) + _real(taken[1]) * _real(taken[2])) < _real(_LEAST_NORMAL)
+    ):  # tiny before it is rounded
+        return found & _SIGN, flags | _RESULT_FLUSHED
+    return found, flags
+
+
 class VectorUnit:
     """Executes vector instructions by means of a machine's registers (words s0 ... s31, r0 ... lr) and memory."""
 
@@ -60,11 +94,22 @@ class VectorUnit:
     ) -> None:
         """found: what is in a register, whether the code has set it or not."""
         self._read, self._write, self._load, self._store, self._found = read, write, load, store, found
-        self._predicate = _ALL
+        self._predicate, self._fpscr = _ALL, _FPSCR_AT_RESET
+
+    @staticmethod
+    def takes(op: Decoded) -> bool:
+        """Whether it is an instruction for `execute`."""
+        first = op.operands[0] if op.operands else None
+        if op.instruction.mnemonic == "vmrs":
+            return isinstance(first, Register)
+        is_vector = isinstance(first, Register) and first.name.startswith("q")
+        return op.kind in (Kind.VECTOR, Kind.PREDICATE) or is_vector or isinstance(first, Lane)
 
     def execute(self, op: Decoded) -> None:
         name = op.instruction.mnemonic
-        if name.startswith(("vpst", "vctp", "vmsr")):
+        if name in ("vmrs", "vmsr"):
+            self._move_status(name, op.operands)
+        elif name.startswith(("vpst", "vpt", "vctp")):
             self._set_predicate(name, op.operands)
         elif found := _ACCESS.fullmatch(name):
             self._access(found, op.operands)
@@ -94,11 +139,22 @@ class VectorUnit:
     # ---- instructions ----
 
     def _set_predicate(self, name: str, operands: Sequence[Operand]) -> None:
-        if name.startswith("vmsr"):
-            self._predicate = self._read(operands[1].words[0]) & _ALL
+        if name == "vpt.f32":
+            assert operands[0] == Other("ge"), name
+            pairs = zip(*(self._lanes(operand, 32, signed=False) for operand in operands[1:]), strict=True)
+            self._predicate = sum(0xF << 4 * i for i, (a, b) in enumerate(pairs) if _as_float(a) >= _as_float(b))
         elif name.startswith("vctp"):
             size = int(name.partition(".")[2]) // 8
             self._predicate = (1 << min(self._read(operands[0].words[0]) * size, _BYTES)) - 1
+
+    def _move_status(self, name: str, operands: Sequence[Operand]) -> None:
+        """FPSCR from or to a register, or the predicate from one."""
+        if name == "vmrs":
+            self._write(operands[0].words[0], self._fpscr)
+        elif operands[0] == Other("fpscr"):
+            self._fpscr = self._read(operands[1].words[0])
+        else:
+            self._predicate = self._read(operands[1].words[0]) & _ALL
 
     def _compute(self, name: str, operands: Sequence[Operand]) -> None:
         found = _NAME.fullmatch(name)
@@ -114,6 +170,14 @@ class VectorUnit:
         elif isinstance(result, Lane):  # the first register goes to the second lane that is named
             for lane, source in zip((operands[1], result), operands[2:], strict=True):
                 self._write(lane.words[0], self._read(source.words[0]))
+        elif stem == "fma":
+            columns = zip(*(self._lanes(operand, bits) for operand in operands), strict=True)
+            made = [_without_subnormals(*lanes) for lanes in columns]
+            self._fpscr |= functools.reduce(operator.or_, (flags for _, flags in made))
+            self._set(result, bits, [lane for lane, _ in made])
+        elif stem == "dupt":
+            pairs = enumerate(zip(self._lanes(result, bits), self._lanes(sources[0], bits), strict=True))
+            self._set(result, bits, [new if self._predicate >> k * bits // 8 & 1 else old for k, (old, new) in pairs])
         elif stem == "shr":
             by = sources[1]
             assert isinstance(by, Immediate)

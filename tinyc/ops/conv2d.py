@@ -287,6 +287,7 @@ OP = Op(
         *nibbles_dsp.CONV2D,
         *nibbles_scalar.CONV2D,
         *nibbles.CONV2D,
+        matrix.CONV_MVE,
         matrix.CONV,
         weighted_f32.CONV,
     ),

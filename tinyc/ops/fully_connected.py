@@ -165,6 +165,7 @@ OP = Op(
         *nibbles_dsp.DENSE,
         *nibbles_scalar.DENSE,
         *nibbles.DENSE,
+        matrix.DENSE_MVE,
         matrix.DENSE,
         weighted_f32.DENSE,
     ),

@@ -14,18 +14,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernels.float32.arguments import HEADER, at
+from tinyc.kernels.float32.vectors import VectorBlock, block_code
 from tinyc.machine.thumb import Asm, Work, fpu_registers, naked_function
 from tinyc.machine.work import CALL
 
-HEADER = "tc_float_blocks.h"
 _REGISTERS = 32
 _UNSAVED = 16  # FPU registers that a function need not save
 _MOST_TAPS = 8  # in a turn of the loop
-# Of tc_block_f32_t, in words.
-_FIELDS = (
-    *("w", "bias", "rows", "y", "k_h", "offset", "step", "count"),
-    *("turns", "rest", "skip", "row", "y_step", "tap", "six"),
-)
 _WORDS = 4  # of the core that VMOV and STM take at a time
 
 
@@ -86,10 +82,6 @@ class Channels:
         return _channel_function(self).work(unit)
 
 
-def _at(field: str) -> str:
-    return f"[r0, #{4 * _FIELDS.index(field)}]"
-
-
 def _pointer(pixel: int) -> str:
     return f"r{2 + pixel}"
 
@@ -109,18 +101,18 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
     asm.note("registers and arguments")
     asm.op("push", "{r4-r11, lr}")
     asm.op("vpush", fpu_registers(_UNSAVED, _REGISTERS - _UNSAVED))
-    asm.op("ldr", "r7", _at("y"))
-    asm.op("ldr", "r8", _at("count"))
-    asm.op("ldr", "r9", _at("offset"))
-    asm.op("ldr", "r10", _at("step"))
+    asm.op("ldr", "r7", at("y"))
+    asm.op("ldr", "r8", at("count"))
+    asm.op("ldr", "r9", at("offset"))
+    asm.op("ldr", "r10", at("step"))
     with asm.loop("group", "group", of_call=True):
         asm.note("accumulators begin with the biases")
-        asm.op("ldr", "r4", _at("bias"))
+        asm.op("ldr", "r4", at("bias"))
         for pixel in range(block.pixels):
             asm.op("vldmia", "r4", fpu_registers(pixel * block.outputs, block.outputs))
-        asm.op("ldr", "r1", _at("w"))
-        asm.op("ldr", "r5", _at("rows"))
-        asm.op("ldr", "r6", _at("k_h"))
+        asm.op("ldr", "r1", at("w"))
+        asm.op("ldr", "r5", at("rows"))
+        asm.op("ldr", "r6", at("k_h"))
         with asm.loop("row", "row", of_call=True):
             asm.op("ldr", "r2", "[r5], #4")
             asm.op("cmp", "r2", "#0")
@@ -129,7 +121,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
             if block.pixels > 1:
                 asm.op("add", "r3", "r2", "r10")
             row(asm, block)
-            asm.op("ldr", "r11", _at("skip"))
+            asm.op("ldr", "r11", at("skip"))
             asm.op("add", "r1", "r1", "r11")
             asm.op("subs", "r6", "r6", "#1")
             asm.branch("bne.w", "row")
@@ -143,7 +135,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
     asm.op("pop", "{r4-r11, pc}")
     asm.note("a row outside the image")
     asm.label("outside")
-    asm.op("ldr", "r11", _at("row"))
+    asm.op("ldr", "r11", at("row"))
     asm.op("add", "r1", "r1", "r11")
     asm.op("subs", "r6", "r6", "#1")
     asm.branch("bne.w", "row")
@@ -153,7 +145,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
 
 def _row(asm: Asm, block: FloatBlock) -> None:
     """One kernel row: `turns` times some taps, then `rest` single ones; a row outside the image is skipped."""
-    asm.op("ldr", "r4", _at("turns"))
+    asm.op("ldr", "r4", at("turns"))
     asm.op("cmp", "r4", "#0")
     asm.branch("beq.w", "rest")
     with asm.loop("turn", "turn", of_call=True):
@@ -161,7 +153,7 @@ def _row(asm: Asm, block: FloatBlock) -> None:
         asm.op("subs", "r4", "r4", "#1")
         asm.branch("bne.w", "turn")
     asm.label("rest")
-    asm.op("ldr", "r4", _at("rest"))
+    asm.op("ldr", "r4", at("rest"))
     asm.op("cmp", "r4", "#0")
     asm.branch("beq.w", "behind")
     with asm.loop("tap", "tap", of_call=True):
@@ -180,8 +172,8 @@ def _channel_row(asm: Asm, block: Channels) -> None:
     """One kernel row: `turns` times some taps, whose inputs lie `tap` bytes apart."""
     weights = block.outputs * block.pixels
     inputs = weights + block.outputs
-    asm.op("ldr", "r4", _at("turns"))
-    asm.op("ldr", "r11", _at("tap"))
+    asm.op("ldr", "r4", at("turns"))
+    asm.op("ldr", "r11", at("tap"))
     with asm.loop("turn", "turn", of_call=True):
         for _ in range(block.turn):
             asm.op("vldmia", "r1!", fpu_registers(weights, block.outputs))
@@ -219,9 +211,9 @@ def _products(asm: Asm, block: FloatBlock, pixel: int, x: str, weights: int) -> 
 def store(asm: Asm, block: FloatBlock | Channels) -> None:
     """Outputs to their pixels, clipped in core registers: of numbers that are not negative, bits compare as they do."""
     asm.note("clip and store")
-    asm.op("ldr", "r11", _at("y_step"))
+    asm.op("ldr", "r11", at("y_step"))
     if block.act == "relu6":
-        asm.op("ldr", "r12", _at("six"))
+        asm.op("ldr", "r12", at("six"))
     for pixel in range(block.pixels):
         first = pixel * block.outputs
         if not block.act:
@@ -246,17 +238,42 @@ def _clip(asm: Asm, block: FloatBlock | Channels, register: str) -> None:
         asm.op("movgt", register, "r12")
 
 
-def block_function(block: FloatBlock | Channels) -> SpecializedKernel:
+def block_function(block: FloatBlock | Channels | VectorBlock) -> SpecializedKernel:
     """The function of a block, which layers share."""
+    if isinstance(block, VectorBlock):
+        return _vector_function(block)
     asm = _function(block) if isinstance(block, FloatBlock) else _channel_function(block)
     fast = naked_function(block.name, ("const tc_block_f32_t *p",), asm)
-    twin = "tc_block_f32" if isinstance(block, FloatBlock) else "tc_channels_f32"
     text = f"""/* {block.outputs} outputs of {block.pixels} pixels at a time: {HEADER}. */
 #if TC_VFMA_ASM
 {fast}#else
 static TC_UNUSED void {block.name}(const tc_block_f32_t *p)
 {{
-    {twin}(p, {block.outputs}, {block.pixels}, {block.turn}, {int(bool(block.act))}, {int(block.act == "relu6")});
+    {_twin(block)}
 }}
 #endif"""
+    return SpecializedKernel(block.name, text, (HEADER,))
+
+
+def _twin(block: FloatBlock | Channels | VectorBlock) -> str:
+    """The call of the same in plain C."""
+    twin = "tc_channels_f32" if isinstance(block, Channels) else "tc_block_f32"
+    acts = f"{int(bool(block.act))}, {int(block.act == 'relu6')}"
+    return f"{twin}(p, {block.outputs}, {block.pixels}, {block.turn}, {acts});"
+
+
+def _vector_function(block: VectorBlock) -> SpecializedKernel:
+    fast = naked_function(f"{block.name}_mve", ("tc_block_f32_t *p",), block_code(block))
+    text = f"""/* {block.outputs} outputs of {block.pixels} pixels at a time: {HEADER}. */
+#if TC_MVE_FLOAT_ASM
+{fast}#endif
+
+static TC_UNUSED void {block.name}(tc_block_f32_t *p)
+{{
+#if TC_MVE_FLOAT_ASM
+    {block.name}_mve(p);
+    if (!p->flushed) return;
+#endif
+    {_twin(block)}
+}}"""
     return SpecializedKernel(block.name, text, (HEADER,))

@@ -8,24 +8,26 @@ one. Output channels go by eights; what is left over by four or eight that overl
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyc.base.float32 import Floats
 from tinyc.kernel.float32 import in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered
+from tinyc.kernel.kernel import Call, Condition, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import RELU, RELU6, Act, Site
 from tinyc.kernel.windows import Window, row_geometry
-from tinyc.kernels.float32.blocks import HEADER, Channels, FloatBlock, block_function
+from tinyc.kernels.float32.arguments import HEADER
+from tinyc.kernels.float32.blocks import Channels, FloatBlock, block_function
+from tinyc.kernels.float32.vectors import VectorBlock
 from tinyc.kernels.float32.weighted import bias_of, has_weights
 from tinyc.machine.thumb import Work
 
 _ACTS = {Act(): "", RELU: "relu", RELU6: "relu6"}
 _WIDE, _NARROW = 8, 4  # output channels of a block
 _UNROLLED = 5  # columns of a depthwise window that are written one after the other
+_LEAST_NORMAL = np.float32(2.0**-126)
 _LOOP_BYTES = 600  # of the inner loop, eight taps
 _PART, _ROW = Work(24, 32), Work(16, 24)  # around the call of a block, and around that of a row
 
@@ -56,6 +58,7 @@ class FloatLayer:
     pad: int
     act: str
     depthwise: bool = False
+    vectors: bool = False
 
     @property
     def taps(self) -> int:
@@ -67,9 +70,21 @@ class FloatLayer:
         """Inputs of an output under each tap."""
         return 1 if self.depthwise else self.in_c
 
-    def block(self, part: FloatPart, outputs: int) -> FloatBlock | Channels:
+    @property
+    def together(self) -> int:
+        """Pixels of a block."""
+        return 3 if self.vectors else 2
+
+    @property
+    def wide(self) -> int:
+        """Output channels of a block: of a single pixel, as many as there are vectors for."""
+        return 24 if self.vectors and self.out_w == 1 else _WIDE
+
+    def block(self, part: FloatPart, outputs: int) -> FloatBlock | Channels | VectorBlock:
         """The function that makes a part of the row."""
         width = part.right - part.left
+        if self.vectors:
+            return VectorBlock(outputs, part.pixels, self.act)
         if self.depthwise:
             return Channels(outputs, part.pixels, width if width <= _UNROLLED else 1, self.act)
         taps = width * self.depth
@@ -78,14 +93,13 @@ class FloatLayer:
     @property
     def channels(self) -> tuple[tuple[int, int], ...]:
         """(first, how many) output channels of each block."""
-        whole, rest = divmod(self.out_c, _WIDE)
-        found = [(_WIDE * k, _WIDE) for k in range(whole)]
-        if rest > _NARROW and not whole:
-            found.append((0, _NARROW))
-        if rest:
-            last = _WIDE if rest > _NARROW and whole else _NARROW
-            found.append((self.out_c - last, last))
-        return tuple(found)
+        whole, rest = divmod(self.out_c, self.wide)
+        found = [(self.wide * k, self.wide) for k in range(whole)]
+        last = rest + -rest % _NARROW
+        if last > self.out_c:
+            found.append((0, last - _NARROW))
+            last = _NARROW
+        return (*found, (self.out_c - last, last)) if rest else tuple(found)
 
     @property
     def parts(self) -> tuple[FloatPart, ...]:
@@ -96,8 +110,9 @@ class FloatLayer:
         while column < self.out_w:
             if column in inside:
                 count = sum(other >= column for other in inside)
-                found += [FloatPart(column, count // 2, 2, 0, self.k_w)] if count > 1 else []
-                found += [FloatPart(column + count - 1, 1, 1, 0, self.k_w)] if count % 2 else []
+                groups, rest = divmod(count, self.together)
+                found += [FloatPart(column, groups, self.together, 0, self.k_w)] if groups else []
+                found += [FloatPart(column + count - rest, 1, rest, 0, self.k_w)] if rest else []
                 column += count
             else:
                 found.append(FloatPart(column, 1, 1, *spans[column]))
@@ -126,7 +141,7 @@ def _weights(layer: FloatLayer, w: Floats) -> Floats:
     return np.concatenate([w[first : first + count].T.ravel() for first, count in layer.channels])
 
 
-def _blocks(layer: FloatLayer) -> Iterator[FloatBlock | Channels]:
+def _blocks(layer: FloatLayer) -> Iterator[FloatBlock | Channels | VectorBlock]:
     """The functions in use."""
     made = [layer.block(part, outputs) for _, outputs in layer.channels for part in layer.parts]
     return iter(dict.fromkeys(made))
@@ -144,12 +159,13 @@ def _text(layer: FloatLayer, dense: bool) -> str:
         behind = f", {4 * first}" if layer.depthwise else ""
         lines.append(f"    @_{count}(w + {at}, bias + {first}, {'rows' if dense else 'x'}, y + {first}{behind});")
         at += count * layer.taps
-    whole = layer.out_c // _WIDE
+    whole = layer.out_c // layer.wide
     if whole > 2:
         step = (
             f"w + o * {layer.taps}, bias + o, {'rows' if dense else 'x'}, y + o{', 4 * o' if layer.depthwise else ''}"
         )
-        loop = f"    for (int32_t o = 0; o < {_WIDE * whole}; o += {_WIDE}) {{\n        @_{_WIDE}({step});\n    }}"
+        wide = layer.wide
+        loop = f"    for (int32_t o = 0; o < {wide * whole}; o += {wide}) {{\n        @_{wide}({step});\n    }}"
         lines[:whole] = [loop]
     rows = ["    const int8_t *rows[1] = {(const int8_t *)x};\n"] if dense else []
     body = "\n".join(rows + lines)
@@ -199,13 +215,14 @@ def _special(layer: FloatLayer, dense: bool) -> SpecializedKernel:
 {_text(layer, dense)}"""
     kind = "tc_fully_connected" if dense else "tc_depthwise_conv2d" if layer.depthwise else "tc_conv2d"
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{kind}_f32_asm_i{layer.in_c}_o{layer.out_c}_{digest}"
+    name = f"{kind}_f32_{'mve' if layer.vectors else 'asm'}_i{layer.in_c}_o{layer.out_c}_{digest}"
     parts = tuple(block_function(block) for block in _blocks(layer))
     return SpecializedKernel(name, text.replace("@", name), (HEADER,), parts)
 
 
 def _cost(site: Site, layer: FloatLayer, rows: int, windows: int) -> Cost:
-    """rows: output rows; windows: rows of windows that lie inside the image, of all output rows."""
+    """Exact but for what the compiler makes around the blocks, and for subnormal numbers. rows: output rows; windows:
+    rows of windows that lie inside the image, of all output rows."""
     total, fetched = rows * _ROW, 0
     for _, width in layer.channels:
         for part in layer.parts:
@@ -222,29 +239,27 @@ def _cost(site: Site, layer: FloatLayer, rows: int, windows: int) -> Cost:
     return Cost(total.instructions, flash, 0, total.cycles, fetches)
 
 
-def cost_conv(site: Site, p: Any) -> Cost:
-    """Exact but for what the compiler makes around the blocks."""
+def _cost_conv(site: Site, layer: FloatLayer) -> Cost:
     w = site.x(1).shape
     rows, _ = Window.of(site.attrs, w[1], w[2]).taps_inside(site.x(0).shape)
-    return _cost(site, _conv_layer(site), site.y().shape[1], int(rows.sum()))
+    return _cost(site, layer, site.y().shape[1], int(rows.sum()))
 
 
-def cost_dense(site: Site, p: Any) -> Cost:
-    """Exact but for what the compiler makes around the blocks."""
-    return _cost(site, _dense_layer(site), 1, 1)
+def _cost_dense(site: Site, layer: FloatLayer) -> Cost:
+    return _cost(site, layer, 1, 1)
 
 
-def lower_conv(site: Site, p: Any) -> Call:
+def _lower_conv(site: Site, layer: FloatLayer) -> Call:
     """One output row from k_h input rows."""
-    layer, w = _conv_layer(site), site.const(1)
+    w = site.const(1)
     window = Window.of(site.attrs, layer.k_h, layer.k_w)
     consts = _constants(site, layer, w.reshape(layer.out_c, -1))
     return Call((*consts, In(0), Out()), rows=row_geometry(site, window, None))
 
 
-def lower_dense(site: Site, p: Any) -> Call:
+def _lower_dense(site: Site, layer: FloatLayer) -> Call:
     """The whole tensor."""
-    return Call((*_constants(site, _dense_layer(site), site.const(1)), In(0), Out()))
+    return Call((*_constants(site, layer, site.const(1)), In(0), Out()))
 
 
 def _constants(site: Site, layer: FloatLayer, w: Floats) -> tuple[Const, Const]:
@@ -258,16 +273,15 @@ def _depthwise_layer(site: Site) -> FloatLayer:
     return FloatLayer(in_w, out_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act], depthwise=True)
 
 
-def cost_depthwise(site: Site, p: Any) -> Cost:
-    """Exact but for what the compiler makes around the blocks."""
+def _cost_depthwise(site: Site, layer: FloatLayer) -> Cost:
     w = site.x(1).shape
     rows, _ = Window.of(site.attrs, w[0], w[1]).taps_inside(site.x(0).shape)
-    return _cost(site, _depthwise_layer(site), site.y().shape[1], int(rows.sum()))
+    return _cost(site, layer, site.y().shape[1], int(rows.sum()))
 
 
-def lower_depthwise(site: Site, p: Any) -> Call:
+def _lower_depthwise(site: Site, layer: FloatLayer) -> Call:
     """One output row from k_h input rows."""
-    layer, w = _depthwise_layer(site), site.const(1)
+    w = site.const(1)
     window = Window.of(site.attrs, layer.k_h, layer.k_w)
     consts = _constants(site, layer, w.reshape(-1, layer.out_c).T)
     return Call((*consts, In(0), Out()), rows=row_geometry(site, window, None))
@@ -299,27 +313,46 @@ def is_contiguous(site: Site) -> bool:
     return bool(a.groups == 1 and (a.dilation.w == 1 or site.x(1).shape[2] == 1))
 
 
-_ISA = frozenset({"fpu"})
-CONV = Kernel(
-    "tc_conv2d_f32_asm",
-    offered(lower_conv, cost=cost_conv, specialize=lambda site, p: _special(_conv_layer(site), dense=False)),
-    isa=_ISA,
-    when=(in_float32, has_weights, takes, is_contiguous, sees_columns),
-    written=True,
+def has_normal_weights(site: Site) -> bool:
+    """no subnormal number among weights and biases"""
+    consts = [np.abs(site.const(i)) for i in (1, 2) if site.has(i)]
+    return not any(((each > 0) & (each < _LEAST_NORMAL)).any() for each in consts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the kernels of an operator share."""
+
+    name: str
+    layer: Callable[[Site], FloatLayer]
+    lower: Callable[[Site, FloatLayer], Call]
+    cost: Callable[[Site, FloatLayer], Cost]
+    when: tuple[Condition, ...]
+
+    def kernel(self, vectors: bool = False) -> Kernel:
+        """The one in assembly for the FPU, or with Helium."""
+
+        def layer(site: Site) -> FloatLayer:
+            return replace(self.layer(site), vectors=vectors)
+
+        return Kernel(
+            f"{self.name}_f32_{'mve' if vectors else 'asm'}",
+            offered(
+                lambda site, p: self.lower(site, layer(site)),
+                cost=lambda site, p: self.cost(site, layer(site)),
+                specialize=lambda site, p: _special(layer(site), dense=self.lower is _lower_dense),
+            ),
+            isa=frozenset({"fpu", "mve"} if vectors else {"fpu"}),
+            when=(in_float32, has_weights, *self.when, *((has_normal_weights,) if vectors else ())),
+            written=True,
+        )
+
+
+_CONV = _Kind("tc_conv2d", _conv_layer, _lower_conv, _cost_conv, (takes, is_contiguous, sees_columns))
+_DENSE = _Kind("tc_fully_connected", _dense_layer, _lower_dense, _cost_dense, (takes,))
+_DEPTHWISE = _Kind(
+    "tc_depthwise_conv2d", _depthwise_layer, _lower_depthwise, _cost_depthwise, (is_plain_depthwise, sees_columns)
 )
-DENSE = Kernel(
-    "tc_fully_connected_f32_asm",
-    offered(lower_dense, cost=cost_dense, specialize=lambda site, p: _special(_dense_layer(site), dense=True)),
-    isa=_ISA,
-    when=(in_float32, has_weights, takes),
-    written=True,
-)
-DEPTHWISE = Kernel(
-    "tc_depthwise_conv2d_f32_asm",
-    offered(
-        lower_depthwise, cost=cost_depthwise, specialize=lambda site, p: _special(_depthwise_layer(site), dense=False)
-    ),
-    isa=_ISA,
-    when=(in_float32, has_weights, is_plain_depthwise, sees_columns),
-    written=True,
-)
+CONV, CONV_MVE = _CONV.kernel(), _CONV.kernel(vectors=True)
+DENSE, DENSE_MVE = _DENSE.kernel(), _DENSE.kernel(vectors=True)
+DEPTHWISE = _DEPTHWISE.kernel()
