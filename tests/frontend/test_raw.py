@@ -12,6 +12,7 @@ import pytest
 
 import tinyc
 from tests.frontend.pushing import expected, pushed, random_chunks, window_model
+from tests.frontend.test_incremental import model as convolutions
 from tests.frontend.test_motion import QUANT, walk
 from tests.load.test_sizes import peaks
 from tinyc.base.errors import TinycError
@@ -66,6 +67,18 @@ def test_features_of_an_onnx_graph_are_pushed_samples(tmp_path: Path) -> None:
     wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
     assert len(set(wanted)) > 5
     assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == wanted
+
+
+@pytest.mark.slow
+def test_only_what_is_new_is_computed(tmp_path: Path) -> None:
+    """A convolutional network that learned from samples, incrementally: the outputs of whole windows."""
+    file, front = front_of(tmp_path, 'kind = "samples"\naxes = 8\nunit = 0.001\nhop = 4\n[scaling]\nmean = 6\n')
+    model = convolutions(tmp_path, stride=2)
+    made = make_integers(model, load_board("host"), Options("host"), Progress())
+    samples = walk(120, 8).reshape(-1)
+    wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
+    assert len(set(wanted)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path, 2) == wanted
 
 
 def test_integers_are_the_nearest() -> None:
