@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), twelve or eight outputs at a time.
+/* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), most outputs in twelves or eights.
  *
- * w: of so many outputs [inputs][words of four], of the rest as many words as it takes; inputs: of whole segments, no weights
- * beyond the last output and input. fixes [][output, input, weight] by outputs, then an output beyond the last.
- * out.channels: a multiple of four of them.
+ * w: of so many outputs [inputs][words of four], of the rest as many words as it takes; inputs: of whole
+ * segments, no weights beyond the last output and input. fixes: of tc_rv32_dense_out_t. out.channels: a multiple of four of them.
  */
 #ifndef TC_FULLY_CONNECTED_S8_RV32_H
 #define TC_FULLY_CONNECTED_S8_RV32_H
@@ -27,7 +26,7 @@ static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv3
 
     for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
         const int32_t *w = p->w;
-        const int16_t *fix = p->fixes;
+        tc_rv32_dense_out_t out = {p->fixes, p->out.scale, p->out.y_min, p->out.y_max};
         const int8_t *from = x;
         if (held) {
             for (int32_t i = 0; i < inputs; i++) {
@@ -44,22 +43,16 @@ static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv3
             starts[2 * s] = odd + (odd << 8) + (odd << 16) + 0x80000000u;
             starts[2 * s + 1] = odd;
         }
-        for (int32_t o = 0, lanes; o < out_c; o += lanes) {
-            const tc_rv32_lanes_t *tile = segments->tiles;
-            if (out_c - o < tile->lanes && tile[1].lanes) tile++;
-            lanes = tile->lanes;
-            int32_t more[12];
-            int8_t last[12], *const to = out_c - o < lanes ? last : y + o;
-            const int32_t fixed = fix[0] < o + lanes;
-            if (fixed) tc_clear(more, 12);
-            for (; fix[0] < o + lanes; fix += 3) {
-                more[fix[0] - o] += from[fix[1]] * fix[2];
-            }
-            tile->make(from, w, segments->count, starts, fixed ? more : 0, p->out.channels + 4 * o, to, &p->out);
-            w += lanes / 4 * inputs;
+        for (int32_t tile = 0, o = 0; o < out_c; tile++) {
+            const int32_t lanes = segments->tiles[tile].lanes, count = segments->tiles[tile].count;
+            const int32_t made = count * lanes;
+            int8_t last[12], *const to = out_c - o < made ? last : y + o;
+            segments->tiles[tile].make(from, w, segments->count, starts, count, p->out.channels + 4 * o, to, &out);
             for (int32_t i = o; to == last && i < out_c; i++) {
                 y[i] = last[i - o];
             }
+            w += made / 4 * inputs;
+            o += made;
         }
     }
 }

@@ -94,6 +94,17 @@ TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_chann
     return tc_clamp(t >> channel->shift, least, greatest);
 }
 
+/* The way of functions that the compiler writes for single layers: sums of layers with `sign` come twice as
+ * large, and so does what the sign takes off (tinyc/kernels/scalar/rv32_finish.py). channel [start, mult, add,
+ * shift]. */
+TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *channel, int32_t sign, int32_t least,
+                                int32_t greatest)
+{
+    const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel[0]);
+    const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32) + channel[2];
+    return (int8_t)tc_clamp((high - (sign && x < 0 ? 2 : 0)) >> channel[3], least, greatest);
+}
+
 /* sums [lanes][P1, P2] of channels from o on, and acc [lanes][3] of earlier segments or NULL -> y [n][out_c],
  * n <= 3; sign: a literal. */
 TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o,

@@ -26,10 +26,7 @@ static TC_UNUSED void tc_rv32_columns(const tc_rv32_columns_t *p, const int8_t *
             for (int32_t k = 0; k < p->k_h; k++) {
                 sum += x[(r + k) * p->out_c + c] * w[k];
             }
-            const int32_t scaled = (int32_t)(((uint32_t)sum << p->scale) + (uint32_t)channels[0]);
-            const int32_t high = (int32_t)((int64_t)scaled * channels[1] >> 32) + channels[2];
-            const int32_t below = p->sign && scaled < 0 ? 2 : 0;
-            y[r * p->out_c + c] = (int8_t)tc_clamp((high - below) >> channels[3], p->y_min, p->y_max);
+            y[r * p->out_c + c] = tc_rv32_finish(sum, p->scale, channels, p->sign, p->y_min, p->y_max);
         }
     }
 }

@@ -23,56 +23,66 @@
 
 #include "tc_rv32.h"
 
-/* x [segments][inputs of a segment] times w [segments][inputs][lanes / 4], plus more [lanes] or NULL -> y
- * [lanes]. starts [segments][T0, T1]. channels [lanes][start, mult, add, shift]. */
+/* fixes: of each block of outputs how many, then [][4 * output, input, weight]; moves on. */
+typedef struct {
+    const int16_t *fixes;
+    int32_t scale, y_min, y_max;
+} tc_rv32_dense_out_t;
+
+/* x [segments][inputs of a segment] times w [count][segments][inputs][lanes / 4] -> y [count][lanes]. starts
+ * [segments][T0, T1]. channels [count][lanes][start, mult, add, shift]. */
 typedef void tc_rv32_dense_t(const int8_t *x, const int32_t *w, int32_t segments, const uint32_t *starts,
-                             const int32_t *more, const int32_t *channels, int8_t *y, const tc_rv32_out_t *p);
+                             int32_t count, const int32_t *channels, int8_t *y, tc_rv32_dense_out_t *p);
 
 typedef struct {
-    int32_t lanes;
+    int32_t lanes, count; /* outputs of a call; calls */
     tc_rv32_dense_t *make;
 } tc_rv32_lanes_t;
 
 typedef struct {
-    int32_t count, inputs;    /* of segments; of a segment */
-    tc_rv32_lanes_t tiles[2]; /* as long as there are outputs for all lanes of it the first, then the second */
+    int32_t count, inputs; /* of segments; of a segment */
+    tc_rv32_lanes_t tiles[2];
 } tc_rv32_segments_t;
 
 /* In plain C what functions in assembly compute that the compiler prints
- * (tinyc/kernels/scalar/rv32_dense.py). */
-static TC_UNUSED void tc_rv32_dense(const int8_t *x, const int32_t *w, int32_t segments, const uint32_t *starts,
-                                    const int32_t *more, int32_t *sums, int32_t segment, int32_t words)
+ * (tinyc/kernels/scalar/rv32_dense.py): four dot products of words `words` apart. */
+static TC_UNUSED void tc_rv32_dense_four(const int8_t *x, const int32_t *w, int32_t segments,
+                                         const uint32_t *starts, int32_t *sums, int32_t segment, int32_t words)
 {
-    tc_clear(sums, 4 * words);
-    for (int32_t word = 0; word < words; word++) {
-        uint32_t *const all = (uint32_t *)(void *)sums + 4 * word, *const high = all + 2;
-        const int32_t *now = w + word;
-        for (int32_t done = 0, i = 0; done < segments; done++) {
-            uint32_t both[2] = {starts[2 * done], starts[2 * done + 1]};
-            for (const int32_t end = i + segment; i < end; i++, now += words) {
-                both[0] += (uint32_t)*now * (uint32_t)x[i];
-                both[1] += (uint32_t)((*now >> 8 & 255) + (*now >> 24) * 65536) * (uint32_t)x[i];
-            }
-            both[0] -= both[1] << 8;
-            for (int32_t k = 0; k < 2; k++) {
-                all[k] += both[k] - 0x8000u;
-                high[k] += (uint32_t)((int32_t)both[k] >> 16);
-            }
+    uint32_t all[2] = {0, 0}, high[2] = {0, 0};
+    for (int32_t done = 0, i = 0; done < segments; done++) {
+        uint32_t both[2] = {starts[2 * done], starts[2 * done + 1]};
+        for (const int32_t end = i + segment; i < end; i++, w += words) {
+            both[0] += (uint32_t)*w * (uint32_t)x[i];
+            both[1] += (uint32_t)((*w >> 8 & 255) + (*w >> 24) * 65536) * (uint32_t)x[i];
         }
-        all[0] -= high[0] << 16;
-        all[1] -= high[1] << 16;
+        both[0] -= both[1] << 8;
+        for (int32_t k = 0; k < 2; k++) {
+            all[k] += both[k] - 0x8000u;
+            high[k] += (uint32_t)((int32_t)both[k] >> 16);
+        }
     }
-    for (int32_t i = 0; more && i < 4 * words; i++) {
-        sums[i] += more[i];
+    for (int32_t k = 0; k < 2; k++) {
+        sums[k] = (int32_t)(all[k] - (high[k] << 16));
+        sums[k + 2] = (int32_t)high[k];
     }
 }
 
-static TC_UNUSED void tc_rv32_dense_bytes(const tc_rv32_out_t *p, const int32_t *sums, const int32_t *channels,
-                                          int8_t *y, int32_t lanes, int32_t sign)
+static TC_UNUSED void tc_rv32_dense(const int8_t *x, const int32_t *w, int32_t segments, const uint32_t *starts,
+                                    int32_t count, const int32_t *channels, int8_t *y, tc_rv32_dense_out_t *p,
+                                    int32_t segment, int32_t words, int32_t sign)
 {
-    for (int32_t i = 0; i < lanes; i++, channels += 4) {
-        const tc_rv32_channel_t now = {channels[0], channels[1], channels[2], channels[3]};
-        y[i] = (int8_t)tc_rv32_output(sums[i], p->scale, &now, sign, p->y_min, p->y_max);
+    for (; count > 0; count--, w += segments * segment * words) {
+        int32_t sums[12];
+        for (int32_t word = 0; word < words; word++) {
+            tc_rv32_dense_four(x, w + word, segments, starts, sums + 4 * word, segment, words);
+        }
+        for (int32_t left = *p->fixes++; left > 0; left--, p->fixes += 3) {
+            sums[p->fixes[0] / 4] += x[p->fixes[1]] * p->fixes[2];
+        }
+        for (int32_t i = 0; i < 4 * words; i++, channels += 4) {
+            *y++ = tc_rv32_finish(sums[i], p->scale, channels, sign, p->y_min, p->y_max);
+        }
     }
 }
 

@@ -44,10 +44,7 @@ static TC_UNUSED void tc_rv32_depthwise(const tc_rv32_depthwise_t *p, const int8
             for (int32_t i = 0; i < 9; i++) {
                 sum += window[i / 3][i % 3] * tc_rv32_depthwise_weight(w, i, p->int4);
             }
-            const int32_t scaled = (int32_t)(((uint32_t)sum << p->scale) + (uint32_t)channels[0]);
-            const int32_t high = (int32_t)((int64_t)scaled * channels[1] >> 32) + channels[2];
-            const int32_t below = p->sign && scaled < 0 ? 2 : 0;
-            y[ox * p->out_c + c] = (int8_t)tc_clamp((high - below) >> channels[3], p->y_min, p->y_max);
+            y[ox * p->out_c + c] = tc_rv32_finish(sum, p->scale, channels, p->sign, p->y_min, p->y_max);
         }
     }
 }

@@ -8,6 +8,8 @@ import struct
 import pytest
 
 from tinyc.kernels.scalar.rv32_blocks import BROAD, TALL, PixelTile, blocks, blocks_costs
+from tinyc.kernels.scalar.rv32_dense import DenseTile, dense, dense_costs
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.listing import assembled_riscv, for_macro, functions_in
 from tinyc.machine.memory import Area, Bytes, Fault
@@ -104,3 +106,40 @@ def test_runs_as_often_as_work_says(tile: PixelTile, fours: int) -> None:
     machine.call(CODE, [*starts[:2], fours, starts[2], 2, *starts[3:]], stack)
     assert bytes(areas["y"].data) == bytes(tile.pixels * channels)
     assert machine.executed.total() == blocks_costs(tile).work(fours, 2).instructions
+
+
+def test_fixes_too() -> None:
+    """Two blocks of fully connected outputs with no weights; one with two weights that were taken off."""
+    tile = DenseTile(8, 2, ChannelFinish(0, sign=True, adds=False, low=0, high=0))
+    code = assembled_riscv(functions_in(for_macro(dense(tile).text, BITS, holds=False))[dense(tile).name], CODE)
+    segments, channels = 3, 2 * tile.lanes
+    sizes = {"x": 8 * segments, "w": 8 * segments * channels, "starts": 8 * segments, "channels": 16 * channels}
+    sizes |= {"y": channels, "out": 16, "fixes": 16}
+    areas = {name: Area(name, 0x1000 * (2 + i), bytearray(size)) for i, (name, size) in enumerate(sizes.items())}
+    starts = {name: area.start for name, area in areas.items()}
+    areas["x"].data[5] = 3
+    areas["w"].data[:] = struct.pack("<i", 0x808080) * (len(areas["w"].data) // 4)
+    odd = [(0x8000 - 128 * total) & 0xFFFFFFFF for total in (3, 0, 0)]
+    both = [word for one in odd for word in ((one * 0x10101 + 0x80000000) & 0xFFFFFFFF, one)]
+    areas["starts"].data[:] = struct.pack("<6I", *both)
+    areas["channels"].data[:] = struct.pack("<4i", 0, 1 << 30, 0, 0) * channels
+    areas["out"].data[:] = struct.pack("<4i", starts["fixes"], 2, -128, 127)
+    areas["fixes"].data[:] = struct.pack("<8h", 2, 4, 5, 7, 12, 5, -2, 0)
+    stack = Area("stack", 0x80000, bytearray(512))
+    machine = Rv32Machine(code, Bytes([*areas.values(), stack]))
+    arguments = [
+        starts["x"],
+        starts["w"],
+        segments,
+        starts["starts"],
+        2,
+        starts["channels"],
+        starts["y"],
+        starts["out"],
+    ]
+    machine.call(CODE, arguments, stack)
+    assert bytes(areas["y"].data) == bytes([0, 21, 0, 248, *bytes(12)])  # 3 * -2 is below 0
+    costs = dense_costs(tile)
+    blocks = 2 * (costs.block.instructions + segments * costs.segment.instructions)
+    fixes = costs.fixed.instructions + 2 * costs.fix.instructions
+    assert machine.executed.total() == costs.call.instructions + blocks + fixes

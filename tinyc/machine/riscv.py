@@ -53,6 +53,10 @@ class RiscvAsm(Assembly):
         self._add(Line(op, f"{name + ' ':<{MNEMONIC}}{before}", label, taken=taken, moves=True))
         self._flow.jump(label, {} if op.conditional else self._flow.now)
 
+    def enter(self, name: str) -> None:
+        """A place that code elsewhere comes back to: what follows runs as often as what is written before it."""
+        self._place(name, aligned=False)
+
     def add(self, target: str, source: str, value: int) -> None:
         """target = source + value, -2048 to 2047."""
         if value or target != source:
@@ -105,8 +109,7 @@ class RiscvAsm(Assembly):
         self.branch("bge", label, *((register, limit) if lower else (limit, register)))
         with self._flow.per(()):
             self.op("mv", register, limit)
-        self._add(Label(label, aligned=False))
-        self._number(label)
+        self.enter(label)
 
     # ---- what it comes to ----
 

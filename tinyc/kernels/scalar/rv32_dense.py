@@ -47,8 +47,8 @@ from tinyc.kernels.scalar.rv32_conv import (
     is_proved,
     nibble_words,
     out_fields,
-    scaled_finish,
 )
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import matrix_of
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -62,8 +62,9 @@ _MOST_SEGMENTS = 128  # eight bytes of stack each
 _LARGEST = 2**15 - 1  # outputs and inputs, whose places fit int16
 _NIBBLES = 8  # outputs of a word of int4 weights
 _NIBBLE_FOUR = 4  # inputs of a turn
-# Instructions of the C code around, counted on the emulated core: of an output, of an input, of a fix, of a block.
-_STORE, _START, _FIX, _BLOCK = 25, 4, 15, 20
+# Instructions of the C code around, counted on the emulated core: of an output, of an input, of a block, and
+# of a call.
+_STORE, _START, _BLOCK, _CALL = 25, 4, 30, 30
 _DRIVER_BYTES = 500
 
 
@@ -73,20 +74,19 @@ _SEGMENT_SUMS = ("s0", "s1", "s2", "s3", "s4", "s5")  # of each word: by MUL, by
 _SUMS = ("s6", "s7", "s8", "s9", "s10", "s11")  # of all segments' sums
 _HIGH = ("t0", "t1", "t2", "t3", "t4", "t5")  # of their upper halves
 _X, _X_HIGH, _MASK, _ODD = "a5", "a6", "a2", "a4"
-_SCALE = "s0"  # when all segments are done
 _STARTS = ("ra", "t6")  # of a segment's sums; later words of weights, two in turn
-_NAMES = (*SAVED, "ra", "more", "channels", "y", "out", "end")
+_SCALE, _LEAST, _GREATEST = "s0", "s1", "s2"  # when all segments are done
+_NAMES = (*SAVED, "ra", "x", "starts", "left", "channels", "y", "out", "fixes", "raised", "end")
 
 
 @dataclass(frozen=True, slots=True)
 class DenseTile:
-    """What a function makes: segments of so many inputs, words of weights for four outputs each. sign, adds: how sums
-    become bytes (tc_rv32.h; adds: whether any add is not 0)."""
+    """What a function makes: segments of so many inputs, words of weights for four outputs each. finish: how sums
+    become bytes, but for the scale and the clamp, which are in memory."""
 
     segment: int
     words: int
-    sign: bool
-    adds: bool
+    finish: ChannelFinish
 
     @property
     def lanes(self) -> int:
@@ -94,15 +94,15 @@ class DenseTile:
 
     @property
     def name(self) -> str:
-        return f"{self.segment}x{self.lanes}{'_sign' * self.sign}{'_add' * self.adds}"
+        return f"{self.segment}x{self.lanes}{'_sign' * self.finish.sign}{'_add' * self.finish.adds}"
 
 
 class _DenseWriter:
-    """a0 inputs, a1 weights, a3 starts of the segments."""
+    """a0 inputs, a1 weights, a2 segments, then the mask, a3 starts of the segments."""
 
     def __init__(self, tile: DenseTile) -> None:
         self.tile, self.asm = tile, RiscvAsm()
-        self.frame = Frame(_NAMES, above=-4 * len(_NAMES) % 16, saved=0)
+        self.frame = Frame([*_NAMES, "sums"], above=4 * (tile.lanes - 1 + -(len(_NAMES) + tile.lanes) % 4), saved=0)
         self.sums, self.high = _SUMS[: 2 * tile.words], _HIGH[: 2 * tile.words]
 
     def at(self, name: str) -> str:
@@ -111,22 +111,29 @@ class _DenseWriter:
     def write(self) -> RiscvAsm:
         asm, tile = self.asm, self.tile
         self._enter()
-        with asm.loop("segment", "segment", aligned=False):
-            asm.note("products of a segment")
-            asm.words("lw", _STARTS, "a3")
-            for tap in range(tile.segment):
-                self._tap(tap)
-            self._join()
-            asm.op("lw", _ODD, self.at("end"))
-            asm.add("a0", "a0", tile.segment)
-            asm.add("a1", "a1", tile.lanes * tile.segment)
-            asm.add("a3", "a3", 8)
-            asm.branch("bne", "segment", "a3", _ODD)
-        self._take_apart()
-        self._bytes()
+        with asm.loop("block", "block", aligned=False):
+            self._begin()
+            with asm.loop("segment", "segment", aligned=False, of_call=True):
+                asm.note("products of a segment")
+                asm.words("lw", _STARTS, "a3")
+                for tap in range(tile.segment):
+                    self._tap(tap)
+                self._join()
+                asm.op("lw", _ODD, self.at("end"))
+                asm.add("a0", "a0", tile.segment)
+                asm.add("a1", "a1", tile.lanes * tile.segment)
+                asm.add("a3", "a3", 8)
+                asm.branch("bne", "segment", "a3", _ODD)
+            self._take_apart()
+            self._bytes()
+            asm.branch("bnez", "block", _ODD)
+        asm.op("lw", "a0", self.at("out"))
+        asm.op("lw", "a1", self.at("fixes"))
+        asm.op("sw", "a1", "0(a0)")
         asm.words("lw", (*SAVED, "ra"), "sp")
         asm.add("sp", "sp", self.frame.size)
         asm.op("ret")
+        self._fix()
         return asm
 
     def _lane(self, lane: int) -> str:
@@ -135,19 +142,25 @@ class _DenseWriter:
         return (self.high if place > 1 else self.sums)[2 * word + place % 2]
 
     def _enter(self) -> None:
-        """The sums of segments begin at -2^15 for each."""
         asm = self.asm
         asm.add("sp", "sp", -self.frame.size)
-        asm.words("sw", (*SAVED, "ra", "a4", "a5", "a6", "a7"), "sp")
-        asm.op("slli", "t6", "a2", "3")
-        asm.op("add", "t6", "t6", "a3")
-        asm.op("sw", "t6", self.at("end"))
-        asm.op("slli", "t6", "a2", "15")
+        asm.words("sw", (*SAVED, "ra", "a0", "a3", "a4", "a5", "a6", "a7"), "sp")
+        asm.op("lw", "t0", "0(a7)")
+        asm.op("slli", "t1", "a2", "15")
+        asm.op("slli", "t2", "a2", "3")
+        asm.op("add", "t2", "t2", "a3")
+        asm.words("sw", ("t0", "t1", "t2"), "sp", self.frame.place("fixes"))
+        asm.op("lui", _MASK, "0xff010")
+        asm.add(_MASK, _MASK, -0x100)
+
+    def _begin(self) -> None:
+        """The sums of segments begin at -2^15 for each."""
+        asm = self.asm
+        for register, name in (("a0", "x"), ("a3", "starts"), ("t6", "raised")):
+            asm.op("lw", register, self.at(name))
         for total, high in zip(self.sums, self.high, strict=True):
             asm.op("sub", total, "zero", "t6")
             asm.op("li", high, "0")
-        asm.op("lui", _MASK, "0xff010")
-        asm.add(_MASK, _MASK, -0x100)
 
     def _tap(self, tap: int) -> None:
         """An input times its weights. The first adds to the starts; from the second on a word is loaded one ahead."""
@@ -189,47 +202,60 @@ class _DenseWriter:
         for total, high in zip(self.sums, self.high, strict=True):
             asm.op("slli", "a0", high, "16")
             asm.op("sub", total, total, "a0")
-        asm.op("lw", "a0", self.at("more"))
-        asm.branch("beqz", "whole", "a0")
-        with asm.loop("more", "more", aligned=False, of_call=True):  # run as often as the caller says
-            for lane in range(0, self.tile.lanes, 2):
-                asm.words("lw", ("a1", "a2"), "a0", 4 * lane)
-                for place, more in enumerate(("a1", "a2")):
-                    asm.op("add", self._lane(lane + place), self._lane(lane + place), more)
-        asm.label("whole")
+        asm.op("lw", "a0", self.at("fixes"))
+        asm.op("lh", "a4", "0(a0)")
+        asm.add("a0", "a0", 2)
+        asm.branch("bnez", "fix", "a4")
+        asm.enter("whole")
+        asm.op("sw", "a0", self.at("fixes"))
+
+    def _fix(self) -> None:
+        """a4 times [output, input, weight] from a0 on, by sums in memory; a3 the inputs."""
+        asm, registers = self.asm, [self._lane(lane) for lane in range(self.tile.lanes)]
+        asm.note("what was taken off weights")
+        sums = self.frame.place("sums")
+        with asm.loop("fix", "fixed", aligned=False, of_call=True):
+            asm.words("sw", registers, "sp", sums)
+            asm.op("lw", "a3", self.at("x"))
+        with asm.loop("next", "fix", aligned=False, of_call=True):
+            for register, place in (("a5", 2), ("a6", 0), ("a7", 4)):
+                asm.op("lh", register, f"{place}(a0)")
+            asm.op("add", "a5", "a5", "a3")
+            asm.op("lb", "a5", "0(a5)")
+            asm.op("add", "a6", "a6", "sp")
+            asm.op("lw", "t6", f"{sums}(a6)")
+            asm.op("mul", "a5", "a5", "a7")
+            asm.add("a0", "a0", 6)
+            asm.add("a4", "a4", -1)
+            asm.op("add", "t6", "t6", "a5")
+            asm.op("sw", "t6", f"{sums}(a6)")
+            asm.branch("bnez", "next", "a4")
+        with asm.loop("fixed", "fixed", aligned=False, of_call=True):
+            asm.words("lw", registers, "sp", sums)
+            asm.branch("j", "whole")
 
     def _bytes(self) -> None:
+        """a4: how many blocks are left."""
         asm, tile = self.asm, self.tile
         asm.note("requantize and store")
-        for register, name in (("a3", "out"), ("a0", "channels"), ("a1", "y")):
+        for register, name in (("a4", "out"), ("a0", "channels"), ("a3", "y")):
             asm.op("lw", register, self.at(name))
-        for register, place in ((_SCALE, 8), ("a2", 16), ("a3", 20)):
-            asm.op("lw", register, f"{place}(a3)")
-        constants = [("a4", 0), ("a5", 4), ("a6", 12), ("a7", 8)][: 4 if tile.adds else 3]
+        asm.words("lw", (_SCALE, _LEAST, _GREATEST), "a4", 4)
         for lane in range(tile.lanes):
             total = self._lane(lane)
-            for register, place in constants:
+            for register, place in tile.finish.registers("a4", "a5", "a6", "a7"):
                 asm.op("lw", register, f"{16 * lane + place}(a0)")
             asm.op("sll", total, total, _SCALE)
             asm.op("add", total, total, "a4")
-            self._scaled(total)
-            asm.op("sra", total, total, "a6")
-            asm.clamp(total, "a2", "a3")
-            asm.op("sb", total, f"{lane}(a1)")
-
-    def _scaled(self, total: str) -> None:
-        """The high word of the product with a5, plus a7; with `sign` rounded, and 1 less of what is below 0."""
-        asm, tile = self.asm, self.tile
-        if tile.sign:
-            asm.op("mul", "t6", total, "a5")
-            asm.op("srai", "ra", total, "31")
-            asm.op("srli", "t6", "t6", "31")
-            asm.op("add", "ra", "ra", "t6")
-        asm.op("mulh", total, total, "a5")
-        if tile.sign:
-            asm.op("add", total, total, "ra")
-        if tile.adds:
-            asm.op("add", total, total, "a7")
+            tile.finish.write(asm, total, "t6", ("a5", "a6", "a7"))
+            asm.clamp(total, _LEAST, _GREATEST)
+            asm.op("sb", total, f"{lane}(a3)")
+        asm.op("lw", _ODD, self.at("left"))
+        asm.add("a0", "a0", 16 * tile.lanes)
+        asm.add("a3", "a3", tile.lanes)
+        asm.add(_ODD, _ODD, -1)
+        for register, name in ((_ODD, "left"), ("a0", "channels"), ("a3", "y")):
+            asm.op("sw", register, self.at(name))
 
 
 @functools.cache
@@ -238,25 +264,37 @@ def _dense(tile: DenseTile) -> RiscvAsm:
     return _DenseWriter(tile).write()
 
 
+@dataclass(frozen=True, slots=True)
+class DenseCosts:
+    """What the function of `dense` executes: a call, each block of outputs, and segment of one; for a block with fixes,
+    and each of them. Its bytes."""
+
+    call: Work
+    block: Work
+    segment: Work
+    fixed: Work
+    fix: Work
+    code_bytes: int
+
+
 @functools.cache
-def dense_costs(tile: DenseTile) -> tuple[Work, Work, int]:
-    """What a call of the function of `dense` executes, and each segment; its bytes."""
+def dense_costs(tile: DenseTile) -> DenseCosts:
+    """Of the function of `dense`."""
     asm = _dense(tile)
-    return asm.work(), asm.work("segment"), asm.code_bytes
+    call, block, segment, fixed, fix = (asm.work(unit) for unit in ("", "block", "segment", "fixed", "fix"))
+    return DenseCosts(call, block, segment, fixed, fix, asm.code_bytes)
 
 
 @functools.cache
 def dense(tile: DenseTile) -> SpecializedKernel:
     """Inputs times words of weights -> bytes: tc_rv32_dense_t (runtime_c/tc_rv32_dense.h)."""
     parameters = (
-        *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "const int32_t *more"),
-        *("const int32_t *channels", "int8_t *y", "const tc_rv32_out_t *p"),
+        *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "int32_t count"),
+        *("const int32_t *channels", "int8_t *y", "tc_rv32_dense_out_t *p"),
     )
     contract = f"tc_rv32_dense_t of segments of {tile.segment} inputs, and {tile.lanes} outputs."
-    sums, finish = f"{tile.segment}, {tile.words}", int(tile.sign)
-    twin = f"""int32_t sums[{tile.lanes}];
-    tc_rv32_dense(x, w, segments, starts, more, sums, {sums});
-    tc_rv32_dense_bytes(p, sums, channels, y, {tile.lanes}, {finish})"""
+    sizes = f"{tile.segment}, {tile.words}, {int(tile.finish.sign)}"
+    twin = f"tc_rv32_dense(x, w, segments, starts, count, channels, y, p, {sizes})"
     return _part(f"tc_rv32_dense_{tile.name}", contract, parameters, _dense(tile), twin)
 
 
@@ -306,9 +344,12 @@ class _Dense:
         """Instructions, all in all."""
         sums = 0
         for tile, count in self.blocks:
-            call, each, _ = dense_costs(tile)
-            sums += count * (call.instructions + each.instructions * self.segments + _BLOCK)
-        return self.batch * (sums + _START * self.in_c + _FIX * len(self.fit.fixes))
+            costs = dense_costs(tile)
+            block = costs.block.instructions + costs.segment.instructions * self.segments
+            sums += count * block + costs.call.instructions + _CALL
+        costs, fixes = dense_costs(self.tile), self.fit.fixes
+        fixed = len(np.unique(fixes[:, 0] // self.tile.lanes)) * costs.fixed.instructions
+        return self.batch * (sums + _START * self.in_c + fixed + len(fixes) * costs.fix.instructions)
 
     @property
     def held_bytes(self) -> int:
@@ -330,8 +371,14 @@ class _Dense:
         return np.concatenate(found).astype(np.int32)
 
     def fixes(self) -> npt.NDArray[np.int16]:
-        """[n + 1][output, input, weight] by outputs, the last with an output beyond all."""
-        return np.concatenate([self.fit.fixes, [[_LARGEST, 0, 0]]]).astype(np.int16)
+        """Of each block how many there are, then [byte of the output in the block's sums, input, weight]."""
+        found, done = [], 0
+        for tile, count in self.blocks:
+            for first in range(done, done + count * tile.lanes, tile.lanes):
+                own = self.fit.fixes[(self.fit.fixes[:, 0] >= first) & (self.fit.fixes[:, 0] < first + tile.lanes)]
+                found += [np.array([len(own)]), ((own - np.array([first, 0, 0])) * np.array([4, 1, 1])).ravel()]
+            done += count * tile.lanes
+        return np.concatenate(found).astype(np.int16)
 
 
 def takes(site: Site) -> bool:
@@ -352,20 +399,21 @@ def _best(site: Site, p: ConvParams) -> _Dense | None:
 
 
 def _found(matrix: Matrix, batch: int) -> _Dense | None:
-    finish = matrix.once(scaled_finish)
-    if finish is None:
+    found = finished(matrix, matrix.p.bias[: len(matrix.p.w)])
+    if found is None:
         return None
-    w, how = matrix.p.w, (finish[0].requant.sign, bool(finish[0].scaling.add.any()))
+    w, finish = matrix.p.w, replace(found.finish, scale=0, low=0, high=0)
     few = len(w) <= _FEW and len(w) % _LANES and len(w) % 8 == 0  # then one function is enough
-    tiles = [DenseTile(segment, 2 if few else _WORDS, *how) for segment in _SEGMENTS]
-    found = [_Dense(fitted(w, tile.segment // 4), tile, w.shape[1], batch) for tile in tiles]
-    return min((one for one in found if one.segments <= _MOST_SEGMENTS), key=lambda one: one.executed, default=None)
+    tiles = [DenseTile(segment, 2 if few else _WORDS, finish) for segment in _SEGMENTS]
+    plans = [_Dense(fitted(w, tile.segment // 4), tile, w.shape[1], batch) for tile in tiles]
+    fitting = (one for one in plans if one.segments <= _MOST_SEGMENTS)
+    return min(fitting, key=lambda one: one.executed, default=None)
 
 
 def _special(work: _Dense) -> SpecializedKernel:
     """The function of the layer."""
     parts = tuple(dense(tile) for tile, _ in work.blocks)
-    tiles = ", ".join(f"{{{tile.lanes}, {dense(tile).name}}}" for tile, _ in work.blocks)
+    tiles = ", ".join(f"{{{tile.lanes}, {count}, {dense(tile).name}}}" for tile, count in work.blocks)
     held = f"    int8_t held[{work.held_bytes}];\n" if work.held_bytes else ""
     text = f"""/* tc_fully_connected_s8_rv32 (tc_rv32_dense.h) of {work.in_c} inputs in segments of {work.segment}. */
 static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
@@ -382,15 +430,15 @@ static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
 
 
 def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
-    own = out_fields(matrix_of(p), p.bias)
-    channels = own["out.channels"]
-    assert isinstance(channels, Const)
-    even = np.pad(channels.data, ((0, -len(channels.data) % 4), (0, 0)))
+    found = finished(matrix_of(p), p.bias)
+    assert found is not None
+    even = np.pad(found.constants, ((0, -len(p.bias) % 4), (0, 0)))
     fields = {
         "w": Const(work.words(), "[block][inputs][words] of four int8 weights, the first three plus 128", "w"),
-        "fixes": Const(work.fixes(), "[output, input, weight], then the end", "fixes"),
-        **own,
-        "out.channels": replace(channels, data=even),
+        "fixes": Const(work.fixes(), "[block] of how many, then [4 * output, input, weight]", "fixes"),
+        **out_fields(matrix_of(p), p.bias),
+        "out.channels": replace(found.const, data=even),
+        "out.scale": found.finish.scale,
         "batch": work.batch,
         "in_c": work.in_c,
     }
@@ -398,9 +446,9 @@ def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
 
 
 def _cost(work: _Dense) -> Cost:
-    size = _DRIVER_BYTES + sum(dense_costs(tile)[2] for tile, _ in work.blocks)
+    size = _DRIVER_BYTES + sum(dense_costs(tile).code_bytes for tile, _ in work.blocks)
     out_c, taps = work.fit.taps.shape
-    flash = -(-out_c // 4) * 4 * (taps + 16) + 6 * len(work.fit.fixes) + size
+    flash = -(-out_c // 4) * 4 * (taps + 16) + 2 * work.fixes().size + size
     return Cost(int(work.executed * ARMV7M_SHARE), flash, 0, code=shared_code(("tc_dense_rv32", work.tile), size))
 
 
