@@ -40,7 +40,7 @@ def test_the_choice_is_the_best_within_the_budget(classes, grains: int, optimize
 
     def weight(cost: tuple[int, int]) -> int:
         flash = cost[1] * FLASH_GRAIN
-        return flash if price is None else Cost(cost[0], 0, 0).time + price * flash
+        return Cost(cost[0], 0, 0).time + price * flash
 
     fitting = [c for c in itertools.product(*classes) if sum(cost[1] for cost in c) <= grains]
     if not fitting:

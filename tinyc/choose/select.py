@@ -2,7 +2,7 @@
 """Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
 
 Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against
-bytes of flash (PRICE), `size` asks for the least flash.
+bytes of flash (PRICE); for `size` a byte is dear, but not beyond all time.
 Under a budget this is the multiple-choice knapsack problem (`knapsack.py`), solved exactly up to FLASH_GRAIN; of
 graphs with hundreds of layers to within one exchange of kernels.
 """
@@ -29,8 +29,9 @@ Optimize = Literal["speed", "balanced", "size"]
 
 FLASH_GRAIN = 128  # bytes; sums are compared in these
 EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
-# Time of one inference that a byte of flash must save to be spent; None: flash alone counts.
-PRICE: Mapping[str, int | None] = {"speed": 12, "balanced": 32, "size": None}
+# Time of one inference that a byte of flash must save to be spent. For `size` what keeps a library within 5 % of the
+# least flash: the last bytes would be portable kernels in place of those of the core, ten times slower.
+PRICE: Mapping[str, int] = {"speed": 12, "balanced": 32, "size": 4096}
 FASTEST = 1  # the price where time is wanted before all else
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
 FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
@@ -41,7 +42,6 @@ _SHARED_CODE = 300
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
-_TIME_BITS = 48  # more than the time of any layer has
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +187,13 @@ def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
 
 
 def weight_of(choice: Choice, goal: Goal) -> int:
-    """What is minimized: where flash alone counts, time decides between equals."""
-    cost, price = choice.cost, goal.price or PRICE[goal.optimize]
-    return (cost.flash_bytes << _TIME_BITS) + cost.time if price is None else cost.time + price * cost.flash_bytes
+    """What is minimized."""
+    return choice.cost.time + (goal.price or PRICE[goal.optimize]) * choice.cost.flash_bytes
+
+
+def least_flash(found: Mapping[str, Sequence[Choice]]) -> int:
+    """Bytes of the smallest kernels and their constants."""
+    return sum(min(choice.cost.flash_bytes for choice in options) for options in found.values())
 
 
 def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:

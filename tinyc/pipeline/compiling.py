@@ -14,7 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
-from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, repriced
+from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, least_flash, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -351,8 +351,8 @@ def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, o
     """Bytes that the smallest kernels and all constants but the weights take, estimated with int8 weights."""
     numerics = options.numerics or Numerics.OURS
     plain = normalize(_for_numerics(quantize(graph, data, UNPROVEN).graph, options))
-    chosen = choose(candidates(take_inputs_as_computed(plain).graph, board.isa, numerics), Goal("size"))
-    return sum(choice.cost.flash_bytes for choice in chosen.values()) - weight_bytes(plain)
+    found = candidates(take_inputs_as_computed(plain).graph, board.isa, numerics)
+    return least_flash(found) - weight_bytes(plain)
 
 
 def _for_numerics(graph: Graph, options: Options) -> Graph:
@@ -425,7 +425,7 @@ def _chosen(
         with suppress(TinycError):
             yield choose(found, Goal(options.optimize, budget, price)), board.flash_bytes
             return
-    least = sum(choice.cost.flash_bytes for choice in choose(found, Goal("size")).values())
+    least = least_flash(found)
     yield choose(found, Goal(options.optimize, least + least // _ESTIMATED, price)), board.flash_bytes
 
 

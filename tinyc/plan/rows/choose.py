@@ -110,9 +110,10 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
     rank = partial(_ranked, limits=limits, flash_per_ram=None if optimize == "speed" else FLASH_PER_RAM[optimize])
     measured = with_wider(problem, measure(problem), limits.allow, limits.ram_bytes)
     ranked = [weigh_all(measured, weigh) for weigh in _weights(optimize)]
-    if optimize != "size" and limits.flash_bytes is not None and _is_short_of_flash(ranked[0], limits):
+    if limits.flash_bytes is not None and _is_short_of_flash(ranked[0], limits):
         in_flash = InFlash(measured, ranked[0][0].weigh, limits.flash_bytes)
-        return _in_flash(problem, in_flash, limits, rank if limits.exchange is None else partial(_exchanged, limits))
+        exchanged = optimize == "speed" and limits.exchange is not None
+        return _in_flash(problem, in_flash, limits, partial(_exchanged, limits) if exchanged else rank)
     chosen = [smallest(candidates, limits.allow) for candidates in ranked]
     if not any(chosen):  # of a small network flash weighs more than all the time there is
         chosen = [smallest(weigh_all(measured, lambda form: form.time), limits.allow)]
@@ -267,9 +268,6 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
     """What may be minimized within a number of bytes: as `select` does; time, or instructions, and less flash; and with
     little scratch, which is easier to place."""
     price = PRICE[optimize]
-    if price is None:
-        yield lambda form: form.flash_bytes
-        return
     yield _priced(price)
     less = price // 4
     yield lambda form: form.time + less * form.flash_bytes
