@@ -28,6 +28,9 @@ COLUMNS = 110  # of C
 # Here the words are instructions and fields of parameter structs: "add", "sub", "pad".
 NOT_OPERATORS = ("kernels", "machine")
 
+# They say which foreign operator becomes which of ours, or the other way round.
+TRANSLATORS = ("load", "export")
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Trees = Mapping[str, ast.Module]
 
@@ -159,7 +162,12 @@ def main() -> None:
     print(f"files of the walks in docs/architecture.md: {walks()}")
     strings, classes = spelled(found), imported(found)
     both = {name: strings[name] | classes[name] for name in strings}
-    counted = (("spelled", strings), ("imported", classes), ("named in either way", both), ("asked for", asked(found)))
+    asks = asked(found)
+    here = {name: {f for f in files if not f.startswith(TRANSLATORS)} for name, files in asks.items()}
+    counted = (
+        *(("spelled", strings), ("imported", classes), ("named in either way", both), ("asked for", asks)),
+        (f"asked for, those of {' and '.join(TRANSLATORS)} aside", here),
+    )
     for what, places in counted:
         average = sum(map(len, places.values())) / len(places)
         print(f"other files in which an operator is {what}: {average:.1f} on average of {len(places)} operators")

@@ -12,7 +12,7 @@ from tests.unit.test_stream_wider import problem
 from tinyc.plan.liveness import lifetimes, reads_of, writes_of
 from tinyc.plan.problem import Form, Problem, Turn
 from tinyc.plan.rows.cuts import Weighing, measure, weigh_all
-from tinyc.plan.turns import group_slots, orders, slots_of
+from tinyc.plan.turns import Orders, lazy_slots, slots_of
 from tinyc.plan.uses import uses_of
 
 
@@ -51,17 +51,17 @@ def test_the_deepest_layer_that_is_ready_runs() -> None:
     ends = list(groups(whole))
     assert any(stop - start > 3 for start, stop in ends)
     for start, stop in ends:
-        assert group_slots(uses, start, stop, "eager").turns == deepest_ready(whole, start, stop)
+        assert Orders(uses).eager(start, stop).turns == deepest_ready(whole, start, stop)
 
 
 def test_orders_are_those_that_differ() -> None:
     whole = problem()
     uses = uses_of(whole)
     for start, stop in groups(whole):
-        eager, lazy = (group_slots(uses, start, stop, order).turns for order in ("eager", "lazy"))
-        assert [slots.turns for slots in orders(uses, start, stop)] == list(dict.fromkeys((eager, lazy)))
+        eager, lazy = Orders(uses).eager(start, stop).turns, lazy_slots(uses, start, stop).turns
+        assert [slots.turns for slots in Orders(uses).of(start, stop)] == list(dict.fromkeys((eager, lazy)))
         assert {index: own.tolist() for index, own in slots_of(lazy).of.items()} == {
-            index: own.tolist() for index, own in group_slots(uses, start, stop, "lazy").of.items()
+            index: own.tolist() for index, own in lazy_slots(uses, start, stop).of.items()
         }
 
 
@@ -69,7 +69,7 @@ def test_rows_live_from_the_turn_that_makes_them_to_the_last_that_reads_them() -
     whole = problem()
     uses = uses_of(whole)
     for start, stop in groups(whole):
-        slots = group_slots(uses, start, stop, "eager")
+        slots = Orders(uses).eager(start, stop)
         lives = lifetimes(whole, slots, start, stop, uses)
         made = {
             (t.name, row): number

@@ -30,7 +30,7 @@ from tinyc.plan.rows.cuts import cheapest, measure, mixture, smallest, weigh_all
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.wider import with_wider
 from tinyc.plan.slots import place_in_slots
-from tinyc.plan.turns import group_slots
+from tinyc.plan.turns import Orders, lazy_slots
 from tinyc.plan.uses import uses_of
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 
@@ -96,7 +96,7 @@ def test_plans_of_two_rows_per_call_run(phases: tuple[int, int], held: bool) -> 
         layers[i] = layers[i].with_walk(2, phases[number % 2])
     stop = next(i for i, layer in enumerate(layers) if layer.walk is None or layer.walk.turns == 1)
     uses = uses_of(replace(whole, layers=tuple(layers)))
-    groups = [Group(0, stop, group_slots(uses, 0, stop, "lazy").turns)]
+    groups = [Group(0, stop, lazy_slots(uses, 0, stop).turns)]
     groups += [Group(i, i + 1, ((i, -1),)) for i in range(stop, len(layers))]
     forms: list[Form] = []
     for i, layer in enumerate(layers):
@@ -115,7 +115,7 @@ def test_less_scratch_in_tight_turns() -> None:
     """A layer runs as two forms: in the fullest turns as the one with less scratch."""
     whole = problem()
     uses = uses_of(whole)
-    slots = group_slots(uses, 0, 2, "eager")
+    slots = Orders(uses).eager(0, 2)
     load = loads_of(whole, slots, 0, 2, uses)[1]
     fast, *others = [form for form in whole.layers[1].row_forms if not form.inplace and form.scratch_bytes]
     spare = min(others, key=lambda form: form.scratch_bytes)

@@ -59,9 +59,8 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
     bound = _lower_bound(layout.blocks, len(draft.running.turns), unit)
-    starts = (place_in_slots(layout, buffers.scratch, room) if room else None) or _starts(
-        buffers, bound, _enough(bound), work
-    )
+    in_slots = place_in_slots(layout, buffers.scratch, room) if room else None
+    starts = in_slots or _starts(buffers, bound, _enough(bound), work)
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
         kinds = Kinds(frozenset(buffers.scratch), buffers.tall)

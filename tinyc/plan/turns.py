@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.uses import Access, Ints, Uses
 
-TurnOrder = Literal["eager", "lazy"]
-ORDERS: tuple[TurnOrder, ...] = ("eager", "lazy")
+ORDERS = 2  # eager and lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,7 @@ class Orders:
         return different_orders(self.eager(start, stop), self._uses, start, stop)
 
     def eager(self, start: int, stop: int) -> Slots:
+        """When the turns of layers [start, stop) run by rows, each as soon as it can; all of them have a walk."""
         known = self._eager.get(start)
         if known is None or known.stop > stop:
             known = Eager.empty(start)
@@ -100,18 +99,8 @@ def different_orders(eager: Slots, uses: Uses, start: int, stop: int) -> list[Sl
     """The eager order of layers [start, stop), and the lazy one where that is another."""
     if all(_inside(uses, index, start) == [index - 1] for index in range(start + 1, stop)):
         return [eager]
-    lazy = _lazy(uses, start, stop)
+    lazy = lazy_slots(uses, start, stop)
     return [eager] if np.array_equal(eager.numbers, lazy.numbers) else [eager, lazy]
-
-
-def orders(uses: Uses, start: int, stop: int) -> list[Slots]:
-    """The different orders of layers [start, stop) by rows."""
-    return Orders(uses).of(start, stop)
-
-
-def group_slots(uses: Uses, start: int, stop: int, order: TurnOrder) -> Slots:
-    """When turns of layers [start, stop) run by rows; all of them have a walk."""
-    return Orders(uses).eager(start, stop) if order == "eager" else _lazy(uses, start, stop)
 
 
 def whole_turn(layer: int) -> tuple[Turn, ...]:
@@ -181,7 +170,8 @@ class Eager:
         return Eager(self.start, self.stop + 1, self.count + own.turns, numbers, {**self.places, index: place})
 
 
-def _lazy(uses: Uses, start: int, stop: int) -> Slots:
+def lazy_slots(uses: Uses, start: int, stop: int) -> Slots:
+    """When the turns of layers [start, stop) run by rows, each only when it is asked for; all of them have a walk."""
     layers = range(start, stop)
     waits = {
         index: [(source, _waits(uses, index, source).tolist()) for source in _inside(uses, index, start)]

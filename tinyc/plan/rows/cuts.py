@@ -203,7 +203,7 @@ def _places(problem: Problem, uses: Uses) -> frozenset[int]:
 
 def _work(problem: Problem, places: frozenset[int]) -> int:
     return sum(
-        len(ORDERS) * turns
+        ORDERS * turns
         for stop in places
         for start, turns in _starts(problem, stop)
         if start in places or start == stop - 1
