@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -204,6 +205,7 @@ def lower_3x3(site: Site, p: ConvParams) -> Call:
 
 
 _DSP = frozenset({"dsp"})
+_AT_ONCE = 1 << 16  # elements whose products are added at once: they stay in the cache
 
 
 def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
@@ -242,10 +244,13 @@ def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> A
     k_h, k_w, out_c = w.shape
     view = repeated(Window.of(a, k_h, k_w).view(images(x), 0.0), out_c)
     y = np.zeros((*view.shape[:3], out_c), np.float32)
-    products = np.empty_like(y, np.result_type(view, w))
-    for i in range(k_h):
-        for j in range(k_w):
-            y += np.multiply(view[:, :, :, i, j], w[i, j], out=products)
+    samples = max(1, _AT_ONCE // max(1, math.prod(y.shape[1:])))
+    products = np.empty_like(y[:samples], np.result_type(view, w))
+    for first in range(0, len(y), samples):
+        part, own = view[first : first + samples], y[first : first + samples]
+        for i in range(k_h):
+            for j in range(k_w):
+                own += np.multiply(part[:, :, :, i, j], w[i, j], out=products[: len(own)])
     return finished(a, y, b)[:, None]
 
 
