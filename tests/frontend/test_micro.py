@@ -153,6 +153,11 @@ def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
     graph = normalize(load_model(window_model(tmp_path / "unit.tflite", 5)))
     with pytest.raises(TinycError, match=r"\[1, 200\] does not consist of frames of 32 channels"):
         join(graph, Micro(channels=32))
+    (name,) = graph.inputs
+    samples = replace(graph, values={**graph.values, name: replace(graph.values[name], dtype="s16")})
+    with pytest.raises(TinycError, match=r"s16 \[1, 200\]: the front end gives int8 features") as error:
+        features_of(samples, Micro())
+    assert "leave out --frontend" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(

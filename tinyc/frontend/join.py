@@ -102,7 +102,10 @@ def features_of(graph: Graph, front: FrontEnd) -> Value:
     what = f"input '{value.name}' {value.dtype} {list(value.shape)}"
     if value.dtype not in front.widths or value.quant is None or value.quant.axis is not None:
         widths = " or ".join(f"int{width[1:]}" for width in front.widths)
-        raise TinycError(f"{what}: the front end gives {widths} features", value.loc, "quantize the model to int8")
+        hint = "quantize the model to int8"
+        if value.dtype == "s16":
+            hint = 'a model of samples has its own front end: leave out --frontend, or give a file of kind = "samples"'
+        raise TinycError(f"{what}: the front end gives {widths} features", value.loc, hint)
     sizes = [size for size in value.shape if size != 1]
     flat = len(sizes) < 2 and value.elements % front.channels == 0
     if not flat and (len(sizes) != 2 or sizes[1] != front.channels):
