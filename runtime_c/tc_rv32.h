@@ -101,8 +101,8 @@ TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *chann
                                 int32_t greatest)
 {
     const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel[0]);
-    const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32) + channel[2];
-    return (int8_t)tc_clamp((high - (sign && x < 0 ? 2 : 0)) >> channel[3], least, greatest);
+    const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32);
+    return (int8_t)tc_clamp((high - (sign && high < 0 ? 2 : 0) + channel[2]) >> channel[3], least, greatest);
 }
 
 /* sums [lanes][P1, P2] of channels from o on, and acc [lanes][3] of earlier segments or NULL -> y [n][out_c],

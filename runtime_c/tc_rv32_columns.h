@@ -2,8 +2,8 @@
 /* Depthwise convolution down a single column of pixels on RV32IM (tc_rv32.h): in plain C what the functions in
  * assembly compute that the compiler writes for single layers (tinyc/kernels/scalar/rv32_columns.py).
  *
- *   x = 2^scale * sum over k of x[r + k][c] * w[c][k] + start
- *   y[r][c] = clamp((high word of x * mult + add - 2, if x < 0 and `sign`) >> shift)
+ *   sum = sum over k of x[r + k][c] * w[c][k]
+ *   y[r][c] = tc_rv32_finish of it
  *
  * x [out_h + k_h - 1][out_c]. y [out_h][out_c], may be x. w [out_c][k_h]. channels [out_c][start, mult, add,
  * shift].

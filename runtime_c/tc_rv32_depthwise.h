@@ -2,8 +2,8 @@
 /* A row of a 3x3 depthwise convolution on RV32IM (tc_rv32.h): in plain C what the functions in assembly compute
  * that the compiler writes for single layers (tinyc/kernels/scalar/rv32_depthwise.py).
  *
- *   v = 2^scale * (sum over ky, kx of x[ky][ox * stride - pad_left + kx][c] * w[c][ky][kx]) + start
- *   y[ox][c] = clamp((high word of v * mult + add - 2, if v < 0 and `sign`) >> shift)
+ *   sum = sum over ky, kx of x[ky][ox * stride - pad_left + kx][c] * w[c][ky][kx]
+ *   y[ox][c] = tc_rv32_finish of it
  *
  * x: 3 row pointers; columns outside are x_zero. y: may be one of the rows, where the stride is 1, pad_left at
  * most 1 and out_w in_w. channels [out_c][start, mult, add, shift]. w [out_c][9], or (int4) [out_c][5], two in

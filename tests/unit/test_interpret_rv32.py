@@ -142,4 +142,5 @@ def test_fixes_too() -> None:
     costs = dense_costs(tile)
     blocks = 2 * (costs.block.instructions + segments * costs.segment.instructions)
     fixes = costs.fixed.instructions + 2 * costs.fix.instructions
-    assert machine.executed.total() == costs.call.instructions + blocks + fixes
+    below = 1  # outputs that are below 0
+    assert machine.executed.total() == costs.call.instructions + blocks + fixes + below

@@ -103,6 +103,14 @@ class RiscvAsm(Assembly):
             with self.otherwise():
                 self._limit(register, temp, lower=name == "max")
 
+    def less_below_zero(self, register: str, by: int) -> None:
+        """register -= by where it is below 0. Counted as if it were not."""
+        label = f"positive{len(self._items)}"
+        self.branch("bgez", label, register)
+        with self._flow.per(()):
+            self.add(register, register, -by)
+        self.enter(label)
+
     def _limit(self, register: str, limit: str, lower: bool) -> None:
         """register = limit where it is beyond."""
         label = f"within{len(self._items)}"

@@ -150,7 +150,7 @@ class _Writer:
             asm.op("mul", self.product, self.pixels[(output + tap) % count], weight)
             asm.op("add", self.sum, total, self.product)
             total = self.sum
-        layer.finish.write(asm, self.sum, self.product, (self.mult, self.shift, self.more))
+        layer.finish.write(asm, self.sum, (self.mult, self.shift, self.more))
         if self.greatest:
             asm.clamp(self.sum, self.least, self.greatest)
         else:

@@ -247,7 +247,7 @@ class _DenseWriter:
                 asm.op("lw", register, f"{16 * lane + place}(a0)")
             asm.op("sll", total, total, _SCALE)
             asm.op("add", total, total, "a4")
-            tile.finish.write(asm, total, "t6", ("a5", "a6", "a7"))
+            tile.finish.write(asm, total, ("a5", "a6", "a7"))
             asm.clamp(total, _LEAST, _GREATEST)
             asm.op("sb", total, f"{lane}(a3)")
         asm.op("lw", _ODD, self.at("left"))

@@ -259,7 +259,7 @@ class _RowWriter:
         asm, finish, total = self.asm, self.row.finish, self._sum(pixel)
         asm.op("slli", total, total, str(finish.scale))
         asm.op("add", total, total, self.start)
-        finish.write(asm, total, self.temp, (self.mult, self.shift, self.more))
+        finish.write(asm, total, (self.mult, self.shift, self.more))
         asm.clamp(total, self.least, self.greatest)
         asm.op("sb", total, f"{(pixel - self.base_pixel) * self.row.channels}({self.y})")
         self.begun.discard(pixel)

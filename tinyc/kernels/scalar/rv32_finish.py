@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From sums to int8 on RV32IM in functions written for a layer: constants of each channel, and the instructions.
 
-    x = 2^scale * sum + start,   y = clamp((high word of x * mult + add - 2, if x < 0 and `sign`) >> shift)
+    h = high word of (2^scale * sum + start) * mult,   y = clamp((h + add - 2, if h < 0 and `sign`) >> shift)
 
 Where the high word of a product is to be rounded and 1 subtracted for what is below 0 (`sign` of tc_rv32.h), sums come
 twice as large: half of a unit is a unit then, and goes with `add`, since floor((floor(z) + n) / 2^k) is
@@ -40,14 +40,14 @@ class ChannelFinish:
         """Those that hold a channel's constants, each with its place."""
         return [(start, 0), (mult, 4), (shift, 12), (more, 8)][: 4 if self.adds else 3]
 
-    def write(self, asm: RiscvAsm, total: str, temp: str, constants: tuple[str, str, str]) -> None:
+    def write(self, asm: RiscvAsm, total: str, constants: tuple[str, str, str]) -> None:
         """total = what is clamped, of a sum that was scaled. constants: mult, shift and add."""
         mult, shift, more = constants
-        if self.sign:
-            asm.op("srai", temp, total, "31")
         asm.op("mulh", total, total, mult)
-        for number in (more, temp, temp)[0 if self.adds else 1 : 3 if self.sign else 1]:
-            asm.op("add", total, total, number)
+        if self.sign:
+            asm.less_below_zero(total, 2)  # as the sum is, since mult is not
+        if self.adds:
+            asm.op("add", total, total, more)
         asm.op("sra", total, total, shift)
 
 
@@ -73,6 +73,8 @@ def finished(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Finished | None:
     sign = finish.requant.sign
     if sign:
         scale, channels = scale + 1, channels * np.array([2, 1, 2, 1]) + np.array([0, 0, 1, 1])
+    if channels[:, 1].min() < 0:
+        return None
     largest = (128 * np.abs(matrix.taps[: len(bias)]).sum(axis=1) << scale) + np.abs(channels[:, 0])
     if max(largest.max(), np.abs(channels[:, 2]).max()) >= 2**31 or channels[:, 3].max() > 31:
         return None
