@@ -101,6 +101,8 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
         front.operator(Quant((1e-12,), (0,)), "s8")
     with pytest.raises(TinycError, match=r"frames of 3 channels, which the front end gives"):
         tinyc.build(window_model(tmp_path / "m.tflite", 20, QUANT, 2), "host", frontend=file, proof=False)
+    with pytest.raises(TinycError, match="`hop` is 48, but input 'x' sees 20 frames"):
+        tinyc.build(window_model(tmp_path / "m.tflite", 20, QUANT, 3), "host", frontend=file, proof=False)
     with pytest.raises(TinycError, match="`deviation` has 2 numbers for 3 axes"):
         front_of(tmp_path, PLAIN + "[scaling]\ndeviation = [1, 2]")
     with pytest.raises(TinycError, match="'window' is not a key"):

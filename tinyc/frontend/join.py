@@ -60,7 +60,13 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     assert target.quant is not None
     made = Draft(graph, target.quant, target.dtype)
     rows = target.elements // front.channels
-    frames = rows if graph.states or window is not None else min(front.hop, rows)
+    frames = rows if graph.states or window is not None else front.hop
+    if frames > rows:
+        raise TinycError(
+            f"`hop` is {front.hop}, but input '{target.name}' sees {rows} frames: some would be in no window",
+            target.loc,
+            f"`hop` in the front end's file is from 1 to {rows}",
+        )
     samples = made.value(SAMPLES, (frames * front.step,), "s16")
     nodes = NODES[type(front)](made, front)
     before, after = _held(made, front)
