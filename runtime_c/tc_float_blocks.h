@@ -102,4 +102,63 @@ static TC_UNUSED TC_NOINLINE void tc_channels_f32(const tc_block_f32_t *p, int32
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 1);
 }
 
+/* Blocks of depthwise layers with Helium: four channels at a time, `turns` times, `rest` bytes from the first four
+ * to the second, 16 to each that follows; their weights one after the other, four for each tap, and from a four's last
+ * row `skip` bytes to the next's. rows and k_h: only what is there. Windows of a row: that of the first pixel begins
+ * in column `start`, which may be outside like any other.
+ */
+typedef struct {
+    int32_t pixels, start, stride, k_w, in_w, relu, six;
+} tc_lanes_f32_t;
+
+/* Rows that are in the image, of k_h: those that are not are the first ones and the last ones. */
+static TC_UNUSED void tc_lanes_rows(tc_block_f32_t *p, const float *w, const int8_t *const *x, int32_t k_h)
+{
+    int32_t top = 0, count = k_h;
+
+    while (count > 0 && !x[top]) {
+        top++;
+        count--;
+    }
+    while (count > 0 && !x[top + count - 1]) {
+        count--;
+    }
+    p->w = w + top * (p->row / 4);
+    p->rows = x + top;
+    p->k_h = count;
+    p->skip = (k_h - count) * p->row;
+}
+
+static inline void tc_lanes_pixel_f32(const tc_block_f32_t *p, const tc_lanes_f32_t *lanes, const float *w,
+                                      int32_t start, int32_t channel, float *acc)
+{
+    for (int32_t ky = 0; ky < p->k_h; ky++) {
+        const float *row = (const float *)(const void *)p->rows[ky] + channel;
+        for (int32_t kx = 0; kx < lanes->k_w; kx++, w += 4) {
+            const int32_t column = start + kx;
+            if (column < 0 || column >= lanes->in_w) continue;
+            for (int32_t i = 0; i < 4; i++) {
+                acc[i] = tc_fma(row[column * (p->tap / 4) + i], w[i], acc[i]);
+            }
+        }
+    }
+}
+
+static TC_UNUSED TC_NOINLINE void tc_lanes_f32(const tc_block_f32_t *p, const tc_lanes_f32_t *lanes)
+{
+    const int32_t four = (p->k_h * p->row + p->skip) / 4; /* weights of four channels */
+
+    for (int32_t pixel = 0; pixel < p->count * lanes->pixels; pixel++) {
+        for (int32_t turn = 0; turn < p->turns; turn++) {
+            const int32_t channel = turn > 0 ? p->rest / 4 + 4 * (turn - 1) : 0;
+            const float *b = p->bias + channel;
+            float *y = p->y + pixel * (p->y_step / 4) + channel, acc[4] = {b[0], b[1], b[2], b[3]};
+            tc_lanes_pixel_f32(p, lanes, p->w + turn * four, lanes->start + pixel * lanes->stride, channel, acc);
+            for (int32_t i = 0; i < 4; i++) {
+                y[i] = lanes->relu && acc[i] <= 0.0f ? 0.0f : lanes->six && acc[i] >= p->six ? p->six : acc[i];
+            }
+        }
+    }
+}
+
 #endif

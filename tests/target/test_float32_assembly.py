@@ -26,7 +26,7 @@ from tinyc.ops import all_ops
 from tinyc.reference.interpreter import run_int
 
 BOARD = load_board("cortex-m4")
-VECTORS = ("conv2d", "fully_connected")  # operators with kernels that use Helium
+VECTORS = ("conv2d", "depthwise_conv2d", "fully_connected")  # operators with kernels that use Helium
 
 
 def layers() -> Together:

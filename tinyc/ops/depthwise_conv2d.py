@@ -30,7 +30,7 @@ from tinyc.kernel.windows import (
 )
 from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.depthwise import direct
-from tinyc.kernels.float32 import matrix
+from tinyc.kernels.float32 import lane_rows, matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import window as mve_window
@@ -307,6 +307,7 @@ OP = Op(
         *nibbles_dsp.DEPTHWISE,
         *nibbles_scalar.DEPTHWISE,
         *nibbles.DEPTHWISE,
+        lane_rows.DEPTHWISE_MVE,
         matrix.DEPTHWISE,
         weighted_f32.DEPTHWISE,
     ),

@@ -104,7 +104,7 @@ class FloatLayer:
     @property
     def parts(self) -> tuple[FloatPart, ...]:
         """All columns, from left to right."""
-        spans = [self._span(column) for column in range(self.out_w)]
+        spans = [self.span(column) for column in range(self.out_w)]
         inside = [column for column, span in enumerate(spans) if span == (0, self.k_w)]
         found, column = [], 0
         while column < self.out_w:
@@ -119,7 +119,8 @@ class FloatLayer:
                 column += 1
         return tuple(found)
 
-    def _span(self, column: int) -> tuple[int, int]:
+    def span(self, column: int) -> tuple[int, int]:
+        """The taps [left, right) of a row of the window of an output column that are inside the image."""
         start = column * self.stride - self.pad
         return max(0, -start), min(self.k_w, self.in_w - start)
 
@@ -267,7 +268,7 @@ def _constants(site: Site, layer: FloatLayer, w: Floats) -> tuple[Const, Const]:
     return weights, Const(bias_of(site, layer.out_c), "[out_c]", "bias")
 
 
-def _depthwise_layer(site: Site) -> FloatLayer:
+def depthwise_layer(site: Site) -> FloatLayer:
     a, (k_h, k_w, out_c) = site.attrs, site.x(1).shape
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     return FloatLayer(in_w, out_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act], depthwise=True)
@@ -351,7 +352,7 @@ class _Kind:
 _CONV = _Kind("tc_conv2d", _conv_layer, _lower_conv, _cost_conv, (takes, is_contiguous, sees_columns))
 _DENSE = _Kind("tc_fully_connected", _dense_layer, _lower_dense, _cost_dense, (takes,))
 _DEPTHWISE = _Kind(
-    "tc_depthwise_conv2d", _depthwise_layer, _lower_depthwise, _cost_depthwise, (is_plain_depthwise, sees_columns)
+    "tc_depthwise_conv2d", depthwise_layer, _lower_depthwise, _cost_depthwise, (is_plain_depthwise, sees_columns)
 )
 CONV, CONV_MVE = _CONV.kernel(), _CONV.kernel(vectors=True)
 DENSE, DENSE_MVE = _DENSE.kernel(), _DENSE.kernel(vectors=True)
