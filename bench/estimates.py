@@ -491,8 +491,8 @@ def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> st
     rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(found.items()) if errors]
     return (
         "Instructions of an inference, estimated over counted, in percent: all model files of the tests, as "
-        "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, or a proof would take too "
-        "long.\n\n" + as_table(("model", *cores), rows) + "\n"
+        "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, a proof would take too "
+        "long, or it was not measured with the core's others.\n\n" + as_table(("model", *cores), rows) + "\n"
     )
 
 
