@@ -5,6 +5,7 @@
 #ifndef TC_SIGNAL_FILTER_BANK_SUMS_H
 #define TC_SIGNAL_FILTER_BANK_SUMS_H
 
+#include "tc_products.h"
 #include "tc_signal_filter_bank.h"
 
 /* A sum of 64 bits in two words, and a product more. */
@@ -17,7 +18,7 @@ TC_INLINE void tc_signal_add(tc_signal_sum_t *sum, uint32_t x, uint32_t y)
 #if TC_GNU && defined(__thumb2__)
     __asm__("umlal %0, %1, %2, %3" : "+r"(sum->low), "+r"(sum->high) : "r"(x), "r"(y));
 #else
-    const uint64_t whole = ((uint64_t)sum->high << 32 | sum->low) + (uint64_t)x * y;
+    const uint64_t whole = ((uint64_t)sum->high << 32 | sum->low) + tc_times_short(x, y);
     sum->low = (uint32_t)whole;
     sum->high = (uint32_t)(whole >> 32);
 #endif
@@ -43,7 +44,7 @@ static inline const int16_t *tc_signal_bank_begin(const tc_signal_filter_bank_t 
     state->carry.low = 0;
     state->carry.high = 0;
     for (; w < second; w += 2, bin++) {
-        tc_signal_add(&state->carry, *bin, tc_load_word(w) >> 16);
+        tc_signal_add(&state->carry, *bin, (uint16_t)w[1]);
     }
     return w;
 }
@@ -64,9 +65,9 @@ static inline void tc_signal_intervals_plain(const int16_t *w, const uint16_t *b
         carry.low = 0;
         carry.high = 0;
         for (; bin < end; bin++, w += 2) {
-            const uint32_t both = tc_load_word(w), energy = *bin;
-            tc_signal_add(&sum, energy, both & 0xffff);
-            tc_signal_add(&carry, energy, both >> 16);
+            const uint32_t energy = *bin;
+            tc_signal_add(&sum, energy, (uint16_t)w[0]);
+            tc_signal_add(&carry, energy, (uint16_t)w[1]);
         }
         *y++ = sum.low;
         *y++ = sum.high;

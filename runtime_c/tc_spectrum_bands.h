@@ -3,7 +3,7 @@
 #ifndef TC_SPECTRUM_BANDS_H
 #define TC_SPECTRUM_BANDS_H
 
-#include "tc_math.h"
+#include "tc_products.h"
 
 typedef struct {
     const uint16_t *weights; /* band after band */

@@ -15,7 +15,7 @@ static void tc_spectrum_bands_u32(const tc_spectrum_bands_t *p, const uint32_t *
         const uint16_t *const end = w + span[1];
         uint64_t sum = 0;
         for (; w < end; w++, bin++) {
-            sum += (uint64_t)*bin * *w;
+            sum += tc_times_short(*bin, *w);
         }
         y[0] = (uint32_t)sum;
         y[1] = (uint32_t)(sum >> 32);

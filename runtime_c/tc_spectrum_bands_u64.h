@@ -92,8 +92,8 @@ static inline void tc_bands_wide(const uint32_t *x, const uint16_t *w, const uin
         const uint16_t *const last = w + spans[1];
         uint64_t low = 0, high = 0;
         for (; w < last; w++, bin += 2) {
-            low += (uint64_t)bin[0] * *w;
-            high += (uint64_t)bin[1] * *w;
+            low += tc_times_short(bin[0], *w);
+            high += tc_times_short(bin[1], *w);
         }
         low = (low >> 16) + (high << 16);
         y[0] = (uint32_t)low;

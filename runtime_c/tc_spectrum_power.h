@@ -3,7 +3,7 @@
 #ifndef TC_SPECTRUM_POWER_H
 #define TC_SPECTRUM_POWER_H
 
-#include "tc_math.h"
+#include "tc_products.h"
 
 #if TC_GNU && defined(__thumb2__)
 
@@ -51,8 +51,7 @@ static void tc_spectrum_power(const int32_t *x, int32_t start, int32_t end, uint
     }
 #endif
     for (x += 2 * fours, y += 2 * fours; x < last; x += 2, y += 2) {
-        const int32_t re = x[0], im = x[1];
-        const uint64_t power = (uint64_t)((int64_t)re * re) + (uint64_t)((int64_t)im * im);
+        const uint64_t power = tc_square(x[0]) + tc_square(x[1]);
         y[0] = (uint32_t)power;
         y[1] = (uint32_t)(power >> 32);
     }
