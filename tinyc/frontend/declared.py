@@ -232,6 +232,7 @@ class Declared:
         """int16 [n] or [recordings, n] -> int32 [.., frames, bands]: what the device computes before the scaling."""
         return frames_of(samples, self.window, self.step, self._logs, _AT_ONCE)
 
+    @one_thread
     def features(self, samples: Array) -> npt.NDArray[np.float32]:
         """int16 [n] or [recordings, n] -> float32 [frames, features] or [recordings, frames, features].
 
