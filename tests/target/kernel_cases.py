@@ -82,6 +82,7 @@ ROOM = {
 def _convolutions() -> Iterator[Graph]:
     relu = {"y_zero": -128}
     layers = [
+        Layer("conv2d", Conv2D(), (1, 1, 2, 21), (13, 1, 1, 21)),
         Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 5, 9, 3), (8, 3, 3, 3), **relu),
