@@ -8,8 +8,8 @@
  * The constants of `out` stand for bias, factors and zero points; a padded tap reads x_zero.
  * x: k_h pointers to input rows s8 [in_w][in_c]; a row outside the image points to zero points. y
  * [out_w][out_c].
- * w [out_c / lanes][taps][lanes], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the last
- * channel and tap.
+ * w [out_c / lanes][taps][lanes], taps = k_h * k_w * in_c rounded up to a multiple of 4, zeros beyond the
+ * last channel and tap.
  * scratch: 8 * groups bytes for each tap, on a word. A group's pixels are read before it is written.
  * segment: taps, a multiple of 4, over which no |sum of x * w| reaches 2^20.
  */
@@ -55,8 +55,8 @@ static TC_UNUSED void tc_conv2d_s8_rv32_pixels(const tc_conv2d_s8_rv32_t *p, con
         tile->dot(packed + words * done, w + lanes * done, (p->taps - done) >> 2, sums);
         for (int32_t group = 0; group < groups && 3 * group < n; group++) {
             const int32_t left = n - 3 * group, first = group * lanes;
-            tc_rv32_store(&p->out, sums + 2 * first, done ? acc + 3 * first : 0, o, lanes, left < 3 ? left : 3,
-                          y + 3 * group * out_c);
+            tc_rv32_store(&p->out, sums + 2 * first, done ? acc + 3 * first : 0, o, lanes,
+                          left < 3 ? left : 3, y + 3 * group * out_c);
         }
     }
 }

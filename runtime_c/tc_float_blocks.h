@@ -9,9 +9,9 @@
  * from a row's first weight to the next row's. y: `y_step` bytes from pixel to pixel. Of depthwise layers
  * each output reads an input of its own, and the next tap lies `tap` bytes on.
  *
- * Functions with Helium keep y_at, offset_at and left while they work. Its products take subnormal numbers for
- * zero; `flushed` is not 0 where that happened, and then the functions here make the same outputs once more.
- * FPSCR's bits IDC and UFC are cleared.
+ * Functions with Helium keep y_at, offset_at and left while they work. Its products take subnormal numbers
+ * for zero; `flushed` is not 0 where that happened, and then the functions here make the same outputs once
+ * more. FPSCR's bits IDC and UFC are cleared.
  */
 #ifndef TC_FLOAT_BLOCKS_H
 #define TC_FLOAT_BLOCKS_H
@@ -102,10 +102,10 @@ static TC_UNUSED TC_NOINLINE void tc_channels_f32(const tc_block_f32_t *p, int32
     tc_block_any_f32(p, outputs, pixels, turn, relu, six, 1);
 }
 
-/* Blocks of depthwise layers with Helium: four channels at a time, `turns` times, `rest` bytes from the first four
- * to the second, 16 to each that follows; their weights one after the other, four for each tap, and from a four's last
- * row `skip` bytes to the next's. rows and k_h: only what is there. Windows of a row: that of the first pixel begins
- * in column `start`, which may be outside like any other.
+/* Blocks of depthwise layers with Helium: four channels at a time, `turns` times, `rest` bytes from the first
+ * four to the second, 16 to each that follows; their weights one after the other, four for each tap, and from
+ * a four's last row `skip` bytes to the next's. rows and k_h: only what is there. Windows of a row: that of
+ * the first pixel begins in column `start`, which may be outside like any other.
  */
 typedef struct {
     int32_t pixels, start, stride, k_w, in_w, relu, six;
@@ -153,9 +153,11 @@ static TC_UNUSED TC_NOINLINE void tc_lanes_f32(const tc_block_f32_t *p, const tc
             const int32_t channel = turn > 0 ? p->rest / 4 + 4 * (turn - 1) : 0;
             const float *b = p->bias + channel;
             float *y = p->y + pixel * (p->y_step / 4) + channel, acc[4] = {b[0], b[1], b[2], b[3]};
-            tc_lanes_pixel_f32(p, lanes, p->w + turn * four, lanes->start + pixel * lanes->stride, channel, acc);
+            tc_lanes_pixel_f32(p, lanes, p->w + turn * four, lanes->start + pixel * lanes->stride, channel,
+                               acc);
             for (int32_t i = 0; i < 4; i++) {
-                y[i] = lanes->relu && acc[i] <= 0.0f ? 0.0f : lanes->six && acc[i] >= p->six ? p->six : acc[i];
+                const float most = lanes->six && acc[i] >= p->six ? p->six : acc[i];
+                y[i] = lanes->relu && acc[i] <= 0.0f ? 0.0f : most;
             }
         }
     }

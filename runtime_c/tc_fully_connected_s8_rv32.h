@@ -2,7 +2,8 @@
 /* Fully connected with int8 weights on RV32IM (tc_rv32_dense.h), most outputs in twelves or eights.
  *
  * w: of so many outputs [inputs][words of four], of the rest as many words as it takes; inputs: of whole
- * segments, no weights beyond the last output and input. fixes: of tc_rv32_dense_out_t. out.channels: a multiple of four of them.
+ * segments, no weights beyond the last output and input. fixes: of tc_rv32_dense_out_t. out.channels: a
+ * multiple of four of them.
  */
 #ifndef TC_FULLY_CONNECTED_S8_RV32_H
 #define TC_FULLY_CONNECTED_S8_RV32_H
@@ -19,8 +20,8 @@ typedef struct {
 /* starts: room for two words of each segment. held: room for the inputs of whole segments, or NULL where in_c
  * is so many. */
 static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p,
-                                                 const tc_rv32_segments_t *segments, const int8_t *x, int8_t *y,
-                                                 uint32_t *starts, int8_t *held)
+                                                 const tc_rv32_segments_t *segments, const int8_t *x,
+                                                 int8_t *y, uint32_t *starts, int8_t *held)
 {
     const int32_t out_c = p->out.out_c, inputs = segments->count * segments->inputs;
 
@@ -47,7 +48,8 @@ static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv3
             const int32_t lanes = segments->tiles[tile].lanes, count = segments->tiles[tile].count;
             const int32_t made = count * lanes;
             int8_t last[12], *const to = out_c - o < made ? last : y + o;
-            segments->tiles[tile].make(from, w, segments->count, starts, count, p->out.channels + 4 * o, to, &out);
+            segments->tiles[tile].make(from, w, segments->count, starts, count, p->out.channels + 4 * o, to,
+                                       &out);
             for (int32_t i = o; to == last && i < out_c; i++) {
                 y[i] = last[i - o];
             }

@@ -2,10 +2,10 @@
 /* Convolutions on RV32IM: three pixels in two words (tc_scalar.h says how), four or eight output channels
  * at a time.
  *
- * A core with 31 registers keeps sixteen sums there, of three pixels and eight channels or of six and four, so
- * that a tap of all of them costs two loads of the input and eight of weights, or four and four, and sixteen
- * times MUL and ADD. The way from a
- * sum to int8 is proved for the layer (tinyc/kernels/requantize.py):
+ * A core with 31 registers keeps sixteen sums there, of three pixels and eight channels or of six and four,
+ * so that a tap of all of them costs two loads of the input and eight of weights, or four and four, and
+ * sixteen times MUL and ADD. The way from a sum to int8 is proved for the layer
+ * (tinyc/kernels/requantize.py):
  *
  *   x = sum * 2^scale + start,   y = clamp((high word of x * mult + add) >> shift)
  *
@@ -46,8 +46,8 @@ typedef struct {
 
 /* 4 * fours taps x [taps][groups][X1, X2] times w [taps][lanes] -> p [groups][lanes][P1, P2]: in plain C what
  * the functions in assembly compute that the compiler prints (tinyc/kernels/scalar/rv32_blocks.py). */
-static TC_UNUSED void tc_rv32_dot(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p, int32_t groups,
-                                  int32_t lanes)
+static TC_UNUSED void tc_rv32_dot(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p,
+                                  int32_t groups, int32_t lanes)
 {
     tc_clear(p, 2 * groups * lanes);
     for (const int32_t *end = x + 8 * groups * fours; x < end; x += 2 * groups, w += lanes) {
@@ -95,10 +95,10 @@ TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_chann
 }
 
 /* The way of functions that the compiler writes for single layers: sums of layers with `sign` come twice as
- * large, and so does what the sign takes off (tinyc/kernels/scalar/rv32_finish.py). channel [start, mult, add,
- * shift]. */
-TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *channel, int32_t sign, int32_t least,
-                                int32_t greatest)
+ * large, and so does what the sign takes off (tinyc/kernels/scalar/rv32_finish.py). channel [start, mult,
+ * add, shift]. */
+TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *channel, int32_t sign,
+                                int32_t least, int32_t greatest)
 {
     const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel[0]);
     const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32);
@@ -195,7 +195,7 @@ TC_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *
     to[step * i + 1] = (int32_t)((uint32_t)b[i] + (third << 21));
 }
 
-/* Bytes a, b, c [n] of three pixels -> [n][X1, X2, ...]; the end of it. step: words from a tap to the next. */
+/* Bytes a, b, c [n] of three pixels -> [n][X1, X2, ...]; its end. step: words from a tap to the next. */
 TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to,
                                 int32_t step)
 {
@@ -247,8 +247,8 @@ static TC_UNUSED void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *co
 }
 
 /* The same of n <= 6 pixels, the words of the second three beside those of the first. */
-static TC_UNUSED void tc_rv32_gather6(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                      int32_t taps, int32_t *to)
+static TC_UNUSED void tc_rv32_gather6(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox,
+                                      int32_t n, int32_t taps, int32_t *to)
 {
     tc_rv32_gather_by(p, x, ox, n < 3 ? n : 3, taps, to, 4);
     tc_rv32_gather_by(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Depthwise convolution down a single column of pixels on RV32IM (tc_rv32.h): in plain C what the functions in
- * assembly compute that the compiler writes for single layers (tinyc/kernels/scalar/rv32_columns.py).
+/* Depthwise convolution down a single column of pixels on RV32IM (tc_rv32.h): in plain C what the functions
+ * in assembly compute that the compiler writes for single layers (tinyc/kernels/scalar/rv32_columns.py).
  *
  *   sum = sum over k of x[r + k][c] * w[c][k]
  *   y[r][c] = tc_rv32_finish of it

@@ -7,9 +7,9 @@
  * The constants of `out` stand for bias, factors and zero points. x [batch][in_c]. y [batch][out_c], may not
  * overlap x.
  *
- * int8: a word W = u0 + 2^8 u1 + 2^16 u2 + 2^24 w3 holds the weights of an input for four outputs, u the weight
- * plus 128. Of an input x two products are taken: T0 of W, and T1 of u1 + 2^16 w3, the high word of the
- * product of W's bytes 1 and 3 with 2^24 x. Summed over a segment of inputs, whose sum is X,
+ * int8: a word W = u0 + 2^8 u1 + 2^16 u2 + 2^24 w3 holds the weights of an input for four outputs, u the
+ * weight plus 128. Of an input x two products are taken: T0 of W, and T1 of u1 + 2^16 w3, the high word of
+ * the product of W's bytes 1 and 3 with 2^24 x. Summed over a segment of inputs, whose sum is X,
  *
  *   T1                = (D1 + 2^7 X) + 2^16 D3
  *   T0 - 2^8 T1       = (D0 + 2^7 X) + 2^16 (D2 + 2^7 X)      modulo 2^32
@@ -47,7 +47,8 @@ typedef struct {
 /* In plain C what functions in assembly compute that the compiler prints
  * (tinyc/kernels/scalar/rv32_dense.py): four dot products of words `words` apart. */
 static TC_UNUSED void tc_rv32_dense_four(const int8_t *x, const int32_t *w, int32_t segments,
-                                         const uint32_t *starts, int32_t *sums, int32_t segment, int32_t words)
+                                         const uint32_t *starts, int32_t *sums, int32_t segment,
+                                         int32_t words)
 {
     uint32_t all[2] = {0, 0}, high[2] = {0, 0};
     for (int32_t done = 0, i = 0; done < segments; done++) {
@@ -68,9 +69,9 @@ static TC_UNUSED void tc_rv32_dense_four(const int8_t *x, const int32_t *w, int3
     }
 }
 
-static TC_UNUSED void tc_rv32_dense(const int8_t *x, const int32_t *w, int32_t segments, const uint32_t *starts,
-                                    int32_t count, const int32_t *channels, int8_t *y, tc_rv32_dense_out_t *p,
-                                    int32_t segment, int32_t words, int32_t sign)
+static TC_UNUSED void tc_rv32_dense(const int8_t *x, const int32_t *w, int32_t segments,
+                                    const uint32_t *starts, int32_t count, const int32_t *channels, int8_t *y,
+                                    tc_rv32_dense_out_t *p, int32_t segment, int32_t words, int32_t sign)
 {
     for (; count > 0; count--, w += segments * segment * words) {
         int32_t sums[12];
@@ -110,8 +111,8 @@ TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sum
     }
 }
 
-static TC_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t count, int32_t o,
-                                          int8_t *y)
+static TC_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t count,
+                                          int32_t o, int8_t *y)
 {
     if (p->sign) {
         tc_rv32_dense_store_by(p, sums, count, o, y, 1);

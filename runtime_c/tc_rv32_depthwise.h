@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A row of a 3x3 depthwise convolution on RV32IM (tc_rv32.h): in plain C what the functions in assembly compute
- * that the compiler writes for single layers (tinyc/kernels/scalar/rv32_depthwise.py).
+/* A row of a 3x3 depthwise convolution on RV32IM (tc_rv32.h): in plain C what the functions in assembly
+ * compute that the compiler writes for single layers (tinyc/kernels/scalar/rv32_depthwise.py).
  *
  *   sum = sum over ky, kx of x[ky][ox * stride - pad_left + kx][c] * w[c][ky][kx]
  *   y[ox][c] = tc_rv32_finish of it
  *
- * x: 3 row pointers; columns outside are x_zero. y: may be one of the rows, where the stride is 1, pad_left at
- * most 1 and out_w in_w. channels [out_c][start, mult, add, shift]. w [out_c][9], or (int4) [out_c][5], two in
- * a byte, the first in the low half.
+ * x: 3 row pointers; columns outside are x_zero. y: may be one of the rows, where the stride is 1, pad_left
+ * at most 1 and out_w in_w. channels [out_c][start, mult, add, shift]. w [out_c][9], or (int4) [out_c][5],
+ * two in a byte, the first in the low half.
  */
 #ifndef TC_RV32_DEPTHWISE_H
 #define TC_RV32_DEPTHWISE_H
@@ -26,8 +26,8 @@ TC_INLINE int32_t tc_rv32_depthwise_weight(const int8_t *w, int32_t i, int32_t i
 }
 
 /* A column is read before the pixel that ends there is written. */
-static TC_UNUSED void tc_rv32_depthwise(const tc_rv32_depthwise_t *p, const int8_t *w, const int32_t *channels,
-                                        const int8_t *const *x, int8_t *y)
+static TC_UNUSED void tc_rv32_depthwise(const tc_rv32_depthwise_t *p, const int8_t *w,
+                                        const int32_t *channels, const int8_t *const *x, int8_t *y)
 {
     for (int32_t c = 0; c < p->out_c; c++, w += p->int4 ? 5 : 9, channels += 4) {
         int32_t window[3][3] = {{0}}, column = -p->pad_left;
