@@ -216,7 +216,8 @@ def test_a_torch_module_of_two_inputs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_search_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    code = max(found, key=len)
     assert len(code.splitlines()) <= 45
     exec(code, {})
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
