@@ -299,7 +299,10 @@ def page(results: Sequence[Result]) -> str:
         *("", "Each case is compiled to C for the host and run by the reference that the kernels equal bit for bit."),
         "Inputs are inputs of the model where tinyc takes them so; else all but the first one or two are constants of"
         " the model,",
-        f"as weights, shapes and axes are in practice ({sum(r.constants > 0 for r in results):,} cases).",
+        f"as weights, shapes and axes are in practice ({sum(r.constants > 0 for r in results):,} cases). The package"
+        " makes the outputs of",
+        "float cases with NumPy, whose last bits depend on the computer: on another a few are float32 that are exact"
+        " here.",
         *("", "Why cases are refused:", "", "| reason | cases |", "|---|---|"),
         *(f"| {name} | {count:,} |" for name, count in kinds.most_common()),
         *("", "## Operators", "", f"| operator | cases | {' | '.join(WAYS)} | the first refusal |"),

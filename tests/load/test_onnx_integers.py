@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -136,8 +137,22 @@ def test_a_sample_of_the_conformance_cases() -> None:
     assert {result.way for result in results} <= {"exact"}, [r for r in results if r.way != "exact"]
 
 
+def with_equal_ones(page: str) -> tuple[int, str]:
+    """How many cases passed exactly or in float32, and the page without that difference: of some floats it depends on
+    the last bits of the computer's NumPy, which makes the outputs that are wanted."""
+    totals = re.findall(r"^\| (?:exact|float32) \| ([\d,]+) ", page, re.MULTILINE)
+    rest = re.sub(r"^\| (?:exact|float32) \| [\d,]+ ", "", page, flags=re.MULTILINE)
+    rest = re.sub(
+        r"^(\| [^|]+ \| \d+ \|) (\d*) \| (\d*) ",
+        lambda row: f"{row[1]} {int(row[2] or 0) + int(row[3] or 0)} ",
+        rest,
+        flags=re.MULTILINE,
+    )
+    return sum(int(total.replace(",", "")) for total in totals), rest
+
+
 @pytest.mark.slow
 def test_no_conformance_case_fails_and_the_page_says_so() -> None:
     results = conformance.run_all(conformance.chosen(""))
     assert [result for result in results if result.way == "failed"] == []
-    assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page(results)
+    assert with_equal_ones(conformance.PAGE.read_text(encoding="utf-8")) == with_equal_ones(conformance.page(results))
