@@ -142,6 +142,26 @@ def test_short_recordings_are_errors(model: Path, options: Options) -> None:
         hear(model, options, Listening(), Progress())
 
 
+@pytest.mark.parametrize("cut", [500, 501])
+def test_recordings_that_were_cut_off_are_errors(cut: int, model: Path, options: Options) -> None:
+    """Also in the middle of a sample."""
+    assert options.wav is not None
+    options.wav.write_bytes(options.wav.read_bytes()[:-cut])
+    with pytest.raises(TinycError, match="header says 16,000 samples, the file has 15,7") as error:
+        hear(model, options, Listening(), Progress())
+    assert "voice.wav" in str(error.value.where)
+
+
+@pytest.mark.parametrize("length", [(1 << 32) - 1, (1 << 31) - 37])
+def test_a_recording_may_come_from_a_pipe(length: int, model: Path, options: Options) -> None:
+    """Whose writer could not go back to write the length into the header."""
+    assert options.wav is not None
+    content = options.wav.read_bytes()
+    assert content[36:40] == b"data"
+    options.wav.write_bytes(content[:40] + length.to_bytes(4, "little") + content[44:])
+    assert hear(model, options, Listening(), Progress()).seconds == 1.0
+
+
 def test_labels_that_do_not_fit_are_errors(model: Path, options: Options, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("one\ntwo\n")

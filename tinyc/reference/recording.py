@@ -7,12 +7,17 @@ import wave
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Value
 from tinyc.reference.samples import Samples
 
+Int16s = NDArray[np.int16]
+
 _MOST_SECONDS = 3600
+# Programs that write to a pipe leave the length at 2^32 - 1 bytes, or at 2^31 - 1 with or without the header.
+_LENGTH_UNKNOWN = (1 << 31) - (1 << 12)
 _HINT = "convert it: ffmpeg -i FILE -ar {rate} -ac 1 -sample_fmt s16 NEW.wav"
 _AXES_HINT = "every axis is a channel; in Python, tinyc.run(wav=) takes int16 [n, axes]"
 
@@ -34,7 +39,7 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
                     where,
                     hint,
                 )
-            samples = np.frombuffer(file.readframes(_MOST_SECONDS * rate), "<i2").astype(np.int16)
+            samples = _samples(file, where, _MOST_SECONDS * rate)
     except (wave.Error, EOFError) as error:
         raise TinycError(
             f"this is no WAV file of plain samples: {str(error) or 'it ends too soon'}", where, hint
@@ -45,6 +50,26 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
     if count == 0:
         raise TinycError(f"the recording has {len(samples):,} samples; a run takes {value.elements:,}", where)
     return Samples({value.name: samples[: count * value.elements].reshape(count, -1)}, None, str(path))
+
+
+def _samples(file: wave.Wave_read, where: Loc, most: int) -> Int16s:
+    """The samples int16 [n] of the file's first most frames, channels side by side.
+
+    TinycError where the file has fewer than its header says. A header whose length nobody wrote, as a program leaves
+    it that writes to a pipe, says nothing: all that follows is taken.
+    """
+    said = file.getnframes()
+    wanted = min(said, most)
+    data = file.readframes(most)
+    frame = 2 * file.getnchannels()
+    whole = len(data) // frame
+    if whole < wanted and said * frame < _LENGTH_UNKNOWN:
+        raise TinycError(
+            f"the recording ends too soon: its header says {said:,} samples, the file has {whole:,}",
+            where,
+            "it was cut off: copy or record it again",
+        )
+    return np.frombuffer(data[: whole * frame], "<i2").astype(np.int16)
 
 
 def _channels(count: int) -> str:
