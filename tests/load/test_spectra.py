@@ -97,6 +97,23 @@ def decibels(path: Path, weights: Array = WEIGHTS, length: int = LENGTH) -> Path
     return write(path, nodes, (1, frames(length), BANDS), **consts, **floats32)
 
 
+def cubes(path: Path) -> Path:
+    """Bands of magnitudes to the third, which no operator of its own computes."""
+    nodes = [
+        op("Reshape", "x shape", "line"),
+        op("STFT", "line step window", "stft"),
+        op("ReduceL2", "stft last", "magnitude", keepdims=0),
+        op("Pow", "magnitude three", "cube"),
+        op("MatMul", "cube mel", "sums"),
+        op("Add", "sums small", "more"),
+        op("Log", "more", "y"),
+    ]
+    consts = {"shape": np.array([1, SAMPLES, 1]), "step": np.int64(STEP), "last": np.array([-1])}
+    floats = {"window": np.hamming(LENGTH), "mel": WEIGHTS.T, "small": 1e-5, "three": 3}
+    floats32 = {name: np.asarray(value, np.float32) for name, value in floats.items()}
+    return write(path, nodes, (1, frames(LENGTH), BANDS), **consts, **floats32)
+
+
 def empty_bands(path: Path) -> Path:
     """Two bands without a bin, as torchaudio has some where bands are narrower than bins."""
     return decibels(path, WEIGHTS * (np.arange(BANDS) % 5 != 2)[:, None])
@@ -176,6 +193,16 @@ def test_becomes_one_operator_with_onnxruntimes_numbers(make: Any, tmp_path: Pat
         (found,) = run_int(made, {"x": counts[None]}, Numerics.OURS).values()
         off = np.abs(scale * (found[0].astype(float).reshape(reals.shape) - zero) - reals)
         assert off.max() < 0.505 * scale
+
+
+def test_faint_bands_beside_loud_ones_are_onnxruntimes(tmp_path: Path) -> None:
+    path, x = cubes(tmp_path / "model.onnx"), inputs()
+    graph, wanted = normalize(load_model(path)), of_onnxruntime(path, x)
+    found = np.concatenate([run_float(graph, {"x": sample[None]})["y"] for sample in x])
+    assert np.ptp(wanted) > 15  # nepers
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    np.savez(tmp_path / "data.npz", x=x[:, None])
+    assert build(path, "host", out=tmp_path / "out", calibration=tmp_path / "data.npz").report.passed
 
 
 def test_what_is_no_transform_stays_a_convolution(tmp_path: Path) -> None:

@@ -47,6 +47,20 @@ def test_stacks_of_matrices() -> None:
     np.testing.assert_array_equal(exact.product(np.zeros((2, 3)), np.zeros((3, 2))), np.zeros((2, 2)))
 
 
+def test_bands_are_as_exact_as_what_they_weigh() -> None:
+    """A filter bank's faint bands, whatever the loud ones are, alone, in a stack, and in any order of the taps."""
+    rng = np.random.default_rng(3)
+    a = np.exp(rng.uniform(-1, 1, (2, 6, 40)) - np.arange(40.0)).astype(np.float32)
+    bank = np.zeros((40, 9), np.float32)
+    for band in range(8):
+        bank[5 * band : 5 * band + 5, band] = rng.uniform(0.1, 1, 5)
+    true, order = a.astype(np.float64) @ bank, rng.permutation(40)
+    found = exact.dot(a, bank)
+    np.testing.assert_allclose(found, true, rtol=1e-6)
+    np.testing.assert_array_equal(exact.dot(a[:, :, order], bank[order]), found)
+    np.testing.assert_array_equal(exact.dot(a[1, 2:3], bank), found[1, 2:3])
+
+
 def test_functions_are_those_of_the_library_but_for_the_last_bits() -> None:
     x = np.concatenate([np.linspace(-60, 60, 20001), [-800.0, 0.0, 800.0, math.inf, -math.inf]])
     with np.errstate(over="ignore", divide="ignore"):
