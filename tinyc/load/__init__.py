@@ -30,17 +30,23 @@ _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to
 )
 
 
-def load_model(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
+def load_model(
+    path: Path,
+    outputs: Sequence[str] = (),
+    states: Asked | None = None,
+    scaled: Callable[[Graph], Graph] | None = None,
+) -> Graph:
     """The graph of an .onnx or .tflite file, checked. outputs: tensors of the file that are the model's outputs in the
     place of its own; what only others need is not looked at. states: inputs and outputs that the model keeps by itself;
-    None: none. Of a .tflite file only those that the user names.
+    None: none. Of a .tflite file only those that the user names. scaled: gives what a quantized .onnx file leaves in
+    float scales of its own.
 
     TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
     the operators that tinyc cannot import.
     """
     load, _ = _loader(path)
     try:
-        graph = load(path, outputs, states)
+        graph = load(path, outputs, states, scaled)
         _check_size(graph)
         return graph
     except TinycError as error:
@@ -84,7 +90,7 @@ def _advised(error: TinycError) -> TinycError:
     return TinycError(error.message, error.where, hint, error.exit_code)
 
 
-_Load = Callable[[Path, Sequence[str], Asked | None], Graph]
+_Load = Callable[[Path, Sequence[str], Asked | None, Callable[[Graph], Graph] | None], Graph]
 
 
 def _loader(path: Path) -> tuple[_Load, Callable[[Path], list[TinycError]]]:
@@ -92,7 +98,7 @@ def _loader(path: Path) -> tuple[_Load, Callable[[Path], list[TinycError]]]:
     if _kind(path) == "tflite":
         from tinyc.load.tflite import load_tflite, unsupported_tflite  # noqa: PLC0415
 
-        return load_tflite, unsupported_tflite
+        return (lambda path, outputs, states, _: load_tflite(path, outputs, states)), unsupported_tflite
     load_extra("onnx", "onnx", "reading an ONNX model", Loc(path.name))
     from tinyc.load.onnx import load_onnx, unsupported_onnx  # noqa: PLC0415
 

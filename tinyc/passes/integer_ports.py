@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tinyc.base.errors import TinycError
@@ -16,12 +17,16 @@ from tinyc.passes.qdq import KEEPING, join_quantization
 from tinyc.passes.rewrite import without_dead
 
 
-def integers_only(graph: Graph) -> Graph:
+def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) -> Graph:
     """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float.
 
     An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
+    scaled: makes of the joined graph one without floats, from data that tell their ranges.
     """
-    graph = without_dead(_integer_outputs(_integer_inputs_of_model(join_quantization(graph))))
+    graph = join_quantization(graph)
+    if scaled is not None:
+        graph = scaled(graph)
+    graph = without_dead(_integer_outputs(_integer_inputs_of_model(graph)))
     features = _features(graph)
     moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
     for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
@@ -31,7 +36,8 @@ def integers_only(graph: Graph) -> Graph:
                 f"{node.op} stays in float: '{floats[0]}' is not quantized",
                 node.where,
                 "every operator needs a DequantizeLinear before each input and a QuantizeLinear behind its output; "
-                "quantize the whole model, or give the float model and let tinyc quantize it",
+                "quantize the whole model, give --calibration for the scales that are missing, or give the float model "
+                "and let tinyc quantize it",
             )
     return graph
 

@@ -51,6 +51,7 @@ from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibra
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
+from tinyc.quantize.missing_scales import MissingScales
 from tinyc.verify.report import Change
 
 BESIDE_ARENA = 4096  # bytes of other variables, where the arena may take all of a RAM
@@ -155,7 +156,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
             graph, perms = relaid.graph, relaid.perms
             check(graph, "quantize", all_ops())
     elif options.calibration is not None and not stays:
-        progress.on_warning("the model is quantized already: --calibration is not used")
+        progress.on_warning("the model is quantized already: --calibration is used for missing scales only")
     if float_graph is None and is_onnx(path):
         relaid = take_inputs_as_computed(graph)
         graph, perms = relaid.graph, relaid.perms
@@ -301,8 +302,12 @@ def _name(path: Path, options: Options) -> str:
 
 
 def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
-    """The graph of the file; inputs and outputs that are state are so there. Says which were found by their names."""
-    graph = load_model(path, options.outputs, options.asked_states)
+    """The graph of the file; inputs and outputs that are state are so there. Says which were found by their names, and
+    what of a quantized file gets scales from the calibration data."""
+    scales = MissingScales(path, options.calibration, options.pictures, options.sequence)
+    graph = load_model(path, options.outputs, options.asked_states, scales)
+    if scales.scaled:
+        progress.on_warning(f"not quantized in the file, scales from the calibration data: {', '.join(scales.scaled)}")
     if is_onnx(path) and (found := said(graph, options.asked_states)):
         progress.on_warning(found)
     return graph

@@ -128,21 +128,26 @@ def _typed(array: Array, dtype: type, name: str) -> Array:
     return typed
 
 
-def prepare_int(graph: Graph, numerics: Numerics) -> BoundGraph:
+def prepare_int(graph: Graph, numerics: Numerics, by_meaning: bool = False) -> BoundGraph:
     """The graph in integers, as `numerics` defines them; nodes between float32 values as their kernels compute them.
+    by_meaning: those between computed float32 values as `float_ref` says, on the reals that integer constants stand
+    for: of graphs that no kernel runs yet.
 
     TinycError where an operator cannot be computed in integers, with the node's place.
     """
-    steps = tuple(_int_step(graph, node, numerics) for node in graph.nodes)
+    steps = tuple(_int_step(graph, node, numerics, by_meaning) for node in graph.nodes)
     initial = {state.name: graph.initial(state) for state in graph.states}
     return BoundGraph(graph, steps, {name: NUMPY_DTYPE[graph.values[name].dtype] for name in graph.inputs}, initial)
 
 
-def _int_step(graph: Graph, node: Node, numerics: Numerics) -> BoundNode:
+def _int_step(graph: Graph, node: Node, numerics: Numerics, by_meaning: bool) -> BoundNode:
     op = operator(node)
-    touched = [graph.values[name] for name in (*node.inputs, *node.outputs) if name]
-    if op.float32 is None and all(value.dtype == "f32" for value in touched):
-        return BoundNode(node, op.float_ref, node.attrs, graph.consts)
+    touched = [name for name in (*node.inputs, *node.outputs) if name and not (by_meaning and name in graph.consts)]
+    if (by_meaning or op.float32 is None) and all(graph.values[name].dtype == "f32" for name in touched):
+        consts = {
+            name: _reals(graph.consts[name], graph.values[name].quant) for name in node.inputs if name in graph.consts
+        }
+        return BoundNode(node, op.float_ref, node.attrs, consts)
     site = Site(graph, node, numerics)
     try:
         return BoundNode(node, op.exact_ref(site), op.prepared(site), graph.consts)

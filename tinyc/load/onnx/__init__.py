@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +28,13 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def load_onnx(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
-    """The main graph of an .onnx file (any opset), checked. Its name is the file's stem. outputs, states: as
+def load_onnx(
+    path: Path,
+    outputs: Sequence[str] = (),
+    states: Asked | None = None,
+    scaled: Callable[[Graph], Graph] | None = None,
+) -> Graph:
+    """The main graph of an .onnx file (any opset), checked. Its name is the file's stem. outputs, states, scaled: as
     `load_model` has them.
 
     Float models are float32 graphs, quantized ones (QDQ or QOperator) integer graphs; see docs/import.md.
@@ -43,7 +48,7 @@ def load_onnx(path: Path, outputs: Sequence[str] = (), states: Asked | None = No
     graph = builder.graph(path.stem)
     check(graph, "load", all_ops())
     if any(value.quant not in (None, COUNT) for value in graph.values.values()):
-        graph = integers_only(graph)
+        graph = integers_only(graph, scaled)
         check(graph, "load", all_ops())
     if states is not None and pairs:
         graph = with_states(graph, pairs, states.initial)
