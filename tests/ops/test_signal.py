@@ -348,6 +348,22 @@ def test_the_audio_preprocessor(path: Path | None) -> None:
     np.testing.assert_array_equal([run[graph.outputs[0]] for run in runs], wanted)
 
 
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("board", ["cortex-m4", "host", "cortex-m0plus", "cortex-m55", "riscv32imc"])
+def test_the_library_of_the_audio_preprocessor_with_floats(board: str) -> None:
+    """Integers as far as the logarithm, then float32: every float that TensorFlow Lite Micro gives."""
+    file = STORED / "signal" / "audio_preprocessor_float.tflite"
+    if not file.is_file():
+        pytest.skip("no ../shared/frontend")
+    with np.load(STORED / "signal" / "noisy_speech_0.npz") as stored:
+        frames = np.lib.stride_tricks.sliding_window_view(stored["pcm"], 480)[::320][:40]
+        wanted = stored["features_float"][:40]
+    assert tinyc.verify(file, board, inputs=frames, expect=wanted, precision="float32").passed
+    with pytest.raises(TinycError, match="computes with integers only") as found:
+        tinyc.verify(file, board, inputs=frames)
+    assert "--precision float32" in (found.value.hint or "")
+
+
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("board", ["cortex-m4", "host", "cortex-m0plus", "cortex-m55", "riscv32imc"])
 def test_the_library_of_the_audio_preprocessor(board: str) -> None:

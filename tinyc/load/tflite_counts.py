@@ -12,6 +12,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Act
 from tinyc.load.tflite_arrays import dtype_of
 from tinyc.load.tflite_graph import TfliteStep
+from tinyc.ops.convert import Convert
 from tinyc.ops.integer_map import KINDS, IntegerMap
 from tinyc.ops.signals import COUNT
 
@@ -60,9 +61,14 @@ def _operands(s: TfliteStep, name: str) -> tuple[Value, Array] | None:
 
 
 def converted(s: TfliteStep) -> bool:
-    """Import a CAST between counts."""
+    """Import a CAST between counts, or of counts to float32: what follows is computed in float32 then."""
     x, tensor = s.value(0), s.out_tensor()
-    if not is_count(x) or len(tensor.scale) or tensor.type not in ("INT8", "INT16", "INT32", "UINT32"):
+    if not is_count(x) or len(tensor.scale):
+        return False
+    if tensor.type == "FLOAT32":
+        s.emit((x,), Convert("f32"), s.declared())
+        return True
+    if tensor.type not in ("INT8", "INT16", "INT32", "UINT32"):
         return False
     y = declared_count(s)
     s.emit((x,), IntegerMap((), y.dtype), y)

@@ -79,7 +79,7 @@ def rounded(s: TfliteStep) -> None:
 
 @imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
 def cast(s: TfliteStep) -> None:
-    """Between floats, or between integers that count, as far as these have the same width: nothing to do."""
+    """Between floats, or between integers that count; of such integers to float32 with `--precision float32`."""
     x, to = s.value(0), s.out_tensor().type
     kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}
     if x.quant is not None or to not in kinds.get(x.dtype, ()):

@@ -26,7 +26,7 @@ def no_reals(a: Any, *arrays: Array | None) -> tuple[Array, ...]:
     """`Op.float_ref` of operators that are defined in integers alone."""
     raise TinycError(
         f"{type(a).__name__} computes with integers only, not with floats",
-        hint="give it int16 samples; a model with it needs no calibration",
+        hint="with floats behind it the model is built with --precision float32: its integers stay integers",
     )
 
 
