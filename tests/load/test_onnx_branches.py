@@ -67,8 +67,8 @@ def test_a_branch_that_is_a_constant(tmp_path: Path) -> None:
 CONSTANTS = {"c": np.array(True), "h": rand(2, 1, 4)}
 DEEP = branch("then", [op("Loop", "x", "t")], ["t"])
 ERRORS = {
-    "the condition is computed": build([if_node()], {"x": SHAPE, "c": [1]}, ["y"], {"h": rand(2, 1, 4)}),
-    "operator Loop": build([if_node(then=DEEP)], {"x": SHAPE}, ["y"], CONSTANTS),
+    "a condition of 1 elements of f32": build([if_node()], {"x": SHAPE, "c": [1]}, ["y"], {"h": rand(2, 1, 4)}),
+    "attribute 'body' is missing": build([if_node(then=DEEP)], {"x": SHAPE}, ["y"], CONSTANTS),
     "made twice": build(
         [if_node(then=branch("then", [op("Neg", "x", "h")], ["h"]))], {"x": SHAPE}, ["y"], CONSTANTS
     ),

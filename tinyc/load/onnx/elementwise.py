@@ -16,6 +16,7 @@ from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
 from tinyc.load.onnx.grids import SHIFT
 from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.narrow import NARROW, keep_low_bits, narrow_type
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
@@ -234,7 +235,8 @@ def cast_like(s: OnnxStep) -> None:
         return
     floats = computed == "f32" or (known is not None and known.dtype.kind == "f")
     integers = computed == "s32" or (known is not None and known.dtype in (np.int32, np.int64))
-    _cast(s, TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED)
+    kind = TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED
+    _cast(s, narrow_type(s.builder, s.node.inputs[1]) or kind)
 
 
 def _cast(s: OnnxStep, to: int) -> None:
@@ -244,6 +246,9 @@ def _cast(s: OnnxStep, to: int) -> None:
         return
     if x.dtype == "f32" and to in WHOLE_TYPES:
         _to_integers(s, x, WHOLE_TYPES[to])
+        return
+    if x.dtype == "f32" and to in NARROW:
+        keep_low_bits(s, s.insert([x], Convert("s32"), "int32"), to)
         return
     is_index = x.dtype == "s32" and x.quant is None and to in (TensorProto.INT32, TensorProto.INT64)
     if not is_index and (x.dtype != "f32" or to not in FLOATS):

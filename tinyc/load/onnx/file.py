@@ -60,7 +60,9 @@ _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.BOOL: (1, "int32_data"),
 }
 # Two elements per byte, the first in the low nibble; least number and how many.
-_NIBBLES: Mapping[int, tuple[int, int]] = {TensorProto.INT4: (-8, 16), TensorProto.UINT4: (0, 16)}
+_NARROW: Mapping[int, tuple[int, int]] = {  # the least number, and how many there are
+    **{TensorProto.INT4: (-8, 16), TensorProto.UINT4: (0, 16), TensorProto.INT2: (-2, 4), TensorProto.UINT2: (0, 4)}
+}
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
@@ -433,8 +435,8 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
     missing or lies outside `folder`.
     """
     type_ = int(tensor.data_type)
-    if type_ in _NIBBLES:
-        return _nibbles(tensor, *_NIBBLES[type_], folder, where)
+    if type_ in _NARROW:
+        return _narrow(tensor, *_NARROW[type_], folder, where)
     if type_ not in _FIELDS:
         known = type_ in TensorProto.DataType.values()
         name = TensorProto.DataType.Name(type_) if known else f"number {type_}"
@@ -468,13 +470,14 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
         return array.astype(np.float32) if type_ in FLOATS else array
 
 
-def _nibbles(tensor: TensorProto, least: int, count: int, folder: Path, where: Loc) -> Array:
-    """A 4-bit tensor as int8."""
+def _narrow(tensor: TensorProto, least: int, count: int, folder: Path, where: Loc) -> Array:
+    """A tensor of 4 or 2 bits as int8."""
     shape = tuple(int(d) for d in tensor.dims)
     if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_STORED:
         raise TinycError(f"tensor '{tensor.name}' has an impossible shape {list(shape)[:MAX_RANK]}", where, _DAMAGED)
     elements = math.prod(shape)
-    size = (elements + 1) // 2
+    bits = count.bit_length() - 1
+    size = -(-elements * bits // 8)
     if tensor.data_location == TensorProto.EXTERNAL:
         packed = np.frombuffer(_external(tensor, size, folder, where), np.uint8)
     elif tensor.HasField("raw_data"):
@@ -487,7 +490,8 @@ def _nibbles(tensor: TensorProto, least: int, count: int, folder: Path, where: L
             where,
             _DAMAGED,
         )
-    unpacked = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:elements].astype(np.int8)
+    parts = [packed >> shift & count - 1 for shift in range(0, 8, bits)]
+    unpacked = np.stack(parts, axis=-1).reshape(-1)[:elements].astype(np.int8)
     return np.where(unpacked >= least + count, unpacked - count, unpacked).astype(np.int8).reshape(shape)
 
 

@@ -60,7 +60,12 @@ _INTEGERS: Mapping[int, type] = {
     TensorProto.UINT8: np.uint8,
     TensorProto.INT16: np.int16,
     TensorProto.UINT16: np.uint16,
+    TensorProto.INT4: np.int8,
+    TensorProto.UINT4: np.uint8,
+    TensorProto.INT2: np.int8,
+    TensorProto.UINT2: np.uint8,
 }
+_NARROW = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 _PLAIN: Mapping[int, DType] = {  # integers that stand for themselves; 64 bits are 32 here
     TensorProto.BOOL: "bool",
     TensorProto.INT8: "s8",
@@ -71,6 +76,10 @@ _PLAIN: Mapping[int, DType] = {  # integers that stand for themselves; 64 bits a
     TensorProto.UINT16: "u16",
     TensorProto.UINT32: "u32",
     TensorProto.UINT64: "u32",
+    TensorProto.INT4: "s8",
+    TensorProto.UINT4: "u8",
+    TensorProto.INT2: "s8",
+    TensorProto.UINT2: "u8",
 }
 _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
     ArgMax: ("s32",),
@@ -100,6 +109,7 @@ class OnnxBuilder:
         self._names.update(name for node in file.nodes for name in node.outputs)
         self.read = {*file.outputs, *(name for node in file.nodes for name in node.reads)}
         self.kept = frozenset(kept)  # inputs that are state
+        self.narrow: dict[str, int] = {}  # tensors of 4 and 2 bits, by TensorProto's number
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
@@ -107,10 +117,14 @@ class OnnxBuilder:
         self._names.add(found)
         return found
 
-    def claim(self, name: str, where: Loc) -> None:
-        """Say that a tensor of a branch is made now. TinycError if there is one of that name."""
+    def check_new(self, name: str, where: Loc) -> None:
+        """TinycError if there is a tensor of that name."""
         if not name or name in self._names or name in self.values:
             raise TinycError(f"'{name}' is made twice", where, "the file is damaged: convert or download it again")
+
+    def claim(self, name: str, where: Loc) -> None:
+        """Say that a tensor of a body is made now. TinycError if there is one of that name."""
+        self.check_new(name, where)
         self._names.add(name)
 
     def add_input(self, info: OnnxInput) -> None:
@@ -120,7 +134,7 @@ class OnnxBuilder:
             known = info.elem_type in TensorProto.DataType.values()
             name = TensorProto.DataType.Name(info.elem_type) if known else "an unknown type"
             raise TinycError(
-                f"input '{info.name}' is {name}; tinyc takes floats, bool, and integers of 8 to 64 bits",
+                f"input '{info.name}' is {name}; tinyc takes floats, bool, and integers of 2 to 64 bits",
                 where,
                 "export the model with float inputs, or quantized ones",
             )
@@ -136,6 +150,8 @@ class OnnxBuilder:
             )
         shape = tuple(1 if size is None else size for size in info.dims)
         check_shape(f"input '{info.name}'", shape, where)
+        if info.elem_type in _NARROW:
+            self.narrow[info.name] = info.elem_type
         if info.elem_type in FLOATS:
             self.values[info.name] = Value(info.name, shape, "f32", None, where)
             return

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import onnx
 from onnx import TensorProto
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Value
 from tinyc.load.onnx.file import FLOATS
 from tinyc.load.onnx.importing import OnnxStep, imports, on_integers
+from tinyc.load.onnx.narrow import NARROW, keep_low_bits, narrow_type
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
 from tinyc.ops.convert import Convert
@@ -41,6 +43,10 @@ _TYPES: Mapping[int, DType] = {
     TensorProto.UINT32: "u32",
     TensorProto.UINT64: "u32",
     TensorProto.BOOL: "bool",
+}
+
+PLAIN_TYPES: Mapping[type, DType] = {  # of constants, by NumPy's words
+    onnx.helper.tensor_dtype_to_np_dtype(number).type: kind for number, kind in _TYPES.items()
 }
 
 
@@ -176,7 +182,9 @@ def cast_like(s: OnnxStep) -> None:
     known = s.constant(1)
     kind = s.value(1).dtype if known is None else ""
     to = next((number for number, held in _TYPES.items() if held == kind), TensorProto.FLOAT)
-    if known is not None and known.dtype.kind != "f":
+    if narrow := narrow_type(s.builder, s.node.inputs[1]):
+        to = narrow
+    elif known is not None and known.dtype.kind != "f":
         to = {"b": TensorProto.BOOL}.get(known.dtype.kind, TensorProto.INT64)
     _cast(s, to)
 
@@ -187,6 +195,9 @@ def _cast(s: OnnxStep, to: int) -> None:
         s.emit([x], Convert("f32"))
         return
     kind = _TYPES.get(to)
+    if to in NARROW:
+        keep_low_bits(s, x, to)
+        return
     if kind is None:
         raise TinycError(f"a cast of {x.dtype} to {TensorProto.DataType.Name(to)} is not supported", s.where)
     if kind == "bool":

@@ -14,6 +14,7 @@ from tinyc.ir.graph import Value
 from tinyc.load.onnx.file import MICROSOFT, OnnxNode, as_inner_node, decode
 from tinyc.load.onnx.importing import OnnxStep, imports, on_integers
 from tinyc.load.onnx.integers import number
+from tinyc.load.onnx.loops import unrolled_scan
 from tinyc.ops.distance import Distance
 from tinyc.ops.gather import Gather
 from tinyc.ops.integer_binary import IntegerBinary
@@ -41,15 +42,13 @@ def distances(s: OnnxStep) -> None:
 
 @imports("Scan")
 def scan(s: OnnxStep) -> None:
-    """Of the kinds of loop only that in which skl2onnx writes distances: from a state that never changes, the features,
-    to each row of a constant table."""
+    """As skl2onnx writes distances, from a state that never changes, the features, to each row of a constant table: one
+    operator. Others are unrolled."""
     body = s.node.graph("body")
     squared = _distance_of(body, s)
     if squared is None or s.node.int_("num_scan_inputs", 0) != 1:
-        hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
-        raise TinycError(
-            "a Scan of anything but distances of scikit-learn's neighbours is not supported", s.where, hint
-        )
+        unrolled_scan(s, body)
+        return
     x, table = s.value(0), s.weights(1)
     if s.node.outputs[0] in s.builder.read:
         s.emit([x], Reshape(x.shape))

@@ -7,8 +7,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Quant
+from tinyc.kernel.site import Act
 from tinyc.load.onnx.grids import HELD, SHIFT, Grid
 from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.narrow import NARROW, narrow_type
+from tinyc.ops.clip import Clip
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.quantize import Quantize
 
@@ -39,26 +42,35 @@ def _per_tensor(s: OnnxStep, scale: Array, zero: Array | None) -> tuple[float, i
 # One scale for all has no axis and no blocks, whatever the attributes say; `saturate` is of float8.
 @imports("QuantizeLinear", ignores=("axis", "block_size", "output_dtype", "saturate"))
 def quantize_linear(s: OnnxStep) -> None:
-    """To 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
+    """To 4, 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
     quantized when the model is loaded."""
     scale, zero = _parameters(s)
-    kind = zero.dtype.type if zero is not None else _TYPES.get(s.node.int_("output_dtype", 0) or 2)
+    asked = s.node.int_("output_dtype", 0) or 2
+    narrow = NARROW.get(narrow_type(s.builder, s.node.inputs[2]) if zero is not None else asked)
+    kind = zero.dtype.type if zero is not None else _TYPES.get(asked)
+    if narrow is not None:
+        kind = np.int8 if narrow.signed else np.uint8
     if kind not in _TYPES.values() or kind is None:
         what = zero.dtype if zero is not None else "an unknown type"
-        raise TinycError(f"quantization to {what} is not supported, only to 8 and 16 bits", s.where)
+        raise TinycError(f"quantization to {what} is not supported, only to 4, 8 and 16 bits", s.where)
     array = s.constant(0)
     if array is not None:
         real = s.weights(0)
         along = [_along(s, a, real) for a in (scale, np.zeros_like(scale) if zero is None else zero)]
         steps = np.rint(real / along[0]).astype(np.float64) + along[1]
-        limits = np.iinfo(kind)
-        s.builder.fold(s.node.outputs[0], np.clip(steps, limits.min, limits.max).astype(kind))
+        least, most = narrow.limits if narrow is not None else (np.iinfo(kind).min, np.iinfo(kind).max)
+        s.builder.fold(s.node.outputs[0], np.clip(steps, least, most).astype(kind))
         return
     held, moved = HELD[kind]
     one, at = _per_tensor(s, scale, zero)
     if moved:
         s.builder.unsigned.add(s.node.outputs[0])
-    s.emit([s.value(0)], Quantize(held, half_even=True), Quant((one,), (at - moved,)))
+    x, quant = s.value(0), Quant((one,), (at - moved,))
+    if narrow is not None:  # in 8 bits first, which a model's input may be
+        bounds = Act(*(one * (limit - at) for limit in narrow.limits))
+        wide = s.insert([x], Quantize(held, half_even=True), "wide", quant=quant)
+        x = s.insert([s.insert([wide], Dequantize(), "reals")], Clip(bounds), "narrow")
+    s.emit([x], Quantize(held, half_even=True), quant)
 
 
 @imports("DequantizeLinear", ignores=("axis", "block_size", "output_dtype"))  # floats of any width are float32

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node after the other: computed now, or imported; and the branches of If, whose nodes take its place."""
+"""One node after the other: computed now, or imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import AttributeProto
 
 from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
-from tinyc.load.onnx.file import OnnxNode, as_inner_node, decode
+from tinyc.load.onnx.file import OnnxNode
 from tinyc.load.onnx.folding import FOLDABLE, fold
 from tinyc.load.onnx.importing import (
     IGNORED,
@@ -19,17 +19,15 @@ from tinyc.load.onnx.importing import (
     Importer,
     OnnxBuilder,
     OnnxStep,
-    imports,
     is_plain,
 )
 from tinyc.load.onnx.older import modern
-from tinyc.load.problems import FollowUpError
 from tinyc.ops.concat import Concat
-from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import whole
 
 _OF_IMAGES = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 _MOST_IMAGES = 64
+_WITH_BODIES = ("If", "Loop", "Scan")  # whose importers make every output that is read
 
 
 def import_node(builder: OnnxBuilder, node: OnnxNode) -> None:
@@ -80,8 +78,6 @@ def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
     if node.op in importers:
         return importers[node.op]
     hint = "docs/operators.md lists the operators that tinyc imports"
-    if node.op == "Loop":
-        hint = "control flow is decided at run time; export the model without it (fixed shapes, no branches)"
     if node.op in ("NonMaxSuppression", "NonZero", "Unique", "Compress"):
         hint = "end the model before it and do it in the program: its time and memory depend on the data"
     if not node.domain and node.op in FOLDABLE:
@@ -125,55 +121,8 @@ def _is_default(node: OnnxNode, name: str, opset: int) -> bool:
 
 def _check_outputs(builder: OnnxBuilder, node: OnnxNode) -> None:
     """Of most nodes only the first output is imported; the others (indices, masks, statistics) must be unused."""
-    if node.op == "If":
+    if node.op in _WITH_BODIES:
         return
     for name in node.outputs[1:]:
         if name and name in builder.read and name not in builder.values:
             raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)
-
-
-@imports("If")
-def if_(s: OnnxStep) -> None:
-    """With a condition that is known when the model is loaded (often computed from shapes): the branch it takes."""
-    condition = s.constant(0)
-    if condition is None or condition.size != 1:
-        raise TinycError(
-            "If: the condition is computed from the data",
-            s.where,
-            "control flow is decided at run time; export the model without it (fixed shapes, no branches)",
-        )
-    s.node.attributes.see(("then_branch", "else_branch"))
-    branch = s.node.graph("then_branch" if condition.reshape(()) else "else_branch")
-    if len(branch.output) != len(s.node.outputs):
-        raise TinycError(f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)}", s.where)
-    _take(s, branch)
-    for index, (made, name) in enumerate(zip((o.name for o in branch.output), s.node.outputs, strict=True)):
-        if made in s.builder.broken:
-            raise FollowUpError
-        array = s.builder.constant(made)
-        if array is not None:
-            s.builder.fold(name, array)
-        elif made in s.builder.values:
-            x = s.builder.values[made]
-            s.emit([x], Reshape(x.shape), output=index)
-        else:
-            raise TinycError(f"the branch does not compute its output '{made}'", s.where)
-
-
-def _take(s: OnnxStep, branch: onnx.GraphProto) -> None:
-    """Import the branch's nodes, in the file's order. Its names are unique in the model, as ONNX asks."""
-    builder = s.builder
-    nodes = [as_inner_node(proto, s.node) for proto in branch.node]
-    for tensor in branch.initializer:
-        builder.claim(tensor.name, s.where)
-        builder.fold(tensor.name, decode(tensor, builder.file.folder, s.where))
-    builder.read.update(name for node in nodes for name in node.reads)
-    builder.read.update(output.name for output in branch.output)
-    for node in nodes:
-        for name in filter(None, node.outputs):
-            builder.claim(name, s.where)
-        for name in filter(None, node.inputs):
-            known = name in builder.values or name in builder.broken or builder.constant(name) is not None
-            if not known:
-                raise TinycError(f"a node of the branch reads '{name}' before anything computes it", s.where)
-        import_node(builder, node)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -12,10 +11,11 @@ from onnx import AttributeProto, TypeProto
 from tinyc.base.errors import TinycError
 from tinyc.load.onnx.file import as_inner_node
 from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep, imports
+from tinyc.load.onnx.inlining import renamed, tensors
 from tinyc.load.onnx.running import import_node
 
 _NAMES = (
-    *("CausalConvWithState", "CenterCropPad"),
+    *("AffineGrid", "CausalConvWithState", "CenterCropPad", "LinearAttention"),
     *("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU"),
 )
 _TYPES = {"f32": 1, "u8": 2, "s8": 3, "u16": 4, "s16": 5, "s32": 7, "u32": 12, "bool": 9}  # TensorProto's numbers
@@ -29,7 +29,7 @@ def defined_by_onnx(s: OnnxStep) -> None:
     s.looked_at.update(range(len(body.input)))
     names = _names(s, body)
     given = _attributes(s, body)
-    nodes = [as_inner_node(_renamed(proto, names, given), s.node) for proto in body.node]
+    nodes = [as_inner_node(renamed(proto, names, given), s.node) for proto in body.node]
     s.builder.read.update(name for node in nodes for name in node.reads)
     for node in nodes:
         import_node(s.builder, node)
@@ -75,19 +75,10 @@ def _names(s: OnnxStep, body: onnx.FunctionProto) -> dict[str, str]:
     given = [*s.node.inputs, *("" for _ in range(len(body.input) - s.input_count))]
     names = {"": "", **dict(zip(body.input, given, strict=False))}
     names.update((inner, outer) for inner, outer in zip(body.output, s.node.outputs, strict=False) if outer)
-    for name in _tensors(body.node):
+    for name in tensors(body.node):
         if name not in names:  # unclaimed: whoever makes it claims it
             names[name] = f"{s.node.outputs[0]}:{name}"
     return names
-
-
-def _tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
-    """All that the nodes read and make, those of branches too."""
-    for proto in nodes:
-        yield from (*proto.input, *proto.output)
-        for graph in (a.g for a in proto.attribute if a.type == AttributeProto.GRAPH):
-            yield from (tensor.name for tensor in (*graph.input, *graph.output, *graph.initializer))
-            yield from _tensors(graph.node)
 
 
 def _attributes(s: OnnxStep, body: onnx.FunctionProto) -> dict[str, AttributeProto]:
@@ -95,29 +86,3 @@ def _attributes(s: OnnxStep, body: onnx.FunctionProto) -> dict[str, AttributePro
     known = onnx.defs.get_schema(s.node.op, s.opset, "").attributes.items()
     defaults = {name: a.default_value for name, a in known if a.default_value.type != AttributeProto.UNDEFINED}
     return {**defaults, **{a.name: a for a in (*body.attribute_proto, *s.node.proto.attribute)}}
-
-
-def _renamed(proto: onnx.NodeProto, names: Mapping[str, str], given: Mapping[str, AttributeProto]) -> onnx.NodeProto:
-    """A node of the definition with the model's names, and the attributes that the node gives it."""
-    made = onnx.NodeProto()
-    made.CopyFrom(proto)
-    del made.input[:], made.output[:], made.attribute[:]
-    made.input.extend(names[name] for name in proto.input)
-    made.output.extend(names[name] for name in proto.output)
-    for attribute in proto.attribute:
-        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
-        if source is not None:
-            kept = made.attribute.add()
-            kept.CopyFrom(source)
-            kept.name = attribute.name
-            if source is attribute and attribute.type == AttributeProto.GRAPH:
-                _rename_branch(kept.g, names, given)
-    return made
-
-
-def _rename_branch(graph: onnx.GraphProto, names: Mapping[str, str], given: Mapping[str, AttributeProto]) -> None:
-    for tensor in (*graph.input, *graph.output, *graph.initializer):
-        tensor.name = names[tensor.name]
-    nodes = [_renamed(proto, names, given) for proto in graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
