@@ -97,7 +97,7 @@ def section(found: Mapping[str, Estimates], published: Published) -> str:
         "Million cycles of one inference. Ours are estimates of libraries made for the board: cycles by the rules of "
         f"the {core.name} (error: {core.error}), and the waits of its flash. Such estimates were "
         f"{SLOW_FLASH_ERROR.partition('waits ')[2]} ([cycles.md](cycles.md#with-slow-flash)); in brackets is what a "
-        f"board takes if these are, too: the estimate over {high} and over {low}.",
+        f"board takes if these are off by as much: the estimate over {high} and over {low}.",
     ]
     for board, asked in found.items():
         models = list(asked[PLAIN])
@@ -107,7 +107,7 @@ def section(found: Mapping[str, Estimates], published: Published) -> str:
         rows += _energy_rows(load_board(board).energy, asked)
         parts += [f"### {load_board(board).description}", as_table(("product", *models), rows)]
         if (energy := load_board(board).energy) is not None:
-            parts.append(f"Energy: the cycles above, with what they may be too few, times {energy.said}.")
+            parts.append(f"Energy: the cycles in brackets times {energy.said}.")
         if board == published.board:
             parts.append(f"{published.how}.")
     return "\n\n".join([*parts, *_elsewhere(published.elsewhere)]) + "\n"

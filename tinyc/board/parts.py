@@ -70,6 +70,9 @@ class Flashing:
     samba: SamBaSettings | None = None
 
 
+_BEGUN = 2  # cycles that a fetch ahead still takes when constants are asked for
+
+
 @dataclass(frozen=True, slots=True)
 class FlashTiming:
     """Flash that is slower than the core: an access that its small caches do not hold waits.
@@ -85,6 +88,12 @@ class FlashTiming:
     instruction_lines: int
     data_lines: int
     prefetch: bool = False
+
+    @property
+    def data_waits(self) -> int:
+        """Cycles more for a word of constants that no cache holds. It goes before code, but a word of code that is
+        being fetched ahead comes first: docs/cycles.md, measured."""
+        return self.wait_states + (_BEGUN if self.prefetch and self.wait_states else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def split_waits(fetches: Fetches, timing: FlashTiming) -> Waits:
     code = sum(size if size <= held else size * turns for size, turns in fetches.loops)
     ahead = timing.word_bytes // _BYTES_PER_CYCLE if timing.prefetch else 0
     next_wait = max(0, timing.wait_states - ahead)
-    data = fetches.data_bytes * timing.wait_states
+    data = fetches.data_bytes * timing.data_waits
     both = (data + code * next_wait) // timing.word_bytes
     return Waits(both - data // timing.word_bytes, data // timing.word_bytes)
 

@@ -83,7 +83,7 @@ class FlashWatch:
             return
         for word in range(address // self._timing.word_bytes, (address + size - 1) // self._timing.word_bytes + 1):
             if self._data.miss(word):
-                self.waits[self._step] += self._timing.wait_states
+                self.waits[self._step] += self._timing.data_waits
 
     def _enter(self, address: int) -> None:
         plan = self._plan
