@@ -84,6 +84,10 @@ DEPTHWISE_ROWS = {
     **{f"{n} columns": depthwise((5, n, 32), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU)) for n in (1, 5, 6, 7, 9)},
     "27 columns": depthwise((4, 27, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6), x_zero=127),
     "3x2, stride 1x2": depthwise((6, 9, 16), (3, 2), DepthwiseConv2D(Pair(1, 2), Padding(1, 1, 1, 0))),
+    # Five outputs in a row, of fours of channels: the last ones have the channels as lanes.
+    "5 columns, 36 channels": depthwise((7, 5, 36), (3, 3), DepthwiseConv2D(pad=ONE, act=Act(-0.4, 0.6)), y_zero=9),
+    "5 columns of 4 taps": depthwise((6, 8, 12), (3, 4), x_zero=-128),
+    "5 columns, signs": depthwise((4, 5, 4), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
     "2x4": depthwise((6, 9, 8), (2, 4), DepthwiseConv2D(pad=Padding(1, 2, 0, 1))),
     "4x4": depthwise((6, 6, 24), (4, 4)),
     "stride 2": depthwise((9, 7, 24), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
@@ -206,6 +210,8 @@ def test_rows_of_depthwise_layers(numerics: Numerics) -> None:
     ran = check_rows_on_core(test_row_forms.group(DEPTHWISE_ROWS), numerics, board_name=BOARD)
     own = [(case, executed) for _, case, executed in ran if case.kernel.name.startswith(mve_depthwise.NAME)]
     assert {case.rows.out_rows for case, _ in own} == {1, 2}
+    special = [case.form.special().text for case, _ in own if case.form.special is not None]
+    assert sum("channels are lanes" in text for text in special) >= 3
     for case, executed in own:
         assert executed == pytest.approx(case.form.cost.instructions, rel=0.1, abs=150), case.name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 
 from tinyc.kernels import linear
@@ -95,6 +96,22 @@ def test_what_a_printed_function_computes_and_how_often_its_instructions_run() -
     assert list(struct.unpack(f"{count}b", areas[-1].data)) == expected
     counted = asm.work() + asm.work("turn") + 9 * asm.work("last")
     assert sum(machine.executed.values()) == counted.instructions
+
+
+def test_words_that_come_in_turn() -> None:
+    """VLD2: two loads of half each."""
+    asm = Asm()
+    for line in (
+        ("vld20.32", "{q0, q1}", "[r0]"),
+        ("vld21.32", "{q0, q1}", "[r0]!"),
+        ("vstrw.32", "q1", "[r0, #-32]"),
+        ("vstrw.32", "q0", "[r0, #-16]"),
+        ("bx", "lr"),
+    ):
+        asm.op(*line)
+    words = np.arange(1, 9, dtype="<i4")
+    _, data = run(*asm.text(), arguments=(DATA,), data=words.tobytes())
+    assert np.frombuffer(bytes(data[:32]), "<i4").tolist() == [2, 4, 6, 8, 1, 3, 5, 7]
 
 
 def test_vectors() -> None:

@@ -115,6 +115,8 @@ class VectorUnit:
             self._access(found, op.operands)
         elif name.startswith("vst4"):
             self._interleave(int(name[4]), op.operands)
+        elif name.startswith("vld2"):
+            self._deinterleave(int(name[4]), op.operands)
         else:
             self._compute(name, op.operands)
 
@@ -252,3 +254,15 @@ class VectorUnit:
                     self._store(base + 4 * element + number, 1, byte)
         if place.writeback:
             self._write(place.base, base + 4 * _BYTES)
+
+    def _deinterleave(self, part: int, operands: Sequence[Operand]) -> None:
+        """VLD2 of words: half of the words of two vectors, which come in turn; the outer or the inner ones."""
+        vectors, place = operands
+        assert isinstance(vectors, RegisterList)
+        assert isinstance(place, Address)
+        base = self._read(place.base)
+        for offset in ((0, 4, 24, 28), (8, 12, 16, 20))[part]:
+            vector = Register(vectors.names[offset // 4 % 2])
+            self._write(vector.words[offset // 8], self._load(base + offset, 4))
+        if place.writeback:
+            self._write(place.base, base + 2 * _BYTES)

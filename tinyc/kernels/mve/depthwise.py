@@ -36,7 +36,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.mve.dot import STEP
+from tinyc.kernels.mve.dot import LANES, STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
 from tinyc.kernels.mve.walk import By, LineWalk, write
@@ -165,6 +165,7 @@ class _Shape:
             *(lines, places, gathers, advance, width, stride.h, 4 * stride.w),
             *(self.out_w, out_line, out_place, requant),
             apart=by is By.ROW and lines > 1,
+            fours=channels % LANES == 0,
         )
         tiles: tuple[Tile, ...] = (tile,)
         if self.out_h < lines:
@@ -232,7 +233,10 @@ def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
     walk, tiles = work.walk, work.walk.tiles
     tile = tiles[0]
     gather = np.arange(4, dtype=np.int64) * 4 * tile.width - (tile.back or tile.gather_bytes)
-    header = np.concatenate([gather.astype(np.int32), tile.offsets, tiles[-1].offsets])
+    last = tiles[-1].offsets
+    if tile.together > 1:  # of the constants of a turn, from those of its last channel
+        last = np.arange(1 - tile.together, 1, dtype=np.int32) * np.int32(4 * tile.record_words)
+    header = np.concatenate([gather.astype(np.int32), tile.offsets, last])
     assert header.nbytes == HEADER
     k_h, k_w, channels = p.w.shape
     taps = np.where(work.finish.live[:channels, None], work.matrix.taps[:channels], 0).reshape(channels, k_h, k_w)

@@ -28,6 +28,7 @@ _GATHER_REACH = 508  # of the immediate of a gather of words
 _STORE_REACH = 255  # of STRB that moves its base on
 _UNROLLED = 6  # blocks
 _TURN = 4  # blocks per turn of a loop, at most
+_SECOND = "r7"  # y1: stores of bytes that move on want a low register
 LINES_PARAMETERS = ("const int8_t *const *x", "int32_t at", "int8_t *to", "int32_t channels")
 TILE_PARAMETERS = (
     "const int32_t *header",
@@ -74,6 +75,7 @@ class Tile:
     the next. width: words of a place. line_shift, place_shift: bytes by which the weights of the next line's or place's
     window are shifted. outputs: of a line. out_line, out_place: bytes from line to line and from place to place of the
     output. last: whether these are the last lines, which are fewer. apart: both lines of the output lie anywhere.
+    fours: calls are of a multiple of four channels.
     """
 
     lines: int
@@ -89,6 +91,7 @@ class Tile:
     requant: LaneRequantization
     last: bool = False
     apart: bool = False
+    fours: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -140,6 +143,13 @@ class Tile:
         """apart: where one place is left behind one block, pointers stay at the outputs of that place; else 0."""
         block = self.gathers * self.places
         return block * self.out_place if self.apart and self.outputs == block + 1 else 0
+
+    @property
+    def together(self) -> int:
+        """Channels in a turn: the last place of four is scaled at once, its channels being lanes, where a vector for
+        each would have two outputs of eight."""
+        plain = not (self.requant.add or self.requant.sign or self.requant.shift is None)
+        return LANES if self.ahead and self.fours and plain else 1
 
     def windows_of(self, gather: int) -> list[int]:
         """The windows of a gather that have outputs."""
@@ -268,47 +278,94 @@ class _Lines:
 
 
 def tile_function(name: str, tile: Tile) -> tuple[str, Work, Work]:
-    """The naked function `name(header, record, from, y, channels[, y1])`; what it executes once and per channel."""
+    """The naked function `name(header, record, from, y, channels[, y1])`; what it executes once and per turn."""
     asm = _Tile(tile).write()
     return naked_function(name, tile.parameters, asm), asm.work(), asm.work("channel")
 
 
 class _Tile:
-    """Registers: even ones sums, r1 channels, r3 y, r5 record, r7 start, r9 mult, r11 blocks or, apart, y1; q0 and q1
-    windows and scaled sums, q2 2^scale, q3 addresses of a gather, q4 to q7 weights. At the stack pointer: offsets of
-    outputs, blocks."""
+    """Registers: even ones sums, r1 turns, r3 y, r5 record, r7 start, r9 mult, r11 blocks; apart, r7 y1 and r11 start.
+    q0 and q1 windows and scaled sums, q2 2^scale, q3 addresses of a gather, q4 to q7 weights. At the stack pointer:
+    offsets of outputs, of each channel of a turn; then blocks, or offsets of a turn's constants and the sums of its
+    last place."""
 
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
         self.asm = Asm(CORTEX_M55)
-        self.frame = 2 * STEP if tile.apart else STEP
+        self.start = "r11" if tile.apart else "r7"
+        self.offsets = STEP * tile.together  # in the frame, those of constants; sums come behind
+        self.sums = self.offsets + STEP
+        self.frame = self.sums + 2 * STEP if tile.together > 1 else 2 * STEP if tile.apart else STEP
 
     def write(self) -> Asm:
         asm, tile = self.asm, self.tile
         whole, rest = tile.blocks
         self._enter(whole, rest)
         with asm.loop("channel", "channel"):
-            asm.note("weights and constants of a channel")
-            for window, (line, place) in enumerate(tile.windows):
-                asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{tile.before + LEAD - tile.shift(line, place)}]")
-            asm.op("ldrd", "r7", "r9", f"[r5, #{4 * tile.record_words}]!")
-            self._blocks(whole)
-            moved = 0 if tile.ahead else self._moved(whole if rest else whole - (whole <= _UNROLLED))
-            if self._is_pair(whole * tile.gathers, rest):
-                moved += self._pair(whole * tile.gathers, 1 - moved)
-            elif rest:
-                self._block(whole * tile.gathers, rest, True)
-            asm.note("the next channel")
-            if not tile.back:
-                asm.constant("r0", tile.count * tile.gather_bytes - 4)
-                asm.op("vsub.i32", "q3", "q3", "r0")
-            self._move(1 - moved)
+            if tile.together > 1:
+                self._four_channels()
+            else:
+                self._channel(whole, rest)
             asm.count_down("r1", "", "channel")
         asm.op("add", "sp", "sp", f"#{self.frame}")
         asm.op("pop", "{r4-r11, lr}")
         asm.op("vpop", "{d8-d15}")
         asm.op("bx", "lr")
         return asm
+
+    def _channel(self, whole: int, rest: int) -> None:
+        """All outputs of a channel, and on to the next."""
+        asm, tile = self.asm, self.tile
+        self._constants()
+        self._blocks(whole)
+        moved = 0 if tile.ahead else self._moved(whole if rest else whole - (whole <= _UNROLLED))
+        if self._is_pair(whole * tile.gathers, rest):
+            moved += self._pair(whole * tile.gathers, 1 - moved)
+        elif rest:
+            self._block(whole * tile.gathers, rest, True)
+        asm.note("the next channel")
+        self._set_back()
+        self._move(1 - moved)
+
+    def _constants(self) -> None:
+        asm, tile = self.asm, self.tile
+        asm.note("weights and constants of a channel")
+        for window, (line, place) in enumerate(tile.windows):
+            asm.op("vldrb.u8", f"q{4 + window}", f"[r5, #{tile.before + LEAD - tile.shift(line, place)}]")
+        asm.op("ldrd", self.start, "r9", f"[r5, #{4 * tile.record_words}]!")
+
+    def _set_back(self) -> None:
+        """Addresses of the gather to the next channel, where it does not move there itself."""
+        if not self.tile.back:
+            self.asm.constant("r0", self.tile.count * self.tile.gather_bytes - 4)
+            self.asm.op("vsub.i32", "q3", "q3", "r0")
+
+    def _four_channels(self) -> None:
+        """A block of each of four channels, then the last place of all of them."""
+        asm, tile = self.asm, self.tile
+        for channel in range(tile.together):
+            self._constants()
+            self._block(0, tile.gathers, False, channel)
+            sums = self._pair_sums(tile.gathers)
+            asm.op("strd", *sums, f"[sp, #{self.sums + 8 * channel}]")
+            self._set_back()
+        asm.note("the last place: channels are lanes")
+        asm.add("r0", "sp", self.sums)
+        asm.op("vld20.32", "{q0, q1}", "[r0]")
+        asm.op("vld21.32", "{q0, q1}", "[r0]")
+        asm.op("vldrw.u32", "q6", f"[sp, #{self.offsets}]")
+        asm.op("vadd.i32", "q6", "q6", "r5")
+        asm.op("vldrw.u32", "q4", "[q6]")
+        asm.op("vldrw.u32", "q5", "[q6, #4]")
+        for vector in ("q0", "q1"):
+            if tile.requant.scale > 1:
+                asm.op("vshl.i32", vector, vector, f"#{tile.requant.scale - 1}")
+            asm.op("vadd.i32", vector, vector, "q4")
+            asm.op("vqdmulh.s32", vector, vector, "q5")
+        self._narrow(("q0", "q1"))
+        asm.op("vstrb.32", "q0", "[r3]", f"#{LANES}")
+        asm.op("vshr.u32", "q0", "q0", "#16")
+        asm.op("vstrb.32", "q0", f"[{_SECOND}]", f"#{LANES}")
 
     def _enter(self, whole: int, rest: int) -> None:
         asm, tile, frame = self.asm, self.tile, self.frame
@@ -319,15 +376,24 @@ class _Tile:
         asm.op("vldrw.u32", "q3", "[r0]")
         asm.op("vldrw.u32", "q0", f"[r0, #{STEP * (1 + tile.last)}]")
         asm.op("vstrw.32", "q0", "[sp]")
+        if tile.together > 1:
+            asm.op("mov", "r4", "#1")
+            for channel in range(1, tile.together):
+                asm.op("vadd.i32", "q0", "q0", "r4")
+                asm.op("vstrw.32", "q0", f"[sp, #{STEP * channel}]")
+            asm.op("vldrw.u32", "q0", f"[r0, #{2 * STEP}]")
+            asm.op("vstrw.32", "q0", f"[sp, #{self.offsets}]")
         asm.op("vadd.i32", "q3", "q3", "r2")
         asm.add("r5", "r1", -tile.before)
         asm.op("ldr", "r1", f"[sp, #{frame + 36 + 64}]")
+        if tile.together > 1:
+            asm.op("lsr", "r1", "r1", f"#{LANES.bit_length() - 1}")
         if tile.apart:
-            asm.op("ldr", "r11", f"[sp, #{frame + 36 + 68}]")
+            asm.op("ldr", _SECOND, f"[sp, #{frame + 36 + 68}]")
         if not tile.requant.sign:
             asm.op("mov", "r0", f"#{1 << (tile.requant.scale - 1)}")
             asm.op("vdup.32", "q2", "r0")
-        if rest:
+        if rest and tile.together == 1:
             asm.constant("r0", tile.valid(whole * tile.gathers, rest))
             asm.op("vmsr", "p0", "r0")
         if tile.ahead:
@@ -338,7 +404,7 @@ class _Tile:
 
     def _move(self, count: int) -> None:
         """Both lines of the output move on."""
-        for pointer in ("r3", "r11") if self.tile.apart else ("r3",):
+        for pointer in ("r3", _SECOND) if self.tile.apart else ("r3",):
             self.asm.add(pointer, pointer, count, "r0")
 
     def _blocks(self, whole: int) -> None:
@@ -362,8 +428,8 @@ class _Tile:
                 self._move(self._moved(1))
             asm.count_down(temp, place, "block")
 
-    def _block(self, first: int, gathers: int, partial: bool) -> None:
-        """The outputs of so many gathers from number `first` on."""
+    def _block(self, first: int, gathers: int, partial: bool, channel: int = 0) -> None:
+        """The outputs of so many gathers from number `first` on; channel: of a turn."""
         asm, tile = self.asm, self.tile
         asm.note("products")
         lanes = set()
@@ -376,7 +442,7 @@ class _Tile:
                 asm.op("vmladav.s8", ACCUMULATORS[tile.lane(gather, window)], vector, f"q{4 + window}")
         self._finish(lanes)
         if tile.apart:
-            self._store_apart(partial)
+            self._store_apart(partial, channel)
             return
         asm.op("vldrh.u16", "q1", "[sp]")
         if partial:
@@ -394,7 +460,12 @@ class _Tile:
                 sums = [ACCUMULATORS[lane if lane in lanes else min(lanes)] for lane in pair]
                 if lanes.intersection(pair):
                     asm.op("vmov", f"{vector}[{low + 2}]", f"{vector}[{low}]", *sums)
-        _scale(asm, tile.requant, vectors)
+        _scale(asm, tile.requant, vectors, self.start)
+        self._narrow(vectors)
+
+    def _narrow(self, vectors: tuple[str, ...]) -> None:
+        """Scaled sums -> q0, as bytes of its halves."""
+        asm, tile = self.asm, self.tile
         for half, vector in zip("bt", vectors, strict=False):
             if tile.requant.shift is None:
                 asm.op(f"vqmovn{half}.s32", "q0", vector)
@@ -414,24 +485,30 @@ class _Tile:
     def _pair(self, first: int, step: int) -> int:
         """Both outputs of the last gather, by way of general registers; how far the output's lines moved on, `step` or
         not at all."""
+        asm = self.asm
+        self._pair_sums(first)
+        self._finish({0, 2})
+        asm.op("vmov", "r0", "r2", "q0[2]", "q0[0]")
+        moves = abs(step) <= _STORE_REACH
+        for value, pointer in (("r0", "r3"), ("r2", _SECOND)):
+            asm.op("strb", value, f"[{pointer}]", *([f"#{step}"] if moves else []))
+        return step if moves else 0
+
+    def _pair_sums(self, first: int) -> tuple[str, str]:
+        """The products of the last gather; the registers of the two lines' sums."""
         asm, tile = self.asm, self.tile
         asm.note("products")
         asm.op("vldrw.u32", "q0", f"[q3, #{tile.back if tile.back and first == 0 else tile.gather_bytes}]!")
         for window in tile.windows_of(first):
             asm.op("vmladav.s8", ACCUMULATORS[tile.windows[window][0] * 2], "q0", f"q{4 + window}")
-        self._finish({0, 2})
-        asm.op("vmov", "r0", "r2", "q0[2]", "q0[0]")
-        moves = abs(step) <= _STORE_REACH
-        for value, pointer in (("r0", "r3"), ("r2", "r11")):
-            asm.op("strb", value, f"[{pointer}]", *([f"#{step}"] if moves else []))
-        return step if moves else 0
+        return ACCUMULATORS[0], ACCUMULATORS[2]
 
-    def _store_apart(self, partial: bool) -> None:
+    def _store_apart(self, partial: bool, channel: int) -> None:
         """Bottom halves to the first line, then top halves to the second, which may be the same."""
         asm = self.asm
-        asm.op("vldrw.u32", "q1", "[sp]")
+        asm.op("vldrw.u32", "q1", f"[sp, #{STEP * channel}]" if channel else "[sp]")
         store = "vstrbt.32" if partial else "vstrb.32"
-        for pointer in ("r3", "r11"):
+        for pointer in ("r3", _SECOND):
             if partial:
                 asm.op("vpst")
             asm.op(store, "q0", f"[{pointer}, q1]")
@@ -439,17 +516,17 @@ class _Tile:
                 asm.op("vshr.u32", "q0", "q0", "#16")
 
 
-def _scale(asm: Asm, requant: LaneRequantization, vectors: tuple[str, ...]) -> None:
+def _scale(asm: Asm, requant: LaneRequantization, vectors: tuple[str, ...], start: str) -> None:
     """Sums of one channel, r5 at its constants: X is half of what finish.py says, since the product is doubled."""
     if requant.sign:
         for vector in vectors:
-            asm.op("vadd.i32", vector, vector, "r7")
+            asm.op("vadd.i32", vector, vector, start)
             asm.op("vshr.s32", "q2", vector, "#31")
             asm.op("vqrdmulh.s32", vector, vector, "r9")
             asm.op("vadd.i32", vector, vector, "q2")
     else:
         for vector in vectors:
-            asm.op("vmlas.s32", vector, "q2", "r7")
+            asm.op("vmlas.s32", vector, "q2", start)
         for vector in vectors:
             asm.op("vqdmulh.s32", vector, vector, "r9")
     for index, op in enumerate(["vadd.i32"] * requant.add + ["vshl.s32"] * (requant.shift is None)):

@@ -103,13 +103,13 @@ def write(walk: LineWalk) -> LineFunctions:
         text, once, each = tile_function(f"@_outputs_{number}", tile)
         fast.append(text)
         portable.append(_tile_twin(f"@_outputs_{number}", tile))
-        each_tile.append((once, each))
+        each_tile.append((once, walk.channels // tile.together * each))
     group = _ROW if walk.by is By.ROW else _GROUP
     work = Work(1, 1) * (group * walk.groups + _CALL * walk.groups * walk.chunks)
     for group in range(walk.groups):
         work += walk.chunks * each_lines[walk.lines[group if len(walk.lines) > 1 else 0]]
         once, each = each_tile[-1 if group == walk.groups - 1 else 0]
-        work += walk.chunks * once + walk.channels * each
+        work += walk.chunks * once + each
     body = _body(walk, kinds)
     made = _made(walk) if walk.by is By.ROW else "the whole image"
     contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {made}.
