@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import tinyc
 from tests.load.onnx_forests import MODES, Trees, model, saved
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
@@ -130,6 +131,36 @@ def test_scaler_and_imputer_go_into_the_thresholds(tmp_path: Path) -> None:
     x[100:200] = np.where(rng.random((100, 5)) < 0.3, np.nan, x[100:200])
     graph = check(model(nodes, 5, CLASS, [columns]), x, tmp_path)
     assert [node.op for node in graph.nodes] == ["tree_ensemble", "argmax"]
+
+
+def test_trees_behind_layers_that_compute_run_in_float32(tmp_path: Path) -> None:
+    """As a PCA before a forest is exported. Products are exact, so that features meet thresholds; a sum of float32
+    that is rounded may lie on either side of one."""
+    rng = np.random.default_rng(9)
+    trees = Trees(rng, 3, range(3)).grow(8, 4, 1 / 16, vote)
+    nodes = [
+        helper.make_node("Sub", ["x", "mean"], ["centred"]),
+        helper.make_node("MatMul", ["centred", "axes"], ["turned"]),
+        helper.make_node(
+            "TreeEnsembleClassifier", ["turned"], ["label", "scores"], **ML, **trees.attributes("class"),
+            classlabels_int64s=[2, 5, 9],
+        ),
+    ]  # fmt: skip
+    mean = numpy_helper.from_array(np.array([0.5, -0.25, 1.0, 0.0], np.float32), "mean")
+    axes = numpy_helper.from_array((rng.integers(-4, 5, (4, 3)) / 4).astype(np.float32), "axes")
+    made = model(nodes, 4, CLASS, [mean, axes])
+    file = saved(made, tmp_path)
+    x = (rng.integers(-32, 33, (200, 4)) / 16).astype(np.float32)
+    graph = check(made, x, tmp_path)
+    assert [node.op for node in graph.nodes] == ["fully_connected", "tree_ensemble", "argmax", "gather"]
+    with pytest.raises(TinycError) as refused:
+        tinyc.build(file, "host", out=tmp_path / "int8", proof=False)
+    assert "--precision float32" in refused.value.hint
+    built = tinyc.build(file, "cortex-m4", out=tmp_path / "f32", inputs=x[:20], precision="float32")
+    assert built.report.passed
+    label, scores = tinyc.load(tmp_path / "f32").run(x)
+    np.testing.assert_array_equal(label.ravel(), theirs(made, x)[0])
+    np.testing.assert_array_equal(graph.values["scores"].quant.dequantize(scores), theirs(made, x)[1])
 
 
 def test_tree_ensemble_of_the_newest_operator_set(tmp_path: Path) -> None:

@@ -42,6 +42,18 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
     return graph
 
 
+def trees_among_floats(graph: Graph) -> bool:
+    """Whether nothing but decision trees has integers with a scale, and other operators compute with floats: such a
+    graph runs in float32, its trees in integers."""
+    graph = without_dead(graph)  # thresholds have been taken back through scalers, which nothing reads then
+    if not any(isinstance(node.attrs, TreeEnsemble) for node in graph.nodes):
+        return False
+    if any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
+        return False
+    features = _features(graph)
+    return any(graph.values[name].dtype == "f32" and name not in features for name in graph.values)
+
+
 def _features(graph: Graph) -> set[str]:
     """Floats that nothing reads but trees, as they are or moved."""
     found: set[str] = set()

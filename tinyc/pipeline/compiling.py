@@ -36,6 +36,7 @@ from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
+from tinyc.passes.integer_ports import trees_among_floats
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
@@ -328,6 +329,9 @@ def quantize_float(
     Weights of mixed width (`auto`) for a board: its flash budget less what code and other constants take with
     int8 weights. Without a board the flash budget is the weights' alone.
     """
+    if trees_among_floats(graph):
+        message = "the model has decision trees, and layers that compute with reals"
+        raise TinycError(message, Loc(path.name), "build it with --precision float32: trees are integers there, too")
     data = calibrate(path, graph, options.calibration, options.pictures, options.sequence)
     if not data.proven:
         progress.on_warning(
@@ -527,10 +531,10 @@ def _runs(graph: Graph, node: Node, numerics: Numerics) -> bool:
 
 
 def is_float(graph: Graph) -> bool:
-    """Whether the model still has to be quantized: it computes in floats, and no value has a scale of its own."""
+    """Whether the model computes in floats, and nothing but trees has integers with a scale of their own."""
     values = graph.values.values()
     scaled = any(value.quant not in (None, COUNT) for value in values)
-    return not scaled and any(value.dtype == "f32" for value in values)
+    return (not scaled or trees_among_floats(graph)) and any(value.dtype == "f32" for value in values)
 
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:

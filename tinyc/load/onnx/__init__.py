@@ -20,7 +20,7 @@ from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
 from tinyc.ops import all_ops
 from tinyc.ops.signals import COUNT
-from tinyc.passes.integer_ports import integers_only
+from tinyc.passes.integer_ports import integers_only, trees_among_floats
 
 __all__ = ["load_onnx", "unsupported_onnx"]
 
@@ -47,7 +47,8 @@ def load_onnx(
         raise combined(problems, path.name)
     graph = builder.graph(path.stem)
     check(graph, "load", all_ops())
-    if any(value.quant not in (None, COUNT) for value in graph.values.values()):
+    scaled_values = any(value.quant not in (None, COUNT) for value in graph.values.values())
+    if scaled_values and not trees_among_floats(graph):
         graph = integers_only(graph, scaled)
         check(graph, "load", all_ops())
     if states is not None and pairs:
