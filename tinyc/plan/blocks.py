@@ -9,10 +9,19 @@ is shorter (`slide.py`).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
 
 from tinyc.plan.intervals import Interval, joined
+
+Ints = npt.NDArray[np.int64]
+
+_MANY = 96  # rivals of a block, from which on arrays of them are faster than lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +55,18 @@ class Block:
         object.__setattr__(self, "dies", max(m.dies for m in self.members))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take.
+    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take. Equal to
+    itself alone, so that what was found for it can be looked up.
 
-    rivals: of each block the same as (j, low, high).
+    rivals: of each block the same as (j, low, high); many: as three arrays, where there are many.
     """
 
     blocks: tuple[Block, ...]
     forbidden: tuple[Mapping[int, tuple[Interval, ...]], ...]
-    rivals: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False, compare=False)
+    rivals: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False)
+    many: tuple[tuple[Ints, Ints, Ints] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         found = (
@@ -63,6 +74,17 @@ class Layout:
             for others in self.forbidden
         )
         object.__setattr__(self, "rivals", tuple(found))
+        object.__setattr__(self, "many", tuple(_as_arrays(one) if len(one) >= _MANY else None for one in self.rivals))
+
+    @property
+    def scratch(self) -> list[int]:
+        """The blocks that are scratch, no two of them alive together."""
+        return [number for number, block in enumerate(self.blocks) if block.scratch]
+
+
+def _as_arrays(rivals: Sequence[tuple[int, int, int]]) -> tuple[Ints, Ints, Ints]:
+    others, low, high = np.array(rivals, np.int64).T.copy()
+    return others, low, high
 
 
 def conflicts(
@@ -70,11 +92,12 @@ def conflicts(
 ) -> tuple[Mapping[int, tuple[Interval, ...]], ...]:
     """`Layout.forbidden`: blocks alive together keep apart, the members (x, y) of `gaps` only that far."""
     found: list[dict[int, tuple[Interval, ...]]] = [{} for _ in blocks]
+    by_birth = [] if gaps else [_ByBirth.of(block) for block in blocks]
     current: list[int] = []  # blocks that are alive when the next one is born
     for j in sorted(range(len(blocks)), key=lambda i: (blocks[i].born, i)):
         current = [i for i in current if blocks[i].dies > blocks[j].born]
         for i in current:
-            apart = _apart(blocks[i], blocks[j], gaps)
+            apart = _apart(blocks[i], blocks[j], gaps) if gaps else by_birth[i].apart(by_birth[j])
             if apart:
                 found[j][i] = apart
                 found[i][j] = tuple((-high, -low) for low, high in reversed(apart))
@@ -84,8 +107,6 @@ def conflicts(
 
 def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of b - start of a."""
-    if not gaps:
-        return _disjoint(a, b)
     found: list[Interval] = []
     for m in a.members:
         for n in b.members:
@@ -95,22 +116,37 @@ def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ..
     return tuple(joined(found))
 
 
-def _disjoint(a: Block, b: Block) -> tuple[Interval, ...]:
-    """`_apart` of blocks whose members do not share bytes."""
-    if len(a.members) == len(b.members) == 1:
-        (m,), (n,) = a.members, b.members
-        return ((m.at - n.at - n.size, m.at - n.at + m.size),) if m.size and n.size else ()
-    theirs = [
-        (n.at, n.at + n.size, n.born, n.dies) for n in b.members if n.size and n.born < a.dies and a.born < n.dies
-    ]
-    found = [
-        (m.at - end, m.at + m.size - at)
-        for m in a.members
-        if m.size and m.born < b.dies and b.born < m.dies
-        for at, end, born, dies in theirs
-        if m.born < dies and born < m.dies
-    ]
-    return tuple(joined(found))
+@dataclass(frozen=True, slots=True)
+class _ByBirth:
+    """A block's members that have bytes, (at, end, born, dies), by birth: those alive together with a member of another
+    block, which shares no bytes, are found without looking at all. until: when the last of the first ones ends."""
+
+    members: tuple[tuple[int, int, int, int], ...]
+    born: tuple[int, ...]
+    until: tuple[int, ...]
+
+    @classmethod
+    def of(cls, block: Block) -> _ByBirth:
+        """The block's own."""
+        sized = [(m.at, m.at + m.size, m.born, m.dies) for m in block.members if m.size]
+        members = tuple(sorted(sized, key=lambda one: one[2]))
+        born = tuple(one[2] for one in members)
+        return cls(members, born, tuple(accumulate((one[3] for one in members), max)))
+
+    def apart(self, other: _ByBirth) -> tuple[Interval, ...]:
+        """Forbidden values of start of the other block - start of this one."""
+        if len(self.members) == len(other.members) == 1:
+            (m,), (n,) = self.members, other.members
+            return ((m[0] - n[1], m[1] - n[0]),)
+        found = {
+            (at - their_end, end - their_at)
+            for at, end, born, dies in self.members
+            for their_at, their_end, _, their_dies in other.members[
+                bisect_right(other.until, born) : bisect_left(other.born, dies)
+            ]
+            if born < their_dies
+        }
+        return tuple(joined(found)) if len(found) > 1 else tuple(found)
 
 
 def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:

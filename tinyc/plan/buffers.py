@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from tinyc.plan.answer import Group, Partition
@@ -23,6 +24,8 @@ from tinyc.plan.uses import Uses
 # Of a tensor: its name and a row. Else the name of a node, and which of its calls; sums have but one place.
 Key = tuple[Literal["tensor", "scratch", "accumulator"], str, int]
 
+KEPT = 8  # layouts that are looked up again: plans that differ in kernels alone come one after another
+
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
@@ -32,11 +35,6 @@ class Buffers:
     layout: Layout
     where: Mapping[Key, tuple[int, int]]
     tall: frozenset[int]
-
-    @property
-    def scratch(self) -> list[int]:
-        """The blocks that are scratch, no two of them alive together."""
-        return [number for number, block in enumerate(self.layout.blocks) if block.scratch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +90,15 @@ def buffers_of(running: Running, merge: bool = True) -> Buffers:
     used = {i: number for number, i in enumerate(i for i, members in enumerate(pool.members) if members)}
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i], i in pool.scratch) for i in used)
     return Buffers(
-        Layout(blocks, conflicts(blocks, dict(_gaps(running, hosts)))),
+        _layout(blocks, tuple(_gaps(running, hosts))),
         {key: (used.get(i, -1), at) for key, (i, at) in pool.where.items()},
         frozenset(used[i] for i in pool.tall if i in used),
     )
+
+
+@lru_cache(maxsize=KEPT)
+def _layout(blocks: tuple[Block, ...], gaps: tuple[tuple[tuple[str, str], tuple[Interval, ...]], ...]) -> Layout:
+    return Layout(blocks, conflicts(blocks, dict(gaps)))
 
 
 @dataclass

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tinyc.plan.blocks import Block, Layout
+from tinyc.plan.lowest import Places
 
 _TRIES = 100  # orders of a kind
 _ANYWHERE = 0.3  # how often a block moves before any of those that it met, not the first
@@ -27,38 +28,36 @@ class CeilingFit:
     def within(self, height: int, fixed: Mapping[int, int]) -> list[int] | None:
         """Offsets for an arena of that height; None if none are found."""
         for number, known in enumerate(self._orders):
-            order, rng = list(known), random.Random(number)
+            order, rng, places, same = list(known), random.Random(number), Places(self.layout, fixed), 0
             for _ in range(_TRIES):
-                offsets, stuck = self._fit(order, height, fixed)
+                stuck = self._fit(places, order, same, height)
                 if stuck is None:
                     self._orders = [order, *self._orders[:number], *self._orders[number + 1 :]]
-                    return offsets
+                    return places.offsets
                 if self.work <= 0:
                     return None
-                rivals = [at for at, j in enumerate(order[: order.index(stuck)]) if j in self.layout.forbidden[stuck]]
+                met = self.layout.forbidden[stuck]
+                rivals = [at for at, j in enumerate(order[: order.index(stuck)]) if j in met]
                 if not rivals:
                     break
                 order.remove(stuck)
-                order.insert(rng.choice(rivals) if rng.random() < _ANYWHERE else rivals[0], stuck)
+                same = rng.choice(rivals) if rng.random() < _ANYWHERE else rivals[0]
+                for i in order[same:]:
+                    places.clear(i)
+                order.insert(same, stuck)
         return None
 
-    def _fit(self, order: Sequence[int], height: int, fixed: Mapping[int, int]) -> tuple[list[int], int | None]:
-        """Offsets, and the first block that does not fit."""
-        offsets = [-1] * len(self._sizes)
-        for i, at in fixed.items():
-            offsets[i] = at
-        for i in order:
-            align, at = self.layout.blocks[i].align, 0
-            taken = [(offsets[j] + low, offsets[j] + high) for j, low, high in self.layout.rivals[i] if offsets[j] >= 0]
-            self.work -= len(self.layout.forbidden[i])
-            for low, high in sorted(taken):
-                if at <= low:
-                    break
-                at = max(at, -(-high // align) * align)
+    def _fit(self, places: Places, order: Sequence[int], same: int, height: int) -> int | None:
+        """Places the blocks in their order; the first that does not fit. same: so many have their places already."""
+        forbidden = self.layout.forbidden
+        self.work -= sum(len(forbidden[i]) for i in order[:same])
+        for i in order[same:]:
+            at = places.lowest(i)
+            self.work -= len(forbidden[i])
             if at + self._sizes[i] > height:
-                return offsets, i
-            offsets[i] = at
-        return offsets, None
+                return i
+            places.put(i, at)
+        return None
 
 
 _KEYS: tuple[Callable[[Block], tuple[int, ...]], ...] = (

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Sequence
 
 from tinyc.plan.blocks import Layout
+from tinyc.plan.lowest import lowest_of
 
 Undo = list[tuple[int, int]]  # (block, offset that it had)
 
@@ -91,11 +92,6 @@ class FirstFit:
         """The least aligned offset that no block of lower rank forbids."""
         offsets, rank, own, align = self.offsets, self.rank, self.rank[block], self._aligns[block]
         self.work += len(self._apart[block]) + 1
-        taken = [(offsets[j] + low, offsets[j] + high) for j, low, high in self._apart[block] if rank[j] < own]
-        at = 0
-        for low, high in sorted(taken):
-            if at <= low:
-                break
-            if at < high:
-                at = -(-high // align) * align
-        return at
+        return lowest_of(
+            [(offsets[j] + low, offsets[j] + high) for j, low, high in self._apart[block] if rank[j] < own], align
+        )

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
 from tinyc.plan.arena import WORK, height, place
-from tinyc.plan.blocks import Block
-from tinyc.plan.buffers import Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
+from tinyc.plan.blocks import Block, Layout
+from tinyc.plan.buffers import KEPT, Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
 from tinyc.plan.compact import Kinds, Places, place_with_moves
 from tinyc.plan.ends import place_from_ends
 from tinyc.plan.exact import prove
@@ -39,12 +39,12 @@ def plan_order(problem: Problem, order: Sequence[int], exact: bool = False, work
     draft = _Draft(running_of(problem, in_order(problem, order)))
     bound = lower_bound(problem, order)
     merged = buffers_of(draft.running)
-    plan = draft.plan(merged, _starts(merged, bound, bound, work), bound)
+    plan = draft.plan(merged, _starts(merged.layout, bound, bound, work), bound)
     if not plan.gap_bytes:
         return plan
     free = buffers_of(draft.running, merge=False)
     if len(free.layout.blocks) > len(merged.layout.blocks):
-        other = draft.plan(free, _starts(free, bound, bound, work), bound)
+        other = draft.plan(free, _starts(free.layout, bound, bound, work), bound)
         plan = other if other.arena_bytes < plan.arena_bytes else plan
     if not plan.gap_bytes or not exact:
         return plan
@@ -59,11 +59,11 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
     bound = _lower_bound(layout.blocks, len(draft.running.turns), unit)
-    in_slots = place_in_slots(layout, buffers.scratch, room) if room else None
-    starts = in_slots or _starts(buffers, bound, _enough(bound), work)
+    in_slots = place_in_slots(layout, layout.scratch, room) if room else None
+    starts = in_slots or _starts(layout, bound, _enough(bound), work)
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
-        kinds = Kinds(frozenset(buffers.scratch), buffers.tall)
+        kinds = Kinds(frozenset(layout.scratch), buffers.tall)
         moved = place_with_moves(layout, kinds, range(round_up(bound, unit), reached, unit))
         if moved is not None:
             return draft.moving_plan(buffers, moved, bound)
@@ -93,13 +93,14 @@ def _starts_in(plan: Plan, buffers: Buffers) -> list[int]:
     return starts
 
 
-def _starts(buffers: Buffers, bound: int, enough: int, work: int) -> tuple[int, ...]:
+@lru_cache(maxsize=KEPT)
+def _starts(layout: Layout, bound: int, enough: int, work: int) -> tuple[int, ...]:
     """An offset for every block; a height of `enough` bytes ends the search."""
-    starts = place(buffers.layout, enough, work)
-    reached = height(buffers.layout, starts)
+    starts = place(layout, enough, work)
+    reached = height(layout, starts)
     if reached <= enough:
         return starts
-    return place_from_ends(buffers.layout, buffers.scratch, bound, reached, min(work, FULL_WORK)) or starts
+    return place_from_ends(layout, layout.scratch, bound, reached, min(work, FULL_WORK)) or starts
 
 
 def _enough(bound: int) -> int:

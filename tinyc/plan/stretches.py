@@ -28,9 +28,11 @@ Offsets = tuple[int, ...]
 def place_by_stretches(layout: Layout, lower_bound: int, known: Offsets, reached: int) -> Offsets | None:
     """An offset for every block, as low as found: `known`, whose height is `reached`, or lower. None: the layout does
     not fall into stretches. Deterministic."""
-    cut = _cut(layout) if len(layout.blocks) >= FEWEST else []
-    if len(cut) < 2 or max(len(stretch.blocks) for stretch in cut) > _MOST:
+    spans = _spans(layout) if len(layout.blocks) >= FEWEST else []
+    if len(spans) < 2 or max(len(here) for here, _, _ in spans) > _MOST:
         return None
+    shapes: dict[object, _Shape] = {}
+    cut = [_stretch(layout, span, shapes) for span in spans]
     step = max(lower_bound // _STEP, 1)
     least = _within(cut, lower_bound, len(layout.blocks))
     if least is not None:
@@ -118,28 +120,29 @@ def _within(cut: Sequence[_Stretch], height: int, count: int) -> Offsets | None:
     return tuple(offsets)
 
 
-def _cut(layout: Layout) -> list[_Stretch]:
-    """The layout in stretches, in order of time; one if it is narrow nowhere."""
+_Span = tuple[tuple[int, ...], int | None, int | None]  # blocks, the one from the span before, the one that goes on
+
+
+def _spans(layout: Layout) -> list[_Span]:
+    """The layout's blocks in stretches, in order of time; one if it is narrow nowhere."""
     blocks = layout.blocks
     first, last = min(b.born for b in blocks), max(b.dies for b in blocks)
     born: list[list[int]] = [[] for _ in range(last - first + 1)]
     for i, block in enumerate(blocks):
         born[block.born - first].append(i)
-    shapes: dict[object, _Shape] = {}
-    found, here, left = [], list[int](), None
+    found, here, left = list[_Span](), list[int](), None
     for time in range(first + 1, last + 1):
         here += born[time - 1 - first]
         crossing = [i for i in here if blocks[i].dies > time]
         if time == last or (len(crossing) <= 1 and len(here) >= _OF_ONE):
             right = crossing[0] if crossing else None
-            found.append(_stretch(layout, tuple(here), left, right, shapes))
+            found.append((tuple(here), left, right))
             here, left = crossing, right
     return found
 
 
-def _stretch(
-    layout: Layout, here: tuple[int, ...], left: int | None, right: int | None, shapes: dict[object, _Shape]
-) -> _Stretch:
+def _stretch(layout: Layout, span: _Span, shapes: dict[object, _Shape]) -> _Stretch:
+    here, left, right = span
     local = {block: number for number, block in enumerate(here)}
     forbidden = tuple({local[j]: intervals for j, intervals in layout.forbidden[i].items() if j in local} for i in here)
     ends = _local(local, left), _local(local, right)
