@@ -5,22 +5,20 @@ register themselves: every such file is imported for that."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.cutting import check_outputs
-from tinyc.load.looked import not_understood
 from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.states import Asked, StatePort, pairs_of, with_states
-from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile, read_tflite
-from tinyc.load.tflite_folding import FOLDS, fold
-from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep, poison
-from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
+from tinyc.load.tflite_file import StoredTensor, TFLiteFile, read_tflite
+from tinyc.load.tflite_graph import TfliteBuilder, poison
+from tinyc.load.tflite_ops import IMPORTERS
+from tinyc.load.tflite_running import import_operator
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
 
@@ -80,11 +78,7 @@ def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[TfliteBuilder, lis
     problems = []
     for operator in file.operators:
         try:
-            step = TfliteStep(builder, operator)
-            folded = fold(step)
-            if not folded:
-                _importer(operator)(step)
-            _check_looked_at(step, folded)
+            import_operator(builder, operator)
         except FollowUpError:
             poison(builder, operator)
         except TinycError as e:
@@ -110,49 +104,6 @@ def _cut(file: TFLiteFile, outputs: Sequence[str]) -> TFLiteFile:
             wanted.update(operator.inputs)
             kept.append(operator)
     return replace(file, outputs=tuple(index_of[name] for name in outputs), operators=tuple(reversed(kept)))
-
-
-def _check_looked_at(s: TfliteStep, folded: bool) -> None:
-    """Options and inputs that nobody has looked at must mean nothing to the operator."""
-    code = s.operator.code
-    meaningless = IGNORED.get(code, frozenset())
-    for name in s.operator.options.unseen():
-        if name not in meaningless:
-            raise not_understood(f"it has an option '{name}'", code, s.where)
-    for index, tensor in enumerate(s.operator.inputs):
-        if tensor != -1 and not folded and index not in s.looked_at | meaningless:
-            raise not_understood(f"it has an input {index} ('{s.tensor(index).name}')", code, s.where)
-
-
-_CONTROL = "it runs as often as the data say: unroll it when the model is converted (Keras: unroll=True)"
-_SEARCH = "end the model before it and do it in the program: its time and memory depend on the data"
-_SIGNAL = "compute the features in the program, and convert the network behind them"
-_CONSTANT = "only numbers that are known when the model is loaded are computed: give the model fixed shapes"
-_FLEX = "convert without SELECT_TF_OPS: it is an operator of TensorFlow itself, not of TensorFlow Lite"
-# What to do where an operator has no importer, by how its name begins; the first that fits.
-_HINTS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("IF", "WHILE"), _CONTROL),
-        **dict.fromkeys(
-            ("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "TOPK_V2", "WHERE", "UNIQUE"), _SEARCH
-        ),
-        **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
-        "CUSTOM Flex": _FLEX,
-        "CUSTOM CIRCULAR_BUFFER": "give the model the whole window, and build it with --incremental: docs/memory.md",
-        "CUSTOM": "an operator of your own: spell it in standard ones, or end the model before it",
-        **dict.fromkeys(("BIDIRECTIONAL_SEQUENCE", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _CONTROL),
-    }
-)
-
-
-def _importer(operator: StoredOperator) -> Importer:
-    if operator.code in IMPORTERS:
-        return IMPORTERS[operator.code]
-    if operator.code in FOLDS:
-        raise TinycError(f"operator {operator.code} of computed values is not supported", operator.where, _CONSTANT)
-    hints = (hint for name, hint in _HINTS.items() if operator.code.startswith(name))
-    hint = next(hints, "docs/operators.md lists the operators that tinyc imports")
-    raise TinycError(f"operator {operator.code} is not supported", operator.where, hint)
 
 
 def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> None:

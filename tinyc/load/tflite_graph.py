@@ -64,6 +64,14 @@ class TfliteBuilder:
         self._used: dict[str, int] = {}  # name -> the largest number it was given
         self._names = self._tensor_names()
 
+    def include(self, tensors: Sequence[StoredTensor]) -> int:
+        """Take tensors of another subgraph in, behind those that there are; where the first lies then."""
+        first = len(self.file.tensors)
+        copies = (replace(tensor, index=first + k) for k, tensor in enumerate(tensors))
+        self.file = replace(self.file, tensors=(*self.file.tensors, *copies))
+        self._names += [self.unique(tensor.name) for tensor in tensors]
+        return first
+
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
         candidate = name

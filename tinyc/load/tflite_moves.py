@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
-from tinyc.ir.graph import Shape, Value
+from tinyc.ir.graph import NUMPY_DTYPE, Shape, Value
 from tinyc.kernel.site import Pair
 from tinyc.load.resizing import bilinear_float_tflite, nearest_tflite
 from tinyc.load.tflite_arrays import elements
@@ -92,6 +92,8 @@ def _cut(s: TfliteStep, ranges: Sequence[range]) -> None:
         tuple(len(r) for r in ranges),
         tuple(r.step if len(r) > 1 else 1 for r in ranges),
     )
+    if -1 in s.out_tensor().signature and len(y.shape) == len(attrs.size):
+        y = replace(y, shape=attrs.size)
     if y.shape == attrs.size:
         s.emit((x,), attrs, y)
         return
@@ -107,6 +109,9 @@ def slice_(s: TfliteStep) -> None:
     if not len(begin) == len(size) == len(shape):
         raise TinycError(f"SLICE of {len(size)} axes of a tensor of rank {len(shape)}", s.where)
     ranges = [range(b, n if m == -1 else b + m) for b, m, n in zip(begin, size, shape, strict=True)]
+    if all(0 <= r.start <= r.stop <= n for r, n in zip(ranges, shape, strict=True)) and not all(ranges):
+        s.fold(np.zeros([len(r) for r in ranges], NUMPY_DTYPE[s.value(0).dtype]))  # of a list before its first step
+        return
     if any(r.start < 0 or r.stop > n or len(r) < 1 for r, n in zip(ranges, shape, strict=True)):
         raise TinycError(f"SLICE {list(begin)}, {list(size)} leaves {list(shape)}", s.where)
     _cut(s, ranges)

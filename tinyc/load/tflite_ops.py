@@ -204,7 +204,8 @@ def _one(s: TfliteStep, array: Array) -> float:
 def concatenation(s: TfliteStep) -> None:
     o = s.options("ConcatenationOptions")
     act = fused(o)
-    xs = [s.value(i) for i in range(s.input_count)]
+    known = [s.constant(i) for i in range(s.input_count)]
+    xs = [s.value(i) for i, array in enumerate(known) if array is None or array.size]
     attrs = Concat(o["Axis"])
     if act == Act():
         s.emit(xs, attrs)
