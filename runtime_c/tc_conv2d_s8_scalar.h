@@ -18,6 +18,7 @@
 
 #include "tc_band.h"
 #include "tc_scalar.h"
+#include "tc_scalar_dot.h"
 
 typedef struct {
     const int8_t *w;

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.base import paths
+from tinyc.emit.headers import with_included
 from tinyc.emit.text import c_array, c_float, c_int
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.kernel import (
@@ -151,7 +151,7 @@ class RowProgram:
             elif case.form.special is not None:
                 includes.update(dict.fromkeys(case.form.special().includes))
                 texts.update(dict.fromkeys(part.text for part in (*case.form.special().parts, case.form.special())))
-        copied = {name: (paths.runtime_dir() / name).read_text() for name in _closure(includes)}
+        copied = with_included(includes)
         head = "\n".join(f'#include "{name}"' for name in includes)
         body = "\n\n".join(
             [_HEAD.replace("@INCLUDES@", head), *texts, self._gaps_text(), *self.texts, self._run_text()]
@@ -232,18 +232,6 @@ int unit_run(void *arena)
     return unit_damage(base);
 }}
 """
-
-
-def _closure(names: Mapping[str, None]) -> list[str]:
-    found: dict[str, None] = {}
-    pending = list(names)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found[name] = None
-            lines = (paths.runtime_dir() / name).read_text().splitlines()
-            pending += [line.split('"')[1] for line in lines if line.startswith('#include "tc_')]
-    return list(found)
 
 
 @dataclass(frozen=True)

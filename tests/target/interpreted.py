@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kernel_cases import Together, write_library
@@ -104,6 +104,13 @@ def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler
     machine = Watched(_program(elf, text, frames(folder / f"{name}.elf"), told), memory, told)
     assert told.known > _FOUND
     return machine.call(elf.symbol(entry).address, [_ARENA], stack)
+
+
+def run_alone(folder: Path, compiler: Toolchain, objects: Sequence[tuple[int, bytes]]) -> list[bytes]:
+    """What objects at these places of the arena are after a call of `unit_run`, which gets the arena."""
+    areas = [Area(f"object {number}", _ARENA + at, bytearray(data)) for number, (at, data) in enumerate(objects)]
+    _called(folder, "unit", "unit_run", areas, compiler)
+    return [bytes(area.data) for area in areas]
 
 
 def linked(folder: Path, compiler: Toolchain, name: str = "all") -> Elf:

@@ -27,10 +27,12 @@ _OFTEN = 2  # an instruction is looked at the first times that it runs
 
 @dataclass(frozen=True)
 class Rules:
-    """Bytes from the stack pointer to the canonical frame address, and from there to the registers that are saved."""
+    """Bytes from the stack pointer to the canonical frame address, and from there to the registers that are saved.
+    held: registers whose value another register has."""
 
     depth: int
     saved: Mapping[str, int]
+    held: Mapping[str, str]
     known: bool
 
 
@@ -60,15 +62,17 @@ def frames(path: Path) -> Tables:
 
 def _rules(row: Mapping[Any, Any]) -> Rules:
     assert row["cfa"].reg == _SP
-    saved, known = dict[str, int](), True
+    saved, held, known = dict[str, int](), dict[str, str](), True
     for number, rule in row.items():
         if number == _LR and rule.type == "UNDEFINED":
             known = False
+        elif isinstance(number, int) and rule.type == "REGISTER":
+            held[f"r{number}"] = f"r{rule.arg}"
         elif isinstance(number, int):
             assert rule.type == "OFFSET"
             for word, name in enumerate(_words(number)):
                 saved[name] = rule.arg + 4 * word
-    return Rules(row["cfa"].offset, saved, known)
+    return Rules(row["cfa"].offset, saved, held, known)
 
 
 def _words(number: int) -> tuple[str, ...]:
@@ -114,6 +118,6 @@ class Watched(Machine):
             raise Fault(f"a debugger takes {frame:#x} for the caller's stack pointer, not {self._entry['sp']:#x}")
         for name in _KEPT:
             at = rules.saved.get(name)
-            found = self._saved(name) if at is None else self._memory.load(frame + at, 4)
+            found = self._saved(rules.held.get(name, name)) if at is None else self._memory.load(frame + at, 4)
             if found != self._entry[name]:
                 raise Fault(f"a debugger takes {found:#x} for the caller's {name}, not {self._entry[name]:#x}")

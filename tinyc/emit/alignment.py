@@ -10,11 +10,10 @@ taken at any element, also by gcc, which joins two of a plain loop.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
-from tinyc.base import paths
+from tinyc.emit.headers import with_included
 from tinyc.emit.program import Place, Program, RowTable, Step
 
 _WORD = 4
@@ -38,30 +37,15 @@ def unaligned_between(program: Program) -> bool:
 def _takes_words(step: Step) -> bool:
     if step.choice.kernel.isa & _BY_WORDS or any(place.value.dtype in ("s16", "u16") for place in _tensors(step)):
         return True
-    return any(_has_words(header) for header in _headers_of(step.headers))
+    return any(_has_words(header, text) for header, text in with_included(step.headers).items())
 
 
 def _tensors(step: Step) -> list[Place]:
     return [place for place in (*step.inputs, *step.outputs) if place is not None and place.offset is not None]
 
 
-def _headers_of(first: tuple[str, ...]) -> Iterator[str]:
-    """These headers of runtime_c/ and all that they include."""
-    found, pending = set[str](), list(first)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            yield name
-            pending += re.findall(r'^#include "(tc_\w+\.h)"', _text(name), re.MULTILINE)
-
-
-def _has_words(header: str) -> bool:
-    return header not in _DEFINES and _TAKES_WORDS.search(_text(header)) is not None
-
-
-def _text(header: str) -> str:
-    return (paths.runtime_dir() / header).read_text(encoding="utf-8")
+def _has_words(header: str, text: str) -> bool:
+    return header not in _DEFINES and _TAKES_WORDS.search(text) is not None
 
 
 def _is_aligned(step: Step) -> bool:

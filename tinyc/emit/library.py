@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyc import __version__
-from tinyc.base import paths
 from tinyc.base.escape import C
 from tinyc.base.templates import render
 from tinyc.emit import alignment, arrays, blob, schedule, steps
 from tinyc.emit.columns import narrow
+from tinyc.emit.headers import with_included
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
 from tinyc.ir.graph import INT_RANGE, Value
@@ -191,16 +191,6 @@ def _special(program: Program, special: SpecializedKernel) -> str:
 
 
 def _kernel_files(program: Program) -> dict[str, str]:
-    """The kernel headers in use and what they include, copied as they are."""
-    found: dict[str, str] = {}
-    pending = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers, *(["tc_blob.h"] if program.blob else [])]
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found[name] = (paths.runtime_dir() / name).read_text(encoding="utf-8")
-            pending += _included(found[name])
-    return dict(sorted(found.items()))
-
-
-def _included(text: str) -> list[str]:
-    return [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "tc_')]
+    """The kernel headers in use and what they include."""
+    own = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers, *(["tc_blob.h"] if program.blob else [])]
+    return dict(sorted(with_included(own).items()))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
+from tinyc.machine.unwind import is_high_copy
 from tinyc.machine.widths import LONG, SHORT
 
 MNEMONIC = 7  # column of the operands
@@ -21,8 +22,8 @@ _CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
 
 class Line(NamedTuple):
     """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
-    taken: a branch that is counted as taken. moves: the stack pointer, or goes elsewhere. least: bytes, where no label
-    and no IT instruction decides."""
+    taken: a branch that is counted as taken. moves: the stack pointer or (`is_high_copy`) what is to be saved, or goes
+    elsewhere. least: bytes, where no label and no IT instruction decides."""
 
     op: Decoded
     text: str
@@ -53,7 +54,7 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
     """The instruction, made once."""
     written = ", ".join(operands)
     op = emitted(mnemonic, written)
-    moves = op.leaves or "sp" in op.writes
+    moves = op.leaves or "sp" in op.writes or is_high_copy(op)
     least = SHORT if not mnemonic.endswith(".w") and is_short(op) else LONG
     return Line(op, f"{mnemonic + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves, least=least)
 

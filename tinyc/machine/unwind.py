@@ -10,26 +10,33 @@ Terms are those of DWARF 5, section 6.4. The canonical frame address is the stac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyc.machine.op import Decoded
-from tinyc.machine.operands import Address, Immediate
+from tinyc.machine.operands import Address, Immediate, Register
 from tinyc.machine.table import Kind
 
 _PUSHES, _POPS = ("push", "vpush"), ("pop", "vpop")
 _KEPT = frozenset((*(f"r{i}" for i in range(4, 12)), "lr", *(f"d{i}" for i in range(8, 16))))  # by AAPCS
+_HIGH = frozenset(f"r{i}" for i in range(8, 12))
 _MOST = 4  # directives of a line
 
 
 @dataclass(frozen=True, slots=True)
 class FrameState:
     """depth: bytes from the stack pointer up to the canonical frame address. saved: the caller's registers, and how
-    many bytes below that address. known: False where a subroutine is called from several depths: nobody can say then.
+    many bytes below that address. held: those whose value is in another register, on its way back. known: False where
+    a subroutine is called from several depths: nobody can say then.
     """
 
     depth: int = 0
     saved: tuple[tuple[str, int], ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
     known: bool = True
+
+    def is_own(self, register: str) -> bool:
+        """Whether a register of the caller still has its value."""
+        return register in _KEPT and register not in dict(self.saved) and register not in dict(self.held)
 
 
 _UNKNOWN = FrameState(known=False)
@@ -37,8 +44,8 @@ _UNKNOWN = FrameState(known=False)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What matters of a function: item number `at`, a label, or an instruction that moves the stack pointer or goes
-    elsewhere, to a label or away."""
+    """What matters of a function: item number `at`, a label, or an instruction that moves the stack pointer, goes
+    elsewhere, to a label or away, or copies a register that only such copies are saved of (`is_high_copy`)."""
 
     at: int
     label: str
@@ -78,17 +85,19 @@ def _changes(places: Sequence[Mark]) -> list[tuple[int, FrameState]]:
 def _followed(places: Sequence[Mark], at_label: dict[str, FrameState]) -> Iterator[tuple[int, FrameState]]:
     """One pass through the function. at_label: what is known of labels, which may be reached from behind them."""
     now: FrameState | None = FrameState()
+    copies: dict[str, str] = {}  # registers with a value of the caller's, to be saved in its place
     for place in places:
         op = place.op
         if place.label:
             met = _meet(at_label, place.label, now)
             now = met if op is None else now
         if op is None:
+            copies.clear()
             if now:
                 yield place.at, now
         elif now:
             goes_on = not op.leaves or op.conditional or op.kind is Kind.CALL
-            now = _after(op, now) if goes_on else None
+            now = _after(op, now, copies) if goes_on else None
             if now:
                 yield place.at + 1, now
 
@@ -100,31 +109,56 @@ def _meet(at_label: dict[str, FrameState], label: str, state: FrameState | None)
     return at_label.get(label)
 
 
-def _after(op: Decoded, state: FrameState) -> FrameState:
-    """Once an instruction has run."""
-    if not state.known or "sp" not in op.writes:
-        return state
+def is_high_copy(op: Decoded) -> bool:
+    """Whether it copies a register to or from r8-r11, which Armv6-M saves in no other way."""
+    if op.instruction.mnemonic != "mov" or len(op.operands) != 2:
+        return False
+    words = [operand.name for operand in op.operands if isinstance(operand, Register)]
+    return len(words) == 2 and bool(_HIGH.intersection(words))
+
+
+def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState:
+    """Once an instruction has run. copies: registers with the value of one that is the caller's; kept up to date."""
     name, words = op.instruction.mnemonic, [word for operand in op.operands for word in operand.words]
-    if name in _PUSHES:
-        return _pushed(state, words)
-    if name in _POPS:
-        gone = {_kept(word) for word in words}
-        return FrameState(state.depth - 4 * len(words), tuple(each for each in state.saved if each[0] not in gone))
-    moved = op.operands[-1]
-    if isinstance(moved, Address) and not moved.writeback:  # a vector's access that only might have moved it
+    if state.known and is_high_copy(op):
+        return _copied(words[0], words[1], state, copies)
+    before = dict(copies)
+    copies.clear()
+    moved = op.operands[-1] if op.operands else None
+    might_have = isinstance(moved, Address) and not moved.writeback  # a vector's access
+    if not state.known or "sp" not in op.writes or might_have:
         return state
+    if name in _PUSHES:
+        return _pushed(state, words, before)
+    if name in _POPS:
+        return _popped(state, words)
     if name not in ("add", "addw", "sub", "subw") or words != ["sp", "sp"] or not isinstance(moved, Immediate):
         raise ValueError(f"{op.instruction}: a debugger could not follow the stack pointer")
-    return FrameState(state.depth + (moved.value if name.startswith("sub") else -moved.value), state.saved)
+    return replace(state, depth=state.depth + (moved.value if name.startswith("sub") else -moved.value))
 
 
-def _pushed(state: FrameState, words: Sequence[str]) -> FrameState:
+def _copied(target: str, source: str, state: FrameState, copies: dict[str, str]) -> FrameState:
+    copies.pop(target, None)
+    if state.is_own(source):
+        copies[target] = source
+    return replace(state, held=tuple(each for each in state.held if each != (target, source)))
+
+
+def _pushed(state: FrameState, words: Sequence[str], copies: Mapping[str, str]) -> FrameState:
     depth, saved = state.depth + 4 * len(words), dict(state.saved)
     for number, word in enumerate(words):
-        name = _kept(word)
+        name = copies.get(word, _kept(word))
         if name in _KEPT and name not in saved:
             saved[name] = depth - 4 * number
-    return FrameState(depth, tuple(saved.items()))
+    return replace(state, depth=depth, saved=tuple(saved.items()))
+
+
+def _popped(state: FrameState, words: Sequence[str]) -> FrameState:
+    owners = {below: name for name, below in state.saved}
+    found = {owners[at]: word for number, word in enumerate(words) if (at := state.depth - 4 * number) in owners}
+    held = {name: word for name, word in found.items() if _kept(word) != name}
+    saved = tuple(each for each in state.saved if each[0] not in found)
+    return replace(state, depth=state.depth - 4 * len(words), saved=saved, held=(*state.held, *held.items()))
 
 
 def _kept(word: str) -> str:
@@ -138,9 +172,15 @@ def _told(before: FrameState, after: FrameState) -> Iterator[str]:
         return
     if before.depth != after.depth or not before.known:
         yield f".cfi_def_cfa_offset {after.depth}"
-    old, new = dict(before.saved), dict(after.saved)
+    old, new = _places(before), _places(after)
     yield from (f".cfi_restore {register}" for register in old if register not in new)
-    yield from (f".cfi_offset {register}, -{below}" for register, below in new.items() if register not in old)
+    yield from (f".cfi_{place.format(register)}" for register, place in new.items() if old.get(register) != place)
+
+
+def _places(state: FrameState) -> dict[str, str]:
+    """Directives by the registers of the caller that are elsewhere."""
+    offsets = {register: f"offset {{}}, -{below}" for register, below in state.saved}
+    return offsets | {register: f"register {{}}, {other}" for register, other in state.held}
 
 
 def _in_lines(parts: Iterator[str]) -> list[str]:

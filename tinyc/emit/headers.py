@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels' headers in a library: files of runtime_c/, and those that the instruction layer prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tinyc.base import paths
+from tinyc.kernels.scalar.loops import headers
+
+_INCLUDED = re.compile(r'^#include "(tc_\w+\.h)"', re.MULTILINE)
+
+
+def header_text(name: str) -> str:
+    """The text of a header."""
+    if name in headers.NAMES:
+        return headers.text_of(name)
+    return (paths.runtime_dir() / name).read_text(encoding="utf-8")
+
+
+def with_included(names: Iterable[str]) -> dict[str, str]:
+    """Name -> text of these headers and of all that they include."""
+    found: dict[str, str] = {}
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = header_text(name)
+            pending += _INCLUDED.findall(found[name])
+    return found

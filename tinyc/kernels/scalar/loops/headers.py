@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The headers of the loops: what each computes, its functions in assembly of every core, and the same in C for all
+other machines. They are part of a library as the files of runtime_c/ are, which include them by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tinyc.kernels.scalar.loops import columns, pairs, products
+from tinyc.kernels.scalar.loops.plain import PlainColumns, PlainPairs, PlainProducts, Statements
+from tinyc.kernels.scalar.loops.products import Products
+from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs, Rv32Products
+from tinyc.kernels.scalar.loops.thumb1 import Thumb1Columns, Thumb1Pairs, Thumb1Products
+from tinyc.kernels.scalar.loops.thumb2 import Thumb2Columns, Thumb2Pairs, Thumb2Products
+from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.thumb import Asm, naked_function
+
+_THUMB2, _THUMB1, _RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
+
+
+@dataclass(frozen=True, slots=True)
+class CoreFunction:
+    """A function in assembly, and where it is compiled: `core`, a macro of tc_scalar.h."""
+
+    name: str
+    core: str
+    parameters: tuple[str, ...]
+    asm: Asm | RiscvAsm
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.asm, RiscvAsm):
+            return self.asm.function(self.name, self.parameters)
+        return naked_function(self.name, self.parameters, self.asm)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHeader:
+    """What a header has. contract: its comment. functions: in assembly. calls: by core, C that calls these by the name
+    of all cores. plain: C for other machines."""
+
+    contract: str
+    functions: tuple[CoreFunction, ...]
+    calls: Mapping[str, str]
+    plain: str
+
+    def text(self, name: str) -> str:
+        """The file of that name."""
+        guard = name.upper().replace(".", "_")
+        parts = [
+            f"/* SPDX-License-Identifier: 0BSD */\n/* {self.contract}\n */",
+            f'#ifndef {guard}\n#define {guard}\n\n#include "tc_scalar.h"',
+        ]
+        cores = list(dict.fromkeys(function.core for function in self.functions))
+        for number, core in enumerate(cores):
+            parts.append(f"#{'elif' if number else 'if'} {core}")
+            parts += [function.text.rstrip() for function in self.functions if function.core == core]
+            parts += [self.calls[core]] if core in self.calls else []
+        parts += ["#else", self.plain, "#endif", "#endif"]
+        return "\n\n".join(parts) + "\n"
+
+
+def _plain(name: str, parameters: Sequence[str], c: Statements) -> str:
+    """A function in C."""
+    head = f"static TC_UNUSED void {name}({', '.join(parameters)})"
+    return "\n".join((head, "{", *c.lines, "}"))
+
+
+def _called(name: str, parameters: Sequence[str], calls: Sequence[str]) -> str:
+    """A function that is made of calls."""
+    c = Statements()
+    for call in calls:
+        c.add(call + ";")
+    return _plain(name, parameters, c).replace("static TC_UNUSED", "static inline", 1)
+
+
+# ---- sums of products ----
+
+
+def _thumb2(loop: Products) -> Asm:
+    core = Thumb2Products(loop)
+    products.write(core)
+    return core.asm
+
+
+def _thumb1(loop: Products, of_four: int = 0) -> Asm:
+    core = Thumb1Products(loop, of_four)
+    products.write(core)
+    return core.asm
+
+
+def _rv32(loop: Products, lanes: int) -> RiscvAsm:
+    core = Rv32Products(loop, lanes)
+    products.write(core)
+    return core.asm
+
+
+def _portable(name: str, parameters: Sequence[str], loop: Products) -> str:
+    core = PlainProducts(loop)
+    products.write(core)
+    return _plain(name, parameters, core.c)
+
+
+_X, _W, _COUNT, _SUMS = "const int32_t *x", "const int8_t *w", "int32_t count", "int32_t *sums"
+
+
+def _dot() -> LoopHeader:
+    name, parameters = "tc_scalar_dot4", (_X, _W, _COUNT, _SUMS)
+    calls = ("tc_scalar_dot2(x, w, count, sums)", "tc_scalar_dot2(x, w + 2, count, sums + 4)")
+    return LoopHeader(
+        """2 * count taps x [taps][X1, X2] times w [taps][8], four of the eight channels -> sums [4][P1, P2]
+ * (tc_scalar.h says what they are).""",
+        (
+            CoreFunction(name, _THUMB2, parameters, _thumb2(products.DOT)),
+            CoreFunction("tc_scalar_dot2", _THUMB1, parameters, _thumb1(products.DOT)),
+        ),
+        {_THUMB1: _called(name, parameters, calls)},
+        _portable(name, parameters, products.DOT),
+    )
+
+
+def _dense() -> LoopHeader:
+    name, parameters = "tc_scalar_dense4", (_X, _W, _COUNT, _SUMS)
+    return LoopHeader(
+        "x [4 * count] times w [4 * count][4] -> sums [4], four outputs of a fully connected layer.",
+        (
+            CoreFunction(name, _THUMB2, parameters, _thumb2(products.DENSE)),
+            CoreFunction(name, _THUMB1, parameters, _thumb1(products.DENSE)),
+        ),
+        {},
+        _portable(name, parameters, products.DENSE),
+    )
+
+
+def _nibbles() -> LoopHeader:
+    name, parameters = "tc_scalar_nibbles4", (_X, "const int32_t *w", "const int32_t *end", _SUMS)
+    halves = ("tc_scalar_nibbles_upper", "tc_scalar_nibbles_lower")
+    return LoopHeader(
+        """Taps x [taps][X1, X2] up to `end`, a multiple of 4, times w [taps / 2] -> sums [4][P1, P2] (tc_scalar.h).
+ * A word of w has two taps s, t of four channels, from the top s0 s1 t0 t1 s2 s3 t2 t3.""",
+        (
+            CoreFunction(name, _THUMB2, parameters, _thumb2(products.NIBBLES)),
+            *(
+                CoreFunction(half, _THUMB1, parameters, _thumb1(products.NIBBLES, of_four))
+                for half, of_four in zip(halves, (0, 2), strict=True)
+            ),
+        ),
+        {_THUMB1: _called(name, parameters, [f"{halves[0]}(x, w, end, sums)", f"{halves[1]}(x, w, end, sums + 4)"])},
+        _portable(name, parameters, products.NIBBLES),
+    )
+
+
+def _tiles(name: str, loop: Products) -> LoopHeader:
+    """Products of tiles. On RV32IM for eight channels, and of int16 factors for four too."""
+    x = "const int16_t *x" if loop.narrow else _X
+    parameters = (x, "const int16_t *w", "int32_t bytes", _SUMS)
+    lanes = {name: 8, f"{name}4": 4} if loop.narrow else {name: 8}
+    return LoopHeader(
+        f"""x [product][channel][tile]{" int16" if loop.narrow else ""} times w [product][channel][4] -> sums
+ * [product][lane][tile], which lie right behind x. bytes: of a product in x, {loop.tap_bytes} for each channel, whose
+ * number is a multiple of 4. With eight lanes the weights of the last four lie behind those of the first four.""",
+        (
+            *(CoreFunction(own, _RV32, parameters, _rv32(loop, count)) for own, count in lanes.items()),
+            CoreFunction(name, _THUMB2, parameters, _thumb2(loop)),
+            CoreFunction(name, _THUMB1, parameters, _thumb1(loop)),
+        ),
+        {},
+        _portable(name, parameters, loop),
+    )
+
+
+# ---- two products in one multiplication ----
+
+
+def _pairs() -> LoopHeader:
+    parameters = ("const uint32_t *x", "const uint32_t *w", "int32_t words", "int32_t *acc")
+    functions, calls, plain = list[CoreFunction](), dict[str, list[str]](), list[str]()
+    for segment in (2, 4):
+        name, two, one = f"tc_scalar_pairs_{segment}", f"tc_scalar_pairs_two{segment}", f"tc_scalar_pairs_one{segment}"
+        rv32, thumb2, thumb1, core = Rv32Pairs(segment), Thumb2Pairs(segment), Thumb1Pairs(segment), PlainPairs(segment)
+        for each in (rv32, thumb2, thumb1, core):
+            pairs.write(each)
+        functions.append(CoreFunction(name, _RV32, parameters, rv32.asm))
+        functions.append(CoreFunction(two, _THUMB2, parameters, thumb2.asm))
+        functions.append(CoreFunction(two, _THUMB1, parameters, thumb1.asm))
+        by_two = _called(name, parameters, [_of_eight(two, lane) for lane in range(0, 8, 2)])
+        for macro in (_THUMB2, _THUMB1):
+            calls.setdefault(macro, []).append(by_two)
+        plain.append(_plain(one, parameters, core.c))
+        plain.append(_called(name, parameters, [_of_eight(one, lane) for lane in range(8)]))
+    return LoopHeader(
+        """x [segment][start, factors] times w [2][words][4] -> acc [8], for segments of 2 and of 4 words
+ * (tc_scalar_pairs.h says what they are).""",
+        tuple(functions),
+        {macro: "\n\n".join(texts) for macro, texts in calls.items()},
+        "\n\n".join(plain),
+    )
+
+
+def _of_eight(name: str, lane: int) -> str:
+    """The call for outputs from one of the eight on."""
+    w = f"w + 4 * words + {lane - 4}" if lane > 4 else "w + 4 * words" if lane == 4 else f"w + {lane}" if lane else "w"
+    return f"{name}(x, {w}, words, {f'acc + {lane}' if lane else 'acc'})"
+
+
+# ---- columns of three pixels ----
+
+
+def _columns() -> LoopHeader:
+    parameters = ("int32_t *columns", _W, "int32_t n")
+    functions, plain = list[CoreFunction](), list[str]()
+    for stride in (1, 2):
+        name = f"tc_scalar_dw3x3_{stride}"
+        thumb2, thumb1, core = Thumb2Columns(stride), Thumb1Columns(stride), PlainColumns(stride)
+        for each in (thumb2, thumb1, core):
+            columns.write(each)
+        functions.append(CoreFunction(name, _THUMB2, parameters, thumb2.asm))
+        functions.append(CoreFunction(name, _THUMB1, parameters, thumb1.asm))
+        plain.append(_plain(name, parameters, core.c))
+    return LoopHeader(
+        """n pixels of a channel of a 3x3 depthwise convolution with w [3][3], stride 1 or 2: columns of three
+ * pixels -> sums at `columns`. A column has row 0 in bits 0-7, row 1 in bits 8-15, row 2 in bits 24-31. Stride 1
+ * reads 3 * ceil(n / 3) + 2 of them and makes up to two pixels more, stride 2 reads 2 * n + 1.""",
+        tuple(functions),
+        {},
+        "\n\n".join(plain),
+    )
+
+
+_HEADERS: Mapping[str, Callable[[], LoopHeader]] = MappingProxyType(
+    {
+        "tc_scalar_dot.h": _dot,
+        "tc_scalar_dense.h": _dense,
+        "tc_scalar_nibbles.h": _nibbles,
+        "tc_scalar_products.h": lambda: _tiles("tc_scalar_products", products.TILES),
+        "tc_scalar_narrow_products.h": lambda: _tiles("tc_scalar_narrow_products", products.NARROW_TILES),
+        "tc_scalar_pair_sums.h": _pairs,
+        "tc_scalar_columns.h": _columns,
+    }
+)
+NAMES = tuple(_HEADERS)
+
+
+@functools.cache
+def loops_of(name: str) -> LoopHeader:
+    """What the header of a name in NAMES has."""
+    return _HEADERS[name]()
+
+
+@functools.cache
+def text_of(name: str) -> str:
+    """The header of a name in NAMES."""
+    return loops_of(name).text(name)
