@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kernel_cases import Together, write_library
-from unwound import Tables, Told, Watched, frames, learn
+from unwound import Rv32Watched, Tables, Told, Watched, frames, learn
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.row_harness import Layer, Layers, cases
@@ -20,7 +20,6 @@ from tinyc.build.toolchain import Toolchain
 from tinyc.ir.graph import Graph
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
-from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.lines import emitted
 from tinyc.machine.listing import (
     assembled,
@@ -98,10 +97,11 @@ def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler
     stack = Area("stack", _STACK, bytearray(_STACK_BYTES))
     memory = Bytes([*areas, stack, *_constants(elf)])
     text = "".join(file.read_text() for file in sorted(folder.glob(f"{name}*.[ch]")))
+    told, tables = Told(), frames(folder / f"{name}.elf")
     if elf.machine == RISCV:
-        return Rv32Machine(_riscv_program(elf, text), memory).call(elf.symbol(entry).address, [_ARENA], stack)
-    told = Told()
-    machine = Watched(_program(elf, text, frames(folder / f"{name}.elf"), told), memory, told)
+        machine: Rv32Watched | Watched = Rv32Watched(_riscv_program(elf, text, tables, told), memory, told)
+    else:
+        machine = Watched(_program(elf, text, tables, told), memory, told)
     assert told.known > _FOUND
     return machine.call(elf.symbol(entry).address, [_ARENA], stack)
 
@@ -143,13 +143,14 @@ def _program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
     return program
 
 
-def _riscv_program(elf: Elf, text: str) -> Program:
+def _riscv_program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
     """What the compiler made for RV32; functions in assembly are taken from the text, as without bit manipulation."""
     program, start = dict(disassembled_riscv(disassemble(elf))), _OWN
     written = functions_in(for_macro(text, BITS, holds=False))
     for symbol in elf.symbols:
         if symbol.is_function and symbol.name in written:
             own = assembled_riscv(written[symbol.name], start)
+            learn(told, elf, tables[symbol.address], symbol.address, own, written[symbol.name])
             program |= own
             program[symbol.address] = Code(parse_riscv(Instruction(0, bytes(4), "j", "")), 0, start)
             start = max(own) + 64

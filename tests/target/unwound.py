@@ -15,13 +15,18 @@ from typing import Any
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from tinyc.build.disassembly import instruction_bytes
+from tinyc.build.disassembly import RISCV, instruction_bytes
 from tinyc.build.elf import Elf
-from tinyc.machine.interpret import Code, Machine, Program
+from tinyc.machine.interpret import Code, Machine, Processor, Program
+from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.memory import Bytes, Fault
 
-_SP, _LR = 13, 14
+_ARM_NAMES = {**{i: (f"r{i}",) for i in range(13)}, 13: ("sp",), 14: ("lr",)} | {
+    256 + i: (f"s{2 * i}", f"s{2 * i + 1}") for i in range(16)
+}  # by DWARF's numbers: registers of the FPU are two words each
+_RV32_NAMES = {1: ("ra",), 2: ("sp",), 8: ("s0",), 9: ("s1",)} | {16 + i: (f"s{i}",) for i in range(2, 12)}
 _KEPT = (*(f"r{i}" for i in range(4, 12)), "lr", *(f"s{i}" for i in range(16, 32)))  # by AAPCS
+_RV32_KEPT = ("ra", *(f"s{i}" for i in range(12)))
 _OFTEN = 2  # an instruction is looked at the first times that it runs
 
 
@@ -60,43 +65,42 @@ def frames(path: Path) -> Tables:
         return {entry["initial_location"]: entry.get_decoded().table for entry in entries}
 
 
-def _rules(row: Mapping[Any, Any]) -> Rules:
-    assert row["cfa"].reg == _SP
+def _rules(row: Mapping[Any, Any], names: Mapping[int, tuple[str, ...]]) -> Rules:
+    assert names[row["cfa"].reg] == ("sp",)
     saved, held, known = dict[str, int](), dict[str, str](), True
     for number, rule in row.items():
-        if number == _LR and rule.type == "UNDEFINED":
+        if not isinstance(number, int):
+            continue
+        if rule.type == "UNDEFINED":
+            assert names[number][0] in ("lr", "ra")
             known = False
-        elif isinstance(number, int) and rule.type == "REGISTER":
-            held[f"r{number}"] = f"r{rule.arg}"
-        elif isinstance(number, int):
+        elif rule.type == "REGISTER":
+            held[names[number][0]] = names[rule.arg][0]
+        else:
             assert rule.type == "OFFSET"
-            for word, name in enumerate(_words(number)):
+            for word, name in enumerate(names[number]):
                 saved[name] = rule.arg + 4 * word
     return Rules(row["cfa"].offset, saved, held, known)
 
 
-def _words(number: int) -> tuple[str, ...]:
-    """The registers of a DWARF number: those of the core, and from 256 on of the FPU, two words each."""
-    if number >= 256:
-        return f"s{2 * (number - 256)}", f"s{2 * (number - 256) + 1}"
-    return ("lr" if number == _LR else f"r{number}",)
-
-
 def learn(told: Told, elf: Elf, table: Table, place: int, own: Program, lines: Sequence[str]) -> None:
     """What is told of the function at `place`, whose lines run as `own`."""
-    at, addresses = place, iter(sorted(own))
-    starts, rules = [row["pc"] for row in table], [_rules(row) for row in table]
+    riscv = elf.machine == RISCV
+    at, addresses, names = place, iter(sorted(own)), _RV32_NAMES if riscv else _ARM_NAMES
+    starts, rules = [row["pc"] for row in table], [_rules(row, names) for row in table]
     told.starts.add(min(own))
     for line in lines:
         if line == ".p2align 2":
             at += -at % 4
         elif not line.startswith(".") and not line.endswith(":"):
             told.rules[next(addresses)] = rules[bisect.bisect_right(starts, at) - 1]
-            at += instruction_bytes(elf.read(at, 2), 0, riscv=False)
+            at += instruction_bytes(elf.read(at, 2), 0, riscv)
 
 
-class Watched(Machine):
-    """Compares what is told with what is so."""
+class _Watching(Processor):
+    """Compares what is told with what is so. kept: registers of the caller."""
+
+    kept: Sequence[str]
 
     def __init__(self, program: Program, memory: Bytes, told: Told) -> None:
         super().__init__(program, memory)
@@ -107,17 +111,38 @@ class Watched(Machine):
         rules = self._told.rules.get(self._at)
         if rules is not None:
             if self._at in self._told.starts:
-                self._entry = {name: self._saved(name) for name in (*_KEPT, "sp")}
+                self._entry = {name: self._value(name) for name in (*self.kept, "sp")}
             if rules.known and self.executed[self._at] <= _OFTEN:
                 self._compare(rules)
         return super()._step(code)
 
+    def _value(self, name: str) -> int:
+        """What is in a register, or what the caller has there if the code has set nothing."""
+        return self.registers[name] if name in self.registers else self._foreign(name)
+
+    def _foreign(self, name: str) -> int:
+        raise NotImplementedError
+
     def _compare(self, rules: Rules) -> None:
-        frame = self._saved("sp") + rules.depth
+        frame = self._value("sp") + rules.depth
         if frame != self._entry["sp"]:
             raise Fault(f"a debugger takes {frame:#x} for the caller's stack pointer, not {self._entry['sp']:#x}")
-        for name in _KEPT:
+        for name in self.kept:
             at = rules.saved.get(name)
-            found = self._saved(rules.held.get(name, name)) if at is None else self._memory.load(frame + at, 4)
+            found = self._value(rules.held.get(name, name)) if at is None else self._memory.load(frame + at, 4)
             if found != self._entry[name]:
                 raise Fault(f"a debugger takes {found:#x} for the caller's {name}, not {self._entry[name]:#x}")
+
+
+class Watched(_Watching, Machine):
+    """A core with Thumb instructions."""
+
+    kept = _KEPT
+    _foreign = staticmethod(Machine._foreign)
+
+
+class Rv32Watched(_Watching, Rv32Machine):
+    """A core of RV32IM."""
+
+    kept = _RV32_KEPT
+    _foreign = staticmethod(Rv32Machine._foreign)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tinyc.machine.lines import Label, Line, Note
+from tinyc.machine.unwind import Mark
 from tinyc.machine.work import CALL, Flow, Often
 
 _LONG_STRING = """#pragma GCC diagnostic push
@@ -73,6 +74,14 @@ class Assembly:
         known: dict[str, Often] = {}
         return [self._flow.of(often, known).get(unit, 0) for often in self._often]
 
+    def marks(self) -> Sequence[Mark]:
+        """What matters for finding the caller."""
+        return [
+            Mark(number, item.name) if isinstance(item, Label) else Mark(number, item.label, item.op)
+            for number, item in enumerate(self._items)
+            if isinstance(item, Label) or (isinstance(item, Line) and (item.moves or item.label))
+        ]
+
     def _number(self, name: str) -> int:
         return self._labels.setdefault(name, len(self._labels) + 1)
 
@@ -88,3 +97,8 @@ def naked_text(name: str, parameters: Sequence[str], body: Sequence[str]) -> str
 def string(line: str) -> str:
     """A line of assembly as a C string."""
     return f'        "{line:<34}\\n"'
+
+
+def call_frame(line: str) -> str:
+    """What the assembler is told of a function's caller, where it takes that."""
+    return f'        TC_CFI("{line}")'

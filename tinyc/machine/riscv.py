@@ -8,10 +8,10 @@ The standard calling convention: a0-a7 arguments, s0-s11 belong to the caller, g
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tinyc.machine.assembly import Assembly, naked_text, string
+from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
 from tinyc.machine.cores import CORES
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note
@@ -19,6 +19,8 @@ from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Operand
 from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.table import Kind
+from tinyc.machine.unwind import directives
+from tinyc.machine.unwind_rv32 import LINK, after, may_save
 from tinyc.machine.work import CALL, Often, Work
 
 BITS = "TC_RV32_BITS"  # of tc_compiler.h: whether there are Zba and Zbb
@@ -143,12 +145,18 @@ class RiscvAsm(Assembly):
 
     # ---- text ----
 
+    def unwinding(self) -> Mapping[int, Sequence[str]]:
+        """What a debugger has to know from an item on, by its number."""
+        return directives(self.marks(), after, LINK)
+
     def body(self) -> list[str]:
         """The lines of the function as C strings, with comments and lines for the preprocessor between."""
-        return [line for number in range(len(self._items) + 1) for line in self._printed(number)]
+        told = self.unwinding()
+        return [line for number in range(len(self._items) + 1) for line in self._printed(number, told.get(number, ()))]
 
-    def _printed(self, number: int) -> Iterator[str]:
-        """A switch before the item, and the item."""
+    def _printed(self, number: int, told: Sequence[str]) -> Iterator[str]:
+        """What a debugger is told, a switch before the item, and the item."""
+        yield from map(call_frame, told)
         yield from self._switches.get(number, ())
         if number == len(self._items):
             return
@@ -173,7 +181,7 @@ class RiscvAsm(Assembly):
 def _line(name: str, operands: tuple[str, ...]) -> Line:
     written = ", ".join(operands)
     op = parse_riscv(Instruction(0, bytes(4), name, written))
-    moves = op.leaves or "sp" in op.writes
+    moves = op.leaves or "sp" in op.writes or may_save(op)
     return Line(op, f"{name + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves)
 
 

@@ -15,7 +15,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tinyc.machine.assembly import Assembly, naked_text, string
+from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
 from tinyc.machine.cores import CORES, CORTEX_M55, Core
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
@@ -25,7 +25,7 @@ from tinyc.machine.schedule import BasicBlock, ordered, stays, takes_stack
 from tinyc.machine.table import Kind
 from tinyc.machine.target import written_for
 from tinyc.machine.three_stage import ThreeStage
-from tinyc.machine.unwind import Mark, directives
+from tinyc.machine.unwind import directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
 from tinyc.machine.work import CALL, Often, Work
 
@@ -393,13 +393,7 @@ class Asm(Assembly):
 
     def unwinding(self) -> Mapping[int, Sequence[str]]:
         """What a debugger has to know from an item on, by its number."""
-        return directives(
-            [
-                Mark(number, item.name) if isinstance(item, Label) else Mark(number, item.label, item.op)
-                for number, item in enumerate(self._items)
-                if isinstance(item, Label) or (isinstance(item, Line) and (item.moves or item.label))
-            ]
-        )
+        return directives(self.marks())
 
     def _widened(self) -> Sequence[Line | Label | Note]:
         """The items; `.w` at short instructions whose width would cost cycles on a core with a prefetch buffer."""
@@ -493,7 +487,7 @@ def _body(asm: Asm) -> Iterator[str]:
     unwinding = asm.unwinding()
     yield string(".syntax unified")
     for number, (item, lines) in enumerate(zip(asm.items, asm.printed(), strict=True)):
-        yield from (f'        TC_CFI("{line}")' for line in unwinding.get(number, ()))
+        yield from map(call_frame, unwinding.get(number, ()))
         if isinstance(item, Note):
             yield f"        /* {item.text} */"
         yield from map(string, lines)

@@ -9,7 +9,7 @@ Terms are those of DWARF 5, section 6.4. The canonical frame address is the stac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.machine.op import Decoded
@@ -34,9 +34,9 @@ class FrameState:
     held: tuple[tuple[str, str], ...] = ()
     known: bool = True
 
-    def is_own(self, register: str) -> bool:
-        """Whether a register of the caller still has its value."""
-        return register in _KEPT and register not in dict(self.saved) and register not in dict(self.held)
+    def has_moved(self, register: str) -> bool:
+        """Whether the caller's value of a register is elsewhere."""
+        return register in dict(self.saved) or register in dict(self.held)
 
 
 _UNKNOWN = FrameState(known=False)
@@ -52,10 +52,16 @@ class Mark:
     op: Decoded | None = None
 
 
-def directives(places: Sequence[Mark]) -> Mapping[int, Sequence[str]]:
-    """What the assembler is told before an item, in lines. Raises ValueError where the stack pointer is moved by
-    anything but a push, a pop or a constant."""
-    changes = _changes(places)
+After = Callable[[Decoded, FrameState, dict[str, str]], FrameState]
+"""The state once an instruction has run. The last: registers with the value of one that is the caller's, kept up to
+date."""
+
+
+def directives(places: Sequence[Mark], after: After | None = None, link: str = "lr") -> Mapping[int, Sequence[str]]:
+    """What the assembler is told before an item, in lines. after: by the calling convention, AAPCS if there is none;
+    link: where a function finds its caller. Raises ValueError where the stack pointer is moved by anything but a push,
+    a pop or a constant."""
+    changes = _changes(places, after or _after)
     printed, waiting = FrameState(), None
     found: dict[int, list[str]] = {}
     for number, (at, state) in enumerate(changes):
@@ -67,22 +73,24 @@ def directives(places: Sequence[Mark]) -> Mapping[int, Sequence[str]]:
             comes_back = state.known and state.depth < printed.depth and waiting is None
             if comes_back and any(later == printed for _, later in changes[number:]):
                 waiting = printed
-            found[at] = [".cfi_remember_state"] * (waiting is printed) + _in_lines(_told(printed, state))
+            found[at] = [".cfi_remember_state"] * (waiting is printed) + _in_lines(_told(printed, state, link))
         printed = state
     return found
 
 
-def _changes(places: Sequence[Mark]) -> list[tuple[int, FrameState]]:
+def _changes(places: Sequence[Mark], after: After) -> list[tuple[int, FrameState]]:
     """From which item on which state holds."""
     at_label: dict[str, FrameState] = {}
     while True:
         before = dict(at_label)
-        found = list(_followed(places, at_label))
+        found = list(_followed(places, at_label, after))
         if at_label == before:
             return found
 
 
-def _followed(places: Sequence[Mark], at_label: dict[str, FrameState]) -> Iterator[tuple[int, FrameState]]:
+def _followed(
+    places: Sequence[Mark], at_label: dict[str, FrameState], after: After
+) -> Iterator[tuple[int, FrameState]]:
     """One pass through the function. at_label: what is known of labels, which may be reached from behind them."""
     now: FrameState | None = FrameState()
     copies: dict[str, str] = {}  # registers with a value of the caller's, to be saved in its place
@@ -97,7 +105,7 @@ def _followed(places: Sequence[Mark], at_label: dict[str, FrameState]) -> Iterat
                 yield place.at, now
         elif now:
             goes_on = not op.leaves or op.conditional or op.kind is Kind.CALL
-            now = _after(op, now, copies) if goes_on else None
+            now = after(op, now, copies) if goes_on else None
             if now:
                 yield place.at + 1, now
 
@@ -118,7 +126,7 @@ def is_high_copy(op: Decoded) -> bool:
 
 
 def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState:
-    """Once an instruction has run. copies: registers with the value of one that is the caller's; kept up to date."""
+    """By AAPCS."""
     name, words = op.instruction.mnemonic, [word for operand in op.operands for word in operand.words]
     if state.known and is_high_copy(op):
         return _copied(words[0], words[1], state, copies)
@@ -139,7 +147,7 @@ def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState
 
 def _copied(target: str, source: str, state: FrameState, copies: dict[str, str]) -> FrameState:
     copies.pop(target, None)
-    if state.is_own(source):
+    if source in _KEPT and not state.has_moved(source):
         copies[target] = source
     return replace(state, held=tuple(each for each in state.held if each != (target, source)))
 
@@ -166,9 +174,9 @@ def _kept(word: str) -> str:
     return f"d{int(word[1:]) // 2}" if word[0] == "s" and word != "sp" else word
 
 
-def _told(before: FrameState, after: FrameState) -> Iterator[str]:
+def _told(before: FrameState, after: FrameState, link: str) -> Iterator[str]:
     if not after.known:
-        yield ".cfi_undefined lr"
+        yield f".cfi_undefined {link}"
         return
     if before.depth != after.depth or not before.known:
         yield f".cfi_def_cfa_offset {after.depth}"

@@ -129,7 +129,8 @@ class Rv32Pairs:
         asm.op("slli", "a2", "a2", "4")
         asm.op("add", "a2", "a2", _W)
         asm.op("mv", "a4", "a2")
-        asm.op("li", self._MASK, str(0x00FF00FF))
+        asm.op("lui", self._MASK, str(0x00FF00FF >> 12))
+        asm.add(self._MASK, self._MASK, 0xFF)
         for acc in self._accs:
             asm.op("li", acc, "0")
 
