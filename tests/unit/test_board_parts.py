@@ -56,8 +56,8 @@ def test_every_uart_has_its_driver() -> None:
 def test_real_boards_can_be_flashed() -> None:
     real = {board.name for board in list_boards() if board.flashing is not None}
     assert real == {
-        "arduino-nano-33-ble", "esp32-c3", "nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico",
-        "stm32f4-discovery",
+        "arduino-nano-33-ble", "esp32-c3", "esp32-c6", "nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi",
+        "raspberry-pi-pico", "stm32f4-discovery",
     }  # fmt: skip
 
 

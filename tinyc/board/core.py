@@ -53,6 +53,7 @@ CORES: Mapping[str, KnownCore] = MappingProxyType(
         "riscv32imc_zve32x": KnownCore(not_in_renode="Renode 1.16 is not known to run vectors of Zve32x"),
         "hazard3": KnownCore(renode="rv32imac_zicsr_zifencei_zba_zbb_zbs", extras=frozenset({"rv32a"})),
         "esp32-c3": KnownCore(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
+        "esp32-c6": KnownCore(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc"),
     }
 )
 UNKNOWN = KnownCore(_V81M)  # a core that is not in the table may have any instruction
