@@ -92,6 +92,26 @@ def test_resize_is_tflms(rule: dict[str, bool]) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("numerics", ["tflm", "litert"])
+def test_resize_of_16_bits_is_that_of_litert(numerics: Numerics, rule: dict[str, bool], tmp_path: Path) -> None:
+    """TensorFlow Lite Micro has none."""
+    x = np.random.default_rng(1).integers(-(2**15), 2**15, (1, 5, 7, 3)).astype(np.int16)
+    fields = {"AlignCorners": rule["align_corners"], "HalfPixelCenters": rule["half_pixel"]}
+    for size in SIZES:
+        tensors = [
+            Tensor("x", x.shape, "s16", (0.001,), (0,)),
+            Tensor("size", (2,), "s32", data=np.array(size, np.int32)),
+            Tensor("y", (1, *size, 3), "s16", (0.001,), (0,)),
+        ]
+        operator = Operator("RESIZE_BILINEAR", ("x", "size"), ("y",), "ResizeBilinearOptions", fields, 3)
+        file = build_model(tensors, [operator], ["x"], ["y"])
+        ((theirs,),) = litert_sequence(file, [[x]])
+        (tmp_path / "m.tflite").write_bytes(file)
+        graph = normalize(load_model(tmp_path / "m.tflite"))
+        np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics(numerics))["y"], theirs)
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_resize_of_reals_is_that_of_litert(rule: dict[str, bool], tmp_path: Path) -> None:
     """Weights of float32, not of 1/1024."""
     x = np.random.default_rng(1).standard_normal((1, 5, 7, 3)).astype(np.float32)
@@ -118,6 +138,10 @@ def test_resize_kernels() -> None:
     samples = [{"x": random_s8(2, (1, 5, 7, 3))}, {"x": np.full((1, 5, 7, 3), -128, np.int8)}]
     assert check_kernels(one_node("resize_nearest", nearest, [x], 0.1, 3), samples) == ["tc_resize_nearest"]
     assert check_kernels(one_node("resize_bilinear", bilinear, [x], 0.1, 3), samples) == ["tc_resize_bilinear_s8"]
+    wide = [{"x": np.random.default_rng(3).integers(-(2**15), 2**15, (1, 5, 7, 3)).astype(np.int16)}]
+    wide += [{"x": np.full((1, 5, 7, 3), end, np.int16)} for end in (-(2**15), 2**15 - 1)]
+    graph = one_node("resize_bilinear", bilinear, [tensor("x", (1, 5, 7, 3), 0.001, 0, "s16")], 0.001)
+    assert check_kernels(graph, wide) == ["tc_resize_bilinear_s16"]
     real = samples[0]["x"].astype(np.float32)
     np.testing.assert_allclose(
         bilinear_float(bilinear, real)[0],

@@ -191,7 +191,7 @@ def reverse(r: Generator) -> Layer:
 
 def resize(code: str) -> Callable[[Generator], Layer]:
     def draw(r: Generator) -> Layer:
-        x = act(r, "x", image(r), pick(r, *(S8_F32 if code == "RESIZE_BILINEAR" else REALS)))
+        x = act(r, "x", image(r), pick(r, *REALS))
         size = [int(n) for n in r.choice((1, 2, 3, 4, 5, 6, 7, 10, 13, 16), 2)]
         how = pick(r, {}, {"AlignCorners": True}, {"HalfPixelCenters": True})
         options = {"RESIZE_BILINEAR": "ResizeBilinearOptions"}.get(code, "ResizeNearestNeighborOptions")

@@ -108,6 +108,7 @@ def other_cases() -> Iterator[Graph]:
     yield one_node("leaky_relu", LeakyRelu(0.1), [wide], 0.0012)
     yield one_node("quantize", Quantize("s16"), [tensor("x", (1, 37), dtype="f32")], 0.001)
     yield one_node("dequantize", Dequantize(), [wide])
+    yield one_node("resize_bilinear", bilinear, [tensor("x", (1, 3, 4, 5), 0.001, 0, "s16")], 0.001)
 
 
 def copied_cases() -> Iterator[Graph]:

@@ -13,7 +13,7 @@ from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -118,9 +118,11 @@ def lower_float(site: Site, p: ResizeBilinear) -> Call:
 
 def prepare(site: Site) -> ResizeBilinear:
     need_one_quant(site)
-    if site.numerics is Numerics.LITERT:  # XNNPACK: weights of 11 bits, each pixel rounded once
+    if site.numerics is Numerics.LITERT and site.y().dtype == "s8":  # XNNPACK: weights of 11 bits, rounded once
         raise TinycError(
-            "resize_bilinear is known for numerics tflm, single and onnx only", site.node.where, "use --numerics tflm"
+            "resize_bilinear of int8 is known for numerics tflm, single and onnx only",
+            site.node.where,
+            "use --numerics tflm",
         )
     attrs: ResizeBilinear = site.attrs
     return attrs.coarse()
@@ -129,11 +131,11 @@ def prepare(site: Site) -> ResizeBilinear:
 def int_ref(p: ResizeBilinear, x: Array) -> tuple[Array, ...]:
     total = _interpolate(p, x.astype(np.int64))
     half = np.where(total > 0, ONE**2 // 2, -(ONE**2) // 2)
-    return ((np.sign(total) * (np.abs(total + half) // ONE**2)).astype(np.int8),)
+    return ((np.sign(total) * (np.abs(total + half) // ONE**2)).astype(x.dtype),)
 
 
 def lower_resize(site: Site, p: ResizeBilinear) -> Call:
-    """tc_resize_bilinear_s8: the whole tensor."""
+    """tc_resize_bilinear_s8, tc_resize_bilinear_s16: the whole tensor."""
     return _call(site, p, (Params(), In(0), Out()))
 
 
@@ -188,8 +190,9 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(s8_to_s8,)),
+        Kernel("tc_resize_bilinear_s16", offered(lower_resize, cost=cost), when=(s16_to_s16,)),
         Kernel("tc_resize_bilinear_f32", offered(lower_float, cost=cost), when=(in_float32,)),
     ),
-    traits=frozenset({Trait.ONE_SCALE}),
+    traits=frozenset({Trait.ONE_SCALE, Trait.INT16}),
     float32=Float32(exact_float),
 )
