@@ -180,16 +180,28 @@ def _band(channels: int) -> str:
 
 
 def _layers_table(found: Mapping[str, Reports]) -> str:
-    """Instructions of the layers of each kind in all models, weights kept as they are."""
+    """The layers of each kind in all models: instructions with weights kept as they are, cycles with all kernels; and
+    the layer whose cycles grow most."""
     sums: dict[str, list[int]] = {}
+    most: dict[str, float] = {}
     for reports in found.values():
-        for side, name in enumerate(_PAIRS[0]):
+        for place, name in enumerate((*_PAIRS[0], *_PAIRS[1])):
             for layer in reports[name].layers:
-                kind = _kind(layer)
-                if kind is not None:
-                    sums.setdefault(kind, [0, 0])[side] += layer.instructions or 0
-    rows = [[kind, f"{a:,}", f"{b:,}", f"{b / a - 1:+.1%}"] for kind, (a, b) in sorted(sums.items())]
-    return _table(["instructions, weights kept as they are", "int8", "int4", ""], rows)
+                if kind := _kind(layer):
+                    figure = layer.instructions if place < 2 else layer.cycles
+                    sums.setdefault(kind, [0, 0, 0, 0])[place] += figure or 0
+        for a, b in zip(*(reports[name].layers for name in _PAIRS[1]), strict=True):
+            if (kind := _kind(a)) and a.cycles and b.cycles:
+                most[kind] = max(most.get(kind, -1.0), b.cycles / a.cycles - 1)
+    rows = [
+        [kind, f"{a:,}", f"{b:,}", f"{b / a - 1:+.1%}", f"{c:,}", f"{d:,}", f"{d / c - 1:+.1%}", f"{most[kind]:+.1%}"]
+        for kind, (a, b, c, d) in sorted(sums.items())
+    ]
+    kept, free = (
+        ("instructions, weights kept as they are: int8", "int4", ""),
+        ("cycles, same options: int8", "int4", ""),
+    )
+    return _table(["layers", *kept, *free, "most of a layer"], rows)
 
 
 if __name__ == "__main__":

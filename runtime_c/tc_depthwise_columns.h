@@ -7,6 +7,7 @@
  *   4 words     start values
  *   2 rows      4 words: both rows' int16 weights of each channel, the first row's in the low half; ...
  *   a last row  2 words: its weights of channels 0, 2 and of channels 1, 3
+ *   (int4: for 2 rows, or a last row, 1 word; each half has a row's weights of the channels, the first on top)
  *   constants   mult, add[, shift] of each channel that counts
  *
  * Sums by rows: for each row the 2 words of a last row per group, then the constants of all groups; the start
@@ -24,6 +25,8 @@
 
 typedef struct {
     int32_t rows, channels;
+    int32_t int4;  /* weights of 4 bits, times 2^12 */
+    int32_t halve; /* X is shifted right by 11 first */
     int32_t sign, varies, shift;
     int32_t y_min, y_max;
 } tc_depthwise_columns_t;
@@ -34,7 +37,7 @@ static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p
 {
     const int32_t *used = *constants;
     tc_depthwise_planes_t requant; /* no initializer: compilers clear the rest by a call */
-    requant.halve = 0;
+    requant.halve = p->halve;
     requant.sign = p->sign;
     requant.varies = p->varies;
     requant.shift = p->shift;
@@ -48,6 +51,21 @@ static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p
 static inline int32_t tc_depthwise_columns_half(const int32_t *words, int32_t i)
 {
     return i < 2 ? tc_lo16(words[i]) : tc_hi16(words[i - 2]);
+}
+
+/* The weight of channel i of a group in row `low` (0) or `high` (1) of the words of two rows; a last row is the
+ * first of its own. */
+static inline int32_t tc_depthwise_columns_weight(const tc_depthwise_columns_t *p, const int32_t *words,
+                                                  int32_t i, int32_t high, int32_t both)
+{
+    if (p->int4) {
+        const int32_t tops = (int32_t)((uint32_t)*words << 4 * i & 0xf000f000u);
+        return high ? tc_hi16(tops) : tc_lo16(tops);
+    }
+    if (!both) {
+        return high ? 0 : tc_depthwise_columns_half(words, i);
+    }
+    return high ? tc_hi16(words[i]) : tc_lo16(words[i]);
 }
 
 static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, const int32_t *stream,
@@ -64,11 +82,12 @@ static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, cons
             const int32_t both = row + 1 < p->rows;
             for (int32_t i = 0; i < 4; i++) {
                 const int32_t at = offset + first + i;
-                const int32_t w = both ? tc_lo16(stream[i]) : tc_depthwise_columns_half(stream, i);
+                const int32_t w = tc_depthwise_columns_weight(p, stream, i, 0, both);
+                const int32_t next = both ? x[row + 1][at] : 0;
                 acc[i] = tc_wrap((int64_t)x[row][at] * w + acc[i]);
-                acc[i] = tc_wrap((int64_t)(both ? x[row + 1][at] * tc_hi16(stream[i]) : 0) + acc[i]);
+                acc[i] = tc_wrap((int64_t)next * tc_depthwise_columns_weight(p, stream, i, 1, both) + acc[i]);
             }
-            stream += both ? 4 : 2;
+            stream += p->int4 ? 1 : both ? 4 : 2;
         }
         for (; channel < first + 4; channel++) {
             y[channel] = tc_depthwise_columns_finish(p, acc[channel - first], &stream);

@@ -13,6 +13,7 @@
  *                fours: 1 word; each half has 4096 d0 + 256 d1 + 16 d2 + d3 of four channels,
  *                    d0 the int4 weight, d1 and
  *                d3 the weight + 8, d2 the weight or the weight + 8
+ *                nibbles: 1 word; each half has the int4 weights of four channels, the first on top
  *   4 times      mult, add[, shift]: of each channel
  *
  * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`,
@@ -32,7 +33,8 @@ typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
-    /* fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc)
+    int32_t nibbles;           /* int4 weights, each times 2^12 */
+    /* nibbles: X is 4096 acc (halve: 2 acc). fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc)
      * of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
     int32_t halve, twice;
     int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
@@ -99,7 +101,12 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
     }
     for (int32_t i = 0; i < 2 * p->steps; i += 2) {
         const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
-        if (p->packed) {
+        if (p->nibbles) {
+            for (int32_t o = 0; o < 4; o++) {
+                acc[o] = tc_smlad(taps, (int32_t)((uint32_t)*w << 4 * o & 0xf000f000u), acc[o]);
+            }
+            w++;
+        } else if (p->packed) {
             for (int32_t o = 0; o < 4; o += 2, w++) {
                 acc[o] = tc_smlad(taps, *w, acc[o]);
                 acc[o + 1] = tc_smlad(taps, tc_sxtb16(*w), acc[o + 1]);
@@ -109,6 +116,9 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
                 acc[o] = tc_smlad(taps, *w, acc[o]);
             }
         }
+    }
+    for (int32_t o = 0; o < 4 && p->nibbles && p->halve; o++) {
+        acc[o] >>= 11;
     }
     if (p->packed) {
         for (int32_t o = 0; o < 4; o += 2) {

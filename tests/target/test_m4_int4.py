@@ -16,8 +16,10 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 
 ONE = Padding(1, 1, 1, 1)
-CONV, FPU, DENSE = "tc_conv2d_s8_w4_asm", "tc_conv2d_s8_w4_fpu_asm", "tc_fully_connected_s8_w4_asm"
+CONV, FPU, FEW = (f"tc_conv2d_s8_w4{kind}_asm" for kind in ("", "_fpu", "_few"))
+DENSE = "tc_fully_connected_s8_w4_asm"
 DEPTHWISE, LEAN, ROWS = (f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_lean", "_rows"))
+COLUMN = "tc_depthwise_conv2d_s8_w4_column_asm"
 
 
 def conv(x, w, attrs=None, **more) -> Layer:
@@ -33,18 +35,18 @@ def depthwise(x, w, attrs=None, **more) -> Layer:
 
 
 LAYERS = {
-    "1x1": (conv((3, 5, 12), (8, 1, 1), Conv2D(act=RELU), y_zero=-128), (CONV, FPU)),
-    "1x1, odd taps and channels": (conv((3, 3, 7), (9, 1, 1)), (CONV, FPU)),
-    "1x1, least weight": (conv((2, 3, 16), (5, 1, 1), weights="least"), (CONV,)),
+    "1x1": (conv((3, 5, 12), (8, 1, 1), Conv2D(act=RELU), y_zero=-128), (CONV, FPU, FEW)),
+    "1x1, odd taps and channels": (conv((3, 3, 7), (9, 1, 1)), (CONV, FPU, FEW)),
+    "1x1, least weight": (conv((2, 3, 16), (5, 1, 1), weights="least"), (CONV, FEW)),
     "1x1 of one": (conv((1, 1, 17), (3, 1, 1)), (CONV,)),
-    "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU)),
-    "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV,)),
+    "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU, FEW)),
+    "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV, FEW)),
     "3x3 of 8, stride 2, all least": (
         conv((9, 9, 8), (8, 3, 3), Conv2D(Pair(2, 2), ONE), x_zero=9, weights="all least"),
-        (CONV,),
+        (CONV, FEW),
     ),
     "3x3 of 32": (conv((4, 5, 32), (4, 3, 3), Conv2D(pad=ONE)), (CONV,)),
-    "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU)),
+    "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU, FEW)),
     "3x3 of 33": (conv((3, 4, 33), (5, 3, 3), Conv2D(pad=ONE), x_zero=127), (CONV,)),
     "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
     "depthwise": (
@@ -53,8 +55,12 @@ LAYERS = {
     ),
     "depthwise, least": (depthwise((6, 6, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="least"), (DEPTHWISE, ROWS)),
     "depthwise, stride 2": (depthwise((8, 7, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), x_zero=127), (DEPTHWISE,)),
-    "depthwise, column": (depthwise((17, 1, 4), (7, 1), DepthwiseConv2D(pad=Padding(3, 0, 3, 0))), (DEPTHWISE,)),
-    "depthwise, 15x1": (depthwise((17, 1, 4), (15, 1)), (DEPTHWISE, LEAN)),
+    "depthwise, column": (depthwise((17, 1, 4), (7, 1), DepthwiseConv2D(pad=Padding(3, 0, 3, 0))), (DEPTHWISE, COLUMN)),
+    "depthwise, 15x1": (depthwise((17, 1, 4), (15, 1)), (DEPTHWISE, LEAN, COLUMN)),
+    "depthwise, 4x1 of 9": (
+        depthwise((9, 3, 9), (4, 1), DepthwiseConv2D(Pair(2, 1), act=RELU), y_zero=-128, weights="least"),
+        (COLUMN,),
+    ),
     "depthwise, 5x5": (depthwise((7, 9, 6), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2))), (DEPTHWISE, ROWS)),
     "depthwise, 1x1": (depthwise((3, 3, 5), (1, 1)), (DEPTHWISE,)),
     "dense": (dense((1, 130), 9), (DENSE,)),

@@ -13,6 +13,9 @@ are taken off), three instructions give three more operands of SMLAD, in the reg
 Four accumulators take one each; in the end, neighbours are subtracted from each other, so they hold 4096, 256, 16 and 1
 times a sum of x * d. A digit that is not signed is the weight plus 8, so that 8 times the sum of the taps has to go:
 it is computed once per pixel. Exact whatever x and the weights are, for everything may wrap modulo 2^32 until the end.
+
+Where taps are few, that end is dear. The other way (`top`) takes a shift and a mask for each channel, in a second
+register, and every accumulator holds 4096 times a sum: nothing is left to do, and no digit has an offset.
 """
 
 from __future__ import annotations
@@ -101,6 +104,11 @@ def _requantizations(least: int) -> Iterator[tuple[Requantization, int | None]]:
     yield signed, None
 
 
+def nibbles(taps: Int64s) -> Int64s:
+    """Weights [O, taps] -> [O / 4, taps]: the half of a word for each tap, for `top`."""
+    return np.asarray(((taps.reshape(-1, GROUP, taps.shape[1]) & 15) << FOURS[:, None]).sum(axis=1))
+
+
 def halves(taps: Int64s, offsets: tuple[int, int, int, int]) -> Int64s:
     """Weights [O, taps] -> [O / 4, taps]: the half of a word for each tap, as the module says."""
     digits = taps.reshape(-1, GROUP, taps.shape[1]) + np.array(offsets)[:, None]
@@ -117,6 +125,14 @@ def unpack(asm: Asm, channel: int, w: str, requant: Requantization) -> None:
         asm.op("uxtb16" if requant.offsets[2] else "sxtb16", w, w)
     elif channel == 3:
         asm.op("and", w, w, f"#{0x000F000F:#x}")
+
+
+NIBBLE_MASK = 0xF000F000
+
+
+def top(asm: Asm, channel: int, to: str, w: str, mask: str) -> None:
+    """The weights of `channel` for both taps, times 2^12, to a register of their own. mask: holds NIBBLE_MASK."""
+    asm.op("and", to, mask, w, *([f"lsl #{4 * channel}"] if channel else []))
 
 
 def split(asm: Asm, acc: Sequence[str], offset: str, requant: Requantization) -> None:

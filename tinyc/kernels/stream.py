@@ -66,13 +66,15 @@ PROVED: Mapping[Fit, str] = {  # what kernels ask for
 }
 
 
-def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """The words of the layer. slots: the tap of each half step, -1 for none."""
+def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...], nibbles: bool = False) -> npt.NDArray[np.int32]:
+    """The words of the layer. slots: the tap of each half step, -1 for none. nibbles: of `raised` weights, int4."""
     s, groups = finish.scaling, len(matrix.taps) // GROUP
     places = np.array(slots)
     taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
     if finish.requant.offsets:
         halves = digits.halves(taps, finish.requant.offsets)
+    elif nibbles:
+        halves = digits.nibbles(taps)
     else:
         halves = 256 * taps[0::2] + taps[1::2] if finish.requant.packed else taps << s.scale[:, None]
     words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
@@ -90,6 +92,7 @@ def twin_text(
     out_c: int,
     pixel_bytes: int,
     place: Callable[[int], tuple[int, int]],
+    nibbles: bool = False,
 ) -> str:
     """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
     places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
@@ -102,6 +105,7 @@ def twin_text(
         "pixel_bytes": pixel_bytes,
         "packed": int(requant.packed),
         "fours": (2 if requant.offsets[2] else 1) if requant.offsets else 0,
+        **({"nibbles": 1} if nibbles else {}),
         "halve": int(requant.halve),
         "twice": int(requant.double),
         "sign": int(requant.sign),

@@ -3,7 +3,8 @@
 
 Four channels at a time, nothing in scratch. Two rows lie over each other: two loads, two packings and four SXTB16
 make the words of four channels for both rows; a last odd row is taken by halves. r0 stream, r1 row pointers, r2
-outputs, r3 bytes into the rows, r4 ... r7 accumulators, r8 ... r11 columns, then constants, r12 r14 weights.
+outputs, r3 bytes into the rows, r4 ... r7 accumulators, r8 ... r11 columns, then constants, r12 r14 weights. Of int4
+weights r12 has a word for both rows, of which an AND with r11 makes a channel's (`fours.top`).
 
 The other function adds one row into sums that last from call to call: int32 of all channels.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tinyc.kernels import fours
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Work, naked_function
@@ -23,11 +25,12 @@ _MOST_ROWS = 32  # unrolled
 
 @dataclass(frozen=True)
 class Column:
-    """What the code depends on. Windows of rows x 1 taps, `channels` inputs and outputs."""
+    """What the code depends on. Windows of rows x 1 taps, `channels` inputs and outputs. int4: weights are."""
 
     rows: int
     channels: int
     requant: Requantization
+    int4: bool = False
 
     @property
     def groups(self) -> int:
@@ -87,7 +90,15 @@ def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
     """Four channels, of which the last `channels` are stored."""
     asm.note("products: four channels of pairs of rows")
     asm.load_multiple("r0", _ACC)
-    for pair in range(column.rows // 2):
+    if column.int4:
+        _nibble_rows(asm, column.rows)
+    else:
+        _rows(asm, column.rows)
+    _finish(asm, column.requant, channels, "[r2], #1")
+
+
+def _rows(asm: Asm, rows: int) -> None:
+    for pair in range(rows // 2):
         asm.op("ldrd", "r8", "r9", f"[r1, #{8 * pair}]" if pair else "[r1]")
         asm.op("ldr", "r8", "[r8, r3]")
         asm.op("ldr", "r9", "[r9, r3]")
@@ -101,11 +112,43 @@ def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
             asm.op("ldrd", "r12", "r14", "[r0], #8")
             for i, (x, w) in enumerate(zip(words, ("r12", "r14"), strict=True)):
                 asm.op("smlad", _ACC[first + i], x, w, _ACC[first + i])
-    if column.rows % 2:
-        asm.op("ldr", "r9", f"[r1, #{4 * (column.rows - 1)}]" if column.rows > 1 else "[r1]")
+    if rows % 2:
+        asm.op("ldr", "r9", f"[r1, #{4 * (rows - 1)}]" if rows > 1 else "[r1]")
         asm.op("ldr", "r9", "[r9, r3]")
         _single_row(asm, "r8", "r9")
-    _finish(asm, column.requant, channels, "[r2], #1")
+
+
+def _nibble_rows(asm: Asm, rows: int) -> None:
+    """The same with int4 weights."""
+    asm.op("mov", "r11", f"#{fours.NIBBLE_MASK:#x}")
+    for pair in range(rows // 2):
+        asm.op("ldrd", "r8", "r9", f"[r1, #{8 * pair}]" if pair else "[r1]")
+        asm.op("ldr", "r8", "[r8, r3]")
+        asm.op("ldr", "r9", "[r9, r3]")
+        asm.op("ldr", "r12", f"[r0, #{4 * pair}]" if pair else "[r0]")
+        asm.op("pkhbt", "r10", "r8", "r9", "lsl #16")
+        asm.op("pkhtb", "r9", "r9", "r8", "asr #16")
+        asm.op("sxtb16", "r8", "r10")
+        asm.op("sxtb16", "r10", "r10", "ror #8")
+        _nibble_products(asm, 0, (("smlad", "r8"), ("smlad", "r10")))
+        asm.op("sxtb16", "r8", "r9")
+        asm.op("sxtb16", "r9", "r9", "ror #8")
+        _nibble_products(asm, 2, (("smlad", "r8"), ("smlad", "r9")))
+    if rows % 2:
+        asm.op("ldr", "r9", f"[r1, #{4 * (rows - 1)}]" if rows > 1 else "[r1]")
+        asm.op("ldr", "r9", "[r9, r3]")
+        asm.op("ldr", "r12", f"[r0, #{4 * (rows // 2)}]" if rows > 1 else "[r0]")
+        asm.op("sxtb16", "r8", "r9")
+        asm.op("sxtb16", "r9", "r9", "ror #8")
+        _nibble_products(asm, 0, (("smlabb", "r8"), ("smlabb", "r9"), ("smlatb", "r8"), ("smlatb", "r9")))
+    asm.add("r0", "r0", 4 * -(-rows // 2))
+
+
+def _nibble_products(asm: Asm, first: int, products: tuple[tuple[str, str], ...]) -> None:
+    """Products, each an instruction and its column, for the channels from `first` on: weights in r12, mask in r11."""
+    for channel, (product, x) in enumerate(products, first):
+        fours.top(asm, channel, "r14", "r12", "r11")
+        asm.op(product, _ACC[channel], x, "r14", _ACC[channel])
 
 
 def _single_row(asm: Asm, even: str, odd: str) -> None:

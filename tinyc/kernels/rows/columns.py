@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import (
     Accumulator,
     Call,
+    Condition,
     Const,
     Cost,
     In,
@@ -28,9 +29,12 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_bytes, row_geometry
 from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
+from tinyc.kernels.depthwise.depthwise import fit_of
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.fours import nibbles
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
+from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernels.stream import PROVED, Fit, depthwise_matrix_of, raised, wide
 from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
@@ -50,22 +54,22 @@ def takes(site: Site) -> bool:
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """Both forms where they can be; empty where neither can."""
+    """Both forms where they can be (of int4 weights the first alone); empty where neither can."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     one_each = channels == site.x(0).shape[3] and k_w == 1
     if not one_each or window.dilation.h != 1 or window.pad.left or window.pad.right:
         return ()
-    matrix = depthwise_matrix_of(p)
-    finish = matrix.once(wide)
-    if finish is None or not Column(k_h, channels, finish.requant).fits:
+    matrix, int4 = depthwise_matrix_of(p), site.x(1).dtype == "s4"
+    finish = matrix.once(fit_of(site))
+    if finish is None or not Column(k_h, channels, finish.requant, int4).fits:
         return ()
-    layer = _Layer(Column(k_h, channels, finish.requant), finish, matrix)
+    layer = _Layer(Column(k_h, channels, finish.requant, int4), finish, matrix)
     rows = row_geometry(site, window, p.x_zero)
     in_w = site.x(0).shape[2]
     whole = k_h == rows.in_h > 1 and not (window.pad.top or window.pad.bottom) and in_w == 1
     found = (_pixels(layer, site, window, rows),)
-    return (*found, _sums(layer, site)) if whole else found
+    return (*found, _sums(layer, site)) if whole and not int4 else found
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ class _Layer:
 
     @property
     def taps(self) -> npt.NDArray[np.int64]:
-        """Scaled weights [groups, 4, rows], by groups of `order`."""
-        scaled = (self.matrix.taps * self.finish.live[:, None]) << self.finish.weight_scale[:, None]
-        return self._grouped(scaled)
+        """Weights [groups, 4, rows], by groups of `order`; scaled, but for those of int4."""
+        live = self.matrix.taps * self.finish.live[:, None]
+        return self._grouped(live if self.column.int4 else live << self.finish.weight_scale[:, None])
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -110,11 +114,23 @@ def _words(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
     return (joined & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
-    taps, count = layer.taps, layer.column.rows
+def _weight_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[groups, 4, rows] -> the words of each group."""
+    count = taps.shape[2]
     words = [(taps[:, :, row] & 0xFFFF) | ((taps[:, :, row + 1] & 0xFFFF) << 16) for row in range(0, count - 1, 2)]
     words += [_single(taps[:, :, -1])] if count % 2 else []
-    weights = np.concatenate(words, axis=1)
+    return np.concatenate(words, axis=1)
+
+
+def _nibble_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The same of int4 weights: a word for two rows."""
+    groups, _, count = taps.shape
+    halves = nibbles(np.pad(taps, ((0, 0), (0, 0), (0, count % 2))).reshape(4 * groups, -1))
+    return np.asarray(halves[:, 0::2] | (halves[:, 1::2] << 16))
+
+
+def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
+    weights = _nibble_words(layer.taps) if layer.column.int4 else _weight_words(layer.taps)
     parts: list[npt.NDArray[np.int64]] = []
     for group in zip(layer.starts, weights, layer.constants, strict=True):
         parts += group
@@ -133,7 +149,7 @@ def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
         call=Call((Const(stream, "stream of tc_depthwise_columns.h", "stream"), In(0), Out()), rows=rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, stream.nbytes + code.size, 0, whole.cycles, code=code),
-        special=Once(lambda: _special(text, f"k{layer.column.rows}_{out_w}x{channels}")),
+        special=Once(lambda: _special(text, f"{'w4_' * layer.column.int4}k{layer.column.rows}_{out_w}x{channels}")),
         inplace=(0,) if same else (),
     )
 
@@ -168,6 +184,7 @@ def _twin_layer(column: Column) -> str:
     low, high = column.requant.clamp or (-128, 127)
     shift = column.requant.shifts[0] if column.requant.shifts else 0
     requant = f".sign = {int(column.requant.sign)}, .varies = {int(column.requant.shifts is None)}, .shift = {shift}"
+    requant += f", .int4 = 1, .halve = {int(column.requant.halve)}" if column.int4 else ""
     return f"""static const tc_depthwise_columns_t @_layer = {{
     .rows = {column.rows}, .channels = {column.channels},
     {requant},
@@ -258,18 +275,23 @@ def _pixels_form(site: Site, p: ConvParams) -> RowForm | None:
     return next(iter(row_forms(site, p)), None)
 
 
-# A whole layer, a row per call.
-KERNEL = Kernel(
-    NAME,
-    planned(
-        _pixels_form,
-        PROVED[wide],
-        call=lambda form, site, p: form.call,
-        cost=lambda form, site, p: form.cost,
-        special=lambda form, site, p: _special_of(form),
-    ),
-    isa=frozenset({"dsp"}),
-    when=(is_s8, takes),
-    asks=PROVED[wide],
-    written=True,
-)
+def _kernel(name: str, weights: Condition, fit: Fit) -> Kernel:
+    """A whole layer, a row per call."""
+    return Kernel(
+        name,
+        planned(
+            _pixels_form,
+            PROVED[fit],
+            call=lambda form, site, p: form.call,
+            cost=lambda form, site, p: form.cost,
+            special=lambda form, site, p: _special_of(form),
+        ),
+        isa=frozenset({"dsp"}),
+        when=(weights, takes),
+        asks=PROVED[fit],
+        written=True,
+    )
+
+
+KERNEL = _kernel(NAME, is_s8, wide)
+INT4_KERNEL = _kernel("tc_depthwise_conv2d_s8_w4_column_asm", is_s8_w4, raised)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +24,22 @@ from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
+RowForms = Callable[[Site, ConvParams], tuple[RowForm, ...]]
 _CALL_COST = Work(20, 30)  # around a call: row pointers, arguments
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The functions that make one row, the fastest first. Empty if there is none."""
-    makers = (_row_form, rows_columns.row_forms, planes_form)
-    found = [form for make in makers for form in make(site, p)]
-    return tuple(sorted(found, key=lambda form: form.cost.time))
+    return _fastest_first(site, p, _row_form, rows_columns.row_forms, planes_form)
+
+
+def int4_row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """The same for int4 weights."""
+    return _fastest_first(site, p, rows_columns.row_forms, planes_form)
+
+
+def _fastest_first(site: Site, p: ConvParams, *makers: RowForms) -> tuple[RowForm, ...]:
+    return tuple(sorted((form for make in makers for form in make(site, p)), key=lambda form: form.cost.time))
 
 
 def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.block import RowBlock
-from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
+from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
 
@@ -46,6 +46,7 @@ def plan(
         requant=finish.requant,
         fpu=fpu,
         rolled=rolled,
+        nibbles=fit is raised,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
     return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)

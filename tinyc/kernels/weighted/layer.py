@@ -117,7 +117,9 @@ def _text(name: str, work: WeightedPlan) -> str:
     layer, finish = work.layer, work.finish
     pixels, _ = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
     fast, portable = [pixels.text], []
-    portable.append(twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place))
+    portable.append(
+        twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place, layer.nibbles)
+    )
     portable.append(_pixels_twin(name, layer))
     for piece, (text, _) in work.blocks.items():
         if piece.block:
@@ -131,7 +133,7 @@ def _text(name: str, work: WeightedPlan) -> str:
 def _contract(work: WeightedPlan) -> str:
     layer = work.layer
     weights = "int8 weights, two channels over each other" if layer.requant.packed else "int16 weights"
-    weights = "int4 weights, four channels in half a word" if layer.requant.offsets else weights
+    weights = "int4 weights, four channels in half a word" if layer.words_per_step == 1 else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
     n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."
@@ -184,7 +186,7 @@ def _row_function(name: str, work: WeightedPlan) -> str:
 def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layout = f"stream of tc_stream.h, {work.layer.steps} steps"
-    words = Const(stream(work.matrix, work.finish, work.layer.slots), layout, "stream")
+    words = Const(stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles), layout, "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
         args = (*args, work.pixels)

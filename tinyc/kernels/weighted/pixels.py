@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tinyc.kernels import fours
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
@@ -256,6 +257,9 @@ class PixelsWriter(GroupWriter):
             return
         asm, layer = self.asm, self.layer
         asm.load_multiple(STREAM, FIRST)
+        if layer.nibbles:
+            self._nibble_steps()
+            return
         weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
         for step in range(layer.steps):
             if step < layer.held_steps:
@@ -264,6 +268,20 @@ class PixelsWriter(GroupWriter):
                 asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
             self._step(weights, "r12", "r14", fresh=step == 0)
         self.split("first_sum", "second_sum")
+
+    def _nibble_steps(self) -> None:
+        """All steps with int4 weights that go on top of halves one by one. Of three loads in a row the second and
+        third take a cycle each."""
+        asm = self.asm
+        asm.op("mov", "r11", f"#{fours.NIBBLE_MASK:#x}")
+        for step in range(self.layer.steps):
+            asm.op("ldr", "r9", f"[{STREAM}], #4")
+            asm.op("ldr", "r12", f"[sp, #{8 * step}]" if step else "[sp]")
+            asm.op("ldr", "r14", f"[sp, #{8 * step + 4}]")
+            for channel, (a, b) in enumerate(zip(FIRST, SECOND, strict=True)):
+                fours.top(asm, channel, "r10", "r9", "r11")
+                asm.op("smlad", b, "r14", "r10", b if step else a)
+                asm.op("smlad", a, "r12", "r10", a)
 
     def _sums_looped(self) -> None:
         asm, layer, frame = self.asm, self.layer, self.frame
@@ -323,9 +341,23 @@ class PixelsWriter(GroupWriter):
     def _steps_last(self, places: Sequence[str]) -> None:
         """Steps of one pixel whose taps are at `places`."""
         asm = self.asm
+        if self.layer.nibbles:
+            self._nibbles_last(places)
+            return
         weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
         for place in places:
             asm.op("ldr", "r9", place)
             for channel in range(GROUP):
                 w = weights.of(channel, self.layer)
                 asm.op("smlad", FIRST[channel], "r9", w, FIRST[channel])
+
+    def _nibbles_last(self, places: Sequence[str]) -> None:
+        asm = self.asm
+        word, weights, mask = SECOND[:3]
+        asm.op("mov", mask, f"#{fours.NIBBLE_MASK:#x}")
+        for place in places:
+            asm.op("ldr", word, f"[{STREAM}], #4")
+            asm.op("ldr", "r9", place)
+            for channel, acc in enumerate(FIRST):
+                fours.top(asm, channel, weights, word, mask)
+                asm.op("smlad", acc, "r9", weights, acc)

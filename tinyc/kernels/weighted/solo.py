@@ -30,7 +30,8 @@ class SoloLayer(WeightedLayer):
 def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
     found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant)
-    fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not layer.requant.offsets
+    int4 = layer.requant.offsets or layer.nibbles
+    fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not int4
     return found if fits else None
 
 

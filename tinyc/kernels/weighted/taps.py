@@ -28,7 +28,8 @@ class WeightedLayer:
 
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows
     and pixels start at words. alone: a call makes one pixel; otherwise two or more. fpu: the first steps' taps
-    may stay in FPU registers. rolled: all steps in one loop, however few they are.
+    may stay in FPU registers. rolled: all steps in one loop, however few they are. nibbles: int4 weights that one
+    instruction each puts on top of halves (`fours.top`).
     """
 
     k_h: int
@@ -40,6 +41,7 @@ class WeightedLayer:
     requant: Requantization
     fpu: bool = False
     rolled: bool = False
+    nibbles: bool = False
 
     @cached_property
     def row_taps(self) -> int:
@@ -100,7 +102,7 @@ class WeightedLayer:
     @property
     def words_per_step(self) -> int:
         """Weights of four channels."""
-        if self.requant.offsets:
+        if self.requant.offsets or self.nibbles:
             return 1
         return 2 if self.requant.packed else 4
 
