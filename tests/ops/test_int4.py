@@ -12,7 +12,8 @@ from tests.ops.harness import check_kernels
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import select
+from tinyc.board import load_board
+from tinyc.choose.select import candidates, select
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair
 from tinyc.kernels.nibbles import pack_nibbles
@@ -96,6 +97,28 @@ def test_int4_takes_half_the_flash():
     found = select(graph, frozenset(), Numerics.TFLM, {"layer": "tc_conv2d_s8_w4"})["layer"]
     eight = select(graph_of(replace(layer, bits=8)), frozenset(), Numerics.TFLM, {"layer": "tc_conv2d_s8"})["layer"]
     assert found.cost.flash_bytes < eight.cost.flash_bytes
+
+
+def fewest_cycles(layer: Layer) -> float:
+    found = candidates(graph_of(layer), load_board("cortex-m4").isa, Numerics.TFLM)["layer"]
+    return min(choice.cost.cycles for choice in found)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        conv((48, 48, 8), (16, 1, 1, 8), Conv2D(act=RELU), y_zero=-128),
+        conv((24, 24, 16), (32, 1, 1, 16), Conv2D(act=RELU), y_zero=-128),
+        conv((25, 5, 64), (64, 1, 1, 64), Conv2D(act=RELU), y_zero=-128),
+        conv((96, 96, 3), (8, 3, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU), y_zero=-128),
+        depthwise((15, 1, 128), (15, 1, 128), y_zero=-128),
+        depthwise((25, 5, 64), (3, 3, 64), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
+    ],
+    ids=["1x1 of 8", "1x1 of 16", "1x1 of 64", "first", "column", "depthwise"],
+)
+def test_hardly_slower_than_int8(layer):
+    """On a Cortex-M4, all kernels allowed to both; layers of MLPerf Tiny."""
+    assert fewest_cycles(layer) <= 1.1 * fewest_cycles(replace(layer, bits=8))
 
 
 def test_computed_weights_have_no_kernel():

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,27 +85,36 @@ def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...], nibbles: bool
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def twin_text(
-    name: str,
-    finish: Finish,
-    slots: tuple[int, ...],
-    out_c: int,
-    pixel_bytes: int,
-    place: Callable[[int], tuple[int, int]],
-    nibbles: bool = False,
-) -> str:
-    """C text of the tc_stream_t `<name>_layer`. place: kernel row and byte of a tap."""
-    places = [place(tap) if tap >= 0 else (0, -1) for tap in slots]
+class Tapped(Protocol):
+    """What the twin reads of a layer."""
+
+    @property
+    def slots(self) -> tuple[int, ...]: ...
+    @property
+    def out_c(self) -> int: ...
+    @property
+    def pixel_bytes(self) -> int: ...
+    @property
+    def nibbles(self) -> bool: ...
+
+    def tap_place(self, tap: int) -> tuple[int, int]:
+        """Kernel row and byte of a tap."""
+
+
+def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
+    """C text of the tc_stream_t `<name>_layer`."""
+    slots = layer.slots
+    places = [layer.tap_place(tap) if tap >= 0 else (0, -1) for tap in slots]
     requant = finish.requant
     low, high = requant.clamp or (-128, 127)
     shifts = requant.shifts or (0,) * GROUP
     fields = {
         "steps": len(slots) // 2,
-        "out_c": out_c,
-        "pixel_bytes": pixel_bytes,
+        "out_c": layer.out_c,
+        "pixel_bytes": layer.pixel_bytes,
         "packed": int(requant.packed),
         "fours": (2 if requant.offsets[2] else 1) if requant.offsets else 0,
-        **({"nibbles": 1} if nibbles else {}),
+        **({"nibbles": 1} if layer.nibbles else {}),
         "halve": int(requant.halve),
         "twice": int(requant.double),
         "sign": int(requant.sign),

@@ -113,7 +113,7 @@ def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: 
 def _solo_text(work: layer.WeightedPlan, solo: SoloLayer, fast: str) -> str:
     """C text of the functions of a row of an odd number of pixels, called `@`."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, solo.slots, solo.out_c, solo.pixel_bytes, solo.tap_place), _twin("@_last")]
+    twins = [twin_text("@", work.finish, solo), _twin("@_last")]
     calls = f"    @_last(stream, x, y + {last * solo.out_c}, 1, {last * solo.pixel_bytes});"
     if last:
         twins.append(_twin("@_pixels"))

@@ -117,9 +117,7 @@ def _text(name: str, work: WeightedPlan) -> str:
     layer, finish = work.layer, work.finish
     pixels, _ = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
     fast, portable = [pixels.text], []
-    portable.append(
-        twin_text(name, finish, layer.slots, layer.out_c, layer.pixel_bytes, layer.tap_place, layer.nibbles)
-    )
+    portable.append(twin_text(name, finish, layer))
     portable.append(_pixels_twin(name, layer))
     for piece, (text, _) in work.blocks.items():
         if piece.block:
