@@ -537,6 +537,30 @@ def scan(r: Generator) -> Case:
     return Case("Scan", ((1, features), f32(r, rows, features)), {"body": body, "num_scan_inputs": 1}, 13, 2)
 
 
+def loop(r: Generator) -> Case:
+    """A state that goes through a function, and is gathered, in each of a few steps."""
+    shape = shape_of(r)
+    kinds = {"n": (TensorProto.INT64, ()), "go": (TensorProto.BOOL, ()), "state": (TensorProto.FLOAT, shape)}
+    ports = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
+    made = [helper.make_empty_tensor_value_info(name) for name in ("more", "next", "row")]
+    nodes = [op("Identity", "go", "more"), op(pick(r, "Tanh", "Neg"), "state", "next"), op("Abs", "next", "row")]
+    body = helper.make_graph(nodes, "body", ports, made)
+    return Case("Loop", (np.array(int(r.integers(1, 5))), None, shape), {"body": body}, pick(r, 13, 16), 2)
+
+
+def affine_grid(r: Generator) -> Case:
+    batch, height, width = ints(r, 1, 4, 3)
+    size = i64(batch, 2, height + 1, width + 1)
+    return Case("AffineGrid", ((batch, 2, 3), size), some(r, align_corners=pick(r, 0, 1)), 20)
+
+
+def linear_attention(r: Generator) -> Case:
+    tokens, heads, width = ints(r, 1, 4, 3)
+    shape = (1, tokens, heads * width)
+    attributes = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": "linear"}
+    return Case("LinearAttention", (shape, shape, shape), attributes, 27)
+
+
 def expand(r: Generator) -> Case:
     shape = shape_of(r)
     own = tuple(1 if r.random() < 0.5 else n for n in shape)
@@ -862,10 +886,13 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     "Acosh": elementwise("Acosh", low=1),
     "Atanh": elementwise("Atanh", low=-0.99, high=0.99),
     **{name: asked(name) for name in ("IsInf", "IsNaN")},
+    "AffineGrid": affine_grid,
     "CausalConvWithState": causal_conv,
     "CenterCropPad": center_crop_pad,
     "CumProd": cum_prod,
     "Hardmax": along_axis("Hardmax"),
+    "LinearAttention": linear_attention,
+    "Loop": loop,
     "OneHot": one_hot,
     "RotaryEmbedding": rotary,
     **{name: loss(name) for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")},

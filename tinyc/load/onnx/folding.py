@@ -64,6 +64,8 @@ def fold(builder: OnnxBuilder, node: OnnxNode) -> bool:
     arrays = {name: array for name in node.inputs if name and (array := builder.constant(name)) is not None}
     if len(arrays) != len(set(filter(None, node.inputs))):
         return False
+    if node.op == "Range":  # ONNX's own definitions give it limits that are parts of a shape
+        arrays = {name: array.reshape(()) if array.size == 1 else array for name, array in arrays.items()}
     for name, array in zip(node.outputs, evaluate(node, arrays, builder.file.opset, builder.folded), strict=False):
         builder.fold(name, array)
     _move_grid(builder, node, arrays)
