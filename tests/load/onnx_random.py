@@ -554,6 +554,18 @@ def affine_grid(r: Generator) -> Case:
     return Case("AffineGrid", ((batch, 2, 3), size), some(r, align_corners=pick(r, 0, 1)), 20)
 
 
+def grid_sample(r: Generator) -> Case:
+    axes = pick(r, 2, 2, 3)
+    shape, places = image(r, int(r.integers(1, 4)), axes), ints(r, 1, 5, axes)
+    batch = int(r.integers(1, 3))
+    grid = r.uniform(-1.4, 1.4, (batch, *places, axes)).astype(np.float32)
+    recent = axes == 3 or r.random() < 0.5
+    modes = ("linear", "nearest", "cubic")[: 2 if axes == 3 else 3] if recent else ("bilinear", "nearest", "bicubic")
+    beyond = pick(r, "zeros", "border", "reflection")
+    given = some(r, mode=pick(r, *modes), padding_mode=beyond, align_corners=pick(r, 0, 1))
+    return Case("GridSample", ((batch, *shape[1:]), grid), given, 20 if recent else 16)
+
+
 def linear_attention(r: Generator) -> Case:
     tokens, heads, width = ints(r, 1, 4, 3)
     shape = (1, tokens, heads * width)
@@ -890,6 +902,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     "CausalConvWithState": causal_conv,
     "CenterCropPad": center_crop_pad,
     "CumProd": cum_prod,
+    "GridSample": grid_sample,
     "Hardmax": along_axis("Hardmax"),
     "LinearAttention": linear_attention,
     "Loop": loop,
