@@ -32,6 +32,7 @@ from tinyc.machine.listing import (
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.riscv import BITS
 from tinyc.machine.rv32_table import parse_riscv
+from tinyc.machine.target import written_for
 from tinyc.ops import all_ops
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
@@ -49,12 +50,15 @@ void *memset(void *to, int value, size_t n)
 """
 
 
-def outputs_of(made: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path) -> list[bytes]:
-    """The bytes of every output of the graph, after a run of the library that is compiled for the board.
+def outputs_of(
+    made: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path, core: str = "cortex-m4"
+) -> list[bytes]:
+    """The bytes of every output of the graph, after a run of the library that is compiled for the board. core: whose
+    order instructions have.
 
     Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault. So is an
     instruction of a function in assembly at which a debugger would not find the caller as it is."""
-    program, graph = write_library(made, folder, board.isa, numerics), made.graph
+    program, graph = write_library(made, folder, board.isa, numerics, written_for(core)), made.graph
     places = OneStepPlan(graph, 0)
     sizes = {name: (places.offset(name), graph.values[name].size_bytes) for name in (*graph.inputs, *graph.outputs)}
     start = places.scratch_offset("")

@@ -38,6 +38,7 @@ from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
 from tinyc.kernel.kernel import Kernel, Offer
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
+from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
@@ -307,9 +308,11 @@ def run_together(
     check(made, ran, numerics, f"{board.name}, {compiler}")
 
 
-def write_library(made: Together, folder: Path, isa: frozenset[str], numerics: Numerics) -> Program:
-    """The library, called `all`, for a core with these features; its program."""
-    program = lowered(made, isa, numerics)
+def write_library(
+    made: Together, folder: Path, isa: frozenset[str], numerics: Numerics, core: Core = CORTEX_M4
+) -> Program:
+    """The library, called `all`, for a core with these features; its program. core: whose order instructions have."""
+    program = lowered(made, isa, numerics, core)
     for file, text in emit_library(program, Info("all", "0" * 64, "test")).items():
         (folder / file).write_text(text)
     return program
@@ -334,9 +337,9 @@ class KernelLibrary:
         return cls(pickle.loads((folder / "made.pickle").read_bytes()), folder)
 
 
-def lowered(made: Together, isa: frozenset[str], numerics: Numerics) -> Program:
-    """The program, called `all`, for a core with these features."""
-    choices = select(made.graph, isa, numerics, prefer=made.prefer)
+def lowered(made: Together, isa: frozenset[str], numerics: Numerics, core: Core) -> Program:
+    """The program, called `all`, for a core with these features. core: whose order instructions have."""
+    choices = select(made.graph, isa, numerics, prefer=made.prefer, core=core)
     plan = OneStepPlan(made.graph, max(choice.scratch_bytes for choice in choices.values()))
     return lower(made.graph, plan.plan(choices), numerics, "all")
 

@@ -19,7 +19,7 @@ from tinyc.choose.select import Choice, candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.kernel.site import RELU, Padding
-from tinyc.machine.target import code_for
+from tinyc.machine.target import written_for
 from tinyc.ops.conv2d import Conv2D
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.plan.planner import plan_graph
@@ -44,8 +44,9 @@ def _written(name: str, choice: Choice, folder: Path) -> int:
 @pytest.mark.parametrize("kernel", WRITTEN)
 def test_the_bytes_of_functions_are_those_of_the_core(board: str, few: float, kernel: str) -> None:
     """With single loads in the place of LDM on cores that have an order of their own."""
-    with code_for(board), tempfile.TemporaryDirectory() as folder:
-        found = candidates(graph_of(ROWS), load_board(board).isa, Numerics.TFLM, {"layer": kernel})
+    with tempfile.TemporaryDirectory() as folder:
+        isa, core = load_board(board).isa, written_for(board)
+        found = candidates(graph_of(ROWS), isa, Numerics.TFLM, {"layer": kernel}, core=core)
         choice = next(iter(found.values()))[0]
         code = choice.offer.cost.code if choice.offer.cost is not None else None
         assert choice.kernel.name == kernel

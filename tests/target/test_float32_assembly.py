@@ -22,6 +22,7 @@ from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
 from tinyc.kernels.float32.blocks import Channels, FloatBlock
 from tinyc.kernels.float32.vectors import VectorBlock
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.ops import all_ops
 from tinyc.reference.interpreter import run_int
 
@@ -79,8 +80,8 @@ def test_subnormal_numbers_are_kept_with_helium() -> None:
 def test_products_take_little_more_than_an_instruction() -> None:
     """Of the inner loops: docs/float32.md says how many."""
     for outputs, pixels, most in ((8, 2, 1.11), (8, 1, 1.11), (4, 2, 1.13), (4, 1, 1.20)):
-        block = FloatBlock(outputs, pixels, 8, "relu")
+        block = FloatBlock(outputs, pixels, 8, "relu", CORTEX_M4)
         assert block.work("turn").instructions <= most * 8 * outputs * pixels
-    assert Channels(8, 2, 3, "relu").work("turn").instructions <= 1.36 * 3 * 16
+    assert Channels(8, 2, 3, "relu", CORTEX_M4).work("turn").instructions <= 1.36 * 3 * 16
     for outputs, pixels, most in ((8, 3, 0.41), (8, 2, 0.46), (8, 1, 0.57), (24, 1, 0.53)):
         assert VectorBlock(outputs, pixels, "relu").work("turn").instructions <= most * 4 * outputs * pixels

@@ -19,7 +19,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.machine.target import code_for
 from tinyc.reference.interpreter import run_int
 
 QUICK = 9  # of the layers, every so many
@@ -50,8 +49,7 @@ def test_gives_the_reference_and_touches_nothing_else(
     all_made = kernel_library(board.isa).made if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
     made = in_assembly(all_made, feature, every)
     assert len(made.graph.nodes) >= 5
-    with code_for(core):
-        found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path)
+    found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path, core)
     wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
     differ = [
         name

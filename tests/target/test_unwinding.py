@@ -11,11 +11,12 @@ import pytest
 from unwound import frames
 
 from tinyc.base.paths import runtime_dir
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.thumb import Asm, naked_function
 
 
 def _function() -> str:
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("push", "{r4-r11, lr}")
     asm.op("vpush", "{s16, s17}")
     asm.op("sub", "sp", "sp", "#12")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tinyc.kernels import linear
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.interpret import Machine
 from tinyc.machine.listing import assembled, functions_in
 from tinyc.machine.memory import Area, Bytes, Fault
@@ -116,7 +117,7 @@ def test_words_that_come_in_turn() -> None:
 
 def test_vectors() -> None:
     """Predicated bytes, a dot product, and narrowing."""
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     for line in (
         ("mov", "r2", "#3"),
         ("vctp.8", "r2"),

@@ -8,6 +8,11 @@ import random
 
 import pytest
 
+from tests.ops.weighted import Layer, graph_of
+from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
+from tinyc.choose.select import candidates
+from tinyc.kernel.kernel import Cost
 from tinyc.machine.cores import CORES
 from tinyc.machine.interpret import Machine
 from tinyc.machine.lines import Line, line_of
@@ -16,11 +21,15 @@ from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
 from tinyc.machine.single_loads import single_loads
-from tinyc.machine.target import code_for, kept_by_core, weighed, written_for
+from tinyc.machine.target import written_for
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
+from tinyc.ops.conv2d import Conv2D
 
 M7, M33 = CORES["cortex-m7"], CORES["cortex-m33"]
+CORE_NAMES = ("cortex-m4", "cortex-m7", "cortex-m33")
+POINT = Layer("conv2d", Conv2D(), (1, 4, 4, 8), (16, 1, 1, 8))
+KERNEL = "tc_conv2d_s8_asm"
 DATA, MORE, STACK = 0x20000000, 0x20001000, 0x30000000
 REGISTERS = ("r4", "r5", "r6", "r7", "r8", "r9")
 
@@ -199,13 +208,18 @@ def ops_of(asm: Asm) -> list[Decoded]:
     return [item.op for item in asm.items if isinstance(item, Line)]
 
 
-def test_code_is_written_for_the_core_of_the_board_and_kept_for_it() -> None:
-    @kept_by_core(4)
-    def written(shift: int) -> tuple[str, int]:
-        return written_for().name, shift
+def test_what_counts_is_what_is_known_of_the_core_of_the_board() -> None:
+    """Of a core with an order of its own cycles alone; what has none is written as for the M4."""
+    cores = [written_for(name) for name in ("cortex-m7", "cortex-m55", "cortex-m4")]
+    assert [core.name for core in cores] == ["Cortex-M7", "Cortex-M4", "Cortex-M4"]
+    assert [Work(4, 6).time(core) for core in cores] == [12, 10, 10]
+    assert [Cost(4, 0, 0, 6).on(core).time for core in cores] == [12, 10, 10]
 
-    with code_for("cortex-m7"):
-        assert (written(1), weighed(4, 6), Work(4, 6).time) == (("Cortex-M7", 1), 12, 12)
-    with code_for("cortex-m55"):  # what has no order of its own is written as for the M4
-        assert written(1) == ("Cortex-M4", 1)
-    assert (written(1), weighed(4, 6), Work(4, 6).time) == (("Cortex-M4", 1), 10, 10)
+
+def test_layers_are_chosen_and_written_for_the_core() -> None:
+    """The same kernel of the same layer: another order, and other cycles."""
+    graph, isa = graph_of(POINT), load_board("cortex-m7").isa
+    found = [candidates(graph, isa, Numerics.TFLM, {"layer": KERNEL}, core=written_for(name)) for name in CORE_NAMES]
+    offers = [own["layer"][0].offer for own in found]
+    texts = [offer.special().text for offer in offers if offer.special]
+    assert len(set(texts)) == len({own["layer"][0].cost.cycles for own in found}) == len(CORE_NAMES)

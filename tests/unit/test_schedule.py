@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tinyc.machine.cores import CORES
+from tinyc.machine.cores import CORES, CORTEX_M4
 from tinyc.machine.interpret import Machine
 from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
@@ -61,7 +61,7 @@ def test_the_stack_is_apart_where_nothing_else_points_to_it() -> None:
 
 
 def loop(lines: list[str]) -> Asm:
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     with asm.loop("turn", 10):
         for line in lines:
             mnemonic, _, operands = line.partition(" ")
@@ -158,7 +158,7 @@ def test_results_stay() -> None:
     rng = random.Random(9)
     saved = 0
     for _ in range(60):
-        asm = Asm()
+        asm = Asm(CORTEX_M4)
         asm.op("push", "{r4-r11, lr}")
         asm.op("sub", "sp", "sp", "#28")
         for number, register in enumerate(REGISTERS):

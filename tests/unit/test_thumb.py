@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.lines import Line
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 
 def test_branches_know_their_direction():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.branch("b", "end")
     with asm.loop("again", 1, of_call=True):
         asm.branch("bne.w", "again")
@@ -30,25 +31,25 @@ def test_branches_know_their_direction():
     ],
 )
 def test_add(value, lines):
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.add("r1", "r2", value)
     assert asm.text() == lines
     assert asm.work() == Work(len(lines), len(lines))
 
 
 def test_add_of_nothing_in_place_is_nothing():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.add("r1", "r1", 0)
     assert asm.work() == Work()
 
 
 def test_large_add_in_place_wants_a_register():
     with pytest.raises(ValueError, match="another register"):
-        Asm().add("r1", "r1", 5000)
+        Asm(CORTEX_M4).add("r1", "r1", 5000)
 
 
 def test_load_multiple_takes_the_instruction_for_the_count():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.load_multiple("r0", ["r1"])
     asm.load_multiple("r0", ["r1", "r2"])
     asm.load_multiple("r0", ["r1", "r2", "r9"])
@@ -62,7 +63,7 @@ def test_load_multiple_takes_the_instruction_for_the_count():
 
 
 def test_naked_function_has_its_lines_as_strings():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("bx", "lr")
     text = naked_function("f", ["int32_t a", "int8_t *b"], asm)
     assert "static TC_NAKED void f(\n    int32_t a TC_UNUSED,\n    int8_t *b TC_UNUSED)" in text
@@ -71,7 +72,7 @@ def test_naked_function_has_its_lines_as_strings():
 
 
 def test_a_function_that_is_printed_again_is_the_same():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     with asm.loop("again", 9):
         for at in range(0, 32, 8):
             asm.op("ldr", "r4", f"[r0, #{at}]")
@@ -86,7 +87,7 @@ def test_a_function_that_is_printed_again_is_the_same():
 
 
 def test_cycles_are_counted_by_the_rules_of_the_core():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     counted = []
     for line in (
         ("ldr", "r4", "[r0, #4]"),
@@ -106,7 +107,7 @@ def test_cycles_are_counted_by_the_rules_of_the_core():
 
 
 def test_conditional_branches_are_taken_backwards_only():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.branch("beq.w", "end")
     asm.label("end")
     assert asm.work() == Work(1, 1)
@@ -116,7 +117,7 @@ def test_conditional_branches_are_taken_backwards_only():
 
 def test_loops_and_jumps_say_how_often_code_runs():
     """Two groups of three turns; the second group leaves in its middle."""
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("nop")
     with asm.loop("group", 2):
         asm.op("nop")
@@ -134,7 +135,7 @@ def test_loops_and_jumps_say_how_often_code_runs():
 
 
 def test_a_subroutine_runs_as_often_as_it_is_called_wherever_it_stands():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.branch("b.w", "start")
     asm.label("inner")
     asm.op("bx", "lr")
@@ -151,7 +152,7 @@ def test_a_subroutine_runs_as_often_as_it_is_called_wherever_it_stands():
 
 
 def test_units_are_counted_apart():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     with asm.loop("pair", "pair"):
         asm.branch("bl", "gather")
         asm.branch("bpl.w", "pair")
@@ -165,7 +166,7 @@ def test_units_are_counted_apart():
 
 
 def test_what_runs_for_one_unit_cannot_run_for_another():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     with pytest.raises(ValueError, match="for each pair"), asm.per("pair"), asm.per("row"):
         pass
 
@@ -173,4 +174,4 @@ def test_what_runs_for_one_unit_cannot_run_for_another():
 def test_work_is_added_and_multiplied():
     one = Work(2, 3)
     assert 3 * (one + 1) == Work(9, 12)
-    assert (one + one - one).time == 5
+    assert (one + one - one).time(CORTEX_M4) == 5

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.thumb import Asm, naked_function
 
 
 def test_pushes_and_pops_are_followed():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("push", "{r1, r4, r5, lr}")
     asm.op("sub", "sp", "sp", "#8")
     asm.op("add", "sp", "sp", "#12")
@@ -22,7 +23,7 @@ def test_pushes_and_pops_are_followed():
 
 
 def test_registers_of_the_fpu_are_told_in_pairs_and_given_back():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("vpush", "{s16, s17, s18, s19}")
     asm.op("vpop", "{d8-d9}")
     asm.op("bx", "lr")
@@ -33,7 +34,7 @@ def test_registers_of_the_fpu_are_told_in_pairs_and_given_back():
 
 
 def test_code_behind_the_return_has_the_frame_of_its_callers():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("push", "{r4, lr}")
     asm.op("sub", "sp", "sp", "#8")
     asm.branch("bl", "subroutine")
@@ -50,7 +51,7 @@ def test_code_behind_the_return_has_the_frame_of_its_callers():
 
 
 def test_a_subroutine_that_is_called_from_several_depths_has_no_known_caller():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("push", "{r4, lr}")
     asm.branch("bl", "subroutine")
     asm.op("sub", "sp", "sp", "#64")
@@ -63,14 +64,14 @@ def test_a_subroutine_that_is_called_from_several_depths_has_no_known_caller():
 
 
 def test_a_stack_pointer_that_nobody_can_follow_is_refused():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.op("mov", "sp", "r4")
     with pytest.raises(ValueError, match="mov sp, r4: a debugger could not follow"):
         asm.unwinding()
 
 
 def test_a_function_has_notes_and_unwinding_between_its_strings():
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.note("registers to the stack")
     asm.op("push", "{r4, lr}")
     asm.op("pop", "{r4, pc}")

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from tinyc.machine.cores import CORES
+from tinyc.machine.cores import CORES, CORTEX_M4
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.thumb import Asm
@@ -66,7 +66,7 @@ def test_a_place_that_is_jumped_to_wants_its_long_instruction_on_a_word() -> Non
 
 
 def test_text_has_wide_instructions_in_loops_only_where_they_pay() -> None:
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     with asm.loop("turn", 100):
         asm.op("ldr", "r0", "[r1]")
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_text_has_wide_instructions_in_loops_only_where_they_pay() -> None:
 @pytest.mark.parametrize("distance", [50, 80])
 def test_a_far_branch_is_wide(distance: int) -> None:
     """Conditional branches reach 256 bytes; 4 a line is the most that lies between."""
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     asm.branch("beq", "end", taken=1)
     for _ in range(distance):
         asm.op("smlad", "r4", "r0", "r2", "r4")

@@ -23,6 +23,7 @@ from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused
 from tinyc.kernel.site import Site
+from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
 
 Optimize = Literal["speed", "balanced", "size"]
@@ -79,9 +80,10 @@ def select(
     numerics: Numerics,
     prefer: Mapping[str, str] | None = None,
     goal: Goal | None = None,
+    core: Core = CORTEX_M4,
 ) -> dict[str, Choice]:
     """The best Choice for each node that does work (views have none), by node name: `choose` of `candidates`."""
-    return choose(candidates(graph, isa, numerics, prefer), goal or Goal())
+    return choose(candidates(graph, isa, numerics, prefer, core=core), goal or Goal())
 
 
 def candidates(
@@ -90,8 +92,10 @@ def candidates(
     numerics: Numerics,
     prefer: Mapping[str, str] | None = None,
     flash: SlowFlash | None = None,
+    core: Core = CORTEX_M4,
 ) -> dict[str, list[Choice]]:
     """Every Choice that there is for each node, by node name. flash: of a board on which costs shall count its waits.
+    core: whose rules kernels in assembly follow.
 
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
     that no kernel serves, with what each kernel asks for.
@@ -101,7 +105,7 @@ def candidates(
         if all_ops()[node.op].view:
             continue
         try:
-            found[node.name] = _candidates(Site(graph, node, numerics), isa, (prefer or {}).get(node.name), flash)
+            found[node.name] = _candidates(Site(graph, node, numerics, core), isa, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where) from error
     return _sharing_code(found)
@@ -178,12 +182,12 @@ def repriced(found: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[st
 def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
     """What the kernel says; else an estimate by multiplications and outputs."""
     if offer.cost is not None:
-        return offer.cost
+        return offer.cost.on(site.core)
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
     macs = all_ops()[site.node.op].macs(site)
     instructions = _PER_MAC["dsp" in kernel.isa] * macs + _PER_ELEMENT * site.y().elements
-    return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes)
+    return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes).on(site.core)
 
 
 def weight_of(choice: Choice, goal: Goal) -> int:

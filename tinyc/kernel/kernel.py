@@ -15,13 +15,14 @@ Two kinds of call:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site
-from tinyc.machine.target import weighed
+from tinyc.machine.cores import Core
+from tinyc.machine.target import cycles_alone, weighed
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -237,7 +238,7 @@ class Cost:
     Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
     fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. waits: those of the
     cycles that such a board waits for it. ram_code, ram_consts: bytes of code and constants that are worth their place
-    in RAM (`--ram-code`).
+    in RAM (`--ram-code`). by_cycles: on this core instructions say little of time (`cycles_alone`).
     """
 
     instructions: int
@@ -249,6 +250,7 @@ class Cost:
     ram_code: int = 0
     ram_consts: int = 0
     waits: int = 0
+    by_cycles: bool = False
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -269,7 +271,16 @@ class Cost:
     @property
     def time(self) -> int:
         """What select and shrink compare: instructions and cycles together, or cycles alone (`weighed`)."""
-        return weighed(self.instructions, self.cycles)
+        return weighed(self, self.by_cycles)
+
+    def on(self, core: Core) -> Cost:
+        """The same, of a layer that this core runs."""
+        return replace(self, by_cycles=True) if cycles_alone(core) else self
+
+
+def instructions_of(costs: Collection[Cost]) -> float:
+    """All of them together, as a limit for other ways to run the layers; infinite where cycles alone count."""
+    return float("inf") if any(cost.by_cycles for cost in costs) else sum(cost.instructions for cost in costs)
 
 
 class Once(Generic[T]):

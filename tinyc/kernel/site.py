@@ -11,6 +11,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, DType, Graph, Node, Shape, Value
+from tinyc.machine.cores import CORTEX_M4, Core
 
 
 class Pair(NamedTuple):
@@ -79,11 +80,13 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node with its values at hand: what `prepare`, kernel conditions and `lower` look at."""
+    """A node with its values at hand: what `prepare`, kernel conditions and `lower` look at. core: by whose rules
+    functions in assembly are written and timed."""
 
     graph: Graph
     node: Node
     numerics: Numerics
+    core: Core = CORTEX_M4
 
     @property
     def attrs(self) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _UNROLLED = 64  # bytes of a row that are copied without a loop
@@ -23,6 +24,7 @@ class RowBlock:
     in_c: int
     x_zero: int
     k_h: int
+    core: Core
 
     @property
     def left(self) -> int:
@@ -60,7 +62,7 @@ def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
 
     x: k_h row pointers. to: k_h * row_bytes, word aligned. rows: k_h pointers out, to the rows of the block.
     """
-    asm = Asm()
+    asm = Asm(block.core)
     asm.op("push", "{r4-r8, lr}")
     zero = block.x_zero & 0xFF
     asm.constant("r7", zero * 0x01010101)

@@ -8,8 +8,10 @@ a half by the factor, which is kept times 2^8, and drops 16 bits of zeros.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
-from tinyc.machine.target import kept_by_core
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 NAME = "tc_add_linear_s8_asm"
@@ -26,9 +28,9 @@ def fits(a: int, b: int) -> bool:
     return max(abs(a), abs(b)) < 2**23
 
 
-def specialize(shift: int) -> SpecializedKernel:
+def specialize(shift: int, core: Core) -> SpecializedKernel:
     """The function for every layer with this shift: p as for tc_add_linear_s8_dsp. y may be x0 or x1."""
-    asm = _function(shift)
+    asm = _function(shift, core)
     name = f"{NAME}_{shift}"
     text = f"""/* y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8: tc_add_linear_s8_dsp.h.
  * a and b: less than 2^23. y may be x0 or x1.
@@ -45,23 +47,23 @@ static void {name}({", ".join(_PARAMETERS)})
     return SpecializedKernel(name, text, ("tc_add_linear_s8_dsp.h",))
 
 
-def cost(shift: int, elements: int) -> Cost:
+def cost(shift: int, elements: int, core: Core) -> Cost:
     """Exact but for the step around the call."""
-    asm = _function(shift)
+    asm = _function(shift, core)
     whole = asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last") + _CALL
     code = WrittenCode((NAME, shift), asm.code_bytes)
     fetches = Fetches.around(_STRUCT, code.size, whole.instructions)
     return Cost(whole.instructions, code.size + _STRUCT, 0, whole.cycles, fetches, code)
 
 
-@kept_by_core(maxsize=32)
-def _function(shift: int) -> Asm:
+@lru_cache(maxsize=32)
+def _function(shift: int, core: Core) -> Asm:
     """The assembly; units: a `turn` of the loop, an element of the rest (`last`).
 
     r0: a, r12: b, r14: c, r1 and r2: inputs, r3: output, [sp]: where the turns end, [sp, #4]: where all ends.
     In the turns r11: the mask of odd bytes, and a and b times 2^8.
     """
-    asm = Asm()
+    asm = Asm(core)
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")

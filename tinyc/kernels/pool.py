@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 
 from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
@@ -18,12 +19,14 @@ def sums_fit(pixels: int) -> bool:
     return 1 <= pixels <= _MOST_PIXELS
 
 
-def global_pool(family: str, pixels: int, channels: int, finish: str, includes: tuple[str, ...]) -> SpecializedKernel:
+def global_pool(
+    family: str, pixels: int, channels: int, finish: str, includes: tuple[str, ...], core: Core
+) -> SpecializedKernel:
     """The C function `family_<shape>(x, y)`: x [pixels][channels] -> y [channels], `finish` of each channel's sum.
 
     finish: C statements that turn int32_t `sum` into the output value, in `sum`.
     """
-    text, _ = _text(pixels, channels, finish)
+    text, _ = _text(pixels, channels, finish, core)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_{pixels}x{channels}_{digest}"
     return SpecializedKernel(name, text.replace("@", name), includes)
@@ -34,18 +37,18 @@ def global_pool_call() -> Call:
     return Call((In(0), Out()))
 
 
-def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
+def global_pool_cost(pixels: int, channels: int, per_channel: int, core: Core) -> Cost:
     """per_channel: instructions of the finish, an estimate."""
-    text, executed = _text(pixels, channels, "")
+    text, executed = _text(pixels, channels, "", core)
     single = channels % 8 * pixels * 4
     whole = channels // 8 * (executed + 10) + single + channels * per_channel
     code = 4 * text.count("\\n") + 120
     return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
 
 
-def _text(pixels: int, channels: int, finish: str) -> tuple[str, Work]:
+def _text(pixels: int, channels: int, finish: str, core: Core) -> tuple[str, Work]:
     """C text, and the instructions of a call for eight channels."""
-    fast, executed = _sums_function(pixels, channels)
+    fast, executed = _sums_function(pixels, channels, core)
     return (
         f"""/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */
 #if TC_DSP_ASM
@@ -90,9 +93,9 @@ static void @(const int8_t *x, int8_t *y)
     )
 
 
-def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
+def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
     """`@_sums(x, sums)`: int32 sums of eight channels."""
-    asm = Asm()
+    asm = Asm(core)
     asm.op("push", "{r4-r8, lr}")
     asm.note("sums of two channels in a word")
     for register in ("r4", "r5", "r6", "r7"):

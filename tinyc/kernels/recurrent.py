@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
+from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 _PARAMETERS = ("const tc_recurrent_packed_t *layer", "const void *x", "void *y", "int32_t *memory")
@@ -57,6 +58,7 @@ class LoopLayer:
     x_walk: tuple[int, int]
     y_walk: tuple[int, int]
     wide: bool
+    core: Core
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -162,10 +164,10 @@ def cost(layer: LoopLayer, constants: int, states: int) -> Cost:
     return Cost(whole.instructions, code.size + constants, layer.scratch_bytes, whole.cycles, fetches, code)
 
 
-@kept_by_core(maxsize=32)
+@lru_cache(maxsize=32)
 def _function(name: str, layer: LoopLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
-    asm, frame = Asm(), Frame(_SLOTS)
+    asm, frame = Asm(layer.core), Frame(_SLOTS)
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", f"#{frame.size}")

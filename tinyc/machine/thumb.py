@@ -23,7 +23,6 @@ from tinyc.machine.list_schedule import Addresses, better
 from tinyc.machine.op import Decoded
 from tinyc.machine.schedule import BasicBlock, ordered, stays, takes_stack
 from tinyc.machine.table import Kind
-from tinyc.machine.target import written_for
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.unwind import directives
 from tinyc.machine.widths import LONG, SHORT, Slot, choose
@@ -50,12 +49,11 @@ _CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), CORTEX_
 
 
 class Asm(Assembly):
-    """The instructions of one function. core: by whose rules cycles are counted; None: of the core that is written
-    for."""
+    """The instructions of one function. core: by whose rules cycles are counted and instructions ordered."""
 
-    def __init__(self, core: Core | None = None) -> None:
+    def __init__(self, core: Core) -> None:
         super().__init__()
-        self._core = written_for() if core is None else core
+        self._core = core
         self._lines = 0
         self._known_cycles: Sequence[int] = ()
         self._known_sums: Sequence[tuple[Often, int, int]] = ()

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tinyc.machine.target import weighed
+from tinyc.machine.cores import Core
+from tinyc.machine.target import cycles_alone, weighed
 
 CALL = ""  # the unit of what a call executes anyway
 
@@ -18,7 +19,7 @@ A label is a unit of its own until all jumps to it are known."""
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Executed instructions, and their cycles on a Cortex-M4 without wait states by the rules of `tinyc profile`.
+    """Executed instructions, and their cycles without wait states by the rules of the core they are written for.
 
     An int that is added stands for so many instructions of a cycle each.
     """
@@ -40,10 +41,9 @@ class Work:
 
     __rmul__ = __mul__
 
-    @property
-    def time(self) -> int:
-        """As of a Cost."""
-        return weighed(self.instructions, self.cycles)
+    def time(self, core: Core) -> int:
+        """What is compared of two functions for the core: as of a Cost."""
+        return weighed(self, cycles_alone(core))
 
 
 def _plus(a: Often, b: Often, sign: int = 1) -> Often:

@@ -95,13 +95,13 @@ def _finish(p: PoolParams) -> str:
 def specialize(site: Site, p: PoolParams) -> SpecializedKernel:
     """The function that averages the whole image."""
     n = p.attrs.kernel.h * p.attrs.kernel.w
-    return pool.global_pool(_GLOBAL, n, site.x().shape[3], _finish(p), ("tc_dsp.h",))
+    return pool.global_pool(_GLOBAL, n, site.x().shape[3], _finish(p), ("tc_dsp.h",), site.core)
 
 
 def global_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
     """The average of the whole image, a row per call."""
     _, in_h, in_w, channels = site.x().shape
-    return global_pool_rows(_GLOBAL, (in_h, in_w, channels), _finish(p), ("tc_dsp.h",), 15)
+    return global_pool_rows(_GLOBAL, (in_h, in_w, channels), _finish(p), ("tc_dsp.h",), 15, site.core)
 
 
 def lower_global(site: Site, p: PoolParams) -> Call:
@@ -111,7 +111,7 @@ def lower_global(site: Site, p: PoolParams) -> Call:
 
 def cost_global(site: Site, p: PoolParams) -> Cost:
     """Exact but for the division of each sum."""
-    return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
+    return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20, site.core)
 
 
 def specialize_helium(site: Site, p: PoolParams) -> SpecializedKernel:

@@ -241,7 +241,7 @@ def _finish(p: MeanParams) -> str:
 
 def specialize(site: Site, p: MeanParams) -> SpecializedKernel:
     """The function that averages the pixels of an image."""
-    return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, _finish(p), ("tc_dsp.h",))
+    return pool.global_pool(_GLOBAL, p.n, site.x().elements // p.n, _finish(p), ("tc_dsp.h",), site.core)
 
 
 def global_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
@@ -249,7 +249,7 @@ def global_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
     shape = site.x().shape
     if len(shape) != 4 or shape[0] != 1 or p.n != shape[1] * shape[2]:
         return ()
-    return global_pool_rows(_GLOBAL, shape[1:], _finish(p), ("tc_dsp.h",), 20)
+    return global_pool_rows(_GLOBAL, shape[1:], _finish(p), ("tc_dsp.h",), 20, site.core)
 
 
 def lower_global(site: Site, p: MeanParams) -> Call:
@@ -259,7 +259,7 @@ def lower_global(site: Site, p: MeanParams) -> Call:
 
 def cost_global(site: Site, p: MeanParams) -> Cost:
     """Exact but for the scaling of each sum."""
-    return pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
+    return pool.global_pool_cost(p.n, site.x().elements // p.n, 25, site.core)
 
 
 def specialize_helium(site: Site, p: MeanParams) -> SpecializedKernel:

@@ -545,6 +545,7 @@ def loop_layer(site: Site, p: RecurrentParams) -> packed.LoopLayer:
         (x_walk[0], x_walk[1]),
         (y_walk[0], y_walk[1]),
         wide,
+        site.core,
     )
 
 

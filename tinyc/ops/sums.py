@@ -431,8 +431,8 @@ KERNELS = (
         linear.NAME,
         offered(
             lower_asm,
-            cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements),
-            specialize=lambda site, p: linear.specialize(_form(p).shift),
+            cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements, site.core),
+            specialize=lambda site, p: linear.specialize(_form(p).shift, site.core),
         ),
         isa=frozenset({"dsp"}),
         when=(is_s8, is_plain, has_short_factors),

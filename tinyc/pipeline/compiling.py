@@ -29,7 +29,7 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.load import is_onnx, load_model
 from tinyc.load.states import said
-from tinyc.machine.target import code_for
+from tinyc.machine.target import written_for
 from tinyc.ops import all_ops, op_of
 from tinyc.ops.signals import COUNT
 from tinyc.passes import normalize
@@ -233,11 +233,6 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
 @one_thread
 def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
-    with code_for(board.core):
-        return _lowered(made, board, options, progress)
-
-
-def _lowered(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
     laid = _lay_out(graph, made.numerics, board, options, progress)
@@ -285,7 +280,8 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
     with progress.stage("select"):
         timing = board.flash_timing
         found: Mapping[str, Sequence[Choice]]
-        found = candidates(graph, board.isa, numerics, flash=None if timing is None else SlowFlash(timing))
+        flash = None if timing is None else SlowFlash(timing)
+        found = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core))
         if options.ram_code is not None and timing is not None:
             found = _with_ram(graph, found, timing, board, options)
         chosen = tuple(_chosen(graph, found, board, options))

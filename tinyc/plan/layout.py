@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
 from tinyc.ir.graph import Graph
-from tinyc.machine.target import cycles_alone
+from tinyc.kernel.kernel import instructions_of
 from tinyc.plan.answer import Plan
 from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.plan.persistent import place_states, state_bytes
@@ -162,9 +162,7 @@ def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
 
 def _limits(kernels: Kernels, aim: Aim) -> Limits:
     """What streaming may cost: a share of the instructions, and somewhat more of the cycles."""
-    instructions = float("inf")
-    if not cycles_alone():
-        instructions = sum(choice.cost.instructions for choice in kernels.chosen.values())
+    instructions = instructions_of([choice.cost for choice in kernels.chosen.values()])
     time = time_of(kernels.chosen) * (1 + OF_TIME * aim.price)
     instructions *= 1 + _OF_INSTRUCTIONS * aim.price
     return Limits(instructions, time, _flash_room(kernels, aim), aim.ram_bytes, EXCHANGE.get(aim.memory))

@@ -175,6 +175,11 @@ def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
 
 def row_forms(choice: Choice) -> Iterator[RowForm]:
     """Every way in which the chosen kernel makes the rows of its node one at a time."""
+    for form in _row_forms(choice):
+        yield replace(form, cost=form.cost.on(choice.site.core))
+
+
+def _row_forms(choice: Choice) -> Iterator[RowForm]:
     site, offer = choice.site, choice.offer
     if offer.copies:
         return

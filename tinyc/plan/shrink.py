@@ -13,7 +13,7 @@ from typing import Literal
 
 from tinyc.choose.select import FLASH_PER_RAM, Choice
 from tinyc.ir.graph import Graph
-from tinyc.machine.target import cycles_alone
+from tinyc.kernel.kernel import instructions_of
 from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Needs, Plan, draft_plan
 
 Memory = Literal["speed", "balanced", "min"]
@@ -63,7 +63,7 @@ def shrink(
     validated, the one that is taken has to be. found: all candidates of each node."""
     base = dict(choices)
     search = _Search(graph, found, base, budget.flash_per_ram)
-    instructions = float("inf") if cycles_alone() else sum(choice.cost.instructions for choice in base.values())
+    instructions = instructions_of([choice.cost for choice in base.values()])
     room = max(_flash(base), budget.flash_bytes or 0)
     worth = min(room, _flash(base) + budget.flash_per_ram * search.plan.arena_bytes)
     price, ram_bytes = budget.price, budget.ram_bytes

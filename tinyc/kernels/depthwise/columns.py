@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tinyc.kernels import fours
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _ACC = ("r4", "r5", "r6", "r7")
@@ -30,6 +31,7 @@ class Column:
     rows: int
     channels: int
     requant: Requantization
+    core: Core
     int4: bool = False
 
     @property
@@ -66,7 +68,7 @@ def order(column: Column) -> list[int]:
 def pixel_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, y, offset)`: one output pixel; the taps lie `offset` bytes into the rows. Its text, and what a
     call executes."""
-    asm, full = Asm(), column.full
+    asm, full = Asm(column.core), column.full
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.add("r4", "r3", GROUP * full)
@@ -183,7 +185,7 @@ def _finish(asm: Asm, requant: Requantization, channels: int, place: str) -> Non
 
 def add_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, sums)`: adds a row times its weights to int32 sums. Its text, and what a call executes."""
-    asm = Asm()
+    asm = Asm(column.core)
     asm.op("push", "{r4-r11, lr}")
     asm.add("r3", "r2", 4 * GROUP * column.full)
     with asm.loop("group", column.full):
@@ -211,7 +213,7 @@ def _multiple(count: int, used: str) -> tuple[str, ...]:
 
 def finish_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(constants, sums, y)`: the outputs of the sums. Its text, and what a call executes."""
-    asm = Asm()
+    asm = Asm(column.core)
     asm.op("push", "{r4-r11, lr}")
     asm.add("r3", "r1", 4 * GROUP * column.full)
     with asm.loop("group", column.full):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,6 @@ from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Requantization
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
@@ -75,17 +74,17 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant)) if _fits(layer)}
     if not written:
         return None
-    best = min(written, key=lambda layer: (written[layer][1].time, layer.scratch_bytes))
+    best = min(written, key=lambda layer: (written[layer][1].time(site.core), layer.scratch_bytes))
     return PlanePlan(best, finish, matrix, *_moved(best))
 
 
-@kept_by_core(maxsize=512)
+@lru_cache(maxsize=512)
 def _written(layer: PlaneLayer) -> tuple[Asm, Work]:
     asm = function(layer)
     return asm, asm.work()
 
 
-@kept_by_core(maxsize=512)
+@lru_cache(maxsize=512)
 def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
     """Of the best of several functions alone instructions move; what a call executes then."""
     asm, _ = _written(layer)
@@ -165,6 +164,7 @@ def _layer(site: Site, p: ConvParams, requant: Requantization) -> PlaneLayer:
         channels=channels,
         band=out_h,
         requant=requant,
+        core=site.core,
         int4=site.x(1).dtype == "s4",
     )
 

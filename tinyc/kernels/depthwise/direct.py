@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,8 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
+from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
@@ -55,6 +56,7 @@ class DirectLayer:
     times: int
     x_zero: int
     requant: Requantization
+    core: Core
 
     @property
     def out_c(self) -> int:
@@ -103,7 +105,7 @@ class _Writer:
 
     def __init__(self, layer: DirectLayer) -> None:
         self.layer = layer
-        self.asm = Asm()
+        self.asm = Asm(layer.core)
         self.frame = Frame(("y", "groups", "turns", *(f"row{k}" for k in range(layer.k_h))), first="[sp, #0]")
 
     def write(self) -> Asm:
@@ -276,6 +278,7 @@ def _layer(site: Site, p: ConvParams, requant: Requantization) -> DirectLayer:
         times=out_c // in_c,
         x_zero=p.x_zero,
         requant=requant,
+        core=site.core,
     )
 
 
@@ -294,7 +297,7 @@ def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     return DirectPlan(layer, finish, matrix, *_written(layer))
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     """The function, and what a call executes."""
     asm = _Writer(layer).write()

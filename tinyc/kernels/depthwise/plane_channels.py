@@ -55,7 +55,7 @@ class ChannelWriter:
     def __init__(self, layer: PlaneLayer) -> None:
         self.layer = layer
         self.frame = Frame(_WORDS, above=4 * layer.stacked_words)
-        self.asm = Asm()
+        self.asm = Asm(layer.core)
 
     def _channels(self) -> None:
         """The output rows of a band, channel by channel."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
 
 _RESIDENT_WORDS = 6  # weight words of a channel that registers hold
 _UNROLLED_OUTPUTS = 26  # of the loop over output rows
@@ -79,6 +80,7 @@ class PlaneLayer:
     channels: int
     band: int
     requant: Requantization
+    core: Core
     transposed: bool = False
     by_rows: bool = False
     int4: bool = False

@@ -41,7 +41,7 @@ class ProductCode:
 
     def __init__(self, tiles: Tiles, vectors: int) -> None:
         self.tiles = tiles
-        self.asm = Asm()
+        self.asm = Asm(tiles.core)
         self.order: list[tuple[int, int]] = []
         self._moves = tiles.form.name == "f4"
         self._height = COLUMNS_KEPT * COLUMN_BYTES if self._moves else 0  # of sp above its lowest place

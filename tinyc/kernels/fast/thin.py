@@ -9,6 +9,7 @@ from tile to tile). A product of three channels is five words, where tiles of 4x
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.stream import matrix_of
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
 _NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel
@@ -56,11 +56,11 @@ def plan(site: Site, p: ConvParams) -> ThinPlan | None:
     if found is None:
         return None
     finish, divided = found
-    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline=True)
+    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline=True)
     return ThinPlan(tiles, finish, matrix, *_functions(tiles))
 
 
-@kept_by_core(maxsize=32)
+@lru_cache(maxsize=32)
 def _functions(tiles: ThinTiles) -> tuple[list[tuple[int, int]], str, tuple[Work, Work], Work, Work]:
     products, products_count, order = products_function("@_products", tiles)
     columns, around, column = columns_function("@_columns", tiles)

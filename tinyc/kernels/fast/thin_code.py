@@ -45,7 +45,7 @@ class ThinTiles(Tiles):
 
 def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
     """`name(upper, lower, count, strip)`: text, instructions of a call, of each column."""
-    asm, row = Asm(), 4 * tiles.columns
+    asm, row = Asm(tiles.core), 4 * tiles.columns
     asm.op("push", "{r4-r7}")
     with asm.loop("column", "column"):
         asm.note("a column of two rows, a word for each channel to the strip")
@@ -77,7 +77,7 @@ def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
 
 def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
     """`name(strip, factors)`: text and instructions of a call. Behind the strip are the words of the pair of rows."""
-    asm, words = Asm(), tiles.in_c
+    asm, words = Asm(tiles.core), tiles.in_c
     asm.op("push", "{r1, r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#8")
     asm.add("r1", "r0", 4 * tiles.strip_words)

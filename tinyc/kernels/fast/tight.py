@@ -9,7 +9,7 @@ products are the same functions. For 2x2 outputs only: with 4x4 the factors are 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from tinyc.kernel.kernel import Call, Cost, Kernel, Once, SpecializedKernel, planned
 from tinyc.kernel.site import Site
@@ -20,7 +20,6 @@ from tinyc.kernels.fast.text import layer_text, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.matrix import GROUP
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _STEPS = 2  # of four channels
@@ -46,7 +45,7 @@ def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | N
     return replace(work, parts=parts, vertical=vertical, horizontal=horizontal, text=text)
 
 
-@kept_by_core(maxsize=64)
+@lru_cache(maxsize=64)
 def _inputs(tiles: Tiles, order: tuple[tuple[int, int], ...]) -> tuple[tuple[Naked, Naked], tuple[Work, Work], Work]:
     """Functions for four channels of tiles.in_c; what a call of the first and each column of it, and a call of the
     second execute."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 
@@ -32,6 +33,7 @@ class Tiles:
     in_c: int
     out_c: int
     requant: Requantization
+    core: Core
     divided: bool
     inline: bool
 

@@ -20,7 +20,7 @@ _LOADED = 10  # words of a row of the strip
 def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
     """`name(x, offset, columns, strip)`: the function, instructions of a call and of each column. pitch: bytes from
     pixel to pixel where these have more channels than the tiles."""
-    asm = Asm()
+    asm = Asm(tiles.core)
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")
     asm.op("sub", "sp", "sp", "#12")
@@ -212,7 +212,7 @@ def horizontal_function(
 ) -> tuple[Naked, Work]:
     """`name(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used.
     at_a_time: steps of a call, 0: all."""
-    asm = Asm()
+    asm = Asm(tiles.core)
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")

@@ -10,7 +10,7 @@ weights do but for 4x4 outputs, two channels may lie over each other: half of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,6 @@ from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wid
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
@@ -89,7 +88,7 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
     if found is None:
         return None
     finish, divided = found
-    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline)
+    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline)
     fast, inputs, counts, order = _functions(tiles)
     text = Once(lambda: layer_text(site, p, tiles, fast.text, order))
     code = fast.code_bytes + sum(function.code_bytes for function in inputs)
@@ -105,7 +104,7 @@ def products_code(tiles: Tiles) -> Naked:
 _Counts = tuple[tuple[Work, Work], Work, Work]
 
 
-@kept_by_core(maxsize=128)
+@lru_cache(maxsize=128)
 def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[tuple[int, int]]]:
     """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
     the products."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.float32.arguments import HEADER, at
 from tinyc.kernels.float32.vectors import VectorBlock, block_code
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, fpu_registers, naked_function
 from tinyc.machine.work import CALL
 
@@ -36,6 +37,7 @@ class FloatBlock:
     pixels: int
     turn: int
     act: str
+    core: Core
 
     @property
     def name(self) -> str:
@@ -71,6 +73,7 @@ class Channels:
     pixels: int
     turn: int
     act: str
+    core: Core
 
     @property
     def name(self) -> str:
@@ -97,7 +100,7 @@ def _channel_function(block: Channels) -> Asm:
 def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
     """r0: the arguments, r1: weights, r2 and r3: inputs, r4: turns, r5: rows, r6: rows left, r7: outputs, r8: groups of
     pixels left, r9: bytes from the begin of a row, r10: those between two pixels."""
-    asm = Asm()
+    asm = Asm(block.core)
     asm.note("registers and arguments")
     asm.op("push", "{r4-r11, lr}")
     asm.op("vpush", fpu_registers(_UNSAVED, _REGISTERS - _UNSAVED))

@@ -22,6 +22,7 @@ from tinyc.kernels.float32.arguments import HEADER
 from tinyc.kernels.float32.blocks import Channels, FloatBlock, block_function
 from tinyc.kernels.float32.vectors import VectorBlock
 from tinyc.kernels.float32.weighted import bias_of, has_weights
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Work
 
 _ACTS = {Act(): "", RELU: "relu", RELU6: "relu6"}
@@ -57,6 +58,7 @@ class FloatLayer:
     stride: int
     pad: int
     act: str
+    core: Core
     depthwise: bool = False
     vectors: bool = False
 
@@ -86,9 +88,9 @@ class FloatLayer:
         if self.vectors:
             return VectorBlock(outputs, part.pixels, self.act)
         if self.depthwise:
-            return Channels(outputs, part.pixels, width if width <= _UNROLLED else 1, self.act)
+            return Channels(outputs, part.pixels, width if width <= _UNROLLED else 1, self.act, self.core)
         taps = width * self.depth
-        return FloatBlock(outputs, part.pixels, 4 if taps % 8 >= 4 or taps < 8 else 8, self.act)
+        return FloatBlock(outputs, part.pixels, 4 if taps % 8 >= 4 or taps < 8 else 8, self.act, self.core)
 
     @property
     def channels(self) -> tuple[tuple[int, int], ...]:
@@ -128,13 +130,13 @@ class FloatLayer:
 def _conv_layer(site: Site) -> FloatLayer:
     a, (out_c, k_h, k_w, in_c) = site.attrs, site.x(1).shape
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    return FloatLayer(in_w, in_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act])
+    return FloatLayer(in_w, in_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act], site.core)
 
 
 def _dense_layer(site: Site) -> FloatLayer:
     out_c, in_c = site.x(1).shape
     batch = site.y().elements // out_c
-    return FloatLayer(batch, in_c, batch, out_c, 1, 1, 1, 0, _ACTS[site.attrs.act])
+    return FloatLayer(batch, in_c, batch, out_c, 1, 1, 1, 0, _ACTS[site.attrs.act], site.core)
 
 
 def _weights(layer: FloatLayer, w: Floats) -> Floats:
@@ -271,7 +273,9 @@ def _constants(site: Site, layer: FloatLayer, w: Floats) -> tuple[Const, Const]:
 def depthwise_layer(site: Site) -> FloatLayer:
     a, (k_h, k_w, out_c) = site.attrs, site.x(1).shape
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    return FloatLayer(in_w, out_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act], depthwise=True)
+    return FloatLayer(
+        in_w, out_c, out_w, out_c, k_h, k_w, a.stride.w, a.pad.left, _ACTS[a.act], site.core, depthwise=True
+    )
 
 
 def _cost_depthwise(site: Site, layer: FloatLayer) -> Cost:

@@ -145,7 +145,7 @@ def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[MvePlan, Wri
     """The function that runs the layer in the least time, with by_rows one output row per call; None where no
     requantization is proved."""
     found = [(one, _written(one)) for one in _plans(site, p, by_rows)]
-    return min(found, key=lambda one: _whole(*one).time // 2 + one[1].code_bytes, default=None)
+    return min(found, key=lambda one: _whole(*one).time(site.core) // 2 + one[1].code_bytes, default=None)
 
 
 def _whole(work: MvePlan, written: Written) -> Work:
@@ -162,7 +162,7 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
         return
     out_c, in_c = p.w.shape[0], p.w.shape[-1]
     window, in_w, pixels, rows = _geometry(site, p, by_rows)
-    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
+    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     run, step = window.kernel.w * in_c, window.stride.w * in_c
     work = MvePlan(
         Dot(window.kernel.h, run, step, out_c, in_c % 4 == 0, pixels == 1, pixels == 1, finish.requant),

@@ -69,7 +69,7 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | N
     found = [walk for walk in _walks(site, p, finish.requant) if walk.by in ways]
     if not found:
         return None
-    best = min(found, key=lambda walk: write(walk).work.time + write(walk).code_bytes)
+    best = min(found, key=lambda walk: write(walk).work.time(site.core) + write(walk).code_bytes)
     return MveDepthwisePlan(best, finish, matrix)
 
 

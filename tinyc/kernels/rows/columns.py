@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,6 @@ from tinyc.kernels.fours import nibbles
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.stream import PROVED, Fit, depthwise_matrix_of, raised, wide
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
@@ -62,9 +62,10 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         return ()
     matrix, int4 = depthwise_matrix_of(p), site.x(1).dtype == "s4"
     finish = matrix.once(fit_of(site))
-    if finish is None or not Column(k_h, channels, finish.requant, int4).fits:
+    column = None if finish is None else Column(k_h, channels, finish.requant, site.core, int4)
+    if finish is None or column is None or not column.fits:
         return ()
-    layer = _Layer(Column(k_h, channels, finish.requant, int4), finish, matrix)
+    layer = _Layer(column, finish, matrix)
     rows = row_geometry(site, window, p.x_zero)
     in_w = site.x(0).shape[2]
     whole = k_h == rows.in_h > 1 and not (window.pad.top or window.pad.bottom) and in_w == 1
@@ -192,7 +193,7 @@ def _twin_layer(column: Column) -> str:
 }};"""
 
 
-@kept_by_core(maxsize=128)
+@lru_cache(maxsize=128)
 def _pixels_text(column: Column, out_w: int, stride: int) -> tuple[str, Work]:
     """C text of a row of pixels, `@(stream, x, y)`, and what each pixel executes."""
     fast, executed = pixel_function("@_pixel", column)
@@ -222,7 +223,7 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
     return text, executed
 
 
-@kept_by_core(maxsize=128)
+@lru_cache(maxsize=128)
 def _sums_text(column: Column) -> tuple[str, Work, Work]:
     """C text of `@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
     add, adding = add_function("@_add", column)

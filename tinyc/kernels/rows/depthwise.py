@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
 from tinyc.kernels.stream import depthwise_matrix_of, wide
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
@@ -39,7 +39,8 @@ def int4_row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 
 def _fastest_first(site: Site, p: ConvParams, *makers: RowForms) -> tuple[RowForm, ...]:
-    return tuple(sorted((form for make in makers for form in make(site, p)), key=lambda form: form.cost.time))
+    found = [form for make in makers for form in make(site, p)]
+    return tuple(sorted(found, key=lambda form: form.cost.on(site.core).time))
 
 
 def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:
@@ -70,7 +71,7 @@ def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.requant)
+    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.requant, site.core)
 
 
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -119,7 +120,7 @@ def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArra
     return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
 
 
-@kept_by_core(maxsize=128)
+@lru_cache(maxsize=128)
 def _function(layer: RowLayer) -> tuple[Naked, Work]:
     """The function `@`, and what a call executes."""
     return row_function("@", layer)

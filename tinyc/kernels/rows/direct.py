@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import move_function
 from tinyc.kernels.stream import matrix_of, stream, wide
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"
@@ -57,7 +56,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     finish = matrix.once(wide)
     if finish is None:
         return ()
-    direct = Direct(k_h, k_w, in_c, out_c, finish.requant)
+    direct = Direct(k_h, k_w, in_c, out_c, finish.requant, site.core)
     window = Window.of(a, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     plain = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held=False)
@@ -115,7 +114,7 @@ def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finis
     return (np.stack(found) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-@kept_by_core(maxsize=64)
+@lru_cache(maxsize=64)
 def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
     """C text of the functions of a layer, called `@`, and what a row executes."""
     fast, call, per_row, turn = pixel_function("@_pixel", direct)
@@ -127,7 +126,7 @@ def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
         executed += direct.groups * direct.k_h * (per_row + turns * turn)
     move = ""
     if row.held:
-        moving, around, each = move_function("@_move", pairs=False)
+        moving, around, each = move_function("@_move", direct.core, pairs=False)
         fast += moving.text
         executed += row.out_w * (around + direct.groups * each)
         move = """static void @_move(const int8_t *from, int8_t *to, int32_t words)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import Weights
+from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -44,6 +45,7 @@ class Direct:
     in_c: int
     out_c: int
     requant: Requantization
+    core: Core
 
     @property
     def groups(self) -> int:
@@ -72,7 +74,7 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
     In each row, `count` bytes from `first` on are read; `before` and `after` them, bytes of weights are passed over.
     start: start values of all output channels.
     """
-    asm = Asm()
+    asm = Asm(direct.core)
     _enter(asm, direct)
     with asm.loop("group", direct.groups):
         asm.note("start values of four channels")

@@ -58,7 +58,7 @@ def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm
     if proved is None or site.y().shape[1] < vertical.m:
         return []
     finish, third = proved
-    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, third, together)
+    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, third, together)
     if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)

@@ -6,14 +6,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_conv2d_3x3_s8_row_asm"
@@ -44,7 +43,7 @@ class FastRow:
     held: bool
 
 
-@kept_by_core(maxsize=64)
+@lru_cache(maxsize=64)
 def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], WrittenCode, Work]:
     """The function of a call and its parts, the code of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
@@ -57,7 +56,7 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], W
     parts = [*factors, products]
     if row.held:
         pairs = tiles.out_c % 8 == 0
-        move, around, turn = move_function("@", pairs)
+        move, around, turn = move_function("@", tiles.core, pairs)
         parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: _MOVE_TWIN))
         moved = calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
         executed += tiles.rows * moved
@@ -108,7 +107,7 @@ def _named(stem: str, comment: str, fast: str, twin: str) -> SpecializedKernel:
 # ---- parts ----
 
 
-@kept_by_core(maxsize=64)  # whether outputs are held or not
+@lru_cache(maxsize=64)  # whether outputs are held or not
 def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
@@ -123,7 +122,7 @@ def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tu
     return parts, [work for _, _, work in found]
 
 
-@kept_by_core(maxsize=64)
+@lru_cache(maxsize=64)
 def _products(tiles: RowTiles) -> tuple[_Part, Work]:
     code, work = products_function("@", tiles)
     stem = f"{_PART}_{tiles.name}_products_i{tiles.in_c}_o{tiles.out_c}"

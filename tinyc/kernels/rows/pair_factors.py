@@ -48,7 +48,7 @@ class _Factors:
             (list(span), outer)
             for outer, span in groupby(range(tiles.form.n), key=lambda c: tuple(v[c] for v in variants))
         ]
-        self.asm = Asm()
+        self.asm = Asm(tiles.core)
         self._lines, self._columns = tiles.vertical.products, tiles.form.n
         self._rows_at = 2 * 4 * self._lines * self._columns
         self._end_at = self._rows_at + 4 * tiles.vertical.n

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tinyc.kernels.depthwise.plane_layer import Mac, row_macs, row_words
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB
@@ -28,6 +29,7 @@ class RowLayer:
     pad_left: int
     channels: int
     requant: Requantization
+    core: Core
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class _Writer:
 
     def __init__(self, layer: RowLayer) -> None:
         self.layer = layer
-        self.asm = Asm()
+        self.asm = Asm(layer.core)
         self.frame = Frame(_WORDS, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
         self.at = self.frame.at
 

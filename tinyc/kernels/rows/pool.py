@@ -7,6 +7,7 @@ import hashlib
 
 from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
 from tinyc.kernels.pool import sums_fit
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _MOST_COLUMNS = 32  # of a row, unrolled
@@ -15,7 +16,7 @@ _CALL = Work(20, 30)  # around a call
 
 
 def global_pool_rows(
-    family: str, image: tuple[int, int, int], finish: str, includes: tuple[str, ...], per_channel: int
+    family: str, image: tuple[int, int, int], finish: str, includes: tuple[str, ...], per_channel: int, core: Core
 ) -> tuple[RowForm, ...]:
     """Row forms of the average of image (rows, columns, channels); empty where int16 sums or the code do not do.
 
@@ -24,7 +25,7 @@ def global_pool_rows(
     rows, columns, channels = image
     if rows < 2 or not sums_fit(rows * columns) or columns > _MOST_COLUMNS or columns * channels > _REACH:
         return ()
-    text, executed = _text(image, finish)
+    text, executed = _text(image, finish, core)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_rows_{rows}x{columns}x{channels}_{digest}"
     single = channels % 4 * columns * 6
@@ -44,11 +45,11 @@ def global_pool_rows(
     return (form,)
 
 
-def _text(image: tuple[int, int, int], finish: str) -> tuple[str, Work]:
+def _text(image: tuple[int, int, int], finish: str, core: Core) -> tuple[str, Work]:
     """C text of `@(x, sums, row, y)`, and what adding a row executes, but for channels beyond groups of four."""
     rows, columns, channels = image
     blocked = channels // 4 * 4
-    fast, executed = _add_function(columns, channels) if blocked else ("", Work())
+    fast, executed = _add_function(columns, channels, core) if blocked else ("", Work())
     add = "        @_add(x, (int32_t *)sums);\n" if blocked else ""
     twin = f"""static void @_add(const int8_t *x, int32_t *words)
 {{
@@ -99,9 +100,9 @@ static void @(const int8_t *x, void *sums, int32_t row, int8_t *y)
     return text, executed
 
 
-def _add_function(columns: int, channels: int) -> tuple[str, Work]:
+def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:
     """`@_add(x, sums)`: adds a row to the sums of all full groups of four channels."""
-    asm = Asm()
+    asm = Asm(core)
     asm.op("push", "{r4-r6, lr}")
     asm.add("r6", "r0", channels // 4 * 4)
     with asm.loop("group", channels // 4):

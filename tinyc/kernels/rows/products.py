@@ -51,7 +51,7 @@ class _Products:
 
     def __init__(self, tiles: RowTiles) -> None:
         self.tiles = tiles
-        self.asm = Asm()
+        self.asm = Asm(tiles.core)
         self._entered: list[str] = []  # subroutines, in the order of their calls
         slots = _ONE_ROW_SLOTS if tiles.rows == 1 else SLOTS
         self.frame = Frame(_WORDS[: len(_WORDS) - 2 + tiles.rows], below=16 * slots)

@@ -22,6 +22,7 @@ from tinyc.kernels.fast.transforms import toom
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.walks import WalkStep, walk_of
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Naked, Work
 
 ROWS = 3  # of the kernel
@@ -39,6 +40,7 @@ class RowTiles:
     in_c: int
     out_c: int
     requant: Requantization
+    core: Core
     third: bool
     together: int = 1
 
@@ -125,7 +127,7 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
     into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
     call executes."""
-    asm, form = Asm(), tiles.form
+    asm, form = Asm(tiles.core), tiles.form
     assert tiles.vertical is ROW
     pitch = 4 * tiles.together  # of a step
     asm.note("registers and arguments to the stack")
@@ -196,10 +198,10 @@ def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
 # ---- held outputs ----
 
 
-def move_function(name: str, pairs: bool) -> tuple[Naked, Work, Work]:
+def move_function(name: str, core: Core, pairs: bool) -> tuple[Naked, Work, Work]:
     """`name(from, to, words)`: copies words, with `pairs` an even number of them. Its text, what a call executes, and
     what each turn of one or two words does."""
-    asm = Asm()
+    asm = Asm(core)
     asm.op("push", "{r4, lr}")
     asm.op("add", "r2", "r0", "r2", "lsl #2")
     with asm.loop("word", "turn"):

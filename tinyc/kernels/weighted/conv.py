@@ -17,6 +17,7 @@ from tinyc.kernels.block import RowBlock
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
+from tinyc.machine.cores import Core
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
@@ -44,11 +45,12 @@ def plan(
         aligned=in_c % 4 == 0,
         alone=pixels == 1,
         requant=finish.requant,
+        core=site.core,
         fpu=fpu,
         rolled=rolled,
         nibbles=fit is raised,
     )
-    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero)
+    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
 
 
@@ -78,7 +80,7 @@ def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
     return tuple(Run(k * window.dilation.w * in_c, in_c) for k in range(window.kernel.w))
 
 
-def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) -> tuple[RowPiece, ...]:
+def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int, core: Core) -> tuple[RowPiece, ...]:
     """A row of out_w pixels: blocks at the borders where windows leave the image, the image itself between.
 
     Every piece has two pixels or more (unless the row has one): an odd pixel reads its left neighbour too.
@@ -87,7 +89,7 @@ def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int) ->
     def block(start: int, stop: int) -> RowPiece:
         first = start * window.stride.w - window.pad.left
         last = (stop - 1) * window.stride.w - window.pad.left + window.span.w
-        return RowPiece(start, stop, RowBlock(first, last, in_w, in_c, x_zero, window.kernel.h))
+        return RowPiece(start, stop, RowBlock(first, last, in_w, in_c, x_zero, window.kernel.h, core))
 
     left = min(-(-window.pad.left // window.stride.w), out_w)
     right = min(max((in_w - window.span.w + window.pad.left) // window.stride.w + 1, 0), out_w)

@@ -16,7 +16,6 @@ from tinyc.kernels import fours
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
@@ -25,14 +24,14 @@ _CHUNKS_PER_TURN = range(16, 7, -1)  # the best divisor is taken; up to the firs
 _ROLLED_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay small
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def dense_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
     """The function for one pixel, and what it executes."""
     writer = DenseWriter(layer)
     return writer, writer.write()
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def dense_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
     """The naked function `name` for one pixel, and what it executes."""
     writer, count = dense_code(layer)

@@ -34,6 +34,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedP
         aligned=in_c % 4 == 0 or batch == 1,
         alone=batch == 1,
         requant=finish.requant,
+        core=site.core,
         rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)

@@ -105,7 +105,7 @@ class GroupWriter:
     def __init__(self, layer: WeightedLayer) -> None:
         self.layer = layer
         self.frame = WeightedFrame(layer)
-        self.asm = Asm()
+        self.asm = Asm(layer.core)
         self.asm.reads_constants(STREAM)
         self.group_bytes = 0
 

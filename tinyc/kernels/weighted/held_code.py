@@ -9,11 +9,12 @@ first 64 in FPU registers (if there are any), the others on the stack; a fetch i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
-from tinyc.machine.target import kept_by_core
+from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
 OUTPUTS = 8  # at a time
@@ -39,6 +40,7 @@ class ResidentLayer:
     out_c: int
     requant: Requantization
     hold: Hold
+    core: Core
     fpu: bool = True
 
     @property
@@ -73,10 +75,10 @@ def _at(name: str) -> str:
     return f"[sp, #{_SLOTS[name]}]" if _SLOTS[name] else "[sp]"
 
 
-@kept_by_core(maxsize=64)
+@lru_cache(maxsize=64)
 def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
-    asm = Asm()
+    asm = Asm(layer.core)
     saved = fpu_registers(_UNSAVED, layer.held - _UNSAVED) if layer.held > _UNSAVED else ""
     asm.note("registers and arguments to the stack")
     asm.op("push", "{r4-r11, lr}")

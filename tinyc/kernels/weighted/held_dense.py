@@ -63,7 +63,7 @@ def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     finish = matrix.once(packed)
     if finish is None:
         return None
-    layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.requant, form.hold, form.fpu)
+    layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.requant, form.hold, site.core, form.fpu)
     return ResidentPlan(layer, finish, matrix, *function("@", layer))
 
 

@@ -19,12 +19,12 @@ A last odd pixel is gathered as the second of a pair with its left neighbour, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tinyc.kernels import fours
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, fpu_registers
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
@@ -34,14 +34,14 @@ _LAST_PER_TURN = 4  # steps of a last odd pixel
 _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def pixels_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
     """The function for n >= 2 pixels, and what it executes."""
     writer = PixelsWriter(layer)
     return writer, writer.write()
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def pixels_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
     """The naked function `name` for n >= 2 pixels, and what it executes."""
     writer, count = pixels_code(layer)

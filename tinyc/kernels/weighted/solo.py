@@ -8,11 +8,12 @@ r5-r10 and r14 weights, r11 and r12 taps.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.dense import DenseWriter
 from tinyc.kernels.weighted.groups import FIRST, STREAM, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.target import kept_by_core
 from tinyc.machine.thumb import Naked, Work
 
 _MOST_STEPS = 64  # of unrolled code
@@ -29,13 +30,13 @@ class SoloLayer(WeightedLayer):
 
 def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
-    found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant)
+    found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant, layer.core)
     int4 = layer.requant.offsets or layer.nibbles
     fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not int4
     return found if fits else None
 
 
-@kept_by_core(maxsize=256)
+@lru_cache(maxsize=256)
 def solo_function(name: str, layer: SoloLayer) -> tuple[Naked, Work]:
     """The naked function `name(stream, x, y, n, first)` for one pixel, and what it executes."""
     writer = _SoloWriter(layer)

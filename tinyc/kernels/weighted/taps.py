@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
 
 _REACH = 1020  # of the immediate of LDRD
 _FPU_REGISTERS = 32
@@ -39,6 +40,7 @@ class WeightedLayer:
     aligned: bool
     alone: bool
     requant: Requantization
+    core: Core
     fpu: bool = False
     rolled: bool = False
     nibbles: bool = False

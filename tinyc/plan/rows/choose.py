@@ -10,7 +10,7 @@ from functools import partial
 
 from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
-from tinyc.machine.target import cycles_alone
+from tinyc.kernel.kernel import instructions_of
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
@@ -100,7 +100,7 @@ def plan_incremental(
     if fastest is None:
         return None
     time = fastest.time * (1 + 2 * price)
-    instructions = float("inf") if cycles_alone() else fastest.instructions * (1 + price)
+    instructions = instructions_of([form.cost for form in fastest.forms]) * (1 + price)
     return plan_problem(problem, optimize, replace(limits, instructions=instructions, time=time))
 
 

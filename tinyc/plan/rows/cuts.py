@@ -239,6 +239,7 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
         fast.flash_bytes + spare.flash_bytes,
         fast.scratch_bytes,
         share(fast.cost.cycles, spare.cost.cycles),
+        by_cycles=fast.cost.by_cycles,
     )
     return replace(fast, cost=cost, spare=spare.row, tight=tight)
 
