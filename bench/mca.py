@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a section of docs/cycles.md: what LLVM's scheduling models say of our loops, beside our timing rules.
+"""Writes a section of docs/figures.md: what LLVM's scheduling models say of our loops, beside our timing rules.
 
     python bench/mca.py [--mca llvm-mca] [--model kws ...] [--write]
 
@@ -26,7 +26,7 @@ from tables import ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.machine.cores import CORES
 
-PAGE = ROOT / "docs" / "cycles.md"
+PAGE = ROOT / "docs" / "figures.md"
 PART = "llvm-mca"
 MODELS = ("kws", "ad", "sww")
 FEW, MANY = 20, 120  # turns; what they differ by is the loop's own, without how it begins and ends
@@ -53,7 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Our cycles of loops beside llvm-mca's")
     parser.add_argument("--mca", default="llvm-mca", help="the program")
     parser.add_argument("--model", action="append", help="only these models")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/cycles.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/figures.md")
     args = parser.parse_args()
     program = shutil.which(args.mca)
     if program is None:

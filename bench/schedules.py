@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a section of docs/cycles.md: how far the order of instructions is from the best one.
+"""Writes a section of docs/figures.md: how far the order of instructions is from the best one.
 
     python bench/schedules.py [--seconds 20] [--write]
 
@@ -30,7 +30,7 @@ from tinyc.machine.schedule import stays, takes_stack
 from tinyc.pipeline import Options, Progress
 from tinyc.pipeline.compiling import compile_model
 
-PAGE = ROOT / "docs" / "cycles.md"
+PAGE = ROOT / "docs" / "figures.md"
 PART = "schedules"
 MODELS = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
 NAMES = ("kws", "vww", "ic")
@@ -56,7 +56,7 @@ class Piece:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Orders of instructions against an exact solver")
     parser.add_argument("--seconds", type=float, default=20, help="that the solver has for a slice")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/cycles.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/figures.md")
     args = parser.parse_args()
     pieces = {core: list(pieces_of(core)) for core in SCHEDULED}
     text = _exact_table(pieces, args.seconds)
