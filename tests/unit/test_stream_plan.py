@@ -25,7 +25,7 @@ from tinyc.plan.answer import Plan
 from tinyc.plan.blocks import Block, Member
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory
-from tinyc.plan.placement import _lower_bound
+from tinyc.plan.live import lower_bound_of
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
@@ -182,4 +182,4 @@ def test_no_placement_is_below_the_lower_bound(seed: int) -> None:
         for places in itertools.product(starts, repeat=3)
         if len(taken := [at + n for at, own in zip(places, live, strict=True) for n in own]) == len(set(taken))
     )
-    assert _lower_bound(blocks, 1, unit) <= least
+    assert lower_bound_of(blocks, 1, unit) <= least

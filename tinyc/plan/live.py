@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live bytes of every step of an order, for the schedule's search and the lower bound."""
+"""Live bytes of every step of an order, for the schedule's search, and what no placement can be smaller than.
+
+There are two such bounds. `lower_bound` looks at the problem, before it is known which output lies over which input:
+each step takes the overlap that saves most. It serves layers that run whole. `lower_bound_of` looks at blocks, which
+say what shares bytes: of layers that run by rows, whose overlaps the cut has decided.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
+from tinyc.plan.blocks import Block
+from tinyc.plan.intervals import joined
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.slide import slide_of
 
@@ -137,6 +145,23 @@ def lower_bound(problem: Problem, order: Sequence[int]) -> int:
         bound = max(bound, _unrounded(during, slacks))
         alive = {i for i in here if costs.kept[i] or costs.readers[i] & ~done}
     return bound
+
+
+def lower_bound_of(blocks: Sequence[Block], turns: int, unit: int) -> int:
+    """The same of blocks, whose overlaps are decided: most live bytes in any turn. Bytes that two members of a block
+    share count once. Every start is a multiple of `unit`; the topmost block of a turn may end between."""
+    changes, slack = [0] * (turns + 1), 0
+    for block in blocks:
+        times = sorted({time for m in block.members for time in (m.born, m.dies)})
+        for born, dies in pairwise(times):
+            alive = ((m.at, m.at + m.size) for m in block.members if m.born <= born < m.dies)
+            for low, high in joined(alive, touching=True):
+                # Bytes that begin between two units: another block may end there, and has that unit in its own count.
+                size = max(0, round_up(high, unit) - round_up(low, unit))
+                changes[born] += size
+                changes[dies] -= size
+                slack = max(slack, round_up(high, unit) - high)
+    return max(accumulate(changes)) - slack
 
 
 def _unrounded(rounded: int, slacks: Sequence[int]) -> int:

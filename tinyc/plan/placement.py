@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
 from tinyc.plan.arena import WORK, height, place
-from tinyc.plan.blocks import Block, Layout
+from tinyc.plan.blocks import Layout
 from tinyc.plan.buffers import KEPT, Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
 from tinyc.plan.compact import Kinds, Places, place_with_moves
 from tinyc.plan.ends import place_from_ends
 from tinyc.plan.exact import prove
-from tinyc.plan.intervals import joined
-from tinyc.plan.live import lower_bound, round_up
+from tinyc.plan.live import lower_bound, lower_bound_of, round_up
 from tinyc.plan.liveness import lifetimes
 from tinyc.plan.problem import WHOLE, Problem, Turn
 from tinyc.plan.slide import slide_of
@@ -58,7 +57,7 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     draft = _Draft(running_of(problem.for_forms(cut.forms), cut))
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
-    bound = _lower_bound(layout.blocks, len(draft.running.turns), unit)
+    bound = lower_bound_of(layout.blocks, len(draft.running.turns), unit)
     in_slots = place_in_slots(layout, layout.scratch, room) if room else None
     starts = in_slots or _starts(layout, bound, _enough(bound), work)
     reached = height(layout, starts)
@@ -219,20 +218,3 @@ class _At:
         """(turn, offset) where the bytes begin to be in a place."""
         own = self.blocks.get(self.where.get(key, (-1, 0))[0], ())
         return [(born, self.of(key, born)), *((t, self.of(key, t)) for t, _ in own if born < t < dies)]
-
-
-def _lower_bound(blocks: Sequence[Block], turns: int, unit: int) -> int:
-    """Most live bytes in any turn: bytes that two members of a block share count once. Every start is a multiple of
-    `unit`; the topmost block of a turn may end between."""
-    changes, slack = [0] * (turns + 1), 0
-    for block in blocks:
-        times = sorted({time for m in block.members for time in (m.born, m.dies)})
-        for born, dies in pairwise(times):
-            alive = ((m.at, m.at + m.size) for m in block.members if m.born <= born < m.dies)
-            for low, high in joined(alive, touching=True):
-                # Bytes that begin between two units: another block may end there, and has that unit in its own count.
-                size = max(0, round_up(high, unit) - round_up(low, unit))
-                changes[born] += size
-                changes[dies] -= size
-                slack = max(slack, round_up(high, unit) - high)
-    return max(accumulate(changes)) - slack
