@@ -43,8 +43,8 @@ def pairwise(
     return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
 
 
-def each(family: str, says: str, types: Sequence[DType], count: int, expression: str) -> SpecializedKernel:
-    """The function `family_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
+def each(says: str, types: Sequence[DType], count: int, expression: str) -> SpecializedKernel:
+    """The function `tc_convert_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
     given, made = (CTYPES[kind] for kind in types)
     text = f"""/* {says} */
 static void @(const {given} *x, {made} *y)
@@ -54,7 +54,7 @@ static void @(const {given} *x, {made} *y)
         y[i] = ({made})({expression});
     }}
 }}"""
-    name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    name = f"tc_convert_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
 
 

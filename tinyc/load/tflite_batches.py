@@ -51,7 +51,7 @@ def space_to_batch(s: TfliteStep) -> None:
 @imports("BATCH_TO_SPACE_ND")
 def batch_to_space(s: TfliteStep) -> None:
     """Behind a convolution of phases: what it crops is less padding. Elsewhere a transpose and a slice."""
-    y, phases = s.declared(), s.deferred(0)
+    y, phases = s.declared(), s.deferred
     rank = len(s.tensor(0).shape)
     block, crop = _block(s, rank)
     if not isinstance(phases, Phases):

@@ -24,9 +24,9 @@ def is_count(value: Value) -> bool:
     return value.dtype in KINDS and value.quant in (None, COUNT)
 
 
-def declared_count(s: TfliteStep, index: int = 0) -> Value:
-    """Output `index` as the file describes it; int8 without a scale is a count too."""
-    tensor = s.out_tensor(index)
+def declared_count(s: TfliteStep) -> Value:
+    """The output as the file describes it; int8 without a scale is a count too."""
+    tensor = s.out_tensor()
     if dtype_of(tensor, s.where) == "s8" and not len(tensor.scale):
         tensor = replace(tensor, scale=np.ones(1, np.float32), zero=np.zeros(1, np.int64))
     return s.builder.declare(tensor, s.where)

@@ -347,9 +347,10 @@ class TfliteStep:
             for i, value in enumerate(declared)
         )
 
-    def deferred(self, index: int) -> Deferred | None:
-        """An input that is not made yet, if it is none."""
-        return self.builder.deferred.get(self.tensor(index).index)
+    @property
+    def deferred(self) -> Deferred | None:
+        """The first input where it is not made yet."""
+        return self.builder.deferred.get(self.tensor(0).index)
 
     def defer(self, made_later: Deferred) -> None:
         """Say what the operator's output is, without a node."""

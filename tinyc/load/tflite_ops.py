@@ -115,7 +115,7 @@ def conv_2d(s: TfliteStep) -> None:
 
 def _phases(s: TfliteStep) -> Phases | None:
     """Input 0 if it is phases of an image that are not in the graph yet."""
-    deferred = s.deferred(0)
+    deferred = s.deferred
     return deferred if isinstance(deferred, Phases) and len(s.tensor(0).shape) == 4 else None
 
 
@@ -220,7 +220,7 @@ def concatenation(s: TfliteStep) -> None:
 def reshape(s: TfliteStep) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter. Where it
     left sizes open, a shape that is computed of constants says it."""
-    x, phases = s.constant(0), s.deferred(0)
+    x, phases = s.constant(0), s.deferred
     shape = _new_shape(s)
     same = phases.reshaped(s, shape) if isinstance(phases, Phases) else None
     if same is not None:

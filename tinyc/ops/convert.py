@@ -93,9 +93,9 @@ def specialize(site: Site, p: Convert | Counted) -> SpecializedKernel:
     types = (site.x(0).dtype, p.dtype)
     if isinstance(p, Counted):
         what = f"{types[0]} to {types[1]} of a scale"
-        return plain.each("tc_convert", what, types, site.x(0).elements, p.expression)
+        return plain.each(what, types, site.x(0).elements, p.expression)
     expression = {"s32": _TO_INT32, "bool": "p != 0.0f", "f32": "p"}[p.dtype]
-    return plain.each("tc_convert", f"{types[0]} to {types[1]}", types, site.x(0).elements, expression)
+    return plain.each(f"{types[0]} to {types[1]}", types, site.x(0).elements, expression)
 
 
 def lower(site: Site, p: Convert | Counted) -> Call:

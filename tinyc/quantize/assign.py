@@ -212,14 +212,14 @@ def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: M
     return lo, hi
 
 
-def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float, bits: int = 8) -> Quant:
-    """One scale per index of `axis`, zero point 0: max|w| / (2^(bits-1) - 1).
+def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float) -> Quant:
+    """One scale per index of `axis`, zero point 0: max|w| / 127.
 
     A channel whose weights are tiny or zero beside its bias gets a larger scale, so that the int32
     bias at scale x * w stays below 2^29.
     """
     largest = np.abs(np.moveaxis(w, axis, 0).reshape(w.shape[axis], -1)).max(axis=1).astype(np.float64)
-    scale = largest / (2 ** (bits - 1) - 1)
+    scale = largest / 127
     if bias is not None:
         scale = np.maximum(scale, np.abs(bias.astype(np.float64)) / (x_scale * 2.0**29))
     scale = np.maximum(scale, max(float(scale.max()) * 2.0**-30, 2.0**-100))  # far below one step of the output

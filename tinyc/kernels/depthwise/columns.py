@@ -117,7 +117,7 @@ def _rows(asm: Asm, rows: int) -> None:
     if rows % 2:
         asm.op("ldr", "r9", f"[r1, #{4 * (rows - 1)}]" if rows > 1 else "[r1]")
         asm.op("ldr", "r9", "[r9, r3]")
-        _single_row(asm, "r8", "r9")
+        _single_row(asm)
 
 
 def _nibble_rows(asm: Asm, rows: int) -> None:
@@ -153,12 +153,12 @@ def _nibble_products(asm: Asm, first: int, products: tuple[tuple[str, str], ...]
         asm.op(product, _ACC[channel], x, "r14", _ACC[channel])
 
 
-def _single_row(asm: Asm, even: str, odd: str) -> None:
-    """Four channels of one row, bytes in `odd`, times the halves of two words of the stream."""
+def _single_row(asm: Asm) -> None:
+    """Four channels of one row, bytes in r9, times the halves of two words of the stream. Uses r8."""
     asm.op("ldrd", "r12", "r14", "[r0], #8")
-    asm.op("sxtb16", even, odd)
-    asm.op("sxtb16", odd, odd, "ror #8")
-    for x, w, low, high in ((even, "r12", 0, 2), (odd, "r14", 1, 3)):
+    asm.op("sxtb16", "r8", "r9")
+    asm.op("sxtb16", "r9", "r9", "ror #8")
+    for x, w, low, high in (("r8", "r12", 0, 2), ("r9", "r14", 1, 3)):
         asm.op("smlabb", _ACC[low], x, w, _ACC[low])
         asm.op("smlatt", _ACC[high], x, w, _ACC[high])
 
@@ -192,7 +192,7 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
         asm.note("products: four channels of a row, added to the sums")
         asm.op("ldr", "r9", "[r1], #4")
         asm.load_multiple("r2", _ACC, advance=False)
-        _single_row(asm, "r8", "r9")
+        _single_row(asm)
         asm.op("stm", "r2!", "{r4-r7}")
         asm.until_equal("r2", "r3", "group")
     if column.rest:
@@ -200,7 +200,7 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
         asm.op("ldr", "r9", f"[r1, #-{GROUP - column.rest}]")
         used = ", ".join(_ACC[GROUP - column.rest :])
         asm.op("ldm" if column.rest > 1 else "ldr", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
-        _single_row(asm, "r8", "r9")
+        _single_row(asm)
         asm.op("stm" if column.rest > 1 else "str", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")

@@ -49,8 +49,8 @@ def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | N
 def _inputs(tiles: Tiles, order: tuple[tuple[int, int], ...]) -> tuple[tuple[Naked, Naked], tuple[Work, Work], Work]:
     """Functions for four channels of tiles.in_c; what a call of the first and each column of it, and a call of the
     second execute."""
-    vertical, around, column = vertical_function("@", replace(tiles, in_c=GROUP), tiles.in_c)
-    horizontal, horizontal_count = horizontal_function("@", tiles, list(order), _STEPS)
+    vertical, around, column = vertical_function(replace(tiles, in_c=GROUP), tiles.in_c)
+    horizontal, horizontal_count = horizontal_function(tiles, list(order), _STEPS)
     return (vertical, horizontal), (around, column), horizontal_count
 
 

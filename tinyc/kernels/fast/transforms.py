@@ -17,8 +17,8 @@ _LOADED = 10  # words of a row of the strip
 # ---- vertical ----
 
 
-def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
-    """`name(x, offset, columns, strip)`: the function, instructions of a call and of each column. pitch: bytes from
+def vertical_function(tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
+    """`@(x, offset, columns, strip)`: the function, instructions of a call and of each column. pitch: bytes from
     pixel to pixel where these have more channels than the tiles."""
     asm = Asm(tiles.core)
     asm.note("registers and arguments to the stack")
@@ -33,7 +33,7 @@ def vertical_function(name: str, tiles: Tiles, pitch: int = 0) -> tuple[Naked, W
     asm.op("pop", "{r4-r11, pc}")
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
     asm.reorder()
-    return Naked(name, parameters, asm), asm.work(), asm.work("column")
+    return Naked("@", parameters, asm), asm.work(), asm.work("column")
 
 
 def _vertical_pointers(asm: Asm, form: BilinearForm) -> str:
@@ -207,10 +207,8 @@ def _double(asm: Asm, register: str, times: int) -> None:
 # ---- horizontal ----
 
 
-def horizontal_function(
-    name: str, tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0
-) -> tuple[Naked, Work]:
-    """`name(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used.
+def horizontal_function(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0) -> tuple[Naked, Work]:
+    """`@(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used.
     at_a_time: steps of a call, 0: all."""
     asm = Asm(tiles.core)
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
@@ -233,7 +231,7 @@ def horizontal_function(
     asm.op("add", "sp", "sp", "#12")
     asm.op("pop", "{r4-r11, pc}")
     asm.reorder()
-    return Naked(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
+    return Naked("@", ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
 def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:
@@ -274,22 +272,22 @@ def _horizontal_s4(asm: Asm, to: _Cursor, places: list[int]) -> None:
         asm.op("ssub16", "r11", x3, x1)
         store(3, "r11")
         asm.op("ssub16", x0, x2, x0)
-        _take_twice(asm, "r12", "r11", x0)
+        _take_twice(asm, "r11", x0)
         store(0, "r12")
         asm.op("ssub16", "r12", x4, x2)
-        _take_twice(asm, "r12", "r12", "r11")
+        _take_twice(asm, "r12", "r11")
         store(4, "r12")
         asm.op("ssub16", x3, x3, x2)
         asm.op("ssub16", x2, x2, x1)
         for product, second in ((1, x1), (2, x2)):
-            _take_twice(asm, "r12", x3, second)
+            _take_twice(asm, x3, second)
             store(product, "r12")
 
 
-def _take_twice(asm: Asm, target: str, first: str, second: str) -> None:
-    """target = first - 2 second."""
-    asm.op("ssub16", target, first, second)
-    asm.op("ssub16", target, target, second)
+def _take_twice(asm: Asm, first: str, second: str) -> None:
+    """r12 = first - 2 second."""
+    asm.op("ssub16", "r12", first, second)
+    asm.op("ssub16", "r12", "r12", second)
 
 
 def _horizontal_f4(asm: Asm, to: _Cursor, places: list[int]) -> None:

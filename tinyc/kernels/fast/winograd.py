@@ -109,8 +109,8 @@ def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[
     """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
     the products."""
     products, products_count, order = products_function("@_products", tiles)
-    horizontal, horizontal_count = horizontal_function("@", tiles, order)
-    vertical, around, column = vertical_function("@", tiles)
+    horizontal, horizontal_count = horizontal_function(tiles, order)
+    vertical, around, column = vertical_function(tiles)
     return products, (vertical, horizontal), ((around, column), horizontal_count, products_count), order
 
 

@@ -15,8 +15,6 @@ from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, off
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import Window, row_geometry, window_fields
 
-_ZERO = np.float32(0)
-
 
 def running_sum(x: Array, axis: int) -> Floats:
     """0 + the first element + the second ..., along the axis, which stays with size 1."""
