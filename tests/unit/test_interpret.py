@@ -101,7 +101,7 @@ def test_what_a_printed_function_computes_and_how_often_its_instructions_run() -
 
 def test_words_that_come_in_turn() -> None:
     """VLD2: two loads of half each."""
-    asm = Asm()
+    asm = Asm(CORTEX_M4)
     for line in (
         ("vld20.32", "{q0, q1}", "[r0]"),
         ("vld21.32", "{q0, q1}", "[r0]!"),
