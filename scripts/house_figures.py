@@ -114,7 +114,7 @@ def imported(found: Trees) -> dict[str, set[str]]:
 
 def asked(found: Trees) -> dict[str, set[str]]:
     """By operator, the other files that ask whether a node is one: its name compared, or its attributes' class used for
-    more than to make them. Who makes a node has to name it; who asks should ask for a trait."""
+    more than to make them or to annotate a type. Who makes a node has to name it; who asks should ask for a trait."""
     by_class = {(op.attrs.__module__, op.attrs.__name__): name for name, op in all_ops().items()}
     places: dict[str, set[str]] = {name: set() for name in all_ops()}
     for file, tree in found.items():
@@ -125,14 +125,23 @@ def asked(found: Trees) -> dict[str, set[str]]:
             for alias in node.names
         }
         made = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        types = {id(name) for annotation in annotations(tree) for name in ast.walk(annotation)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in made:
+            if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in made and id(node) not in types:
                 places[str(names[node.id])].add(file)
             if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".op"):
                 compared = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}
                 for name in compared & places.keys():
                     places[str(name)].add(file)
     return {name: files - {homes()[name]} for name, files in places.items()}
+
+
+def annotations(tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield node.annotation
+        if isinstance(node, Function) and node.returns is not None:
+            yield node.returns
 
 
 def walks() -> dict[str, int]:

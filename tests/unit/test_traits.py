@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,26 @@ def test_what_moves_works_on_integers_as_they_are() -> None:
         made = _run(attrs, *integers)
         np.testing.assert_array_equal(made, _run(attrs, *(x.astype(np.float32) for x in integers)), str(attrs))
         assert made.dtype == np.int8
+
+
+def test_shares_add_up_to_one() -> None:
+    for attrs in _with(Trait.SHARES):
+        np.testing.assert_allclose(_run(attrs, *_inputs(attrs)).sum(axis=-1), 1, rtol=1e-6, err_msg=str(attrs))
+
+
+def test_what_rescales_gives_the_reals_of_its_input() -> None:
+    x = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
+    claimed = [op for op in all_ops().values() if Trait.RESCALES in op.traits]
+    assert claimed
+    for op in claimed:
+        np.testing.assert_array_equal(op.float_ref(op.attrs("s16"), x)[0], x, op.name)
+
+
+def test_what_says_its_width_has_a_place_for_it() -> None:
+    claimed = [op for op in all_ops().values() if Trait.SAYS_WIDTH in op.traits]
+    assert claimed
+    for op in claimed:
+        assert "dtype" in {field.name for field in dataclasses.fields(op.attrs)}, op.name
 
 
 def test_what_is_monotone_never_falls() -> None:

@@ -11,9 +11,10 @@ from tinyc.base.errors import TinycError
 from tinyc.frontend.camera import Camera
 from tinyc.frontend.draft import Draft
 from tinyc.ir.graph import Graph, Node, Quant, Value
+from tinyc.ops import is_a
 from tinyc.ops.lookup import Lookup
 from tinyc.ops.lookup_channels import LookupChannels
-from tinyc.ops.requantize import Requantize
+from tinyc.ops.op import Trait
 from tinyc.ops.resample_columns import ResampleColumns
 from tinyc.ops.resample_rows import ResampleRows
 from tinyc.ops.resize_bilinear import ResizeBilinear
@@ -82,7 +83,7 @@ def _input_of(graph: Graph) -> tuple[Graph, Value]:
 def _renaming(graph: Graph, value: Value) -> Node | None:
     """The only node that reads a value, if all that it does is to make int8 with the same meaning of it."""
     readers = graph.consumers().get(value.name, ())
-    if len(readers) != 1 or not isinstance(readers[0].attrs, Requantize) or value.name in graph.outputs:
+    if len(readers) != 1 or not is_a(readers[0], Trait.RESCALES) or value.name in graph.outputs:
         return None
     made = graph.values[readers[0].outputs[0]]
     if made.dtype != "s8" or value.dtype not in ("s8", "u8") or made.quant is None or value.quant is None:

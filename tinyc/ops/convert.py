@@ -120,5 +120,5 @@ OP = Op(
         ),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.ANY_TYPE}),
+    traits=frozenset({Trait.ANY_TYPE, Trait.SAYS_WIDTH}),
 )

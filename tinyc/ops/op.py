@@ -85,6 +85,9 @@ class Trait(Enum):
     ANY_TYPE = "takes whatever element type its inputs have, or says itself what it takes"
     SAMPLES = "its first input is a signal in [-1, 1), which is int16 whatever the width of its output is"
     ALL_AT_ONCE = "reads all of its input for every element of the output"
+    RESCALES = "gives the reals of its input in integers of another scale or width, and is no layer of its own"
+    SHARES = "makes shares that add up to 1 of scores, which tell an error better than the shares do"
+    SAYS_WIDTH = "attrs.dtype is the width of its output, whatever integers its inputs have"
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ OP = Op(
         Kernel("tc_requantize_wide", offered(lower_wide), when=(is_wide,)),
     ),
     rowwise=elementwise,
-    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),
+    traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE, Trait.RESCALES}),
     channels=same_channels,
     batched=Batched(backward=lambda a, inputs, y, dy: (dy,)),
 )

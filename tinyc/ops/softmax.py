@@ -257,7 +257,7 @@ OP = Op(
         pools.SOFTMAX,
     ),
     rowwise=along_channels,
-    traits=frozenset({Trait.LAST_AXIS, Trait.ANY_SCALES, Trait.INT16}),
+    traits=frozenset({Trait.LAST_AXIS, Trait.ANY_SCALES, Trait.INT16, Trait.SHARES}),
     float32=Float32(pools.softmax_ref),
     batched=Batched(backward=backward),
 )

@@ -235,5 +235,5 @@ OP = Op(
         Kernel("tc_spectrum_sizes_mixed", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_int16, is_mixed)),
     ),
     macs=macs,
-    traits=frozenset({Trait.SAMPLES, Trait.INT16}),
+    traits=frozenset({Trait.SAMPLES, Trait.INT16, Trait.SAYS_WIDTH}),
 )

@@ -23,7 +23,6 @@ from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
-from tinyc.ops.requantize import Requantize
 from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, is_float, quantize_float
 from tinyc.pipeline.compiling import load_with_states
@@ -134,7 +133,7 @@ def quantize_file(
 
 def int16_layers(graph: Graph) -> tuple[str, ...]:
     """Names of the layers that run on int16, in run order; none where all do. What only moves values is no layer."""
-    computing = [node for node in graph.nodes if not is_a(node, Trait.MOVES, Requantize)]
+    computing = [node for node in graph.nodes if not is_a(node, Trait.MOVES, Trait.RESCALES)]
     wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
     return () if len(wide) == len(computing) else tuple(dict.fromkeys(node.layer for node in wide))
 

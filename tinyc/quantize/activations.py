@@ -18,7 +18,6 @@ from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Site
 from tinyc.ops import is_a, op_of
 from tinyc.ops.op import Trait
-from tinyc.ops.requantize import Requantize
 from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import with_float_weights
@@ -95,7 +94,7 @@ def _noise_of(
 def extra_cost(graph: Graph, node: Node) -> int:
     """Instructions that the node takes more on int16, about."""
     elements = sum(graph.values[name].elements for name in activations_of(graph, node))
-    if op_of(node).view or isinstance(node.attrs, Requantize):
+    if op_of(node).view or is_a(node, Trait.RESCALES):
         return 0
     return int(_PER_MAC * op_of(node).macs(Site(graph, node, Numerics.OURS)) + _PER_ELEMENT * elements)
 

@@ -10,14 +10,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, State, Value, read_only
-from tinyc.ops.convert import Convert
-from tinyc.ops.op import Bias, Kept, Observed
-from tinyc.ops.spectrum_sizes import SpectrumSizes
+from tinyc.ops import is_a
+from tinyc.ops.op import Bias, Kept, Observed, Trait
 from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide, weights_beside
 from tinyc.quantize.ranges import affine
 from tinyc.quantize.widths import runs_wide
-
-_SAY_WIDTH = (Convert, SpectrumSizes)  # their inputs have integers of their own
 
 
 def quantized(real: Array, quant: Quant, dtype: DType) -> Array:
@@ -103,7 +100,7 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
             quant = symmetric_wide(lo, hi) if is_wide else affine(lo, hi)
             inputs[index] = made.add(name, quant, "s16" if is_wide else "s8")
     attrs = node.attrs
-    if isinstance(attrs, _SAY_WIDTH) and is_activation(graph, node.outputs[0]):
+    if is_a(node, Trait.SAYS_WIDTH) and is_activation(graph, node.outputs[0]):
         attrs = replace(attrs, dtype="s16" if node.outputs[0] in wide else "s8")
     return replace(node, inputs=tuple(inputs), attrs=attrs)
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from tinyc.base.exact import gram, precise_product, product
 from tinyc.ir.graph import Array, Graph, Node
+from tinyc.ops import is_a
 from tinyc.ops.batched import active
 from tinyc.ops.conv2d import Conv2D
-from tinyc.ops.softmax import Softmax
+from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
 from tinyc.quantize.batched import backward, differentiable
 from tinyc.quantize.calibration import spread
@@ -134,7 +135,7 @@ def _followed(graph: Graph) -> dict[str, str]:
     followed = {}
     for name in graph.outputs:
         node = made.get(name)
-        followed[node.inputs[0] if node is not None and isinstance(node.attrs, Softmax) else name] = name
+        followed[node.inputs[0] if node is not None and is_a(node, Trait.SHARES) else name] = name
     return followed
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Graph
-from tinyc.ops.softmax import Softmax
+from tinyc.ops import is_a
+from tinyc.ops.op import Trait
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 MOST_DB = 100.0  # nothing is better than that
@@ -79,7 +80,7 @@ def before_softmax(graph: Graph) -> tuple[str, ...]:
     """The inputs of the softmax operators that make outputs."""
     made = graph.producer()
     makers = [made[name] for name in graph.outputs if name in made]
-    return tuple(dict.fromkeys(node.inputs[0] for node in makers if isinstance(node.attrs, Softmax)))
+    return tuple(dict.fromkeys(node.inputs[0] for node in makers if is_a(node, Trait.SHARES)))
 
 
 def decides(graph: Graph) -> bool:

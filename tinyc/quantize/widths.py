@@ -168,7 +168,7 @@ def _with_free(graph: Graph, wide: frozenset[str]) -> frozenset[str]:
     touched: set[str] = set()
     for node in graph.nodes:
         reps = {groups.of(name) for name in activations_of(graph, node)}
-        if isinstance(node.attrs, Requantize):
+        if is_a(node, Trait.RESCALES):
             continue  # takes any width and makes any
         if runs_wide(graph, node, wide):
             touched |= reps
@@ -191,7 +191,7 @@ class _Writer:
 
     def add(self, node: Node) -> None:
         """The node, with requantize nodes before and behind where its values have another width."""
-        if isinstance(node.attrs, Requantize):  # takes any width and makes any
+        if is_a(node, Trait.RESCALES):  # takes any width and makes any
             self.nodes.append(replace(node, attrs=Requantize(self._dtype(node.outputs[0] in self.wide))))
             return
         wide = runs_wide(self._graph, node, self.wide)

@@ -88,7 +88,7 @@ def lower_softmax(site: Site, p: Any) -> Call:
     """tc_softmax_f32 and tc_log_softmax_f32."""
     depth = site.x(0).shape[-1]
     fields: dict[str, int | float | str] = {"outer": site.x(0).elements // depth, "depth": depth}
-    if site.node.op == "softmax":
+    if hasattr(site.attrs, "beta"):  # a logarithm has none
         fields["beta"] = float(site.attrs.beta)
     return Call((Params(), In(0), Out()), Struct(f"tc_{site.node.op}_f32_t", fields))
 
