@@ -146,10 +146,10 @@ class Asm(Assembly):
             self.op("str", temp, place)
         self.branch(branch, name)
 
-    def until_equal(self, register: str, end: str, name: str) -> None:
+    def until_equal(self, register: str, end: str, name: str, branch: str = "bne.w") -> None:
         """Back to the label until two registers are equal."""
         self.op("cmp", register, end)
-        self.branch("bne.w", name)
+        self.branch(branch, name)
 
     def constant(self, target: str, value: int) -> None:
         """target = a 32-bit constant."""
