@@ -12,6 +12,7 @@ from unwound import frames
 
 from tinyc.base.paths import runtime_dir
 from tinyc.machine.cores import CORTEX_M4
+from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.thumb import Asm, naked_function
 
 
@@ -49,13 +50,45 @@ WARNED = "-std=c99 -ffreestanding -fomit-frame-pointer -Wall -Wextra -Wpedantic 
     ],
 )
 def test_every_way_to_compile(compiler: str, flags: str, found: bool, tmp_path: Path) -> None:
-    program = compiler.partition(" ")[0]
-    if shutil.which(program) is None:
+    depths = _depths(f"{compiler} {TARGET}", flags, _function(), tmp_path)
+    assert found == (depths >= {36, 44, 56})
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags", "found"),
+    [
+        ("riscv64-unknown-elf-gcc", "-g -Os", True),
+        ("riscv64-unknown-elf-gcc", "", False),
+        ("riscv64-unknown-elf-gcc", "-g -DTC_UNWIND=0", False),
+        ("clang --target=riscv32-none-elf", "-g -DTC_UNWIND=1", True),
+        ("clang --target=riscv32-none-elf", "-g", False),
+    ],
+)
+def test_rv32_too(compiler: str, flags: str, found: bool, tmp_path: Path) -> None:
+    asm = RiscvAsm()
+    asm.add("sp", "sp", -48)
+    asm.words("sw", ("s0", "s11", "ra"), "sp", 4)
+    asm.op("li", "s0", "0")
+    asm.words("lw", ("s0", "s11", "ra"), "sp", 4)
+    asm.add("sp", "sp", 48)
+    asm.op("ret")
+    text = asm.function("subject", ("int8_t *y",))
+    depths = _depths(f"{compiler} -march=rv32imc -mabi=ilp32", flags, text, tmp_path)
+    assert found == (48 in depths)
+
+
+def _depths(command: str, flags: str, function: str, folder: Path) -> set[int]:
+    """Bytes that the frames say there are from the stack pointer to the caller's; none where nothing is told."""
+    program = command.partition(" ")[0]
+    if shutil.which(program) is None or ("riscv" in command and shutil.which("riscv64-unknown-elf-ld") is None):
         pytest.skip(f"{program} is not installed")
     calls = "void call(int8_t *y);\nvoid call(int8_t *y)\n{\n    subject(y);\n}\n"
-    (tmp_path / "subject.c").write_text(f'#include "tc_compiler.h"\n{_function()}{calls}')
-    command = f"{compiler} {TARGET} {WARNED} -I {runtime_dir()} {flags} -c subject.c"
-    subprocess.run(command.split(), cwd=tmp_path, check=True)
-    tables = frames(tmp_path / "subject.o").values() if "-g" in flags else ()
-    depths = {row["cfa"].offset for table in tables for row in table}
-    assert found == (depths >= {36, 44, 56})
+    (folder / "subject.c").write_text(f'#include "tc_compiler.h"\n{function}{calls}')
+    given = f"{command} {WARNED} -I {runtime_dir()} {flags} -c subject.c"
+    subprocess.run(given.split(), cwd=folder, check=True)
+    if "riscv" in command:  # whose relocations pyelftools does not know
+        linked = "riscv64-unknown-elf-ld -m elf32lriscv -e call subject.o -o subject.elf"
+        subprocess.run(linked.split(), cwd=folder, check=True)
+    made = folder / ("subject.elf" if "riscv" in command else "subject.o")
+    tables = frames(made).values() if "-g" in flags else ()
+    return {row["cfa"].offset for table in tables for row in table}

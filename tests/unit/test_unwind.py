@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.machine.cores import CORTEX_M4
+from tinyc.machine.cores import CORES, CORTEX_M4
+from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.thumb import Asm, naked_function
 
 
@@ -80,3 +81,43 @@ def test_a_function_has_notes_and_unwinding_between_its_strings():
     assert lines[at + 1].startswith('"push ')
     assert lines[at + 2] == 'TC_CFI(".cfi_def_cfa_offset 8; .cfi_offset r4, -8; .cfi_offset lr, -4")'
     assert asm.lines == 2
+
+
+def test_high_registers_are_saved_by_copies_and_come_back_by_copies():
+    asm = Asm(CORES["cortex-m0plus"])
+    asm.op("push", "{r3, r4, lr}")
+    asm.op("mov", "r4", "r8")
+    asm.op("push", "{r4}")
+    asm.op("mov", "r8", "r0")
+    asm.op("pop", "{r4}")
+    asm.op("mov", "r8", "r4")
+    asm.op("pop", "{r3, r4, pc}")
+    assert asm.unwinding() == {
+        1: [".cfi_def_cfa_offset 12; .cfi_offset r4, -8; .cfi_offset lr, -4"],
+        3: [".cfi_def_cfa_offset 16; .cfi_offset r8, -16"],
+        5: [".cfi_def_cfa_offset 12; .cfi_register r8, r4"],
+        6: [".cfi_restore r8"],
+    }
+
+
+def test_what_rv32_stores_is_the_callers_until_the_stack_ends_above_it():
+    asm = RiscvAsm()
+    asm.add("sp", "sp", -32)
+    asm.words("sw", ("s1", "ra", "a0"), "sp", 8)
+    asm.op("sw", "s1", "0(sp)")
+    asm.words("lw", ("s1", "ra"), "sp", 8)
+    asm.add("sp", "sp", 32)
+    asm.op("ret")
+    assert asm.unwinding() == {
+        1: [".cfi_def_cfa_offset 32"],
+        2: [".cfi_offset s1, -24"],
+        3: [".cfi_offset ra, -20"],
+        8: [".cfi_def_cfa_offset 0; .cfi_restore s1; .cfi_restore ra"],
+    }
+
+
+def test_a_stack_pointer_that_cannot_be_followed_is_refused_on_rv32():
+    asm = RiscvAsm()
+    asm.op("add", "sp", "sp", "a0")
+    with pytest.raises(ValueError, match="could not follow"):
+        asm.unwinding()
