@@ -663,8 +663,14 @@ def prelu(r: Generator) -> Case:
 
 
 def power(r: Generator) -> Case:
-    exponent = pick(r, 1.0, 2.0, 3.0, 0.5, -1.0, -0.5, 1.7, 0.0)
-    return Case("Pow", (shape_of(r), np.float32(exponent)), {}, low=0.1)
+    """One exponent, whole ones of numbers of either sign, or one for each element."""
+    exponent, shape = pick(r, 1.0, 2.0, 3.0, 0.5, -1.0, -0.5, 1.7, 0.0), shape_of(r)
+    way = int(r.integers(3))
+    if way == 0:
+        return Case("Pow", (shape, np.float32(exponent)), {}, low=0.1)
+    if way == 1:
+        return Case("Pow", (shape, r.integers(0, 12, shape).astype(np.float32)), {}, low=-1.5, high=1.5)
+    return Case("Pow", (shape, r.uniform(-2, 3, shape[int(r.integers(len(shape))) :]).astype(np.float32)), {}, low=0.1)
 
 
 def cast(r: Generator) -> Case:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Node, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.reductions import moments, over_norm, reduced
@@ -27,23 +26,6 @@ def root(s: OnnxStep) -> None:
 def reciprocal(s: OnnxStep) -> None:
     base, exponent = _base(s, s.value(0))
     s.emit([base], Power(-exponent))
-
-
-@imports("Pow")
-def power(s: OnnxStep) -> None:
-    """With one constant exponent; 2 is a product, which rounds once for all magnitudes."""
-    exponent = s.constant(1)
-    if exponent is None or exponent.size != 1:
-        raise TinycError("Pow with a computed exponent, or several, is not supported; only one constant", s.where)
-    number, x = float(exponent.reshape(())), s.value(0)
-    if not np.isfinite(number):
-        raise TinycError(f"Pow with exponent {number}", s.where)
-    if number == 1:
-        s.emit([x], Reshape(x.shape))
-    elif number == 2:
-        s.emit([x, x], Mul())
-    else:
-        s.emit([x], Power(number))
 
 
 def divide_by_computed(s: OnnxStep) -> None:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pow with constant exponents: one, a few different ones, or one for each element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
+from tinyc.load.onnx.importing import OnnxStep, imports, on_integers
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.binary import broadcast_shape
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
+from tinyc.ops.function import Function
+from tinyc.ops.integer_binary import IntegerBinary
+from tinyc.ops.mul import Mul
+from tinyc.ops.power import Power
+from tinyc.ops.reshape import Reshape
+
+_FEW = 6  # different exponents, each of which is computed of all elements
+_MOST_FACTORS = 31
+
+
+def _exponents(s: OnnxStep) -> Array:
+    """Finite, and no more than x has elements where they are all the same."""
+    found, shape = s.constant(1), s.value(0).shape
+    if found is None:
+        raise TinycError("Pow with a computed exponent is not supported; only constants", s.where)
+    exponents = found.astype(np.float32)
+    if not np.isfinite(exponents).all():
+        raise TinycError("Pow with exponents that are not finite", s.where)
+    larger = exponents.size > 1 and broadcast_shape(shape, exponents.shape) != shape
+    if larger and len(np.unique(exponents)) == 1:
+        raise TinycError(f"Pow of {list(shape)} with equal exponents {list(exponents.shape)}", s.where)
+    return exponents
+
+
+@imports("Pow")
+def power(s: OnnxStep) -> None:
+    """2 is a product, which rounds once for all magnitudes. Of many exponents it is exp(e log x)."""
+    exponents, x = _exponents(s), s.value(0)
+    numbers = np.unique(exponents)
+    if len(numbers) == 1:
+        _emit_one(s, x, float(numbers[0]))
+    elif len(numbers) <= _FEW:
+        made = _one(s, x, float(numbers[0]), "of0")
+        for k, number in enumerate(numbers[1:], 1):
+            made = s.insert([_mask(s, exponents == number, f"is{k}"), _one(s, x, float(number), f"of{k}"), made],
+                            Choose(), f"upto{k}")  # fmt: skip
+        s.emit([made], Reshape(made.shape))
+    else:
+        _by_logarithms(s, x, exponents)
+
+
+def _emit_one(s: OnnxStep, x: Value, number: float) -> None:
+    if number == 1:
+        s.emit([x], Reshape(x.shape))
+    elif number == 2:
+        s.emit([x, x], Mul())
+    else:
+        s.emit([x], Power(number))
+
+
+def _one(s: OnnxStep, x: Value, number: float, what: str) -> Value:
+    if number == 1:
+        return x
+    return s.insert([x, x], Mul(), what) if number == 2 else s.insert([x], Power(number), what)
+
+
+def _mask(s: OnnxStep, where: Array, what: str) -> Value:
+    return s.builder.add_integers(f"{s.node.outputs[0]}:{what}", np.asarray(where, np.bool_), "bool")
+
+
+def _by_logarithms(s: OnnxStep, x: Value, e: Array) -> None:
+    """A negative number has a power where the exponent is whole, and a negative one where that is odd."""
+    whole, odd, name = e == np.floor(e), np.abs(e) % 2 == 1, s.node.outputs[0]
+    base = s.insert([_mask(s, whole, "whole"), s.insert([x], Absolute(), "size"), x], Choose(), "base")
+    scaled = s.insert([s.insert([base], Function("log"), "log"), s.const(e, 1)], Mul(), "scaled")
+    made = s.insert([scaled], Function("exp"), "exp")
+    if odd.any():
+        below = s.insert([x, s.builder.add_const(f"{name}:zero", np.zeros((), np.float32))], Compare("less"), "below")
+        minus = s.insert([made, s.builder.add_const(f"{name}:minus", np.array(-1, np.float32))], Mul(), "minus")
+        turned = s.insert([below, minus, made], Choose(), "turned")
+        made = s.insert([_mask(s, odd, "odd"), turned, made], Choose(), "signed")
+    one = s.builder.add_const(f"{name}:one", np.ones((), np.float32))
+    s.emit([_mask(s, e == 0, "none"), one, made], Choose())
+
+
+@on_integers("Pow")
+def power_of_integers(s: OnnxStep) -> None:
+    """As products, of a few whole exponents from 0 on."""
+    exponents, x = _exponents(s), s.value(0)
+    numbers = np.unique(exponents)
+    if (numbers != np.floor(numbers)).any() or numbers[0] < 0 or numbers[-1] > _MOST_FACTORS or len(numbers) > _FEW:
+        raise TinycError(f"Pow of {x.dtype} with exponents {numbers[:8].tolist()}", s.where)
+    one = s.builder.add_integers(f"{s.node.outputs[0]}:one", np.ones((), NUMPY_DTYPE[x.dtype]), x.dtype)
+    made, powers, last = None, one, 0
+    for k, number in enumerate(numbers):
+        for factor in range(last, int(number)):
+            powers = s.insert([x, powers], IntegerBinary("mul", x.dtype), f"power{factor + 1}")
+        last = int(number)
+        made = powers if made is None else s.insert([_mask(s, exponents == number, f"is{k}"), powers, made], Choose(),
+                                                    f"upto{k}", quant=x.quant)  # fmt: skip
+    assert made is not None
+    s.emit([made], Reshape(made.shape))
