@@ -7,7 +7,8 @@
  *   4 words     start values
  *   2 rows      4 words: both rows' int16 weights of each channel, the first row's in the low half; ...
  *   a last row  2 words: its weights of channels 0, 2 and of channels 1, 3
- *   (int4: for 2 rows, or a last row, 1 word; each half has a row's weights of the channels, the first on top)
+ *   (int4: for 2 rows, or a last row, 1 word; each half has a row's weights of the channels, the first
+ *   on top)
  *   constants   mult, add[, shift] of each channel that counts
  *
  * Sums by rows: for each row the 2 words of a last row per group, then the constants of all groups; the start
@@ -53,8 +54,8 @@ static inline int32_t tc_depthwise_columns_half(const int32_t *words, int32_t i)
     return i < 2 ? tc_lo16(words[i]) : tc_hi16(words[i - 2]);
 }
 
-/* The weight of channel i of a group in row `low` (0) or `high` (1) of the words of two rows; a last row is the
- * first of its own. */
+/* The weight of channel i of a group in row `low` (0) or `high` (1) of the words of two rows; a last row is
+ * the first of its own. */
 static inline int32_t tc_depthwise_columns_weight(const tc_depthwise_columns_t *p, const int32_t *words,
                                                   int32_t i, int32_t high, int32_t both)
 {

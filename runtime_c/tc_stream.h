@@ -34,8 +34,8 @@ typedef struct {
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
     int32_t nibbles;           /* int4 weights, each times 2^12 */
-    /* nibbles: X is 4096 acc (halve: 2 acc). fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2 acc). packed: X is 256 acc (halve: 2 acc)
-     * of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+    /* nibbles: X is 4096 acc (halve: 2 acc). fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2
+     * acc). packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
     int32_t halve, twice;
     int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
     int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
