@@ -93,6 +93,21 @@ def test_a_looser_budget_never_gives_a_worse_library(models_dir: Path) -> None:
     assert by_rows.time < 1.1 * usual.time
 
 
+@pytest.mark.parametrize("model", ["ad", "kws", "sww", pytest.param("vww", marks=pytest.mark.slow)])
+def test_more_ram_takes_no_more_time(models_dir: Path, model: str) -> None:
+    """By the compiler's own figures, of the budgets that a plan was found for."""
+    made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, Options("cortex-m4"), Progress())
+
+    def planned(ram: int | None) -> Plan:
+        return lower_integers(made, M4, Options("cortex-m4", ram_budget=ram), Progress()).plan
+
+    usual = planned(None).arena_bytes
+    budgets = [usual * percent // 100 for percent in (80, 95, 100, 110, 125, 200)]
+    fitting = [plan for ram in budgets if (plan := planned(ram)).arena_bytes <= ram]
+    assert len(fitting) >= 4
+    assert all(more.time <= less.time for less, more in itertools.pairwise(fitting))
+
+
 def test_a_budget_of_flash_leaves_rows(models_dir: Path) -> None:
     """What the widest weights would not leave room for, narrower ones do."""
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"

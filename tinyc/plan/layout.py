@@ -28,7 +28,7 @@ WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
 OF_TIME = 2.4
 _OF_INSTRUCTIONS = 1.5
 # What a share of the arena is worth in shares of time, of plans within that.
-EXCHANGE: Mapping[str, float] = {"balanced": 1.0}
+EXCHANGE: Mapping[str, float] = {"speed": 0.05, "balanced": 1.0}
 # Layers. More take minutes to plan row by row: only if the smallest arena is wanted, or nothing else fits.
 STREAMED_UP_TO = 400
 

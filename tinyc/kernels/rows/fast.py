@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
-from tinyc.kernels.rows.tiles import RowTiles
+from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
 from tinyc.kernels.rows.twice import twice
 from tinyc.kernels.stream import matrix_of
 
@@ -39,7 +40,13 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
     nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
-    found = [form for forms in nested for together in (1, 2) for form in _forms(site, p, *forms, together)]
+    found = [
+        made
+        for vertical, form in nested
+        for together in (1, 2)
+        for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.name] else (False,))
+        for made in _forms(site, p, _Nested(vertical, form, together, inline))
+    ]
     return (*found, *_less_scratch(found, p))
 
 
@@ -52,13 +59,23 @@ def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
             yield form
 
 
-def _forms(site: Site, p: ConvParams, vertical: BilinearForm, form: BilinearForm, together: int) -> list[RowForm]:
+class _Nested(NamedTuple):
+    """As in `RowTiles`."""
+
+    vertical: BilinearForm
+    form: BilinearForm
+    together: int
+    inline: bool
+
+
+def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
+    vertical, form, together, inline = nested
     matrix = matrix_of(p)
     proved = matrix.once(proof, vertical, form)
     if proved is None or site.y().shape[1] < vertical.m:
         return []
     finish, third = proved
-    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, third, together)
+    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, third, together, inline)
     if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)

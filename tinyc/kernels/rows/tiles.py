@@ -27,13 +27,14 @@ from tinyc.machine.thumb import Asm, Naked, Work
 
 ROWS = 3  # of the kernel
 _REACH = 4095  # of LDR, STR, STRB
-_INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longer code of `products.py`
+INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longer code of `products.py`
 
 
 @dataclass(frozen=True)
 class RowTiles:
     """What the code depends on. vertical, form: of rows and of columns. requant: from sums to int8, for outputs that
-    are raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2."""
+    are raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2. inline: every product is
+    code of its own, a few kilobytes for a few percent."""
 
     vertical: BilinearForm
     form: BilinearForm
@@ -43,6 +44,7 @@ class RowTiles:
     core: Core
     third: bool
     together: int = 1
+    inline: bool = False
 
     @property
     def steps(self) -> int:
@@ -84,11 +86,6 @@ class RowTiles:
     def name(self) -> str:
         """Of the forms, and how many tiles a call makes."""
         return f"{self.form.name if self.rows == 1 else self.vertical.name + self.form.name}x{self.together}"
-
-    @property
-    def inline(self) -> bool:
-        """Whether every product is code of its own: a few kilobytes for a few percent."""
-        return self.in_c <= _INLINE_CHANNELS[self.form.name]
 
     @property
     def lowers(self) -> bool:

@@ -46,6 +46,7 @@ _OTHERS = 12  # how many others are made like each
 _PLACED = 30  # of all of them, how many are placed
 _LITTLE_WORK = 1000  # of `place`, for those
 _LADDER, _RUNGS = 32, 4  # arenas to try from one to twice its bytes; and so many of them
+_FAR = 2  # every which of all, where a smaller arena is worth little time
 _NARROW = 32  # bytes between arenas that are told apart
 
 Rank = tuple[float, ...]  # of plans the least is the best
@@ -153,7 +154,7 @@ def _in_flash(problem: Problem, found: InFlash, limits: Limits, rank: Callable[[
     tighter limit finds is found within a looser one, too."""
     few, ram = found.smallest(limits.allow), limits.ram_bytes
     if few is not None and (ram is None or few[0] <= ram):
-        arenas = [arena for arena in _ladder(few[0]) if ram is None or arena <= ram]
+        arenas = [arena for arena in _ladder(few[0], limits.exchange) if ram is None or arena <= ram]
         cuts = [few[1], *(cut for arena in arenas if (cut := found.cheapest(arena)) is not None)]
         plans = [_placed(problem, cut, ram) for cut in cuts if limits.allow(cut)]
         plans = [plan for plan in plans if ram is None or plan.arena_bytes <= ram]
@@ -186,10 +187,13 @@ def _validated(plan: Plan) -> Plan:
     return plan
 
 
-def _ladder(least: int) -> Iterator[int]:
-    """Arenas to try from so many bytes on."""
+def _ladder(least: int, exchange: float | None) -> Iterator[int]:
+    """Arenas to try from so many bytes on: to twice as many where a smaller one is worth little."""
     step = math.ceil(math.log2(least) * _LADDER)
-    return (int(2 ** (number / _LADDER)) for number in range(step, step + _RUNGS))
+    numbers = [*range(step, step + _RUNGS)]
+    if exchange is not None and exchange < 1:
+        numbers += range(step + _RUNGS + 1, step + _LADDER + 1, _FAR)
+    return (int(2 ** (number / _LADDER)) for number in numbers)
 
 
 def _ladder_down(most: int) -> Iterator[int]:
