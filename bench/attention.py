@@ -2,7 +2,8 @@
 """Networks with attention on a Cortex-M4: instructions and memory with attention in one step, and as in the file.
 
 `python bench/attention.py [NETWORK...]` prints a Markdown table. The networks are written here as exporters write them,
-with random weights: `vit`, 64 tokens of 64 numbers, 4 heads, 2 blocks; `conformer`, 49 frames, else the same.
+with random weights: `vit`, 64 tokens of 64 numbers, 4 heads, 2 blocks; `conformer`, 49 frames, else the same; `layer`,
+scores, softmax and context of one such block alone, also with portable kernels (on a Cortex-M3).
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class Net:
         ones = self.const(np.ones(WIDTH, np.float32))
         return self.add("LayerNormalization", x, ones, self.bias(WIDTH), axis=-1, epsilon=1e-5)
 
-    def model(self, shape: tuple[int, ...], last: str, classes: int) -> onnx.ModelProto:
-        ports = [("x", shape), (last, (1, classes))]
+    def model(self, shape: tuple[int, ...], last: str, *made: int) -> onnx.ModelProto:
+        ports = [("x", shape), (last, (1, *made))]
         kinds = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in ports]
         graph = helper.make_graph(self.nodes, "net", kinds[:1], kinds[1:], self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -74,14 +75,18 @@ class Net:
 
 def attention(net: Net, x: str, tokens: int) -> str:
     """As PyTorch's nn.Module of a vision transformer is exported: one layer for queries, keys and values."""
-    joined = net.shaped(net.dense(x, WIDTH, 3 * WIDTH), 1, tokens, 3, HEADS, DEPTH)
+    return net.dense(heads(net, net.dense(x, WIDTH, 3 * WIDTH), tokens), WIDTH, WIDTH)
+
+
+def heads(net: Net, x: str, tokens: int) -> str:
+    """The context of each token, of x with queries, keys and values."""
+    joined = net.shaped(x, 1, tokens, 3, HEADS, DEPTH)
     moved = net.add("Transpose", joined, perm=[2, 0, 3, 1, 4])
     q, k, v = (net.add("Gather", moved, net.const(np.array(i, np.int64)), axis=0) for i in range(3))
     scores = net.add("MatMul", q, net.add("Transpose", k, perm=[0, 1, 3, 2]))
     scaled = net.add("Mul", scores, net.const(np.array(DEPTH**-0.5, np.float32)))
     context = net.add("MatMul", net.add("Softmax", scaled, axis=-1), v)
-    merged = net.shaped(net.add("Transpose", context, perm=[0, 2, 1, 3]), 1, tokens, WIDTH)
-    return net.dense(merged, WIDTH, WIDTH)
+    return net.shaped(net.add("Transpose", context, perm=[0, 2, 1, 3]), 1, tokens, WIDTH)
 
 
 def feed_forward(net: Net, x: str, act: str) -> str:
@@ -133,14 +138,19 @@ def conformer() -> onnx.ModelProto:
     return net.model((1, 49, 40), net.dense(pooled, WIDTH, 12), 12)
 
 
+def layer() -> onnx.ModelProto:
+    net = Net()
+    return net.model((1, 64, 3 * WIDTH), heads(net, "x", 64), 64, WIDTH)
+
+
 # Steps of attention, by the operators that do it one after the other.
 PARTS = ("attention", "batch_matmul", "softmax")
-NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {"vit": vit, "conformer": conformer}
+NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {"vit": vit, "conformer": conformer, "layer": layer}
 
 
-def report_of(path: Path, joined: bool) -> Report:
-    """Of a build for the Cortex-M4, proved; joined: with attention in one step."""
-    options = Options("cortex-m4", recipe=QUICK, memory="speed", samples=1)
+def report_of(path: Path, joined: bool, board: str = "cortex-m4") -> Report:
+    """Of a build, proved; joined: with attention in one step."""
+    options = Options(board, recipe=QUICK, memory="speed", samples=1)
     with tempfile.TemporaryDirectory() as out:
         if joined:
             made, _ = build(path, Path(out, "out"), options, Progress())
@@ -179,6 +189,9 @@ def main(names: list[str]) -> None:
             np.savez(path.with_suffix(".calib.npz"), x=samples)
             print(row(name, report_of(path, joined=True)), flush=True)
             print(row(f"{name}, as in the file", report_of(path, joined=False)), flush=True)
+            if name == "layer":
+                plain = report_of(path, joined=False, board="cortex-m3")  # no DSP: the portable kernels
+                print(row(f"{name}, as in the file, Cortex-M3", plain), flush=True)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,12 @@ def test_distances_of_onnxruntimes_own_operator(metric: str, tmp_path: Path) -> 
 
 
 def test_naive_bayes(tmp_path: Path) -> None:
-    check(naive_bayes(np.random.default_rng(9), 4), tmp_path)
+    made = naive_bayes(np.random.default_rng(9), 4)
+    check(made, tmp_path)
+    data = np.random.default_rng(1).standard_normal((32, FEATURES)).astype(np.float32)
+    with pytest.raises(TinycError) as refused:  # the class is a real in the file, which int8 would not hold
+        api.build(saved(made, tmp_path), "host", out=tmp_path / "int8", calibration=data, proof=False)
+    assert "--precision float32" in refused.value.hint
 
 
 MODELS = {

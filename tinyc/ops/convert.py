@@ -34,7 +34,8 @@ def infer(a: Convert, x: Value) -> Sequence[Type]:
     known = x.dtype in plain.CTYPES and a.dtype in ("f32", "s32", "bool", "s8", "s16")
     reals = "f32" if a.dtype in ("s8", "s16") else a.dtype
     if not known or (x.dtype == "f32") == (reals == "f32"):
-        raise TinycError(f"numbers of {x.dtype} do not become {a.dtype}")
+        hint = "build the model with --precision float32" if x.dtype in ("s8", "s16") and a.dtype == "s32" else ""
+        raise TinycError(f"numbers of {x.dtype} do not become {a.dtype}", hint=hint)
     return [Type(x.shape, a.dtype)]
 
 

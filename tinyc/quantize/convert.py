@@ -90,8 +90,8 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
                 raise TinycError("the weights are no constant", node.where)
             scale = tuple(_x_scale(node, quants) * s for s in w_quant.scale)
             inputs[index] = made.add(name, Quant(scale, w_quant.zero, 0), "s32")
-        elif isinstance(rule, Kept):
-            inputs[index] = made.keep(name)
+        elif isinstance(rule, Kept) or (name not in quants and graph.values[name].dtype != "f32"):
+            inputs[index] = made.keep(name)  # numbers of classes are picked from as they are, too
         elif name in quants:
             inputs[index] = made.add(name, quants[name], "s16" if name in wide else "s8")
         else:
