@@ -184,7 +184,8 @@ def run_model(
     arrays = {name: _typed(graph.values[name], data[name]) for name in graph.inputs}
     floats = is_float(graph)
     try:
-        compiled = compile_graph(path, Options(board="host", precision="float32" if floats else "integer"))
+        precision = "float32" if floats else "integer"
+        compiled = compile_graph(path, Options(board="host", precision=precision, states=("none",)))
         return _compared(_run(compiled, arrays, wanted), wanted, tolerance)
     except (TinycError, AssertionError):
         if not floats:
@@ -246,7 +247,9 @@ def _quantized(path: Path, arrays: dict[str, Array], wanted: Sequence[Any], fold
     """In int8, calibrated with the case's own inputs."""
     calibration = folder / "calibration.npz"
     np.savez(calibration, **{name: array[None] for name, array in arrays.items()})
-    compiled = compile_model(path, load_board("host"), Options(board="host", calibration=calibration), Progress())
+    compiled = compile_model(
+        path, load_board("host"), Options(board="host", calibration=calibration, states=("none",)), Progress()
+    )
     graph = compiled.graph
     given = {}
     for name in graph.inputs:
