@@ -124,7 +124,8 @@ def test_libraries_are_proved(precision: str, tmp_path: Path) -> None:
 ENDLESS = decaying([op("Identity", "go", "more")])
 ENDLESS.graph.initializer[2].CopyFrom(numpy_helper.from_array(np.int64(1000), "count"))
 OF_DATA = decaying([op("ReduceSum", "h", "t", keepdims=0), op("Less", "t two", "more")])
-ERRORS = {"more than 256 steps": ENDLESS, "how often it runs is computed": OF_DATA}
+HIDING = decaying([op("Identity", "go", "more"), op("Neg", "h", "x")])
+ERRORS = {"more than 256 steps": ENDLESS, "how often it runs is computed": OF_DATA, "'x' is made twice": HIDING}
 
 
 @pytest.mark.parametrize("message", ERRORS)

@@ -101,10 +101,13 @@ def crashes(layer: Layer, numerics: Numerics) -> bool:
 
 
 def test_every_importer_has_a_generator() -> None:
-    """Those of signals are compared over sequences of frames, with states, in test_signal.py."""
+    """Those of signals are compared over sequences of frames, with states, in test_signal.py; loops, which hold graphs
+    of their own, in test_tflite_loops.py."""
     own = Path(__file__).with_name("test_signal.py").read_text(encoding="utf-8")
+    loops = (Path(__file__).parents[1] / "load" / "test_tflite_loops.py").read_text(encoding="utf-8")
     signals = {name for name in IMPORTERS if name.startswith("CUSTOM Signal")}
-    assert set(GENERATORS) | VARIABLES | signals == set(IMPORTERS)
+    assert set(GENERATORS) | VARIABLES | signals | {"WHILE"} == set(IMPORTERS)
+    assert 'Operator("WHILE"' in loops
     assert not {name for name in signals if name.removeprefix("CUSTOM ") not in own}
 
 

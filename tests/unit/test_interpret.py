@@ -84,7 +84,7 @@ def test_a_word_may_lie_anywhere() -> None:
 
 def test_what_a_printed_function_computes_and_how_often_its_instructions_run() -> None:
     """y = saturate((3 * x0 - 2 * x1 + 40) >> 3) of a turn of the loop and of nine elements beside it."""
-    asm, count = linear._function(3), 41
+    asm, count = linear._function(3, CORTEX_M4), 41
     (lines,) = functions_in(naked_function("f", (), asm)).values()
     x0, x1 = bytes(7 * i % 256 for i in range(count)), bytes(31 * i % 256 for i in range(count))
     areas = [Area("p", 0x1000, bytearray(struct.pack("<4i", count, 3, -2, 40)))]

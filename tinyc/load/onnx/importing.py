@@ -92,6 +92,10 @@ _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
 }
 
 
+def made_twice(name: str, where: Loc) -> TinycError:
+    return TinycError(f"'{name}' is made twice", where, "the file is damaged: convert or download it again")
+
+
 class OnnxBuilder:
     """The graph under construction, filled node by node."""
 
@@ -117,14 +121,10 @@ class OnnxBuilder:
         self._names.add(found)
         return found
 
-    def check_new(self, name: str, where: Loc) -> None:
-        """TinycError if there is a tensor of that name."""
-        if not name or name in self._names or name in self.values:
-            raise TinycError(f"'{name}' is made twice", where, "the file is damaged: convert or download it again")
-
     def claim(self, name: str, where: Loc) -> None:
         """Say that a tensor of a body is made now. TinycError if there is one of that name."""
-        self.check_new(name, where)
+        if not name or name in self._names or name in self.values:
+            raise made_twice(name, where)
         self._names.add(name)
 
     def add_input(self, info: OnnxInput) -> None:

@@ -10,7 +10,7 @@ from onnx import AttributeProto
 
 from tinyc.base.errors import TinycError
 from tinyc.load.onnx.file import as_inner_node, decode
-from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep
+from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep, made_twice
 from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError
 from tinyc.ops.reshape import Reshape
@@ -28,7 +28,8 @@ def inlined(s: OnnxStep, body: onnx.GraphProto, tag: str, given: Sequence[str]) 
     names.update((name, f"{s.node.outputs[0]}:{tag}:{name}") for name in made | deep if name)
     names.update(zip((port.name for port in body.input), given, strict=True))
     for name in sorted(made - {""}):
-        builder.check_new(name, s.where)  # all names of a file are different, in bodies too
+        if _is_known(builder, name):  # what a body sees keeps its name; a tensor made later may have one of a body's
+            raise made_twice(name, s.where)
         builder.claim(names[name], s.where)
     for tensor in body.initializer:
         builder.fold(names[tensor.name], decode(tensor, builder.file.folder, s.where))
