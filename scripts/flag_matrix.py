@@ -43,6 +43,7 @@ from tinyc.build.elf import read_elf  # noqa: E402
 from tinyc.build.toolchain import find_toolchain  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
+from tinyc.machine.target import written_for  # noqa: E402
 from tinyc.pipeline import Options, Progress, compile_model, proof_samples  # noqa: E402
 from tinyc.pipeline.proving import input_bytes  # noqa: E402
 from tinyc.reference.interpreter import run_int  # noqa: E402
@@ -219,7 +220,7 @@ def kernel_case(board: str) -> Case:
     """Every kernel that the core has the instructions for, in one library."""
     isa = load_board(board).isa
     made: Together = together(isa, Numerics.TFLM)
-    program = lowered(made, isa, Numerics.TFLM)
+    program = lowered(made, isa, Numerics.TFLM, written_for(load_board(board).core))
     wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
     outputs = [[np.ascontiguousarray(wanted[name]).tobytes() for name in made.graph.outputs]]
     files = emit_library(program, Info("all", "0" * 64, board))
