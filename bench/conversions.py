@@ -25,7 +25,6 @@ from tinyc.board import load_board
 from tinyc.choose.select import Choice
 from tinyc.kernels.depthwise import depthwise, planes
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer
-from tinyc.machine.target import code_for
 from tinyc.pipeline import Options, Progress
 from tinyc.pipeline.compiling import Compiled, compile_model
 
@@ -46,8 +45,7 @@ def main() -> int:
     for model in args.model or MODELS:
         options = Options(board=BOARD, memory="speed")
         compiled = compile_model(folder / f"{model}_int8.tflite", board, options, Progress())
-        with code_for(board.core):
-            rows.append(measure(model, compiled))
+        rows.append(measure(model, compiled))
     head = ("model", "cycles of planes", "of depthwise layers", "of all layers", "image", "as planes", "arena")
     print(as_table(head, rows))
     return 0
