@@ -69,14 +69,14 @@ def _named(*parts: str) -> Callable[[], Any]:
 @contextmanager
 def _general_requantization() -> Iterator[None]:
     """Rounding as the definition does it, each channel with its own shift; sums of fast forms divided by 3 or 9."""
-    wide, packed, proved = finish._wide_shifts, finish._packed_ways, winograd._proved
+    wide, packed, proved = finish._wide_shifts, finish._packed_requantizations, winograd._proved
 
     def wide_shifts(*args: Any) -> Iterator[tuple[bool, int, bool]]:
         yield True, 0, True
         yield from wide(*args)
 
-    def packed_ways(*args: Any) -> Iterator[tuple[finish.Way, int | None]]:
-        yield finish.Way(packed=True, halve=True, double=True, sign=True), None
+    def packed_requantizations(*args: Any) -> Iterator[tuple[finish.Requantization, int | None]]:
+        yield finish.Requantization(packed=True, halve=True, double=True, sign=True), None
         yield from packed(*args)
 
     def plainly(matrix: Any, form: Any, multiple: int, packed: bool = False) -> finish.Finish | None:
@@ -85,7 +85,7 @@ def _general_requantization() -> Iterator[None]:
     with ExitStack() as stack:
         for place, name, other in (
             (finish, "_wide_shifts", wide_shifts),
-            (finish, "_packed_ways", packed_ways),
+            (finish, "_packed_requantizations", packed_requantizations),
             (winograd, "finish_drops", lambda *_: None),
             (winograd, "_proved", plainly),
         ):
@@ -101,8 +101,8 @@ def _all_channels() -> Iterator[None]:
 
 @contextmanager
 def _no_overlap() -> Iterator[None]:
-    plan_graph = shrink.plan_graph
-    with patch.object(shrink, "plan_graph", lambda *given, **more: plan_graph(*given, **{**more, "slide": False})):
+    draft_plan = shrink.draft_plan
+    with patch.object(shrink, "draft_plan", lambda *given, **more: draft_plan(*given, **{**more, "slide": False})):
         yield
 
 

@@ -92,7 +92,7 @@ class FlashTiming:
     @property
     def data_waits(self) -> int:
         """Cycles more for a word of constants that no cache holds. It goes before code, but a word of code that is
-        being fetched ahead comes first: docs/cycles.md, measured."""
+        being fetched ahead comes first: fitted to published networks, docs/cycles.md."""
         return self.wait_states + (_BEGUN if self.prefetch and self.wait_states else 0)
 
 

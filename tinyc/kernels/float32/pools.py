@@ -85,12 +85,20 @@ def log_softmax_ref(a: Any, x: Array) -> tuple[Array, ...]:
 
 
 def lower_softmax(site: Site, p: Any) -> Call:
-    """tc_softmax_f32 and tc_log_softmax_f32."""
+    """tc_softmax_f32."""
+    return _over_rows(site, "tc_softmax_f32_t", {"beta": float(site.attrs.beta)})
+
+
+def lower_log_softmax(site: Site, p: Any) -> Call:
+    """tc_log_softmax_f32."""
+    return _over_rows(site, "tc_log_softmax_f32_t", {})
+
+
+def _over_rows(site: Site, struct: str, more: dict[str, float]) -> Call:
     depth = site.x(0).shape[-1]
-    fields: dict[str, int | float | str] = {"outer": site.x(0).elements // depth, "depth": depth}
-    if hasattr(site.attrs, "beta"):  # a logarithm has none
-        fields["beta"] = float(site.attrs.beta)
-    return Call((Params(), In(0), Out()), Struct(f"tc_{site.node.op}_f32_t", fields))
+    return Call(
+        (Params(), In(0), Out()), Struct(struct, {"outer": site.x(0).elements // depth, "depth": depth, **more})
+    )
 
 
 def cost_softmax(site: Site, p: Any) -> Cost:
@@ -99,4 +107,6 @@ def cost_softmax(site: Site, p: Any) -> Cost:
 
 
 SOFTMAX = Kernel("tc_softmax_f32", offered(lower_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,))
-LOG_SOFTMAX = Kernel("tc_log_softmax_f32", offered(lower_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,))
+LOG_SOFTMAX = Kernel(
+    "tc_log_softmax_f32", offered(lower_log_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,)
+)

@@ -59,8 +59,8 @@ _FIELDS: Mapping[int, tuple[int, str]] = {
     TensorProto.UINT64: (8, "uint64_data"),
     TensorProto.BOOL: (1, "int32_data"),
 }
-# Two elements per byte, the first in the low nibble; least number and how many.
-_NARROW: Mapping[int, tuple[int, int]] = {  # the least number, and how many there are
+# Several elements per byte, the first in the lowest bits: the least number, and how many numbers there are.
+_NARROW: Mapping[int, tuple[int, int]] = {
     **{TensorProto.INT4: (-8, 16), TensorProto.UINT4: (0, 16), TensorProto.INT2: (-2, 4), TensorProto.UINT2: (0, 4)}
 }
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})

@@ -56,16 +56,17 @@ def power(s: OnnxStep) -> None:
 def _emit_one(s: OnnxStep, x: Value, number: float) -> None:
     if number == 1:
         s.emit([x], Reshape(x.shape))
-    elif number == 2:
-        s.emit([x, x], Mul())
     else:
-        s.emit([x], Power(number))
+        s.emit(*_raised(x, number))
 
 
 def _one(s: OnnxStep, x: Value, number: float, what: str) -> Value:
-    if number == 1:
-        return x
-    return s.insert([x, x], Mul(), what) if number == 2 else s.insert([x], Power(number), what)
+    return x if number == 1 else s.insert(*_raised(x, number), what)
+
+
+def _raised(x: Value, number: float) -> tuple[list[Value], Mul | Power]:
+    """What is given to which operator."""
+    return ([x, x], Mul()) if number == 2 else ([x], Power(number))
 
 
 def _mask(s: OnnxStep, where: Array, what: str) -> Value:

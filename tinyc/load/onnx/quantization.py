@@ -42,7 +42,7 @@ def _per_tensor(s: OnnxStep, scale: Array, zero: Array | None) -> tuple[float, i
 # One scale for all has no axis and no blocks, whatever the attributes say; `saturate` is of float8.
 @imports("QuantizeLinear", ignores=("axis", "block_size", "output_dtype", "saturate"))
 def quantize_linear(s: OnnxStep) -> None:
-    """To 4, 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
+    """To 2, 4, 8 or 16 bits, signed or not, with one scale. Constants may have one scale per index of an axis, and are
     quantized when the model is loaded."""
     scale, zero = _parameters(s)
     asked = s.node.int_("output_dtype", 0) or 2
@@ -52,7 +52,7 @@ def quantize_linear(s: OnnxStep) -> None:
         kind = np.int8 if narrow.signed else np.uint8
     if kind not in _TYPES.values() or kind is None:
         what = zero.dtype if zero is not None else "an unknown type"
-        raise TinycError(f"quantization to {what} is not supported, only to 4, 8 and 16 bits", s.where)
+        raise TinycError(f"quantization to {what} is not supported, only to 2, 4, 8 and 16 bits", s.where)
     array = s.constant(0)
     if array is not None:
         real = s.weights(0)
