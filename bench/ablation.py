@@ -175,6 +175,7 @@ def _report(folder: Path, model: str, board: str) -> Report:
     with tempfile.TemporaryDirectory(prefix="tinyc-ablation-") as out:
         options = _options(folder, model, board)
         report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, options, Progress())
+    assert isinstance(report, Report)
     if not report.passed:
         raise TinycError(f"{model}: outputs differ from the reference")
     return report

@@ -166,7 +166,9 @@ def _each_rule(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
 
 def _halves(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
     chosen: Counter[str] = Counter()
-    medians, largest, plain = [], [], []
+    medians: list[float] = []
+    largest: list[float] = []
+    plain: list[float] = []
     for fit, test in _splits(rows):
         rules = _best(fit, charges)
         chosen.update(rules)

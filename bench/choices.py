@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, TITLES, as_table, write_section
@@ -26,7 +27,7 @@ from tinyc.verify.report import Report
 
 SAMPLES = 8  # instructions are those of one inference, whatever the number
 
-CHOICES = {
+CHOICES: dict[str, dict[str, Any]] = {
     "default": {},
     "--memory speed": {"memory": "speed"},
     "--memory min": {"memory": "min"},
@@ -71,12 +72,14 @@ def measure(model: str, options: Options) -> Report | None:
     print(f"{model}: {options}", file=sys.stderr)
     try:
         with tempfile.TemporaryDirectory(prefix="tinyc-choices-") as out:
-            return build(folder / f"{model}_int8.tflite", Path(out) / model, asked, Progress())[0]
+            report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, asked, Progress())
     except TinycError as error:
         if not options.input_rows:
             raise
         print(error, file=sys.stderr)
         return None
+    assert isinstance(report, Report)
+    return report
 
 
 def _row(name: str, report: Report) -> Sequence[str]:

@@ -348,11 +348,13 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
     wanted = np.array([layer.counted for layer in layers], np.float64) / whole
     terms /= whole[:, None]
     if written and exact:
-        chosen, best = (_STEP,), _solved(terms, wanted - terms[:, 0], (_STEP,))
+        chosen: tuple[int, ...] = (_STEP,)
+        best = _solved(terms, wanted - terms[:, 0], (_STEP,))
         least = _missed(terms, wanted - terms[:, 0], chosen)
         best[0] = 1
     else:
-        chosen, best = (0,), _solved(terms, wanted, (0,))
+        chosen = (0,)
+        best = _solved(terms, wanted, (0,))
         least = _missed(terms, wanted, chosen)
     for count in range(1, _MOST + 1) if len(layers) > _ENOUGH else ():
         sets = combinations(range(len(FEATURES)), count)

@@ -29,6 +29,7 @@ import numpy as np
 import unicorn
 import unicorn.arm_const as arm
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from skl2onnx import to_onnx
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -168,7 +169,9 @@ def run(elf: Path, x: np.ndarray) -> tuple[list[float], int]:
         loaded = ELFFile(file)
         for segment in loaded.iter_segments("PT_LOAD"):
             machine.mem_write(segment["p_vaddr"], segment.data())
-        symbols = {symbol.name: symbol["st_value"] for symbol in loaded.get_section_by_name(".symtab").iter_symbols()}
+        table = loaded.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbols = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
     machine.mem_map(0xE000E000, 0x1000)
     machine.mem_write(0xE000ED88, (0xF << 20).to_bytes(4, "little"))  # the FPU is on
     executed = [0]

@@ -59,7 +59,7 @@ def _with_int4_weights(graph: Graph, node: Node) -> Graph:
     factor = np.maximum(np.abs(w).max(axis=rest), 1) / 7
     along = [-1 if i == axis else 1 for i in range(w.ndim)]
     assert value.quant is not None
-    scales = np.float32(np.broadcast_to(value.quant.scale, out_c) * factor)
+    scales = (np.broadcast_to(value.quant.scale, out_c) * factor).astype(np.float32)
     quant = Quant(tuple(map(float, scales)), (0,) * out_c, axis)
     values = {**graph.values, name: replace(value, dtype="s4", quant=quant)}
     consts = {**graph.consts, name: read_only(np.clip(np.rint(w / factor.reshape(along)), -7, 7).astype(np.int8))}
@@ -96,6 +96,7 @@ def measure(folder: Path, model: str, board: str, bits: int, packed: bool = Fals
     )
     with tempfile.TemporaryDirectory(prefix="tinyc-int4-") as out, _weights_of(bits, packed):
         report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, options, Progress())
+    assert isinstance(report, Report)
     if not report.passed:
         raise TinycError(f"{model}: outputs differ from the reference")
     return report

@@ -81,7 +81,7 @@ def rows(task: Task) -> list[tuple[str, int, Graph]]:
         return carry_out(_PLAN, draft, data, dict.fromkeys(names, bits))
 
     found = []
-    with patch.dict(layerwise.LEVELS, LEVELS), patch.dict(layerwise.DTYPES, {3: "s4", 2: "s4"}):  # type: ignore[call-overload]
+    with patch.dict(layerwise.LEVELS, LEVELS), patch.dict(layerwise.DTYPES, {3: "s4", 2: "s4"}):
         found += [(f"int{bits}", -(-count * bits // 8), made(bits)) for bits in (8, 4, 3, 2)]
     for bits in (4, 3, 2):
         with patch.object(layerwise, "learn", partial(by_codebook, 2**bits)):

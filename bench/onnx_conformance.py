@@ -50,7 +50,7 @@ from tinyc.load.onnx.running import import_node
 from tinyc.ops.signals import COUNT
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import Compiled, compile_integers, compile_model, is_float, make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.options import Options, Precision, Progress
 from tinyc.reference.interpreter import run_int
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "conformance.md"
@@ -184,7 +184,7 @@ def run_model(
     arrays = {name: _typed(graph.values[name], data[name]) for name in graph.inputs}
     floats = is_float(graph)
     try:
-        precision = "float32" if floats else "integer"
+        precision: Precision = "float32" if floats else "integer"
         compiled = compile_graph(path, Options(board="host", precision=precision, states=("none",)))
         return _compared(_run(compiled, arrays, wanted), wanted, tolerance)
     except (TinycError, AssertionError):
@@ -246,7 +246,8 @@ def _relaid(compiled: Compiled, name: str, array: Array) -> Array:
 def _quantized(path: Path, arrays: dict[str, Array], wanted: Sequence[Any], folder: Path) -> str:
     """In int8, calibrated with the case's own inputs."""
     calibration = folder / "calibration.npz"
-    np.savez(calibration, **{name: array[None] for name, array in arrays.items()})
+    batches: dict[str, Any] = {name: array[None] for name, array in arrays.items()}
+    np.savez(calibration, **batches)
     compiled = compile_model(
         path, load_board("host"), Options(board="host", calibration=calibration, states=("none",)), Progress()
     )

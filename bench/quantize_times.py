@@ -22,7 +22,7 @@ from pathlib import Path
 
 from quantizers import INPUTS
 
-RUNS = ((), (), ("--effort", "fast", "--no-cache"))  # the second finds what the first has kept
+RUNS: tuple[tuple[str, ...], ...] = ((), (), ("--effort", "fast", "--no-cache"))  # the second: from the cache
 
 
 def measured(model: Path, inputs: Path, options: tuple[str, ...]) -> tuple[float, float]:
@@ -38,7 +38,7 @@ def measured(model: Path, inputs: Path, options: tuple[str, ...]) -> tuple[float
 def row(models: Path, name: str) -> str:
     """The table's row of a model."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder, f"{name}_fp32.onnx"), Path(folder, f"{INPUTS[name]}.npz")]
+        paths = (Path(folder, f"{name}_fp32.onnx"), Path(folder, f"{INPUTS[name]}.npz"))
         for path in paths:
             shutil.copyfile(models / "mlperf_tiny" / path.name, path)
         found = [measured(*paths, options) for options in RUNS]

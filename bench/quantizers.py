@@ -35,6 +35,7 @@ from onnxruntime.quantization import (
 )
 
 from tinyc.explain.diagnosis import integer_outputs
+from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.passes import normalize
@@ -42,7 +43,7 @@ from tinyc.passes.weights import has_weights
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
 from tinyc.quantize.score import decides
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.reference.samples import fit_samples, load_npz
+from tinyc.reference.samples import fit_samples
 
 INPUTS = {
     "kws": "kws_inputs_dev",

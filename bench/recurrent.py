@@ -78,7 +78,7 @@ def sqnr_db(model: onnx.ModelProto, graph: Graph, inputs: Array) -> float:
     signal = noise = 0.0
     for real in inputs:
         (wanted,) = session.run(None, {"x": real})
-        taken = quantize_array(real, *x.quant.per_tensor, *INT_RANGE[x.dtype]).astype(NUMPY_DTYPE[x.dtype])
+        taken: Array = quantize_array(real, *x.quant.per_tensor, *INT_RANGE[x.dtype]).astype(NUMPY_DTYPE[x.dtype])
         found = y.dequantize(run({"x": taken})["y"])
         signal += float(np.square(wanted.astype(float)).sum())
         noise += float(np.square(wanted.astype(float) - found).sum())

@@ -22,6 +22,7 @@ from tables import ROOT, as_table, write_section
 
 from tinyc.board import load_board
 from tinyc.machine.cores import CORES
+from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import emitted
 from tinyc.machine.list_schedule import Addresses, Pipeline, dependences
 from tinyc.machine.listing import functions_in
@@ -110,25 +111,34 @@ def _op(line: str) -> Decoded:
 
 
 def _exact_table(pieces: Mapping[str, Sequence[Piece]], seconds: float) -> str:
-    rows, total = [], []
+    rows: list[tuple[str, ...]] = []
+    total: list[tuple[str, int, int]] = []
     for core in SCHEDULED:
-        rules = CORES[core]
+        rules = _pipeline(core)
         for piece in slices(pieces[core]):
             ops = piece.ops
             ours = round(sum(rules.costs(ops)))
-            bound, proved = best(ops, rules, piece.known, ours, seconds)  # type: ignore[arg-type]
+            bound, proved = best(ops, rules, piece.known, ours, seconds)
             total.append((core, ours, bound))
             kind = re.sub(r"_[0-9a-f]{6}", "", piece.function.removeprefix("tc_"))
             best_text = f"{bound}" if proved else f"at least {bound}"
-            rows.append((rules.name, kind, f"{len(ops)}", f"{ours}", best_text, f"{100 * (ours / bound - 1):.0f} %"))
+            above = f"{100 * (ours / bound - 1):.0f} %"
+            rows.append((CORES[core].name, kind, f"{len(ops)}", f"{ours}", best_text, above))
             print(*rows[-1], file=sys.stderr)
     sums = []
     for core in SCHEDULED:
-        ours, bound = (sum(row[at] for row in total if row[0] == core) for at in (1, 2))
+        mine = [(ours, bound) for name, ours, bound in total if name == core]
+        ours, bound = (sum(column) for column in zip(*mine, strict=True))
         sums.append(f"{CORES[core].name} {100 * (ours / bound - 1):.1f} %")
     head = ("core", "slice of", "instructions", "cycles", "best order", "above")
     said = f"Together, above the best order or the bound that is proved for it: {', '.join(sums)}."
     return as_table(head, rows) + f"\n\n{said}"
+
+
+def _pipeline(core: str) -> Pipeline:
+    rules = CORES[core]
+    assert isinstance(rules, CortexM33 | CortexM7)
+    return rules
 
 
 def slices(pieces: Sequence[Piece]) -> Iterator[Piece]:

@@ -113,6 +113,7 @@ def measure(folder: Path, model: str, quantized: bool, board: str, samples: int)
         print(f"{board}: {path.name}", file=sys.stderr)
         began = time.perf_counter()
         report, _ = build(path, Path(out) / model, options, Progress())
+    assert isinstance(report, Report)
     return Measured(model, report, time.perf_counter() - began)
 
 

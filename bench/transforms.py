@@ -113,7 +113,8 @@ def signals(length: int) -> dict[str, np.ndarray]:
     made = {
         f"noise at {level} dB": rng.uniform(-1, 1, (20, length)) * 32767 * 10 ** (level / 20) for level in (0, -30, -60)
     }
-    chord = sum(np.sin(2 * np.pi * f * t / length) * a for f, a in ((11.3, 0.5), (25.1, 0.3), (60.7, 0.01)))
+    tones = [np.sin(2 * np.pi * f * t / length) * a for f, a in ((11.3, 0.5), (25.1, 0.3), (60.7, 0.01))]
+    chord = np.sum(tones, axis=0)
     return {name: np.round(x).astype(np.int64) for name, x in {**made, "a chord": chord[None] * 32000}.items()}
 
 

@@ -13,10 +13,11 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx
-from streamed_networks import SAMPLES, UNPROVEN, Network
+from streamed_networks import SAMPLES, Network
 
 from tinyc.ir.graph import Graph
 from tinyc.pipeline import Options, Progress, compiling, verify_model
+from tinyc.quantize import UNPROVEN
 from tinyc.verify.report import Report
 
 SIZE = 24
@@ -54,6 +55,8 @@ def main() -> None:
             new, old = measure(write(kernel, in_c, out_c, Path(folder)))
             if not new.passed or not old.passed:
                 raise RuntimeError(f"kernel {kernel}: output differs from the reference")
+            assert new.instructions is not None
+            assert old.instructions is not None
             macs = SIZE * SIZE * kernel * kernel * in_c * out_c
             cells = [f"{kernel}x{kernel}, {in_c} to {out_c}", f"{new.instructions:,}", f"{new.instructions / macs:.2f}"]
             grown = sum(layer.const_bytes for layer in new.layers) / sum(layer.const_bytes for layer in old.layers)

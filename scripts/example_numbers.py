@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import tinyc
+from tinyc.verify.report import Report
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 KWS, CAMERA, LISTEN = (EXAMPLES / name for name in ("kws", "camera", "listen"))
@@ -32,7 +33,9 @@ def accuracy() -> str:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", tinyc.TinycWarning)
         out = Path(folder) / "kws"
-        found = tinyc.build(KWS / "kws.onnx", "host", out=out, inputs=KWS / "kws.test.npz", samples=0).report.accuracy
+        report = tinyc.build(KWS / "kws.onnx", "host", out=out, inputs=KWS / "kws.test.npz", samples=0).report
+    assert isinstance(report, Report)
+    found = report.accuracy
     assert found is not None
     assert found.top1_int is not None
     assert found.agreement is not None

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -41,11 +42,13 @@ from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import load_board  # noqa: E402
 from tinyc.build.elf import read_elf  # noqa: E402
 from tinyc.build.toolchain import find_toolchain  # noqa: E402
+from tinyc.choose.select import Optimize  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
 from tinyc.machine.target import written_for  # noqa: E402
 from tinyc.pipeline import Options, Progress, compile_model, proof_samples  # noqa: E402
 from tinyc.pipeline.proving import input_bytes  # noqa: E402
+from tinyc.plan.shrink import Memory  # noqa: E402
 from tinyc.reference.interpreter import run_int  # noqa: E402
 from tinyc.run.linked import run_linked  # noqa: E402
 from tinyc.run.native import Library  # noqa: E402
@@ -199,10 +202,11 @@ def network_case(seed: int, board: str, folder: Path) -> Case:
     model = network(seed)
     path = folder / f"n{seed}.onnx"
     onnx.save(model, path)
-    np.savez(folder / f"n{seed}.calib.npz", **samples(model, seed, 8))
-    memory = ("balanced", "min", "speed")[seed % 3]
-    optimize = ("speed", "size", "balanced")[seed // 3 % 3]
-    options = Options(board=board, samples=SAMPLES, memory=memory, optimize=optimize)
+    arrays: dict[str, Any] = samples(model, seed, 8)  # numpy types what it is given by name as `allow_pickle`
+    np.savez(folder / f"n{seed}.calib.npz", **arrays)
+    memories: tuple[Memory, ...] = ("balanced", "min", "speed")
+    ways: tuple[Optimize, ...] = ("speed", "size", "balanced")
+    options = Options(board=board, samples=SAMPLES, memory=memories[seed % 3], optimize=ways[seed // 3 % 3])
     compiled = compile_model(path, load_board(board), options, Progress())
     _, proof = proof_samples(compiled, options)
     wanted = reference_outputs(compiled.graph, compiled.program, proof)

@@ -125,7 +125,7 @@ def asked(found: Trees) -> dict[str, set[str]]:
             for alias in node.names
         }
         made = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        types = {id(name) for annotation in annotations(tree) for name in ast.walk(annotation)}
+        types = {id(name) for annotation in annotated(tree) for name in ast.walk(annotation)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in made and id(node) not in types:
                 places[str(names[node.id])].add(file)
@@ -136,7 +136,7 @@ def asked(found: Trees) -> dict[str, set[str]]:
     return {name: files - {homes()[name]} for name, files in places.items()}
 
 
-def annotations(tree: ast.Module) -> Iterator[ast.expr]:
+def annotated(tree: ast.Module) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
             yield node.annotation
@@ -185,8 +185,8 @@ def main() -> None:
     if every:
         for file, function in many:
             print(f"  {file}:{function.lineno} {function.name}: {parameters(function)} parameters")
-        for name, files in twice.items():
-            print(f"  class {name}: {' '.join(files)}")
+        for name, homes_of_it in twice.items():
+            print(f"  class {name}: {' '.join(homes_of_it)}")
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ def panels(
     """The four panels of the picture; a tool is left out where it has no figures. estimated: our cycles on the board
     of the published ones, by model."""
 
-    def mine(key: str) -> dict[str, float]:
-        return {model: ours[model][key] for model in MODELS if ours[model][key] is not None}
+    def mine(key: str) -> dict[str, Mapping[str, float]]:
+        return {"tinyc": {model: ours[model][key] for model in MODELS if ours[model][key] is not None}}
 
     instructions = {peer.name: peer.instructions.get(BOARD, {}) for peer in peers}
     arenas = {_arena_name(peer): peer.arena_bytes for peer in peers}
@@ -70,9 +70,9 @@ def panels(
     baseline = "microTVM + CMSIS-NN (v1.0)"
     chosen = [baseline, "Bosch HALE (v1.2)", "Plumerai (v1.1)", "ST X-CUBE-AI 9 (v1.2)"]
     return [
-        Panel("instructions of one inference", {"tinyc": mine("instructions")} | instructions, 1e6, "M"),
-        Panel("arena (RAM without stack)", {"tinyc": mine("arena_bytes")} | arenas, 1e3, "kB"),
-        Panel("code", {"tinyc": mine("code_bytes")} | {k: v for k, v in code.items() if v}, 1e3, "kB"),
+        Panel("instructions of one inference", mine("instructions") | instructions, 1e6, "M"),
+        Panel("arena (RAM without stack)", mine("arena_bytes") | arenas, 1e3, "kB"),
+        Panel("code", mine("code_bytes") | {k: v for k, v in code.items() if v}, 1e3, "kB"),
         Panel(
             f"cycles on a {published.board}: ours estimated, others published",
             {"tinyc (estimated)": estimated} | {name: cycles[name] for name in chosen},
@@ -140,7 +140,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             axes.bar(x, bar, width * 0.92, color=COLORS[index], label=label)
             if index == 0 and panel.shares is not None:
                 low, high = (height / share - bar for share in reversed(panel.shares))
-                axes.errorbar(x, bar + low, yerr=[[0], [high - low]], color="#222222", linewidth=0.8, capsize=2)
+                reach: list[list[float]] = [[0], [high - low]]
+                axes.errorbar(x, bar + low, yerr=reach, color="#222222", linewidth=0.8, capsize=2)
                 bar += high
             text = f"{own[model] / panel.unit:.3g} {panel.unit_name}" if index == 0 else f"{height:.1f}"
             if index == 0:  # upright: it is wider than the bar

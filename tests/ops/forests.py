@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.ops.one_node import one_node, tensor
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import DType, Graph
 from tinyc.kernels.trees.keys import keys_of
 from tinyc.ops.tree_ensemble import TreeEnsemble
 
 
-def forest(source: str, leaf: int, columns: int, complement: int | None, cuts: int) -> Graph:
+def forest(source: DType, leaf: int, columns: int, complement: int | None, cuts: int) -> Graph:
     """Random trees over 9 codes with `cuts` cuts each, with leaves below one child, the other, both and none; leaves up
     to `leaf`, 0: votes."""
     rng = np.random.default_rng(leaf)

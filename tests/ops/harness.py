@@ -199,11 +199,12 @@ def run_program(
 
 def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
     values = [graph.values[name] for name in graph.outputs]
-    found, at = [], 0
+    found: list[list[Array]] = []
+    at = 0
     for _ in range(count):
         sample = []
         for value in values:
-            part = np.frombuffer(blob, NUMPY_DTYPE[value.dtype], value.elements, at)
+            part: Array = np.frombuffer(blob, NUMPY_DTYPE[value.dtype], value.elements, at)
             sample.append(part.reshape(value.shape))
             at += value.size_bytes
         found.append(sample)

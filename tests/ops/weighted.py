@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Layer:
     weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones, "all least": -128
     gain: float = 1.0
     seed: int = 0
-    bits: int = 8
+    bits: Literal[8, 4] = 8
 
     @property
     def out_c(self) -> int:
@@ -53,7 +53,7 @@ def graph_of(layer: Layer) -> Graph:
     y_scale = float(np.float32(0.01 * X_SCALE * np.sqrt(taps) * 74 / layer.gain))
     values = [
         Value("x", layer.x_shape, "s8", Quant((X_SCALE,), (layer.x_zero,))),
-        Value("w", layer.w_shape, f"s{layer.bits}", Quant(w_scale, (0,) * len(w_scale), axis)),
+        Value("w", layer.w_shape, "s8" if layer.bits == 8 else "s4", Quant(w_scale, (0,) * len(w_scale), axis)),
     ]
     consts = {"w": read_only(_weights(layer, rng))}
     if layer.bias:
@@ -111,10 +111,12 @@ def as_tflite(layer: Layer) -> bytes:
 def _tensor(graph: Graph, name: str, layer: Layer) -> Tensor:
     value, data = graph.values[name], graph.consts.get(name)
     shape, quant, axis = value.shape, value.quant, 0
+    w = graph.values["w"].quant
+    assert w is not None
     if name == "w" and layer.op == "depthwise_conv2d":
         shape, axis = (1, *shape), 3
     if name == "b":
-        w_scale = graph.values["w"].quant.scale
-        scales = tuple(float(np.float32(X_SCALE) * np.float32(s)) for s in w_scale)
+        scales = tuple(float(np.float32(X_SCALE) * np.float32(s)) for s in w.scale)
         quant = Quant(scales, (0,) * len(scales))
+    assert quant is not None
     return Tensor(name, shape, value.dtype, quant.scale, quant.zero, axis, data)

@@ -18,7 +18,8 @@ def plain(name: str, shape: Shape, dtype: DType) -> Value:
 
 
 def integer_cases() -> Iterator[Graph]:
-    for kind, dtype in (("add", "s32"), ("div", "s32"), ("mod", "s8"), ("mul", "u8"), ("xor", "u32")):
+    kinds: dict[str, DType] = {"add": "s32", "div": "s32", "mod": "s8", "mul": "u8", "xor": "u32"}
+    for kind, dtype in kinds.items():
         inputs = [plain("a", (2, 3, 4), dtype), plain("b", (3, 1), dtype)]
         yield one_node("integer_binary", IntegerBinary(kind, dtype), inputs, float(dtype in ("s8", "u8")))
     yield one_node("compare", Compare("less_equal"), [plain("a", (3, 5), "bool"), plain("b", (5,), "bool")])

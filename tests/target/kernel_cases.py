@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from integer_cases import integer_cases
@@ -81,7 +82,7 @@ ROOM = {
 
 
 def _convolutions() -> Iterator[Graph]:
-    relu = {"y_zero": -128}
+    relu: dict[str, Any] = {"y_zero": -128}
     layers = [
         Layer("conv2d", Conv2D(), (1, 1, 2, 21), (13, 1, 1, 21)),
         Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
@@ -281,6 +282,7 @@ def together(isa: frozenset[str], numerics: Numerics, wanted: Callable[[Kernel],
 
 def roomy(board: Board) -> Board:
     """The board as its emulator could be too, with room for all cases at once."""
+    assert board.memory is not None
     flash, ram = ROOM.get(board.name, (board.memory.flash_bytes, board.memory.ram_bytes))
     return replace(board, memory=replace(board.memory, flash_bytes=flash, ram_bytes=ram))
 

@@ -57,7 +57,9 @@ def bank(channels: int, bins: int, padding: int = 0, seed: int = 2) -> tuple[lis
     """Tables of a filter bank of random intervals, weights and zeros beside them."""
     rng = np.random.default_rng(seed)
     edges = np.sort(rng.choice(np.arange(2 + padding, bins - padding), channels + 2, replace=False))
-    firsts, starts, widths, w, u = [], [], [], [], []
+    firsts, starts, widths = [], [], []
+    w: list[int] = []
+    u: list[int] = []
     for a, b in pairwise(edges.tolist()):
         inner = rng.integers(0, 4097, b - a)
         firsts.append(a - padding)

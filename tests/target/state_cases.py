@@ -44,7 +44,8 @@ def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16") ->
 def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12) -> Graph:
     """One call of an LSTM layer with random weights."""
     rng = np.random.default_rng(units)
-    shapes: dict[str, Shape] = {f"w{k}": (units, in_c) for k in "ifgo"} | {f"r{k}": (units, units) for k in "ifgo"}
+    shapes: dict[str, Shape] = {f"w{k}": (units, in_c) for k in "ifgo"}
+    shapes |= {f"r{k}": (units, units) for k in "ifgo"}
     weights = {name: np.maximum(random_s8(k, shape), -127) for k, (name, shape) in enumerate(shapes.items())}
     biases = {f"b{k}": rng.integers(-20000, 20000, units).astype(np.int32) for k in "ifgo"}
     kept = [tensor("hidden", (1, units), 1 / 120, 3), tensor("cell", (1, units), 2.0**power, 0, "s16")]

@@ -61,7 +61,7 @@ class Network:
         self.add("Relu", self.x)
 
     def relu6(self) -> None:
-        self.constants |= {"zero": np.float32(0), "six": np.float32(1.5)}
+        self.constants |= {"zero": np.array(0, np.float32), "six": np.array(1.5, np.float32)}
         self.add("Clip", self.x, "zero", "six")
 
     def scale(self) -> None:
