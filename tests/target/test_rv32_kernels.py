@@ -83,13 +83,33 @@ def test_pixels_as_fully_connected() -> None:
     )
 
 
+def taps(x, w, attrs=None, **more) -> Layer:
+    return Layer("depthwise_conv2d", attrs or DepthwiseConv2D(), (1, *x), (*w, x[2]), **more)
+
+
+TWO = Padding(2, 2, 2, 2)
+TAPS = {
+    "padded on all sides, dilated": taps(
+        (5, 9, 6), (3, 5), DepthwiseConv2D(Pair(1, 2), Padding(2, 3, 1, 2), Pair(1, 2), act=RELU), weights="least"
+    ),
+    "two blocks, one over the other, an odd number of pixels": taps((6, 7, 13), (5, 5), DepthwiseConv2D(pad=TWO)),
+    "three blocks, an even number of pixels": taps((5, 8, 24), (5, 5), DepthwiseConv2D(pad=TWO, act=RELU), y_zero=-128),
+    "one pixel": taps((15, 1, 16), (15, 1), y_zero=3, weights="largest"),
+    "five channels, nothing outside": taps((4, 9, 5), (2, 4), DepthwiseConv2D(Pair(1, 3))),
+    "rows alone": taps((9, 4, 5), (7, 1), DepthwiseConv2D(Pair(2, 1), Padding(top=3, left=0, bottom=3, right=0))),
+    "columns alone, all outside but one": taps(
+        (1, 1, 9), (1, 5), DepthwiseConv2D(pad=Padding(top=0, left=2, bottom=0, right=2)), x_zero=127
+    ),
+    "far rows": taps((3, 5, 700), (2, 2), DepthwiseConv2D(dilation=Pair(1, 3)), weights="signs"),
+}
+
+
 @pytest.mark.parametrize("bits", [8, 4])
 def test_depthwise_of_any_size(bits: int) -> None:
-    """Dilated, padded on all sides, an odd number of taps."""
-    attrs = DepthwiseConv2D(Pair(1, 2), Padding(2, 3, 1, 2), Pair(1, 2), act=RELU)
-    layer = Layer("depthwise_conv2d", attrs, (1, 5, 9, 6), (3, 5, 6), bits=bits, weights="least")
     kernel = DEPTHWISE[bits].replace("3x3_", "")
-    check_on_core(graph_of(layer), samples(layer), kernel, board_name=BOARD)
+    for first, numerics in enumerate((Numerics.TFLM, Numerics.OURS)):
+        layers = [replace(layer, bits=bits) for layer in list(TAPS.values())[first::2]]
+        check_together([(graph_of(layer), samples(layer), kernel) for layer in layers], numerics, board_name=BOARD)
 
 
 BLOCKS = {

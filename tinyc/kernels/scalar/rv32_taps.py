@@ -1,137 +1,377 @@
 # SPDX-License-Identifier: Apache-2.0
-"""depthwise_conv2d of any small size on RV32IM, int8 and int4 weights: a C function for each layer, taps one by one."""
+"""depthwise_conv2d of any small size on RV32IM, int8 and int4 weights: a function in assembly for each layer
+(runtime_c/tc_rv32_taps.h says what it computes).
+
+Pointers to the taps of one pixel or two are on the stack, those outside the image at zero points, so that a pixel at
+the edge is made like any other. Up to eight channels of it are sums in registers: they share the way to a tap, and two
+pixels share the weights.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, offered, only_if
+from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED, channel_constants, channel_text, scaled_finish
+from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import depthwise_matrix_of
+from tinyc.machine.frame import Frame
+from tinyc.machine.riscv import SAVED, RiscvAsm
 
-_MOST_TAPS = 32  # code has all of them
-_TAP_BYTES, _CODE_BYTES = 18, 300
+_MOST_TAPS = 32  # pointers of two pixels are on the stack
+_LANES, _LEAST = 8, 5  # channels beside each other at most, and of a layer at least: fewer do not pay for the pointers
+_PIXELS = (1, 2)
+_REACH = 2048  # bytes that an addition goes
+_SUMS = (*SAVED, "t3", "t4", "t5", "t6")
 
 
-def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
-    """Weights as [C, K]."""
-    return np.ascontiguousarray(p.w.reshape(-1, p.w.shape[2]).T).astype(np.int8)
+@dataclass(frozen=True, slots=True)
+class TapsRow:
+    """What the code of a row depends on. stride, dilation, pad: horizontal ones."""
+
+    k_h: int
+    k_w: int
+    stride: int
+    dilation: int
+    pad: int
+    in_w: int
+    out_w: int
+    channels: int
+    int4: bool
+    finish: ChannelFinish
+
+    @property
+    def taps(self) -> int:
+        return self.k_h * self.k_w
+
+    @property
+    def blocks(self) -> int:
+        """Of channels."""
+        return -(-self.channels // _LANES)
+
+    @property
+    def lanes(self) -> int:
+        """Channels of a block; the last one begins within the one before where they are too many."""
+        return -(-self.channels // self.blocks)
+
+    @property
+    def tap_bytes(self) -> int:
+        """Weights of a tap of a block."""
+        return -(-self.lanes // 2) if self.int4 else self.lanes
+
+    @property
+    def reads_outside(self) -> bool:
+        """Whether a pixel has a tap beside the image."""
+        return self.pad > 0 or (self.out_w - 1) * self.stride + (self.k_w - 1) * self.dilation >= self.in_w
+
+    @property
+    def starts(self) -> list[int]:
+        """The first channels of the blocks."""
+        return [min(self.lanes * block, self.channels - self.lanes) for block in range(self.blocks)]
+
+
+class _RowWriter:
+    """pixels: made at a time. a0 weights, a1 a tap's pointers, a2 their end, a3 the block's first channel."""
+
+    def __init__(self, row: TapsRow, pixels: int) -> None:
+        self.row, self.pixels, self.asm = row, pixels, RiscvAsm()
+        names = (*SAVED, "ra", "w", "channels", "pad", "x", "y", "last", "column", "greatest column")
+        self.frame = Frame(names, below=4 * pixels * row.taps, saved=0)
+        self.size = -(-self.frame.size // 16) * 16
+        self.weights = ("a6", "a7")
+        self.inputs = (("t0", "t1"), ("t2", "ra"))  # of a channel, and of the next
+
+    def at(self, name: str) -> str:
+        return f"{self.frame.place(name)}(sp)"
+
+    def write(self) -> RiscvAsm:
+        asm, row = self.asm, self.row
+        saved = self.frame.place(SAVED[0])
+        asm.add("sp", "sp", -self.size)
+        asm.words("sw", (*SAVED, "ra", "a0", "a1", "a2", "a3", "a4"), "sp", saved)
+        groups = -(-row.out_w // self.pixels)
+        if groups > 1:
+            self._number("t0", (row.out_w - self.pixels) * row.channels)
+            asm.op("add", "t0", "t0", "a4")
+            asm.op("sw", "t0", self.at("last"))
+        self._number("t0", -row.pad)
+        asm.op("sw", "t0", self.at("column"))
+        with asm.loop("pixels", groups, aligned=False):
+            for pixel in range(self.pixels):
+                self._pointers(pixel)
+            self._channels()
+            if groups > 1:
+                self._next_pixels()
+        asm.enter("done")
+        asm.words("lw", (*SAVED, "ra"), "sp", saved)
+        asm.add("sp", "sp", self.size)
+        asm.op("ret")
+        return asm
+
+    def _number(self, register: str, value: int) -> None:
+        """register = value, which may be large."""
+        if -_REACH <= value < _REACH:
+            self.asm.op("li", register, str(value))
+            return
+        self.asm.op("lui", register, str((value + 0x800 >> 12) & 0xFFFFF))
+        self.asm.add(register, register, (value + 0x800 & 0xFFF) - 0x800)
+
+    def _more(self, register: str, value: int, temp: str) -> None:
+        """register += value"""
+        if -_REACH <= value < _REACH:
+            self.asm.add(register, register, value)
+        else:
+            self._number(temp, value)
+            self.asm.op("add", register, register, temp)
+
+    def _pointers(self, pixel: int) -> None:
+        """Of a pixel's taps, to the first channel. t0 where they go, t1 rows, a4 their end, t2 the first column, t3 its
+        byte, t4 a tap, t5 its column, t6 the last of the row; a5 zero points, a6 columns of the image, a7 from tap to
+        tap."""
+        asm, row = self.asm, self.row
+        asm.note(f"pointers to the taps of pixel {pixel}")
+        asm.add("t0", "sp", 4 * pixel)
+        asm.op("lw", "t1", self.at("x"))
+        asm.op("lw", "t2", self.at("column"))
+        self._more("t2", pixel * row.stride, "t3")
+        self._number("a7", row.channels)
+        asm.op("mul", "t3", "t2", "a7")
+        if row.reads_outside:
+            asm.op("lw", "a5", self.at("pad"))
+            self._number("a6", row.in_w)
+        if row.k_w > 1:
+            self._number("a7", row.dilation * row.channels)
+            self._number("t6", row.k_w * row.dilation)
+            asm.op("add", "t6", "t6", "t2")
+        asm.add("a4", "t1", 4 * row.k_h)
+        rows = f"rows{pixel}"
+        with asm.loop(rows, row.k_h, aligned=False):
+            asm.op("lw", "t4", "0(t1)")
+            asm.add("t1", "t1", 4)
+            asm.op("add", "t4", "t4", "t3")
+            self._pointers_of_row(pixel)
+            asm.branch("bne", rows, "t1", "a4")
+
+    def _pointers_of_row(self, pixel: int) -> None:
+        asm, row, columns = self.asm, self.row, f"columns{pixel}"
+        if row.k_w == 1:
+            self._pointer(pixel, "t2")
+            return
+        asm.op("mv", "t5", "t2")
+        with asm.loop(columns, row.k_w, aligned=False):
+            self._pointer(pixel, "t5")
+            asm.op("add", "t4", "t4", "a7")
+            self._more("t5", row.dilation, "a3")
+            asm.branch("bne", columns, "t5", "t6")
+
+    def _pointer(self, pixel: int, column: str) -> None:
+        """t4, or a5 where the column is outside."""
+        asm, inside, place = self.asm, f"inside{pixel}", "t4"
+        if self.row.reads_outside:
+            place = "a3"
+            asm.op("mv", place, "t4")
+            asm.branch("bltu", inside, column, "a6")
+            asm.op("mv", place, "a5")
+            asm.enter(inside)
+        asm.op("sw", place, "0(t0)")
+        asm.add("t0", "t0", 4 * self.pixels)
+
+    def _channels(self) -> None:
+        asm, row = self.asm, self.row
+        asm.op("lw", "a0", self.at("w"))
+        if row.blocks > 1:
+            asm.op("li", "a3", "0")
+        with asm.loop("block", row.blocks, aligned=False):
+            sums = _SUMS[: self.pixels * row.lanes]
+            for register in sums:
+                asm.op("li", register, "0")
+            asm.op("mv", "a1", "sp")
+            asm.add("a2", "sp", 4 * self.pixels * row.taps)
+            with asm.loop("taps", row.taps, aligned=False):
+                self._tap()
+                asm.branch("bne", "taps", "a1", "a2")
+            self._bytes()
+            if row.blocks > 1:
+                self._next_block()
+
+    def _next_block(self) -> None:
+        """The last one ends with the channels."""
+        asm, row = self.asm, self.row
+        self._number("t0", row.channels - row.lanes)
+        asm.branch("beq", "blocks", "a3", "t0")
+        asm.add("a3", "a3", row.lanes)
+        if row.channels % row.lanes:
+            asm.branch("bge", "block", "t0", "a3")
+            with asm.per():
+                asm.op("mv", "a3", "t0")
+                asm.branch("j", "block")
+        else:
+            asm.branch("j", "block")
+        asm.enter("blocks")
+
+    def _tap(self) -> None:
+        """What is loaded is not used at once: a core may wait for it."""
+        asm, row = self.asm, self.row
+        pointers = ("a4", "a5")[: self.pixels]
+        asm.words("lw", pointers, "a1")
+        asm.add("a1", "a1", 4 * self.pixels)
+        for pointer in pointers if row.blocks > 1 else ():
+            asm.op("add", pointer, pointer, "a3")
+        self._load(0, pointers)
+        for lane in range(row.lanes):
+            if lane + 1 < row.lanes:
+                self._load(lane + 1, pointers)
+            else:
+                asm.add("a0", "a0", row.tap_bytes)
+            for pixel in range(self.pixels):
+                register, total = self.inputs[lane % 2][pixel], self._sum(pixel, lane)
+                asm.op("mul", register, register, self.weights[lane % 2])
+                asm.op("add", total, total, register)
+
+    def _load(self, lane: int, pointers: Sequence[str]) -> None:
+        asm, weight = self.asm, self.weights[lane % 2]
+        asm.op("lb", weight, f"{lane // 2 if self.row.int4 else lane}(a0)")
+        for register, pointer in zip(self.inputs[lane % 2], pointers, strict=False):
+            asm.op("lb", register, f"{lane}({pointer})")
+        if self.row.int4:
+            if lane % 2 == 0:
+                asm.op("slli", weight, weight, "28")
+            asm.op("srai", weight, weight, "4" if lane % 2 else "28")
+
+    def _sum(self, pixel: int, lane: int) -> str:
+        return _SUMS[pixel * self.row.lanes + lane]
+
+    def _bytes(self) -> None:
+        """t0, t1, t2, ra a channel's constants, a1 and a2 the clamp, a6 channels, a4 and a5 y."""
+        asm, row, finish = self.asm, self.row, self.row.finish
+        places = ("a4", "a5")[: self.pixels]
+        asm.note("requantize and store")
+        asm.op("lw", "a4", self.at("y"))
+        asm.op("lw", "a6", self.at("channels"))
+        if row.blocks > 1:
+            asm.op("add", "a4", "a4", "a3")
+            asm.op("slli", "a7", "a3", "4")
+            asm.op("add", "a6", "a6", "a7")
+        if self.pixels > 1:
+            asm.op("mv", "a5", "a4")
+            self._more("a5", row.channels, "a7")
+        asm.op("li", "a1", str(finish.low))
+        asm.op("li", "a2", str(finish.high))
+        for lane in range(row.lanes):
+            for register, place in finish.registers("t0", "t1", "t2", "ra"):
+                asm.op("lw", register, f"{16 * lane + place}(a6)")
+            for pixel, place_of in enumerate(places):
+                total = self._sum(pixel, lane)
+                asm.op("slli", total, total, str(finish.scale))
+                asm.op("add", total, total, "t0")
+                finish.write(asm, total, ("t1", "t2", "ra"))
+                asm.clamp(total, "a1", "a2")
+                asm.op("sb", total, f"{lane}({place_of})")
+
+    def _next_pixels(self) -> None:
+        """The last ones end with the row."""
+        asm, row, pixels = self.asm, self.row, self.pixels
+        asm.op("lw", "t0", self.at("y"))
+        asm.op("lw", "t1", self.at("last"))
+        asm.op("lw", "t2", self.at("column"))
+        asm.branch("beq", "done", "t0", "t1")
+        self._more("t0", pixels * row.channels, "t3")
+        self._more("t2", pixels * row.stride, "t3")
+        if row.out_w % pixels:
+            asm.branch("bgeu", "whole", "t1", "t0")
+            with asm.per():
+                asm.op("mv", "t0", "t1")
+                self._more("t2", -(-row.out_w % pixels) * row.stride, "t3")
+            asm.enter("whole")
+        asm.op("sw", "t0", self.at("y"))
+        asm.op("sw", "t2", self.at("column"))
+        asm.branch("j", "pixels")
+
+
+@functools.lru_cache(maxsize=64)
+def _row(row: TapsRow) -> RiscvAsm:
+    """The code that executes less: of one pixel at a time, or of two."""
+    made = [_RowWriter(row, pixels).write() for pixels in _PIXELS if pixels <= row.out_w]
+    return min(made, key=lambda asm: asm.work().instructions)
 
 
 def takes(site: Site) -> bool:
-    """constant weights, at most 32 taps, one output per input channel"""
+    """constant weights, at most 32 taps, 5 channels or more, one output per input channel"""
     k_h, k_w, out_c = site.x(1).shape
-    return site.is_const(1) and out_c == site.x(0).shape[3] and k_h * k_w <= _MOST_TAPS
+    return site.is_const(1) and _LEAST <= out_c == site.x(0).shape[3] and k_h * k_w <= _MOST_TAPS
 
 
-def _is_proved(site: Site, p: ConvParams) -> bool:
-    return depthwise_matrix_of(p).once(scaled_finish) is not None
-
-
-def specialize(site: Site, p: ConvParams) -> SpecializedKernel:
+def _special(row: TapsRow) -> SpecializedKernel:
     """The function that makes an output row."""
-    text = _text(site, p)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    k_h, k_w, out_c = p.w.shape
-    bits = "_w4" if site.x(1).dtype == "s4" else ""
-    name = f"tc_depthwise_conv2d_s8{bits}_rv32_{k_h}x{k_w}x{out_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h",))
-
-
-def _text(site: Site, p: ConvParams) -> str:
-    """C text of the function `@`."""
-    found = depthwise_matrix_of(p).once(scaled_finish)
-    if found is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    finish, scale = found
-    low, high = finish.requant.clamp or (-128, 127)
-    (k_h, k_w, channels), int4 = p.w.shape, site.x(1).dtype == "s4"
-    window, in_w, out_w = Window.of(p.attrs, k_h, k_w), site.x(0).shape[2], site.y().shape[2]
-    weights = f"{-(-k_h * k_w // 2)} bytes, two int4 weights each, the first in the low half" if int4 else "bytes"
-    sums = "\n".join(f"            {line}" for line in _sum(k_h * k_w, int4))
-    step = -(-k_h * k_w // 2) if int4 else k_h * k_w
-    literals = f"{scale}, &channel, {int(finish.requant.sign)}, {low}, {high}"
-    return f"""/* depthwise_conv2d {k_h}x{k_w} on RV32IM: a row of {in_w}x{channels} -> {out_w}x{channels}.
- * w: per channel {weights} [{k_h}][{k_w}]. constants: [start, mult, add, shift] (tc_rv32.h).
- * x: {k_h} row pointers. pad: {channels} bytes of x_zero. y: may not overlap x.
- */
-static void @(const int8_t *w, const int32_t *constants, const int8_t *pad, const int8_t *const *x, int8_t *y)
+    parameters = (
+        *("const int8_t *w", "const int32_t *channels", "const int8_t *pad", "const int8_t *const *x"),
+        "int8_t *y",
+    )
+    sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}"
+    window = f"{row.k_h}, {row.k_w}, {row.stride}, {row.dilation}, {row.pad}"
+    fields = f"{window}, {row.in_w}, {row.out_w}, {row.channels}, {row.lanes}, {int(row.int4)}, {row.finish.fields}"
+    text = f"""/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM (tc_rv32_taps.h): a row of {sizes}. */
+#if TC_RV32_ASM
+{_row(row).function("@", parameters)}#else
+static void @({", ".join(parameters)})
 {{
-    for (int32_t ox = 0; ox < {out_w}; ox++) {{
-        const int8_t *from[{k_h * k_w}], *taps = w;
-        const int32_t *channels = constants;
-        for (int32_t i = 0; i < {k_h * k_w}; i++) {{
-            const int32_t ix = ox * {window.stride.w} - {window.pad.left} + i % {k_w} * {window.dilation.w};
-            from[i] = ix >= 0 && ix < {in_w} ? x[i / {k_w}] + ix * {channels} : pad;
-        }}
-        for (int32_t c = 0; c < {channels}; c++, taps += {step}, channels += 4) {{
-            const tc_rv32_channel_t channel = {channel_text(finish)};
-            int32_t sum = 0;
-{sums}
-            *y++ = (int8_t)tc_rv32_output(sum, {literals});
-        }}
-    }}
-}}"""
+    static const tc_rv32_taps_t p = {{{fields}}};
+    tc_rv32_taps(&p, w, channels, pad, x, y);
+}}
+#endif"""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    name = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}_{digest}"
+    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_taps.h"))
 
 
-def _sum(count: int, int4: bool) -> Iterator[str]:
-    """Lines that add up the taps."""
-    for i in range(count):
-        weight = f"taps[{i}]"
-        if int4:
-            byte = f"taps[{i // 2}]"
-            weight = f"({byte} >> 4)" if i % 2 else f"((int32_t)((uint32_t){byte} << 28) >> 28)"
-        yield f"sum += from[{i}][c] * {weight};"
+def _weights(row: TapsRow, p: ConvParams) -> npt.NDArray[np.int8]:
+    """[block][tap][lane], with int4 two in a byte."""
+    taps = p.w.reshape(row.taps, row.channels).astype(np.int8)
+    blocks = np.stack([taps[:, start : start + row.lanes] for start in row.starts])
+    if not row.int4:
+        return np.ascontiguousarray(blocks)
+    return pack_nibbles(np.pad(blocks, ((0, 0), (0, 0), (0, row.lanes % 2)))).view(np.int8)
 
 
-def lower(site: Site, p: ConvParams) -> Call:
+def _lower(site: Site, p: ConvParams, row: TapsRow, channels: Const) -> Call:
     """One output row from k_h input rows."""
-    found = depthwise_matrix_of(p).once(scaled_finish)
-    if found is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    weights = Const(_weights(site, p), "[out_c][k_h][k_w]", "w")
-    pad = Const(np.full(len(p.bias), p.x_zero, np.int8), "[in_c] of x_zero", "pad")
+    kind = f"{-(-row.lanes // 2)}], two int4 in a byte, low half first" if row.int4 else f"{row.lanes}]"
+    weights = Const(_weights(row, p), f"[block][k_h][k_w][{kind}", "w")
+    pad = Const(np.full(row.channels, p.x_zero, np.int8), "[in_c] of x_zero", "pad")
     rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
-    return Call((weights, channel_constants(found[0], p.bias), pad, In(0), Out()), rows=rows)
+    return Call((weights, channels, pad, In(0), Out()), rows=rows)
 
 
-def _weights(site: Site, p: ConvParams) -> npt.NDArray[np.int8]:
-    taps = _taps(p)
-    if site.x(1).dtype != "s4":
-        return taps
-    return pack_nibbles(np.pad(taps, ((0, 0), (0, taps.shape[1] % 2)))).view(np.int8)
-
-
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of `rv32.cost`."""
-    taps, pixels = p.w.shape[0] * p.w.shape[1], site.y().elements // len(p.bias)
-    executed = pixels * (16 * taps + len(p.bias) * (6.6 * taps + 20)) * ARMV7M_SHARE
-    flash = _weights(site, p).size + 16 * len(p.bias) + _TAP_BYTES * taps + _CODE_BYTES
+def _cost(site: Site, row: TapsRow) -> Cost:
+    """On the scale of `rv32_conv.cost`."""
+    asm, (batch, out_h) = _row(row), site.y().shape[:2]
+    executed = batch * out_h * asm.work().instructions * ARMV7M_SHARE
+    flash = row.blocks * row.taps * row.tap_bytes + 17 * row.channels + asm.code_bytes
     return Cost(int(executed), flash, 0)
 
 
+def _offer(site: Site, p: ConvParams) -> Offer | Refused:
+    found = finished(depthwise_matrix_of(p), p.bias)
+    if found is None:
+        return Refused(PROVED)
+    k_h, k_w, channels = p.w.shape
+    window = Window.of(p.attrs, k_h, k_w)
+    across = window.stride.w, window.dilation.w, window.pad.left
+    sizes = site.x(0).shape[2], site.y().shape[2], channels
+    row = TapsRow(k_h, k_w, *across, *sizes, site.x(1).dtype == "s4", found.finish)
+    return Offer(0, _cost(site, row), Once(lambda: _lower(site, p, row, found.const)), Once(lambda: _special(row)))
+
+
 KERNELS = (
-    Kernel(
-        "tc_depthwise_conv2d_s8_rv32",
-        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize)),
-        isa=ISA,
-        when=(is_s8, takes),
-        asks=PROVED,
-        written=True,
-    ),
-    Kernel(
-        "tc_depthwise_conv2d_s8_w4_rv32",
-        only_if(_is_proved, PROVED, offered(lower, cost=cost, specialize=specialize)),
-        isa=ISA,
-        when=(is_s8_w4, takes),
-        asks=PROVED,
-        written=True,
-    ),
+    Kernel("tc_depthwise_conv2d_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
+    Kernel("tc_depthwise_conv2d_s8_w4_rv32", _offer, isa=ISA, when=(is_s8_w4, takes), asks=PROVED, written=True),
 )
