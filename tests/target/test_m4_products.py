@@ -8,6 +8,7 @@ from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.attention_graphs import Heads, attention_graph, edges
 from tests.ops.one_node import one_node, random_s8, tensor
+from tests.ops.runtimes import every_pair
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
@@ -40,7 +41,9 @@ def test_every_rest(numerics):
     check_together([(graph, [samples(graph)], KERNEL) for graph in graphs], numerics)
 
 
-@pytest.mark.parametrize(("numerics", "most"), [(Numerics.OURS, 8), (Numerics.TFLM, 11), (Numerics.ONNX, 8)], ids=str)
+@pytest.mark.parametrize(
+    ("numerics", "most"), [(Numerics.OURS, 6.5), (Numerics.TFLM, 8), (Numerics.ONNX, 6.5)], ids=str
+)
 def test_elements(numerics, most):
     """Equal shapes, a number for each row or column, either input repeated; instructions of an element."""
     shapes = [((1, 48, 64), (1, 48, 64)), ((1, 5, 7), (5, 1)), ((1, 5, 1), (3, 5, 7)), ((1, 6, 8), (8,)), ((3,), (3,))]
@@ -49,6 +52,22 @@ def test_elements(numerics, most):
     ]
     ran = check_together([(graph, [samples(graph)], "tc_mul_s8_dsp") for graph in graphs], numerics)
     assert ran.counts[0].steps[0] < most * 48 * 64
+
+
+# Scales and zero points of two inputs and of their product: shifts of 4 or 5, 2 or 3, 9 or 10.
+SCALINGS = [(0.031, 3, 0.0437, -7, 0.0613, 4), (0.5, 0, 0.07, 0, 0.3, -1), (0.1, -128, 0.0006, 127, 0.06, 10)]
+
+
+@pytest.mark.parametrize("numerics", [Numerics.OURS, Numerics.TFLM], ids=str)
+@pytest.mark.parametrize("scaling", SCALINGS, ids=str)
+def test_all_pairs_of_elements(scaling, numerics):
+    """All 65,536 products, of two lines and of a number and a line."""
+    scale0, zero0, scale1, zero1, y_scale, y_zero = scaling
+    x0, x1 = every_pair()
+    for left, right in ((x0, x1), (x0[:, :, :1], x1[:, :1])):
+        inputs = [tensor("a", left.shape, scale0, zero0), tensor("b", right.shape, scale1, zero1)]
+        graph = one_node("mul", Mul(), inputs, y_scale, y_zero)
+        check_on_core(graph, [{"a": left, "b": right}], "tc_mul_s8_dsp", numerics)
 
 
 @pytest.mark.parametrize("shape", [(64, 16, 64), (64, 64, 16)], ids=str)

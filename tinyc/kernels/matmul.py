@@ -46,21 +46,18 @@ class ProductRequantization:
 
     def fields(self, name: str) -> Fields:
         """Those of the tc_matmul_requant_t called `name`."""
-        c = self.constants
-        family = "tc_matmul_blocks_twice" if c.sign else "tc_matmul_blocks"
-        return {
-            f"{name}.mult": int(c.mult[0]),
-            f"{name}.add": int(c.add[0]),
-            f"{name}.start": int(c.nudge[0]) >> int(c.scale[0]),
-            f"{name}.blocks": f"{family}_{int(c.shift[0])}",
-        }
+        return {f"{name}.{field}": value for field, value in self.fields_with("blocks", "tc_matmul_blocks").items()}
 
-    def plain_fields(self) -> Fields:
-        """The same for a kernel that takes the shift as a number."""
+    def fields_with(self, name: str, family: str) -> Fields:
+        """Numbers, and under `name` the function of `family` that is made for the shift."""
         c = self.constants
-        start = int(c.nudge[0]) >> int(c.scale[0])
-        ways = {"shift": int(c.shift[0]), "twice": int(c.sign)}
-        return {"mult": int(c.mult[0]), "add": int(c.add[0]), "start": start, **ways}
+        made = f"{family}_twice" if c.sign else family
+        return {
+            "mult": int(c.mult[0]),
+            "add": int(c.add[0]),
+            "start": int(c.nudge[0]) >> int(c.scale[0]),
+            name: f"{made}_{int(c.shift[0])}",
+        }
 
     @property
     def per_output(self) -> int:

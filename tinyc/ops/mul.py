@@ -183,10 +183,12 @@ def offer_dsp(site: Site, p: Product) -> Offer | Refused:
     requant = matmul.requantization_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
     if requant is None or (p.y_min, p.y_max) != (-128, 127):
         return Refused(_ASKS)
-    per_element = 9 if requant.constants.sign else 7
-    lines = site.y().elements // found[-1].size
-    executed = per_element * site.y().elements + 40 * lines
-    return Offer(0, Cost(executed, 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
+    per_element = 5.1 if found[-1].step1 == 0 or swapped else 6.1
+    if requant.constants.sign:
+        per_element *= 1.25
+    size = found[-1].size
+    executed = (per_element * (size & ~3) + 12 * (size & 3) + 52) * (site.y().elements // size)
+    return Offer(0, Cost(round(executed), 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
 
 
 def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> Call:
@@ -196,9 +198,10 @@ def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, sw
     sizes = {f"n{k}": fields[f"n{k}"] for k in range(LOOPS)}
     zeros = {"x0_zero": p.x1_zero, "x1_zero": p.x0_zero} if swapped else {"x0_zero": p.x0_zero, "x1_zero": p.x1_zero}
     steps.pop("a3")
+    lines = "number" if steps.pop("b3") == 0 else "pairs"
     params, x0, x1, y = arguments(site)
     args = (params, x1, x0, y) if swapped else (params, x0, x1, y)
-    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | requant.plain_fields()))
+    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | requant.fields_with("line", f"tc_mul_{lines}")))
 
 
 def backward(a: Mul, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
