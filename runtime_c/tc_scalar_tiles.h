@@ -36,14 +36,6 @@ typedef struct {
     tc_scalar_tiles_store_t *store;
 } tc_scalar_tiles_t;
 
-#if TC_RV32_ASM
-#define TC_SCALAR_TILE_LANES 8
-#elif TC_SCALAR_THUMB1
-#define TC_SCALAR_TILE_LANES 2
-#else
-#define TC_SCALAR_TILE_LANES 4
-#endif
-
 /* ---- the input's side ---- */
 
 /* The input's side of the products in one dimension: x [m + 2], 2^24 at most each -> t [m + 2]; m: a literal.

@@ -17,9 +17,9 @@ from tests.ops.sanitized import sanitized
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.emit.headers import with_included
+from tinyc.emit.headers import header_text, with_included
 from tinyc.kernels.scalar.loops import products
-from tinyc.kernels.scalar.loops.headers import NAMES, loops_of
+from tinyc.kernels.scalar.loops.headers import ALL, NAMES, cores_of, loops_of
 from tinyc.kernels.scalar.loops.products import Products
 from tinyc.kernels.scalar.loops.thumb1 import Thumb1Pairs, Thumb1Products
 from tinyc.kernels.scalar.loops.thumb2 import Thumb2Pairs, Thumb2Products
@@ -227,3 +227,14 @@ def test_instructions_of_a_turn(loop: Products, thumb2: int, thumb1: int) -> Non
     for core in cores:
         products.write(core)
     assert tuple(map(_instructions, cores)) == (thumb2, thumb1)
+
+
+@pytest.mark.parametrize("board_name", [*MACROS, "host"])
+def test_a_library_has_the_loops_of_its_core(board_name: str) -> None:
+    board = load_board(board_name)
+    wanted = {MACROS[board_name]} if board_name in MACROS else set()
+    assert cores_of(board.core, board.isa) == wanted
+    for name in NAMES:
+        text = header_text(name, cores_of(board.core, board.isa))
+        assert {macro for macro in ALL if macro in text} == wanted & {f.core for f in loops_of(name).functions}
+        assert loops_of(name).plain in text

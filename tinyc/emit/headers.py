@@ -12,20 +12,20 @@ from tinyc.kernels.scalar.loops import headers
 _INCLUDED = re.compile(r'^#include "(tc_\w+\.h)"', re.MULTILINE)
 
 
-def header_text(name: str) -> str:
-    """The text of a header."""
+def header_text(name: str, cores: frozenset[str] = headers.ALL) -> str:
+    """The text of a header. cores: whose loops in assembly it has, as of `headers.cores_of`."""
     if name in headers.NAMES:
-        return headers.text_of(name)
+        return headers.text_of(name, cores)
     return (paths.runtime_dir() / name).read_text(encoding="utf-8")
 
 
-def with_included(names: Iterable[str]) -> dict[str, str]:
-    """Name -> text of these headers and of all that they include."""
+def with_included(names: Iterable[str], cores: frozenset[str] = headers.ALL) -> dict[str, str]:
+    """Name -> text of these headers and of all that they include. cores: as of `header_text`."""
     found: dict[str, str] = {}
     pending = list(names)
     while pending:
         name = pending.pop()
         if name not in found:
-            found[name] = header_text(name)
+            found[name] = header_text(name, cores)
             pending += _INCLUDED.findall(found[name])
     return found

@@ -19,6 +19,7 @@ from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
 from tinyc.ir.graph import INT_RANGE, Value
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernels.scalar.loops.headers import ALL
 from tinyc.plan.answer import SLOW
 
 _DIGEST = "@digest@"  # where in the template the digest of the text goes
@@ -28,14 +29,16 @@ _UNPROVED = "/* NOT PROVED: written by `tinyc build --no-proof` and never run; `
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the banner says beyond the Program: nothing that changes between runs or machines. options: those of the
-    command line that make the library another one than the defaults do."""
+    """What a library is for beyond the Program, most of which the banner says: nothing that changes between runs or
+    machines. options: those of the command line that make the library another one than the defaults do. loops: the
+    cores whose loops in assembly the kernels' headers have, as of `loops.headers.cores_of`."""
 
     model: str
     sha256: str
     board: str
     version: str = __version__
     options: tuple[str, ...] = ()
+    loops: frozenset[str] = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +110,13 @@ def emit_library(program: Program, info: Info) -> dict[str, str]:
     source = f"{program.name}.c"
     before, _, after = files[source].rpartition(_DIGEST)
     files[source] = f"{before}{digest_of(files):08x}{after}"
-    return files | _kernel_files(program)
+    return files | _kernel_files(program, info)
 
 
 def blob_of(program: Program, info: Info) -> bytes:
     """`<name>.blob`: the constants of a program that keeps them apart."""
     unnamed = replace(info, model="", sha256="0" * 64, options=())
-    files = _texts(program, unnamed, bytes(blob.HEADER)) | _kernel_files(program)
+    files = _texts(program, unnamed, bytes(blob.HEADER)) | _kernel_files(program, info)
     del files[f"{program.name}_weights.h"]
     return blob.blob_bytes(program, blob.code_of(files, program), info.sha256)
 
@@ -190,7 +193,7 @@ def _special(program: Program, special: SpecializedKernel) -> str:
     return special.text.replace("static TC_NAKED ", f"static {program.name.upper()}_RAM_CODE TC_NAKED ")
 
 
-def _kernel_files(program: Program) -> dict[str, str]:
+def _kernel_files(program: Program, info: Info) -> dict[str, str]:
     """The kernel headers in use and what they include."""
     own = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers, *(["tc_blob.h"] if program.blob else [])]
-    return dict(sorted(with_included(own).items()))
+    return dict(sorted(with_included(own, info.loops).items()))

@@ -27,6 +27,7 @@ from tinyc.export import as_in_files
 from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
+from tinyc.kernels.scalar.loops.headers import cores_of
 from tinyc.load import is_onnx, load_model
 from tinyc.load.states import said
 from tinyc.machine.target import written_for
@@ -206,7 +207,8 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
     lowered = lower_integers(made, board, options, progress)
     program = lowered.program
     with progress.stage("emit"):
-        info = Info(made.path.name, made.sha256, board.name, options=options.shaping())
+        loops = cores_of(board.core, board.isa)
+        info = Info(made.path.name, made.sha256, board.name, options=options.shaping(), loops=loops)
         files = emit_library(program, info)
         constants = blob_of(program, info) if options.weights_blob else None
         if options.like is not None and constants is not None:

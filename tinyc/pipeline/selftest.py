@@ -20,6 +20,7 @@ from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Quant, Value, read_only
+from tinyc.kernels.scalar.loops.headers import cores_of
 from tinyc.ops import all_ops, node_of
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.pipeline import Compiled, Options, Progress, prove
@@ -85,7 +86,7 @@ def _compiled(board: Board) -> Compiled:
     choices = select(graph, board.isa, Numerics.TFLM)
     plan = plan_graph(graph, choices)
     program = lower(graph, plan, Numerics.TFLM, "selftest")
-    files = emit_library(program, Info("selftest", "0" * 64, board.name))
+    files = emit_library(program, Info("selftest", "0" * 64, board.name, loops=cores_of(board.core, board.isa)))
     return Compiled(Path("selftest"), "0" * 64, None, graph, program, files, None, plan)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of the loops: what each computes, its functions in assembly of every core, and the same in C for all
-other machines. They are part of a library as the files of runtime_c/ are, which include them by name."""
+"""The headers of the loops: what each computes, its functions in assembly of a core, and the same in C for all other
+machines. They are part of a library as the files of runtime_c/ are, which include them by name."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.thumb import Asm, naked_function
 
 _THUMB2, _THUMB1, _RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
+ALL = frozenset({_THUMB2, _THUMB1, _RV32})
+
+
+def cores_of(core: str, isa: frozenset[str]) -> frozenset[str]:
+    """The macros of the functions in assembly that a library has: for the core of a board's file and its features.
+    Elsewhere it runs the C."""
+    if "rv32m" in isa:
+        return frozenset({_RV32})
+    if "thumb2" in isa:
+        return frozenset({_THUMB2})
+    return frozenset() if core == "host" else frozenset({_THUMB1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +50,28 @@ class CoreFunction:
 
 @dataclass(frozen=True, slots=True)
 class LoopHeader:
-    """What a header has. contract: its comment. functions: in assembly. calls: by core, C that calls these by the name
-    of all cores. plain: C for other machines."""
+    """What a header has. contract: its comment. functions: in assembly. calls: by core, C behind them, which calls them
+    by the name of all cores. plain: C for other machines."""
 
     contract: str
     functions: tuple[CoreFunction, ...]
     calls: Mapping[str, str]
     plain: str
 
-    def text(self, name: str) -> str:
-        """The file of that name."""
+    def text(self, name: str, cores: frozenset[str] = ALL) -> str:
+        """The file of that name, with the functions in assembly of these cores."""
         guard = name.upper().replace(".", "_")
         parts = [
             f"/* SPDX-License-Identifier: 0BSD */\n/* {self.contract}\n */",
             f'#ifndef {guard}\n#define {guard}\n\n#include "tc_scalar.h"',
         ]
-        cores = list(dict.fromkeys(function.core for function in self.functions))
-        for number, core in enumerate(cores):
+        found = list(dict.fromkeys(function.core for function in self.functions if function.core in cores))
+        for number, core in enumerate(found):
             parts.append(f"#{'elif' if number else 'if'} {core}")
             parts += [function.text.rstrip() for function in self.functions if function.core == core]
             parts += [self.calls[core]] if core in self.calls else []
-        parts += ["#else", self.plain, "#endif", "#endif"]
-        return "\n\n".join(parts) + "\n"
+        parts += ["#else", self.plain, "#endif"] if found else [self.plain]
+        return "\n\n".join([*parts, "#endif"]) + "\n"
 
 
 def _plain(name: str, parameters: Sequence[str], c: Statements) -> str:
@@ -153,6 +164,10 @@ def _nibbles() -> LoopHeader:
     )
 
 
+def _lanes(count: int) -> str:
+    return f"#define TC_SCALAR_TILE_LANES {count}"
+
+
 def _tiles(name: str, loop: Products) -> LoopHeader:
     """Products of tiles. On RV32IM for eight channels, and of int16 factors for four too."""
     x = "const int16_t *x" if loop.narrow else _X
@@ -167,9 +182,12 @@ def _tiles(name: str, loop: Products) -> LoopHeader:
             CoreFunction(name, _THUMB2, parameters, _thumb2(loop)),
             CoreFunction(name, _THUMB1, parameters, _thumb1(loop)),
         ),
-        {},
-        _portable(name, parameters, loop),
+        {} if loop.narrow else {core: _lanes(count) for core, count in _TILE_LANES.items()},
+        _portable(name, parameters, loop) + ("" if loop.narrow else f"\n\n{_lanes(4)}"),
     )
+
+
+_TILE_LANES = {_RV32: 8, _THUMB2: 4, _THUMB1: 2}  # the most of a call, which whoever makes its inputs asks for
 
 
 # ---- two products in one multiplication ----
@@ -251,6 +269,6 @@ def loops_of(name: str) -> LoopHeader:
 
 
 @functools.cache
-def text_of(name: str) -> str:
-    """The header of a name in NAMES."""
-    return loops_of(name).text(name)
+def text_of(name: str, cores: frozenset[str] = ALL) -> str:
+    """The header of a name in NAMES, with the functions in assembly of these cores."""
+    return loops_of(name).text(name, cores)
