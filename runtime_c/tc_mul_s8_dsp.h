@@ -5,8 +5,8 @@
  *   tc_mul_<lines>_<n>:       y = saturate(SMMLA(product + start, mult, add) >> n)
  *   tc_mul_<lines>_twice_<n>: y = saturate((SMMLAR(t, mult, add) - (t < 0)) >> n), t = 2 * (product + start)
  *
- * with product = (x0 - x0_zero) * (x1 - x1_zero) gives them for every product. <lines>: `pairs` of numbers from
- * two lines, or a line and one `number` of x1.
+ * with product = (x0 - x0_zero) * (x1 - x1_zero) gives them for every product. <lines>: `pairs` of numbers
+ * from two lines, or a line and one `number` of x1.
  *
  * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and b<k> in
  * x1, 0 where that input repeats; in n3 x0 moves by 1, x1 as `line` does. y may be an input that does not
