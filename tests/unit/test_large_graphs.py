@@ -14,7 +14,10 @@ from tinyc.plan import Plan, draft_plan
 from tinyc.plan import layout as memory
 from tinyc.plan import shrink as shrinking
 from tinyc.plan.builder import problem_of
+from tinyc.plan.rows import cuts
 from tinyc.plan.rows.cuts import WORK, measure
+from tinyc.plan.turns import ORDERS
+from tinyc.plan.uses import uses_of
 from tinyc.plan.validate import validate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -98,3 +101,33 @@ def test_groups_of_a_large_graph_are_tried_as_far_as_the_work_allows(network: la
     assert longer
     assert sum(len(group.turns) for group in longer) <= WORK
     assert sum(len(one.group.turns) for one in measured) <= WORK + 3 * alone
+
+
+@pytest.mark.parametrize("work", [WORK, 5_000, 300])
+def test_groups_lie_between_the_narrowest_places(
+    network: large_graphs.Graph, work: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same groups as by looking at every tensor for every place, and at every group for the work."""
+    problem = problem_of(network, candidates(network, ISA, Numerics.TFLM))
+    uses, count = uses_of(problem), len(problem.layers)
+    monkeypatch.setattr(cuts, "WORK", work)
+
+    def crossing(place: int) -> int:
+        made = [name for name in problem.tensors if uses.maker[name] >= 0]
+        return sum(problem.tensors[name].size for name in made if uses.maker[name] < place <= uses.last[name])
+
+    def groups(places: list[int]) -> set[tuple[int, int]]:
+        pairs = {(start, stop) for stop in places for start in places if start < stop}
+        alone = {(stop - 1, stop) for stop in places if stop}
+        return {pair for pair in pairs | alone if all(layer.walk is not None for layer in problem.layers[slice(*pair)])}
+
+    def turns(start: int, stop: int) -> int:
+        return sum(layer.walk.turns for layer in problem.layers[start:stop] if layer.walk is not None)
+
+    places = sorted(range(count + 1), key=lambda place: (crossing(place), place))
+    while ORDERS * sum(turns(*pair) for pair in groups(places)) > work:
+        places = places[: len(places) * 3 // 4]
+    wanted = groups(places) | {
+        (index, index + 1) for index, layer in enumerate(problem.layers) if layer.walk is not None
+    }
+    assert {(one.start, one.stop) for one in measure(problem) if not one.is_whole} == wanted

@@ -10,8 +10,10 @@ them. The least bytes for a given cost come by bisection.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from tinyc.kernel.kernel import Cost
 from tinyc.plan.answer import Group, Partition
@@ -125,14 +127,17 @@ class Candidate:
 def measure(problem: Problem) -> tuple[Measured, ...]:
     """Every group that may be chosen, by its last layer; of large models those between narrow places."""
     uses = uses_of(problem)
-    places = _places(problem, uses)
+    firsts = _firsts(problem)
     measuring, orders = Measuring(problem, Liveness(problem, uses, 0, len(problem.layers))), Orders(uses)
+    places = sorted(_places(problem, uses, firsts))
     found = []
     for stop in range(1, len(problem.layers) + 1):
         found.append(measure_group(problem, Group(stop - 1, stop, whole_turn(stop - 1)), uses))
-        for start, _ in _starts(problem, stop):
-            if start == stop - 1 or (start in places and stop in places):
-                found += [measuring.of(slots, start, stop) for slots in orders.of(start, stop)]
+        ends = bisect_left(places, stop)
+        chosen = places[bisect_left(places, firsts[stop]) : ends] if stop in places[ends : ends + 1] else []
+        starts = {stop - 1, *chosen} if firsts[stop] < stop else ()
+        for start in sorted(starts, reverse=True):
+            found += [measuring.of(slots, start, stop) for slots in orders.of(start, stop)]
     return tuple(found)
 
 
@@ -184,41 +189,48 @@ class LeastScratch:
         return min((load.fullest.get(names, most) + scratch for names, scratch in least_of.items()), default=_NEVER)
 
 
-def _places(problem: Problem, uses: Uses) -> frozenset[int]:
+def _places(problem: Problem, uses: Uses, firsts: Sequence[int]) -> frozenset[int]:
     """Where groups may begin and end: everywhere, or where the fewest bytes cross, as far as the work allows."""
     count = len(problem.layers)
-    crossing = [
-        sum(
-            tensor.size
-            for name, tensor in problem.tensors.items()
-            if uses.maker[name] < place <= uses.last[name] and uses.maker[name] >= 0
-        )
-        for place in range(count + 1)
-    ]
+    changes = [0] * (count + 2)  # of the bytes that cross from one place to the next
+    for name, tensor in problem.tensors.items():
+        if 0 <= uses.maker[name] < uses.last[name]:
+            changes[uses.maker[name] + 1] += tensor.size
+            changes[min(uses.last[name], count) + 1] -= tensor.size
+    crossing = list(accumulate(changes))
     narrow = sorted(range(count + 1), key=lambda place: (crossing[place], place))
-    while narrow and _work(problem, frozenset(narrow)) > WORK:
+    while narrow and _work(problem, narrow, firsts) > WORK:
         narrow = narrow[: len(narrow) * 3 // 4]
     return frozenset(narrow)
 
 
-def _work(problem: Problem, places: frozenset[int]) -> int:
-    return sum(
-        ORDERS * turns
-        for stop in places
-        for start, turns in _starts(problem, stop)
-        if start in places or start == stop - 1
-    )
+def _work(problem: Problem, places: Iterable[int], firsts: Sequence[int]) -> int:
+    """Turns of all groups between the places, and of the layers before them alone, in all orders.
+
+    By sums of what lies before: a group has as many turns as there are before its end and not before its start.
+    """
+    walks = [layer.walk for layer in problem.layers]
+    before = list(accumulate((walk.turns if walk else 0 for walk in walks), initial=0))
+    work = first = starts = passed = 0  # of the starts that may belong to a stop: how many, and all turns before them
+    known = set(places)
+    for stop in range(1, len(walks) + 1):
+        if firsts[stop] != first:
+            first, starts, passed = firsts[stop], 0, 0
+        if stop - 1 in known and first < stop:
+            starts, passed = starts + 1, passed + before[stop - 1]
+        if stop in known and first < stop:
+            work += starts * before[stop] - passed
+            work += 0 if stop - 1 in known else before[stop] - before[stop - 1]
+    return ORDERS * work
 
 
-def _starts(problem: Problem, stop: int) -> Iterator[tuple[int, int]]:
-    """(first layer, turns) of every group of layers with walks that ends before `stop`."""
-    turns = 0
-    for start in range(stop - 1, -1, -1):
-        walk = problem.layers[start].walk
-        if walk is None:
-            return
-        turns += walk.turns
-        yield start, turns
+def _firsts(problem: Problem) -> list[int]:
+    """Of each number of layers, where the layers with walks begin that end with the last of them; that number itself
+    where the last has none."""
+    firsts = [0]
+    for index, layer in enumerate(problem.layers):
+        firsts.append(firsts[index] if layer.walk else index + 1)
+    return firsts
 
 
 def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form | None:
