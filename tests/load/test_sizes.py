@@ -130,7 +130,28 @@ def frames(path: Path) -> Path:
     return write(path, nodes, (1, AXES, 128), (AXES, 33, 3), **consts)
 
 
-MODELS = [norms, norms_of_100, powers, both_sides, scaled, products, frames]
+def halves(path: Path, first: int = 0, axis: int = 1) -> Path:
+    """One convolution with cosines and then sines, taken apart behind it, as voice detectors have it. first: of the
+    rows that are squared and added to those of the sines."""
+    turns = 2 * np.pi * np.outer(np.arange(33), np.arange(64)) / 64
+    rows = np.concatenate([np.cos(turns), -np.sin(turns)]) * np.hanning(65)[:-1]
+    nodes = [
+        op("Reshape", "x shape", "line"),
+        op("Conv", "line rows", "bins", strides=[64], kernel_shape=[64]),
+        op("Slice", "bins first middle axis", "re"),
+        op("Slice", "bins late end axis", "im"),
+        op("Pow", "re two", "re2"),
+        op("Pow", "im two", "im2"),
+        op("Add", "re2 im2", "power"),
+        op("Sqrt", "power", "y"),
+    ]
+    made = (1, 33, 6) if axis == 1 else (1, 66, 3)
+    size = made[axis]
+    consts = {"first": [first], "middle": [first + size], "late": [size], "end": [2 * size], "axis": [axis]}
+    return write(path, nodes, (1, AXES, 128), made, rows=rows[:, None], two=2.0, shape=[1, 1, AXES * 128], **consts)
+
+
+MODELS = [norms, norms_of_100, powers, both_sides, scaled, products, frames, halves]
 
 
 def shaken(path: Path, count: int = 12) -> Array:
@@ -204,7 +225,18 @@ def test_other_powers_of_magnitudes_are_layers_behind_them(exponent: float, tmp_
     np.testing.assert_allclose(found, wanted, atol=2e-5 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("make", [norms, norms_of_100, frames])
+@pytest.mark.parametrize(("first", "axis"), [(1, 1), (33, 1), (0, 2)], ids=["bins", "sines twice", "frames"])
+def test_other_parts_of_a_convolution_stay_one(first: int, axis: int, tmp_path: Path) -> None:
+    path = halves(tmp_path / "model.onnx", first, axis)
+    graph, x = normalize(load_model(path)), shaken(path, 1)
+    assert "conv2d" in operators(graph)
+    assert "spectrum_sizes" not in operators(graph)
+    wanted = of_onnxruntime(path, x)
+    exact = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(wanted.shape)
+    np.testing.assert_allclose(exact, wanted, atol=2e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("make", [norms, norms_of_100, frames, halves])
 def test_in_floats_it_is_a_transform(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """Of the numbers in float64, rounded; ONNX Runtime's are further off for 100."""
     path = make(tmp_path / "model.onnx")

@@ -7,12 +7,13 @@ with cosines and sines, which is the same transform.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from tinyc.ir.graph import Array, Graph, Node
+from tinyc.ir.graph import Array, Graph, Node, Shape
 from tinyc.kernel.site import Act, Padding, Pair
 from tinyc.ops.add import Add
 from tinyc.ops.batch_matmul import BatchMatmul
@@ -24,6 +25,7 @@ from tinyc.ops.log_mel import LogMel
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.slice import Slice, whole
 from tinyc.ops.stft import Stft, lines_of, spectrum_rows
 from tinyc.ops.sum import Sum
 from tinyc.ops.transform import is_transformed
@@ -207,10 +209,12 @@ def _of_convolutions(view: View, node: Node) -> Spectra | None:
 
 
 def _convolution(view: View, name: str) -> tuple[str, int, Array, bool] | None:
-    """(line of samples, step, rows [bins, n], whether bins come before frames) of a convolution over one line."""
-    name, turned = _through(view, name)
-    while (reshape := view.producer(name, Reshape)) is not None:
-        name = reshape.inputs[0]
+    """(line of samples, step, rows [bins, n], whether bins come before frames) of a convolution over one line, or of
+    some of its channels."""
+    path = []
+    while (before := view.producer(name, Transpose, Slice, Reshape)) is not None:
+        path.append(before)
+        name = before.inputs[0]
     node = view.producer(name, Conv2D)
     if node is None or not view.is_const(node.inputs[1]) or any(node.inputs[2:]):
         return None
@@ -222,7 +226,33 @@ def _convolution(view: View, name: str) -> tuple[str, int, Array, bool] | None:
         view.value(line).elements
     ):
         line = before.inputs[0]
-    return line, a.stride.w, w.reshape(len(w), -1), turned
+    picked = _picked(view, path[::-1], len(w))
+    return picked and (line, a.stride.w, w.reshape(len(w), -1)[picked[0]], picked[1])
+
+
+def _picked(view: View, path: Sequence[Node], channels: int) -> tuple[npt.NDArray[np.intp], bool] | None:
+    """(which channels of [.., frames, channels] the nodes leave one after the other, whether these come before frames);
+    None where they do anything else."""
+    left, turned = np.arange(channels), False
+    for node in path:
+        a, shape = node.attrs, view.value(node.inputs[0]).shape
+        if isinstance(a, Transpose):
+            if a.perm not in ((0, 2, 1), (0, 1, 2)):
+                return None
+            turned = turned != (a.perm == (0, 2, 1))
+        elif isinstance(a, Slice):
+            axis = len(shape) - 1 - turned
+            if a != whole(shape, axis, a.begin[axis], a.size[axis], a.step[axis]):
+                return None
+            left = left[a.begin[axis] + a.step[axis] * np.arange(a.size[axis])]
+        elif _longer_axes(shape) != _longer_axes(a.shape):
+            return None
+    return left, turned
+
+
+def _longer_axes(shape: Shape) -> tuple[int, ...]:
+    """Without axes of 1."""
+    return tuple(n for n in shape if n > 1)
 
 
 def window_of(cosines: Array, sines: Array) -> Array | None:

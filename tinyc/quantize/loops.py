@@ -29,8 +29,8 @@ from tinyc.reference.interpreter import prepare_int
 
 _MEASURED = 512  # steps
 _CHANCE_DB = 1.0  # a difference that is not worth the time that int16 takes
-_ENOUGH_DB = 20.0  # closed loop, below which values before the loop are looked at
-_ALONE_DB = 26.0  # of a value in 8 bits with everything else in float: a quarter of the noise of _ENOUGH_DB
+_ENOUGH_DB = 30.0  # closed loop, below which values before the loop are looked at
+_ALONE_DB = 36.0  # of a value in 8 bits with everything else in float: a quarter of the noise of _ENOUGH_DB
 _LOOKED_AT = 96  # steps, for each value
 
 
