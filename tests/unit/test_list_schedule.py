@@ -209,11 +209,24 @@ def ops_of(asm: Asm) -> list[Decoded]:
 
 
 def test_what_counts_is_what_is_known_of_the_core_of_the_board() -> None:
-    """Of a core with an order of its own cycles alone; what has none is written as for the M4."""
-    cores = [written_for(name) for name in ("cortex-m7", "cortex-m55", "cortex-m4")]
-    assert [core.name for core in cores] == ["Cortex-M7", "Cortex-M4", "Cortex-M4"]
-    assert [Work(4, 6).time(core) for core in cores] == [12, 10, 10]
-    assert [Cost(4, 0, 0, 6).on(core).time for core in cores] == [12, 10, 10]
+    """Of a core with rules of its own cycles alone; what has none is written by those of the M4."""
+    cores = [written_for(name) for name in ("cortex-m7", "cortex-m4", "cortex-m55", "cortex-m3")]
+    cores += [written_for("cortex-m4", slow_flash=True), written_for("cortex-m7", slow_flash=True)]
+    assert [core.name for core in cores] == ["Cortex-M7", "Cortex-M4", *["about Cortex-M4"] * 3, "Cortex-M7"]
+    assert [Work(4, 6).time(core) for core in cores] == [12, 12, 10, 10, 10, 12]
+    assert [Cost(4, 0, 0, 6).on(core).time for core in cores] == [12, 12, 10, 10, 10, 12]
+
+
+def test_what_is_about_right_only_is_written_the_same() -> None:
+    """By the M4's rules on another core, or beside slow flash: only what is compared differs."""
+    graph, isa = graph_of(POINT), load_board("cortex-m4").isa
+    offers = [
+        candidates(graph, isa, Numerics.TFLM, {"layer": KERNEL}, core=core)["layer"][0].offer
+        for core in (written_for("cortex-m4"), written_for("cortex-m4", slow_flash=True))
+    ]
+    texts = [offer.special().text for offer in offers if offer.special]
+    assert texts[0] == texts[1]
+    assert offers[0].cost == offers[1].cost
 
 
 def test_layers_are_chosen_and_written_for_the_core() -> None:

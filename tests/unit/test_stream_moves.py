@@ -20,6 +20,7 @@ from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.order import in_turn
+from tinyc.machine.cores import ABOUT_M4
 from tinyc.plan import InvalidPlanError, validate
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
@@ -34,7 +35,7 @@ LIMITS = {False: (710, 1280), True: (760, 1210)}  # bytes for which rows move
 
 def plan_with_moves(by_rows: bool, limit: int) -> tuple[Plan, Plan]:
     """A plan whose rows move, and the same turns and forms without."""
-    problem = problem_of(network(), candidates(network(), HOST_ISA, NUMERICS), by_rows=by_rows)
+    problem = problem_of(network(), candidates(network(), HOST_ISA, NUMERICS, core=ABOUT_M4), by_rows=by_rows)
     cut = cheapest(weigh_all(measure(problem), lambda form: form.time), limit)
     assert cut is not None
     return plan_of(problem, cut, work=1), plan_of(problem, cut, work=1, moves=False)

@@ -238,7 +238,7 @@ class Cost:
     Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
     fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. waits: those of the
     cycles that such a board waits for it. ram_code, ram_consts: bytes of code and constants that are worth their place
-    in RAM (`--ram-code`). by_cycles: on this core instructions say little of time (`cycles_alone`).
+    in RAM (`--ram-code`). by_cycles: instructions say nothing more of time (`cycles_alone`).
     """
 
     instructions: int

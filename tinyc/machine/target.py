@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tinyc.machine.cores import CORES, CORTEX_M4, Core
+from tinyc.machine.cores import ABOUT_M4, CORES, CORTEX_M4, Core
 
-OF_THEIR_OWN = frozenset({"cortex-m7", "cortex-m33"})  # cores that get an order of their own; others that of the M4
-ORDERED_FOR = OF_THEIR_OWN | {"cortex-m4"}  # whose rules the costs of kernels follow, then
+ORDERED_FOR = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})  # by whose own rules kernels are timed and ordered
 
 
 class Executed(Protocol):
@@ -22,14 +21,16 @@ class Executed(Protocol):
     def cycles(self) -> int: ...
 
 
-def written_for(core: str) -> Core:
-    """Whose rules functions follow on the core of a board's file."""
-    return CORES[core] if core in OF_THEIR_OWN else CORTEX_M4
+def written_for(core: str, slow_flash: bool = False) -> Core:
+    """Whose rules functions follow on the core of a board's file: its own, or those of the M4. slow_flash: cycles
+    wait, which is known to 40 % only; the fewer instructions are fetched, the less is left to that."""
+    own = CORES[core] if core in ORDERED_FOR else ABOUT_M4
+    return ABOUT_M4 if slow_flash and own == CORTEX_M4 else own
 
 
 def cycles_alone(core: Core) -> bool:
-    """Whether a core's instructions say little of its time: those that begin beside another one take none."""
-    return core.name != CORTEX_M4.name
+    """Whether cycles are known so well that instructions say nothing more of time."""
+    return core.name != ABOUT_M4.name
 
 
 def weighed(executed: Executed, by_cycles: bool) -> int:

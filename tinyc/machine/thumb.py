@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
-from tinyc.machine.cores import CORES, CORTEX_M55, Core
+from tinyc.machine.cores import ABOUT_M4, CORES, CORTEX_M55, Core
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
 from tinyc.machine.list_schedule import Addresses, better
@@ -45,7 +45,7 @@ def _taken(core: str, op: Decoded, before: tuple[Decoded, ...]) -> int:
     return _CORES[core].taken(op, None, before)
 
 
-_CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), CORTEX_M55)}
+_CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), ABOUT_M4, CORTEX_M55)}
 
 
 class Asm(Assembly):

@@ -283,7 +283,7 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
         timing = board.flash_timing
         found: Mapping[str, Sequence[Choice]]
         flash = None if timing is None else SlowFlash(timing)
-        found = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core))
+        found = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
         if options.ram_code is not None and timing is not None:
             found = _with_ram(graph, found, timing, board, options)
         chosen = tuple(_chosen(graph, found, board, options))
