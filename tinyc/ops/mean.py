@@ -29,7 +29,7 @@ from tinyc.kernel.kernel import (
     Struct,
     offered,
 )
-from tinyc.kernel.site import Site, Type
+from tinyc.kernel.site import Site
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool
@@ -37,12 +37,12 @@ from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rows.pool import global_pool_rows
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Channels, Observed, Op, Trait, same_channels
+from tinyc.ops.reductions import Reduction, infer, reduced_axes
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    axes: tuple[int, ...]
-    keep_dims: bool = False
+class Mean(Reduction):
+    """The axes; keep_dims: they stay, with size 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class MeanParams:
     zero_first (XNNPACK) y_zero is added, in float32, before the result is rounded.
     """
 
-    attrs: Mean
+    attrs: Reduction
     n: int
     mult: int
     shift: int
@@ -62,20 +62,6 @@ class MeanParams:
     y_zero: int
     rounding: Rounding
     zero_first: bool = False
-
-
-def reduced_axes(a: Mean, rank: int) -> tuple[int, ...]:
-    """The axes as sorted numbers in [0, rank). TinycError if one is outside."""
-    if any(not -rank <= axis < rank for axis in a.axes):
-        raise TinycError(f"mean over axes {list(a.axes)} of a tensor of rank {rank}")
-    return tuple(sorted({axis % rank for axis in a.axes}))
-
-
-def infer(a: Mean, x: Value) -> Sequence[Type]:
-    axes = reduced_axes(a, len(x.shape))
-    if a.keep_dims:
-        return [Type(tuple(1 if i in axes else size for i, size in enumerate(x.shape)), x.dtype)]
-    return [Type(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)]
 
 
 def float_ref(a: Mean, x: Array) -> tuple[Array, ...]:
@@ -121,7 +107,7 @@ def adjacent(site: Site) -> bool:
     return split(site.attrs, site.x().shape) is not None
 
 
-def split(a: Mean, shape: Shape) -> tuple[int, int, int] | None:
+def split(a: Reduction, shape: Shape) -> tuple[int, int, int] | None:
     """The tensor as [outer][n][inner] with the mean over n; None if the axes are not neighbours."""
     axes = [axis for axis in reduced_axes(a, len(shape)) if shape[axis] != 1]
     if not axes:
@@ -192,7 +178,7 @@ def over_pixels(site: Site) -> bool:
 def float_kernel(name: str, *when: Condition) -> Kernel:
     """tc_<name>_f32 along neighbouring axes."""
 
-    def lower(site: Site, p: Mean) -> Call:
+    def lower(site: Site, p: Reduction) -> Call:
         parts = split(site.attrs, site.x().shape)
         assert parts is not None  # `adjacent` is a condition of the kernel
         fields: dict[str, int | float | str] = {
@@ -203,10 +189,10 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
         }
         return Call((Params(), In(0), Out()), Struct("tc_reduce_f32_t", fields))
 
-    def cost(site: Site, p: Mean) -> Cost:
+    def cost(site: Site, p: Reduction) -> Cost:
         return Cost(4 * site.x().elements + 20 * site.y().elements, 200, 0)
 
-    def rows(site: Site, p: Mean) -> tuple[RowForm, ...]:
+    def rows(site: Site, p: Reduction) -> tuple[RowForm, ...]:
         parts = split(site.attrs, site.x().shape)
         assert parts is not None
         counts = {"mean": float(parts[1]), "sum": 1.0}
@@ -215,7 +201,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
     return Kernel(f"tc_{name}_f32", offered(lower, cost=cost, row_forms=rows), when=(in_float32, adjacent, *when))
 
 
-def float_sum(a: Mean, x: Array) -> Floats:
+def float_sum(a: Reduction, x: Array) -> Floats:
     """0 + the first element + the second ..., in their order in memory, over neighbouring axes."""
     outer, n, inner = split(a, x.shape) or (0, 0, 0)
     kept = tuple(1 if i in reduced_axes(a, x.ndim) else size for i, size in enumerate(x.shape))
@@ -280,7 +266,7 @@ def cost_helium(site: Site, p: MeanParams) -> Cost:
     return mve_pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
 
 
-def channels(a: Mean, x: Value, y: Value) -> Channels | None:
+def channels(a: Reduction, x: Value, y: Value) -> Channels | None:
     """Each of its own, unless the channels are what is averaged."""
     return None if len(x.shape) - 1 in reduced_axes(a, len(x.shape)) else same_channels(a, x, y)
 

@@ -3,33 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Value
+from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
-from tinyc.kernel.site import Site, Type
+from tinyc.kernel.site import Site
 from tinyc.kernels.float32 import pools
-from tinyc.ops.mean import Mean, adjacent, float_kernel, over_channels, reduced_axes, split
-from tinyc.ops.mean import infer as infer_mean
+from tinyc.ops.mean import adjacent, float_kernel, over_channels, split
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
+from tinyc.ops.reductions import Reduction, infer, reduced_axes
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceExtremum(Mean):
+class ReduceExtremum(Reduction):
     """The axes; keep_dims: they stay, with size 1. largest: the maximum, else the minimum."""
 
     largest: bool = True
-
-
-def infer(a: ReduceExtremum, x: Value) -> Sequence[Type]:
-    return infer_mean(a, x)
 
 
 def float_ref(a: ReduceExtremum, x: Array) -> tuple[Array, ...]:

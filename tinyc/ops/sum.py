@@ -14,12 +14,13 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site
 from tinyc.ops import mean
-from tinyc.ops.mean import Mean, MeanParams, reduced_axes
+from tinyc.ops.mean import MeanParams
 from tinyc.ops.op import Observed, Op, Trait
+from tinyc.ops.reductions import Reduction, infer, reduced_axes
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(Mean):
+class Sum(Reduction):
     """The axes; keep_dims: they stay, with size 1."""
 
 
@@ -49,7 +50,7 @@ def prepare(site: Site) -> MeanParams:
 OP = Op(
     name="sum",
     attrs=Sum,
-    infer=mean.infer,
+    infer=infer,
     float_ref=float_ref,
     prepare=prepare,
     int_ref=mean.int_ref,

@@ -18,9 +18,9 @@ from tinyc.ops import is_a
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.concat import Concat
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.ops.mean import reduced_axes
 from tinyc.ops.op import Trait
 from tinyc.ops.pad import Pad
+from tinyc.ops.reductions import reduced_axes
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose

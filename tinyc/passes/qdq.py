@@ -24,18 +24,13 @@ from tinyc.ops.clip import Clip
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.extremum import Extremum
-from tinyc.ops.l2_normalize import L2Normalize
-from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.mean import Mean
 from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.pad import Pad
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
-from tinyc.ops.sigmoid import Sigmoid
-from tinyc.ops.softmax import Softmax
 from tinyc.ops.tables import dequantize_linear, quantize_linear
-from tinyc.ops.tanh import Tanh
 from tinyc.passes import qdq_choices
 from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
 from tinyc.passes.fuse import fuse_clip
@@ -305,13 +300,15 @@ def sink_dequantize_of_two(view: View, node: Node) -> Rewrite | None:
     return sink_dequantize(view, node)
 
 
-@rule(Softmax, Sigmoid, Tanh, LogSoftmax, L2Normalize)
+@rule()
 def quantize_last(view: View, node: Node) -> Rewrite | None:
     """f(dequantize(x)) as a model output -> dequantize of it in the one quantization that f's outputs have."""
+    fixed = op_of(node).quant_out[0]
+    if not isinstance(fixed, Fixed) or len(node.inputs) != 1:
+        return None
     y = view.value(node.outputs[0])
-    (fixed,) = op_of(node).quant_out
     source = integers_behind(view, node.inputs[0])
-    if not view.is_output(y.name) or source is None or not isinstance(fixed, Fixed) or view.consumers(y.name):
+    if not view.is_output(y.name) or source is None or view.consumers(y.name):
         return None
     x = view.value(source)
     if x.dtype != "s8":

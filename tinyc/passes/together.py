@@ -7,17 +7,15 @@ import math
 from dataclasses import replace
 
 from tinyc.ir.graph import Graph, Node
-from tinyc.ops.mean import Mean
-from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.sum import Sum
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
 
-@rule(Mean, Sum, ReduceExtremum)
+@rule(Trait.REDUCES)
 def bring_together(view: View, node: Node) -> Rewrite | None:
-    """mean, sum or extremum over axes with another between them -> transpose, the same over rows, reshape."""
+    """mean, sum, extremum over axes with another between them -> transpose, the same over rows, reshape."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     rank = len(x.shape)
     axes = {axis % rank for axis in node.attrs.axes}
