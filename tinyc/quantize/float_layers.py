@@ -3,7 +3,8 @@
 
 A tensor between two such layers stays float32; one that integers make is dequantized once for all that read it in
 float32, and one that integers read is quantized by the range that calibration saw. What only moves values between such
-layers moves floats. An output of the model that such a layer makes is float32.
+layers moves floats; at the edges it does what costs the least (`conversions.py`). An output of the model that such a
+layer makes is float32.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.op import Trait
 from tinyc.ops.quantize import Quantize
+from tinyc.quantize.conversions import cheapest_sides
 from tinyc.quantize.widths import matches
 
 _HINT = "names of layers are those of `tinyc inspect`; * and ? stand for letters"
@@ -50,7 +52,9 @@ def with_float_layers(graph: Graph, floats: Graph | None, names: Collection[str]
     floats: the float graph that it was quantized from, whose nodes have the same names: the constants are taken from
     there; None: they are those that the integers stand for.
     """
-    return _Mixing(graph, floats, frozenset(names) | _moved_between(graph, names)).run() if names else graph
+    if not names:
+        return graph
+    return _Mixing(graph, floats, cheapest_sides(graph, frozenset(names) | _moved_between(graph, names))).run()
 
 
 def _moved_between(graph: Graph, names: Collection[str]) -> frozenset[str]:
