@@ -316,6 +316,11 @@ def test_boards_and_doctor(tinyc, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         (["build", "{model}", "--board", "cortex-m4", "--emulator", "bochs"], "bochs"),
         (["build"], "MODEL"),
         (["build", "{model}", "--optimise", "speed"], "No such option"),
+        (["build", "{model}", "--optimize", "fast"], "Invalid value for '--optimize': 'fast' is not one of"),
+        (["build", "{model}", "--ram-budget", "-5"], "give bytes, like 65536"),
+        (["build", "{model}", "--outputs", "absent"], "makes a tensor 'absent'"),
+        (["build", "{model}", "--state", "a:b"], "no input 'a'"),
+        (["run", "{model}", "--board", "cortex-m4"], "runs it on a flashed board"),
         (["frobnicate"], "frobnicate"),
     ],
 )

@@ -92,6 +92,8 @@ def run_command() -> int:
     try:
         return app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:
+        if isinstance(usage, typer.BadParameter):  # typer prints the class of the exception of its own check, too
+            usage.message = usage.message.removeprefix("Value error, ")
         getattr(usage, "show", _say_nothing)()
         return USAGE
     except typer.Abort:

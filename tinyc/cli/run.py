@@ -66,7 +66,7 @@ def command(
             show_seen(out, seen)
             raise typer.Exit(0 if seen.passed else 1)
         if port is None:
-            hint = "--port PORT: on a flashed board; --wav FILE, --image FILE: on the board's machine too"
+            hint = "--port PORT runs it on a flashed board; --wav FILE or --image FILE alone run it in the emulator"
             raise TinycError("nothing says where to run the model", hint=hint)
         found = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
         out.json(found.to_json())

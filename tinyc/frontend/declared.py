@@ -135,7 +135,7 @@ class Declared:
                 hint="take fewer bands, a longer transform, or a higher `low_hz`",
             )
         if self.dct is not None and self.dct.coefficients > self.mel.bands:
-            raise TinycError(f"{self.dct.coefficients} coefficients of {self.mel.bands} bands")
+            raise TinycError(f"{self.dct.coefficients} coefficients of {self.mel.bands} bands are too many")
         if not self.scaling.least < self.scaling.most:
             raise TinycError(f"features from {self.scaling.least:g} to {self.scaling.most:g}: `least` is below `most`")
         for name in ("mean", "deviation"):
@@ -188,7 +188,7 @@ class Declared:
         counts = np.round(self.add / self.units)
         if counts.max() >= 1 << ADD_BITS or counts.min() < 1:
             raise TinycError(
-                f"`add` = {self.add:g}; what bands count in lets it be from {self.units.max():g} to "
+                f"`add` is {self.add:g}; with the scale of these bands it must be from {self.units.max():g} to "
                 f"{self.units.min() * (1 << ADD_BITS):g}"
             )
         return counts.astype(np.uint64)

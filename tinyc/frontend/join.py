@@ -120,6 +120,6 @@ def features_of(graph: Graph, front: FrontEnd) -> Value:
             value.loc,
             "it has the channels first: train and export the model with [frames, channels]"
             if len(sizes) == 2 and sizes[0] == front.channels
-            else "the front end's file has to have the channels of the training: docs/frontend.md",
+            else "give the front end that the model was trained with: docs/frontend.md",
         )
     return value

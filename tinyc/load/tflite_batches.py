@@ -17,12 +17,14 @@ def _block(s: TfliteStep, rank: int) -> tuple[Pair, Padding]:
     block, edges = s.numbers(1), s.numbers(2)
     if rank not in (3, 4) or not 1 <= len(block) <= rank - 2 or len(edges) != 2 * len(block):
         raise TinycError(
-            f"{s.operator.code} with block {list(block)} of a tensor of rank {rank}",
+            f"{s.operator.code} with block {list(block)} of a tensor of rank {rank} cannot be compiled",
             s.where,
             "supported are [1, height, width, channels] and [1, length, channels]",
         )
     if min(block) < 1 or min(edges) < 0:
-        raise TinycError(f"{s.operator.code} with block {list(block)} and edges {list(edges)}", s.where)
+        raise TinycError(
+            f"{s.operator.code} with block {list(block)} and edges {list(edges)} cannot be compiled", s.where
+        )
     if rank == 3:
         return Pair(1, block[0]), Padding(0, edges[0], 0, edges[1])
     columns = (block[1], edges[2], edges[3]) if len(block) == 2 else (1, 0, 0)
@@ -35,7 +37,11 @@ def space_to_batch(s: TfliteStep) -> None:
     x, y = s.value(0), s.declared()
     block, pad = _block(s, len(x.shape))
     if x.shape[0] != 1:
-        raise TinycError(f"SPACE_TO_BATCH_ND of a batch of {x.shape[0]}", s.where, "export the model with batch size 1")
+        raise TinycError(
+            f"SPACE_TO_BATCH_ND of a batch of {x.shape[0]} cannot be compiled",
+            s.where,
+            "export the model with batch size 1",
+        )
     is_row = len(x.shape) == 3
     image = reshaped(s, x, (1, *x.shape), "image") if is_row else x
     phases = Phases(s, image, block, pad, (2,) if is_row else (1, 2))

@@ -27,7 +27,7 @@ def choose(s: TfliteStep) -> None:
     y = s.declared()
     if (a.dtype, a.quant) != (y.dtype, y.quant) or (b.dtype, b.quant) != (y.dtype, y.quant):
         raise TinycError(
-            f"{s.operator.code} of '{a.name}' and '{b.name}' with other scales or zero points than the output's",
+            f"{s.operator.code}: '{a.name}' and '{b.name}' must have the output's scale and zero point",
             s.where,
             "convert the model again: the converter gives the three one scale",
         )

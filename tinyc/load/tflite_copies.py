@@ -52,7 +52,7 @@ def reverse(s: TfliteStep) -> None:
     rank = len(x.shape)
     axes = s.numbers(1)
     if any(not -rank <= axis < rank for axis in axes):
-        raise TinycError(f"REVERSE_V2 of axes {list(axes)} of a tensor of rank {rank}", s.where)
+        raise TinycError(f"REVERSE_V2 of axes {list(axes)} of a tensor of rank {rank} cannot be compiled", s.where)
     turned = {axis % rank for axis in axes if x.shape[axis] > 1}
     begin = tuple(n - 1 if k in turned else 0 for k, n in enumerate(x.shape))
     s.emit((x,), Slice(begin, x.shape, tuple(-1 if k in turned else 1 for k in range(rank))))
@@ -64,7 +64,7 @@ def gather(s: TfliteStep) -> None:
     o, x, y = s.options("GatherOptions"), s.value(0), s.declared()
     axis, indices = int(o["Axis"]), s.constant(1)
     if o["BatchDims"] or not -len(x.shape) <= axis < len(x.shape):
-        raise TinycError(f"GATHER along axis {axis} with {o['BatchDims']} batch dimensions", s.where)
+        raise TinycError(f"GATHER along axis {axis} with {o['BatchDims']} batch dimensions cannot be compiled", s.where)
     axis %= len(x.shape)
     if indices is None:
         _look_up(s, 0, 1, axis)

@@ -39,7 +39,11 @@ def on_counts(s: TfliteStep, name: str, act: Act | None = None) -> bool:
         return False
     x, constant = found
     if act is not None and act != Act():
-        raise TinycError(f"{s.operator.code} of int32 with a fused activation", s.where, "put the activation behind it")
+        raise TinycError(
+            f"{s.operator.code} of int32 with a fused activation cannot be compiled",
+            s.where,
+            "put the activation behind it",
+        )
     if constant.size != 1:
         raise TinycError(
             f"{s.operator.code} of int32 tensors takes one number, not {constant.size}",

@@ -33,7 +33,7 @@ class _Copies:
         """Import the operators on the tensors `given`; the tensors that hold the outputs."""
         builder, graph = self.s.builder, self.graph
         if len(given) != len(graph.inputs):
-            raise TinycError(f"a subgraph with {len(graph.inputs)} inputs for {len(given)}", self.s.where)
+            raise TinycError(f"a subgraph with {len(graph.inputs)} inputs for {len(given)} does not fit", self.s.where)
         at = {**self.constants, **dict(zip(graph.inputs, given, strict=True))}
         new = [tensor for tensor in graph.tensors if tensor.index not in at]
         first = builder.include(new)
@@ -65,7 +65,7 @@ def unrolled(s: TfliteStep) -> None:
             return
         if step < MOST_STEPS:
             carried = body.inlined(carried)
-    raise TinycError(f"a loop of more than {MOST_STEPS} steps", s.where, _HINT)
+    raise TinycError(f"a loop of more than {MOST_STEPS} steps cannot be compiled", s.where, _HINT)
 
 
 def _subgraph(s: TfliteStep, index: int) -> TFLiteFile:
@@ -78,7 +78,7 @@ def _subgraph(s: TfliteStep, index: int) -> TFLiteFile:
 def _hand_out(s: TfliteStep, carried: Sequence[int]) -> None:
     """The last step's tensors as the outputs."""
     if len(carried) != s.output_count:
-        raise TinycError(f"WHILE with {s.output_count} outputs for {len(carried)}", s.where)
+        raise TinycError(f"WHILE with {s.output_count} outputs for {len(carried)} does not fit", s.where)
     builder = s.builder
     for output, index in enumerate(carried):
         array = builder.constant(builder.file.tensors[index], s.where)

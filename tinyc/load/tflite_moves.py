@@ -44,7 +44,7 @@ def strided_slice(s: TfliteStep) -> None:
     constant = s.constant(0)
     ranges, left = _spelled(s, s.value(0).shape if constant is None else constant.shape)
     if min((len(r) for r in ranges), default=1) < 1:
-        raise TinycError("STRIDED_SLICE of nothing", s.where)
+        raise TinycError("STRIDED_SLICE of nothing is not possible", s.where)
     if constant is not None:
         s.fold(constant[np.ix_(*ranges)].reshape(left))
         return
@@ -63,7 +63,9 @@ def _spelled(s: TfliteStep, shape: Shape) -> tuple[list[range], list[int]]:
     new = [k for k in marks if o["NewAxisMask"] >> k & 1 and k not in dots]
     rest = len(shape) - (len(begin) - len(new) - len(dots))  # axes that no number is for
     if not len(begin) == len(end) == len(step) or rest < 0 or len(dots) > 1 or 0 in step:
-        raise TinycError(f"STRIDED_SLICE by strides {list(step)} of a tensor of rank {len(shape)}", s.where)
+        raise TinycError(
+            f"STRIDED_SLICE by strides {list(step)} of a tensor of rank {len(shape)} cannot be compiled", s.where
+        )
     ranges: list[range] = []
     left: list[int] = []
     for k in (*marks, None):
@@ -107,7 +109,7 @@ def slice_(s: TfliteStep) -> None:
     shape = s.value(0).shape
     begin, size = s.numbers(1), s.numbers(2)
     if not len(begin) == len(size) == len(shape):
-        raise TinycError(f"SLICE of {len(size)} axes of a tensor of rank {len(shape)}", s.where)
+        raise TinycError(f"SLICE of {len(size)} axes of a tensor of rank {len(shape)} cannot be compiled", s.where)
     ranges = [range(b, n if m == -1 else b + m) for b, m, n in zip(begin, size, shape, strict=True)]
     if all(0 <= r.start <= r.stop <= n for r, n in zip(ranges, shape, strict=True)) and not all(ranges):
         s.fold(np.zeros([len(r) for r in ranges], NUMPY_DTYPE[s.value(0).dtype]))  # of a list before its first step
@@ -177,7 +179,7 @@ def pack(s: TfliteStep) -> None:
     for k in range(s.input_count):
         x = s.value(k)
         if x.shape != (*y.shape[:axis], *y.shape[axis + 1 :]):
-            raise TinycError(f"PACK of {list(x.shape)} to {list(y.shape)}", s.where)
+            raise TinycError(f"PACK of {list(x.shape)} to {list(y.shape)} is not possible", s.where)
         part = s.between(f"part{k}", (*x.shape[:axis], 1, *x.shape[axis:]), x)
         s.insert((x,), Reshape(part.shape), part)
         wide.append(part)
@@ -252,7 +254,7 @@ def negate(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite."""
     x = s.value(0)
     if x.dtype != "f32":
-        raise TinycError(f"NEG of {x.dtype}", s.where)
+        raise TinycError(f"NEG of {x.dtype} cannot be compiled", s.where)
     s.emit((x, s.number(-1.0, "minus")), Mul())
 
 
@@ -269,7 +271,7 @@ def arg_max(s: TfliteStep) -> None:
 def _blocks(s: TfliteStep, options: str) -> tuple[Value, int]:
     x, size = s.image(0), s.options(options)["BlockSize"]
     if size < 1:
-        raise TinycError(f"block size {size}", s.where)
+        raise TinycError(f"block size {size} cannot be compiled", s.where)
     return x, size
 
 

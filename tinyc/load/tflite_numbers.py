@@ -32,7 +32,7 @@ def add_all(s: TfliteStep) -> None:
     """Of floats. (On integers TensorFlow Lite Micro's operator is one step above the sum.)"""
     if s.input_count < 2 or s.value(0).dtype != "f32":
         hint = "spell the sum as additions of two tensors (tf.add), each with its own quantization"
-        raise TinycError(f"ADD_N of {s.input_count} {s.value(0).dtype} tensors", s.where, hint)
+        raise TinycError(f"ADD_N of {s.input_count} {s.value(0).dtype} tensors cannot be compiled", s.where, hint)
     total = s.value(0)
     for index in range(1, s.input_count - 1):
         y = s.between(f"sum{index}", total.shape, total)
@@ -59,7 +59,9 @@ def divide(s: TfliteStep) -> None:
 def l2_normalize(s: TfliteStep) -> None:
     """Over the last axis."""
     if fused(s.options("L2NormOptions")) != Act():
-        raise TinycError("L2_NORMALIZATION with a fused activation", s.where, "put the activation behind it")
+        raise TinycError(
+            "L2_NORMALIZATION with a fused activation cannot be compiled", s.where, "put the activation behind it"
+        )
     s.emit((s.value(0),), L2Normalize())
 
 

@@ -70,7 +70,7 @@ def fused(options: OptionsTable) -> Act:
     """The activation fused into an operator."""
     kind = options["FusedActivationFunction"]
     if kind not in _ACTS:
-        raise TinycError(f"fused activation {_ACT_NAMES.get(kind, kind)}", options.where)
+        raise TinycError(f"fused activation {_ACT_NAMES.get(kind, kind)} cannot be compiled", options.where)
     return _ACTS[kind]
 
 
@@ -186,7 +186,7 @@ def mean(s: TfliteStep) -> None:
 def pad(s: TfliteStep) -> None:
     x, pads = s.value(0), s.numbers(1)
     if len(pads) != 2 * len(x.shape):
-        raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
+        raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)} do not fit together", s.where)
     fill = 0.0
     if s.has(2):
         fill = _one(s, s.reals(2, "the padding value"))
@@ -276,7 +276,7 @@ def tanh(s: TfliteStep) -> None:
 def softmax(s: TfliteStep) -> None:
     beta = float(s.options("SoftmaxOptions")["Beta"])
     if not (math.isfinite(beta) and beta > 0):
-        raise TinycError(f"softmax with beta {beta}", s.where)
+        raise TinycError(f"softmax with beta {beta} cannot be compiled", s.where)
     x = s.value(0)
     widened = x.dtype == "s8" and s.out_tensor().type == "INT16"
     s.emit((x,), Softmax(beta, widened))
@@ -335,5 +335,5 @@ def hard_swish(s: TfliteStep) -> None:
 def leaky_relu(s: TfliteStep) -> None:
     alpha = float(s.options("LeakyReluOptions")["Alpha"])
     if not math.isfinite(alpha):
-        raise TinycError(f"LEAKY_RELU with alpha {alpha}", s.where)
+        raise TinycError(f"LEAKY_RELU with alpha {alpha} cannot be compiled", s.where)
     s.emit((s.value(0),), LeakyRelu(alpha))

@@ -94,7 +94,7 @@ class Phases:
         """The phases after a convolution of each, whose output tensor is that of `s`."""
         if attrs.stride != (1, 1):
             raise TinycError(
-                f"{s.operator.code} with strides {tuple(attrs.stride)} behind SPACE_TO_BATCH_ND",
+                f"{s.operator.code} with strides {tuple(attrs.stride)} behind SPACE_TO_BATCH_ND cannot be compiled",
                 s.where,
                 "convolutions with a dilation have stride 1; convert the model again with a newer converter",
             )

@@ -88,12 +88,12 @@ def mirror_pad(s: TfliteStep) -> None:
     """Mirrored at the border element (REFLECT), or behind it (SYMMETRIC): slices that run backward, and concats."""
     x, y, pads = s.value(0), s.declared(), s.numbers(1)
     if len(pads) != 2 * len(x.shape):
-        raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)}", s.where)
+        raise TinycError(f"{len(pads)} paddings for a tensor of rank {len(x.shape)} do not fit together", s.where)
     skip = 1 if s.options("MirrorPadOptions")["Mode"] == _REFLECT else 0
     for axis, (low, high) in enumerate(zip(pads[::2], pads[1::2], strict=True)):
         size = x.shape[axis]
         if min(low, high) < 0 or max(low, high) > size - skip:
-            raise TinycError(f"MIRROR_PAD by {low} and {high} of {size} elements", s.where)
+            raise TinycError(f"MIRROR_PAD by {low} and {high} of {size} elements is not possible", s.where)
         left = [_mirrored(s, x, axis, low - 1 + skip, low)] if low else []
         right = [_mirrored(s, x, axis, size - 1 - skip, high)] if high else []
         if left or right:

@@ -206,7 +206,7 @@ def stacker(s: TfliteStep) -> None:
     if x.elements != channels:
         raise TinycError(f"the operator is declared for {channels} channels, and its input has {x.elements}", s.where)
     if min(left, right) < 0 or left + right < 1:
-        raise TinycError(f"a stacker of {left} frames before and {right} after each", s.where)
+        raise TinycError(f"a stacker of {left} frames before and {right} after each cannot be compiled", s.where)
     before, after = _state(s, "held", ((left + right) * channels,), "s16")
     due, next_due = _state(s, "due", (), "s32")
     outputs = (s.declared(0), s.declared(1), after, next_due)
@@ -233,7 +233,9 @@ def delay(s: TfliteStep) -> None:
     (length,) = _attributes(s, "delay_length")
     x = s.value(0)
     if length < 1 or not x.shape or x.dtype != "s16":
-        raise TinycError(f"a delay of {length} samples of a tensor {x.dtype} {list(x.shape)}", s.where)
+        raise TinycError(
+            f"a delay of {length} samples of a tensor {x.dtype} {list(x.shape)} cannot be compiled", s.where
+        )
     before, after = _state(s, "held", (*x.shape[:-1], length), "s16")
     joined = s.between("joined", (*x.shape[:-1], length + x.shape[-1]), x)
     s.insert((before, x), Concat(len(x.shape) - 1), joined)

@@ -115,7 +115,9 @@ def _prepare_wide(site: Site) -> WideMatmulParams:
     mult, shift = quantize_multiplier(x_scale * y_scale / out_scale)
     depth = _turned(site.x(0).shape, site.attrs.adj_x)[-1]
     if depth >= _MOST_WIDE or not -31 <= shift <= 7:
-        raise TinycError(f"batch_matmul of int16 over {depth} numbers, scaled by 2^{shift}", site.node.where)
+        raise TinycError(
+            f"batch_matmul of int16 over {depth} numbers, scaled by 2^{shift} cannot be compiled", site.node.where
+        )
     sixteen = min((mult + (1 << 15)) >> 16, 32767)
     return WideMatmulParams(site.attrs, sixteen, shift)
 

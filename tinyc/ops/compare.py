@@ -46,7 +46,7 @@ class Compare:
 
 def infer(a: Compare, x0: Value, x1: Value) -> Sequence[Type]:
     if a.kind not in KINDS:
-        raise TinycError(f"comparison '{a.kind}'")
+        raise TinycError(f"comparison '{a.kind}' cannot be compiled")
     return [Type(broadcast_shape(x0.shape, x1.shape), "bool")]
 
 
@@ -96,7 +96,7 @@ def prepare(site: Site) -> Compared | Plain:
     (scale0, zero0), (scale1, zero1) = site.scale_zero(site.x(0)), site.scale_zero(site.x(1))
     one = 1.0 if site.numerics in (Numerics.TFLM, Numerics.LITERT) else max(scale0, scale1)
     if max(scale0, scale1) / one >= 2.0 ** (14 if is_s8(site) else 6):
-        raise TinycError(f"compare of scales {scale0:g} and {scale1:g}", site.node.where)
+        raise TinycError(f"compare of scales {scale0:g} and {scale1:g} cannot be compiled", site.node.where)
     (mult0, shift0), (mult1, shift1) = quantize_multiplier(scale0 / one), quantize_multiplier(scale1 / one)
     return Compared(site.attrs.kind, zero0, zero1, mult0, shift0, mult1, shift1)
 

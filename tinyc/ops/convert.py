@@ -82,7 +82,7 @@ def prepare(site: Site) -> Convert | Counted:
     most = int(min(np.ceil(2.0**17 * scale), 2.0**31 - 1))
     mult, shift = quantize_multiplier(1 / scale)
     if not -31 <= shift <= 17:
-        raise TinycError(f"convert: integers as reals of a scale of {scale:g}", site.node.where)
+        raise TinycError(f"convert: integers as reals of a scale of {scale:g} cannot be compiled", site.node.where)
     return Counted(most, mult, shift, zero, site.attrs.dtype)
 
 

@@ -31,7 +31,7 @@ class Dft:
 
 def infer(a: Dft, x: Value) -> Sequence[Type]:
     if not 0 <= a.axis < len(x.shape) - 1 or x.shape[-1] != 1 or not 0 < a.bins <= a.length:
-        raise TinycError(f"a DFT of {list(x.shape)} along axis {a.axis}, of {a.length} numbers")
+        raise TinycError(f"a DFT of {list(x.shape)} along axis {a.axis}, of {a.length} numbers cannot be compiled")
     return [Type((*x.shape[: a.axis], a.bins, *x.shape[a.axis + 1 : -1], 2), "f32")]
 
 

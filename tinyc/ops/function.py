@@ -94,7 +94,7 @@ DOMAINS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 def infer(a: Function, x: Value) -> Sequence[Type]:
     if a.name not in FUNCTIONS or not math.isfinite(a.alpha) or (a.name == "celu" and a.alpha == 0):
-        raise TinycError(f"function '{a.name}' with alpha {a.alpha}")
+        raise TinycError(f"function '{a.name}' with alpha {a.alpha} cannot be compiled")
     return [Type(x.shape, x.dtype)]
 
 

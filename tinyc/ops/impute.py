@@ -21,7 +21,7 @@ class Impute:
 
 def infer(a: Impute, x: Value) -> Sequence[Type]:
     if x.dtype != "f32" or len(a.values) not in (1, x.channels):
-        raise TinycError(f"impute of {x.dtype} {list(x.shape)} with {len(a.values)} values")
+        raise TinycError(f"impute of {x.dtype} {list(x.shape)} with {len(a.values)} values is not possible")
     return [Type(x.shape, "f32")]
 
 

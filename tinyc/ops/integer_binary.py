@@ -94,7 +94,7 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
 
 def infer(a: IntegerBinary, x0: Value, x1: Value) -> Sequence[Type]:
     if a.kind not in KINDS or a.dtype not in PLAIN or x0.dtype not in PLAIN or x0.dtype != x1.dtype:
-        raise TinycError(f"'{a.kind}' of {x0.dtype} and {x1.dtype} to {a.dtype}")
+        raise TinycError(f"'{a.kind}' of {x0.dtype} and {x1.dtype} to {a.dtype} cannot be compiled")
     return [Type(broadcast_shape(x0.shape, x1.shape), a.dtype)]
 
 

@@ -63,9 +63,11 @@ def infer(a: IntegerMap, x: Value) -> Sequence[Type]:
         if name not in _STEPS or not lo <= constant <= hi:
             raise TinycError(f"no step '{name}' with {constant} in int32")
         if name == "shr" and not 0 <= constant <= 31:
-            raise TinycError(f"a shift by {constant} bits")
+            raise TinycError(f"a shift by {constant} bits is not possible")
         if name == "div" and constant in (0, -1):
-            raise TinycError(f"a division by {constant}", hint="-1 would take the least int32 out of its range")
+            raise TinycError(
+                f"a division by {constant} cannot be compiled", hint="-1 would take the least int32 out of its range"
+            )
     return [Type(x.shape, a.dtype)]
 
 

@@ -46,7 +46,7 @@ def infer(a: LogMel, x: Value, window: Value, weights: Value) -> Sequence[Type]:
     check_transform(window.elements)
     if a.step < 1 or x.elements < window.elements or weights.shape[1:] != (window.elements // 2 + 1,):
         raise TinycError(
-            f"bands {list(weights.shape)} of frames of {window.elements} samples every {a.step} of {x.elements}"
+            f"bands {list(weights.shape)}, frames of {window.elements} every {a.step}, {x.elements} samples do not fit"
         )
     return [
         Type((1, (x.elements - window.elements) // a.step + 1, weights.shape[0]), "f32" if x.dtype == "f32" else "s8")

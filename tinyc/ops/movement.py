@@ -49,5 +49,5 @@ def copy_cost(runs: int, size_bytes: int) -> Cost:
 def normal_axis(axis: int, rank: int, op: str) -> int:
     """The axis counted from the front; TinycError if it lies outside the rank."""
     if not -rank <= axis < rank:
-        raise TinycError(f"{op} along axis {axis} of a tensor of rank {rank}")
+        raise TinycError(f"{op} along axis {axis} of a tensor of rank {rank} is not possible")
     return axis % rank

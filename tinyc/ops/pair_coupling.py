@@ -39,7 +39,9 @@ class PairCoupling:
 def infer(a: PairCoupling, x: Value, slope: Value, bias: Value) -> Sequence[Type]:
     count = a.classes * (a.classes - 1) // 2
     if a.classes < 2 or x.shape != (1, count) or not slope.shape == bias.shape == (count,):
-        raise TinycError(f"pair_coupling of {list(x.shape)} and {list(slope.shape)} for {a.classes} classes")
+        raise TinycError(
+            f"pair_coupling of {list(x.shape)} and {list(slope.shape)} for {a.classes} classes do not fit together"
+        )
     return [Type((1, a.classes), x.dtype)]
 
 

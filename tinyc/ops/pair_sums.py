@@ -41,7 +41,9 @@ def infer(a: PairSums, x: Value, w: Value, b: Value) -> Sequence[Type]:
     count = classes * (classes - 1) // 2
     fits = x.shape == (1, vectors) and w.shape == (vectors, classes - 1) and b.shape == (count,)
     if classes < 2 or min(a.counts) < 0 or not fits:
-        raise TinycError(f"pair_sums of {list(a.counts)} vectors: {list(x.shape)}, {list(w.shape)} and {list(b.shape)}")
+        raise TinycError(
+            f"pair_sums of {list(a.counts)} vectors: {list(x.shape)}, {list(w.shape)} and {list(b.shape)} do not fit"
+        )
     return [Type((1, count), x.dtype)]
 
 

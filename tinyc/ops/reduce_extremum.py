@@ -55,7 +55,7 @@ def prepare(site: Site) -> ReduceExtremum:
     need_one_quant(site)
     attrs = site.attrs
     if not isinstance(attrs, ReduceExtremum):
-        raise TinycError(f"reduce_extremum with attributes {attrs!r}", site.node.where)
+        raise TinycError(f"reduce_extremum with attributes {attrs!r} cannot be compiled", site.node.where)
     return attrs
 
 

@@ -22,7 +22,9 @@ class Reduction:
 def reduced_axes(a: Reduction, rank: int) -> tuple[int, ...]:
     """The axes as sorted numbers in [0, rank). TinycError if one is outside."""
     if any(not -rank <= axis < rank for axis in a.axes):
-        raise TinycError(f"{type(a).__name__.lower()} over axes {list(a.axes)} of a tensor of rank {rank}")
+        raise TinycError(
+            f"{type(a).__name__.lower()} over axes {list(a.axes)} of a tensor of rank {rank} is not possible"
+        )
     return tuple(sorted({axis % rank for axis in a.axes}))
 
 

@@ -28,7 +28,7 @@ class SpectrumPower:
 def infer(a: SpectrumPower, x: Value) -> Sequence[Type]:
     need(x, "the spectrum", "s32")
     if len(x.shape) != 1 or not 0 <= a.start < a.end <= x.elements // 2:
-        raise TinycError(f"the power of bins {a.start} to {a.end} of a spectrum {list(x.shape)}")
+        raise TinycError(f"the power of bins {a.start} to {a.end} of a spectrum {list(x.shape)} is not possible")
     return [Type((a.end - a.start,), "u64")]
 
 

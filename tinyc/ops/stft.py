@@ -35,9 +35,9 @@ class Stft:
 def infer(a: Stft, x: Value, w: Value) -> Sequence[Type]:
     lines, each = lines_of(x)
     if len(w.shape) != 1 or lines * each != x.elements or each < w.elements:
-        raise TinycError(f"an STFT of a tensor {list(x.shape)} with a window {list(w.shape)}")
+        raise TinycError(f"an STFT of a tensor {list(x.shape)} with a window {list(w.shape)} cannot be compiled")
     if a.step < 1:
-        raise TinycError(f"an STFT with frames every {a.step} samples")
+        raise TinycError(f"an STFT with frames every {a.step} samples cannot be compiled")
     return [Type((lines, (each - w.elements) // a.step + 1, w.elements // 2 + 1, 2), "f32")]
 
 

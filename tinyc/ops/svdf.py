@@ -46,7 +46,7 @@ def infer(a: Svdf, x: Value, w: Value, times: Value, b: Value | None, state: Val
         raise TinycError(f"SVDF weights {list(w.shape)} and {list(times.shape)} do not fit input {list(x.shape)}")
     filters, memory = times.shape
     if a.rank < 1 or filters % a.rank:
-        raise TinycError(f"SVDF with {filters} filters of rank {a.rank}")
+        raise TinycError(f"SVDF with {filters} filters of rank {a.rank} is not possible")
     check_bias(b, filters // a.rank)
     if state.elements != filters * memory:
         raise TinycError(f"the state of SVDF is {list(state.shape)}, it needs {filters} x {memory} numbers")

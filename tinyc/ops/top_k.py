@@ -31,7 +31,9 @@ class TopK:
 def infer(a: TopK, x: Value) -> Sequence[Type]:
     axis = normal_axis(a.axis, len(x.shape), "top_k")
     if not 1 <= a.k <= x.shape[axis]:
-        raise TinycError(f"the best {a.k} of {x.shape[axis]} elements along axis {axis} of {list(x.shape)}")
+        raise TinycError(
+            f"the best {a.k} of {x.shape[axis]} elements along axis {axis} of {list(x.shape)} are not possible"
+        )
     return [Type((*x.shape[:axis], a.k, *x.shape[axis + 1 :]), "s32")]
 
 

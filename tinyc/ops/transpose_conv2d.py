@@ -53,7 +53,7 @@ def infer(a: TransposeConv2D, x: Value, w: Value, b: Value | None = None) -> Seq
         raise TinycError(f"transpose_conv2d weights {list(w.shape)} ([O,KH,KW,I]) do not fit input {list(x.shape)}")
     if min(*a.stride, *a.size) < 1 or min(a.pad) < 0:
         raise TinycError(
-            f"transpose_conv2d with stride {tuple(a.stride)}, padding {tuple(a.pad)}, size {tuple(a.size)}"
+            f"transpose_conv2d: stride {tuple(a.stride)}, padding {tuple(a.pad)}, size {tuple(a.size)} do not fit"
         )
     check_bias(b, w.shape[0])
     return [Type((1, *a.size, w.shape[0]), x.dtype)]

@@ -38,7 +38,9 @@ def infer(
     if x.dtype not in ("f32", "s32") or x.elements != x.channels:
         raise TinycError(f"tree_ensemble of {x.dtype} {list(x.shape)}: one row of float32 or int32 features")
     if features.shape[1:] != (2,) or nodes.shape[1:] != (4,) or len(roots.shape) != 1:
-        raise TinycError(f"tree_ensemble with nodes {list(nodes.shape)} and features {list(features.shape)}")
+        raise TinycError(
+            f"tree_ensemble with nodes {list(nodes.shape)} and features {list(features.shape)} do not fit together"
+        )
     if base.shape != (columns,) or (a.complement is not None and columns != 1):
         raise TinycError(f"tree_ensemble with leaves {list(leaves.shape)} and a base {list(base.shape)}")
     return [Type((1, columns + (a.complement is not None)), "s32")]

@@ -497,7 +497,7 @@ def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) 
     if options.precision != "float32":
         return False
     if not is_float(graph):
-        message = "the model is quantized already: what its integers stand for is not the float model"
+        message = "the model is quantized already, and --precision float32 needs a float model"
         raise TinycError(message, Loc(path.name), "leave out --precision, or give the float model")
     if options.float_layers or options.float_fallback:
         message = "with --precision float32 every layer is float32"

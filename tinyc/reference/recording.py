@@ -45,7 +45,7 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
             f"this is no WAV file of plain samples: {str(error) or 'it ends too soon'}", where, hint
         ) from error
     except OSError as error:
-        raise TinycError(f"cannot read the recording: {error.strerror}", where) from error
+        raise TinycError(f"cannot read the recording: {error.strerror}", where, "give a .wav file") from error
     count = len(samples) // value.elements
     if count == 0:
         raise TinycError(f"the recording has {len(samples):,} samples; a run takes {value.elements:,}", where)

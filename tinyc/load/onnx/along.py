@@ -183,7 +183,7 @@ def one_hot(s: OnnxStep) -> None:
     if indices.dtype == "f32":
         indices = s.insert([indices], Convert("s32"), "whole")
     if indices.dtype != "s32" or values is None or values.size != 2 or not 0 < depth <= 1 << 16:
-        raise TinycError(f"OneHot of {indices.dtype} to depth {depth}", s.where)
+        raise TinycError(f"OneHot of {indices.dtype} to depth {depth} cannot be compiled", s.where)
     rank = len(indices.shape) + 1
     axis = s.axis(s.node.int_("axis", -1), rank)
     wide = s.reshape(indices, (*indices.shape[:axis], 1, *indices.shape[axis:]), "wide")

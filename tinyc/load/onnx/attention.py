@@ -78,7 +78,9 @@ def _shares(s: OnnxStep, q: Value, k: Value, before: int) -> Value:
     stages.append(shares)
     if _wanted(s, _SCORES):
         if mode not in range(4) or (mode == 2 and not shown.all()):
-            raise TinycError(f"its scores as an output, mode {mode}, with infinities", s.where, _HINT)
+            raise TinycError(
+                f"scores as an output, in mode {mode} and with infinities, cannot be compiled", s.where, _HINT
+            )
         s.emit([stages[mode]], Reshape(by_head), output=_SCORES)
     return s.reshape(shares, by_group, "by_group")
 
@@ -93,7 +95,7 @@ def _past(s: OnnxStep, k: Value, v: Value) -> tuple[Value, Value] | None:
     if not given:
         return None
     if len(given) == 1:
-        raise TinycError("Attention with past keys alone, or past values", s.where)
+        raise TinycError("Attention with only past keys, or only past values, cannot be compiled", s.where)
     past = s.value(4), s.value(5)
     for old, new in zip(past, (k, v), strict=True):
         if len(old.shape) != 4 or old.shape[:2] != new.shape[:2] or old.shape[3] != new.shape[3]:
@@ -135,7 +137,7 @@ def _shown(s: OnnxStep, shape: Shape, before: int) -> Array:
         if mask.ndim and mask.shape[-1] < keys:  # keys that the mask does not reach do not count
             seen = np.pad(seen, [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])])
         if len(seen.shape) > 4 or any(n not in (1, m) for n, m in zip(seen.shape[::-1], shape[::-1], strict=False)):
-            raise TinycError(f"a mask {list(mask.shape)} for scores {list(shape)}", s.where)
+            raise TinycError(f"a mask {list(mask.shape)} for scores {list(shape)} does not fit", s.where)
         shown = shown & seen
     return shown
 
@@ -147,7 +149,7 @@ def _heads(s: OnnxStep, index: int, attribute: str) -> Value:
         return x
     count = s.node.int_(attribute, 0)
     if len(x.shape) != 3 or count < 1 or x.shape[2] % count:
-        raise TinycError(f"Attention of {list(x.shape)} with {attribute} {count}", s.where)
+        raise TinycError(f"Attention of {list(x.shape)} with {attribute} {count} cannot be compiled", s.where)
     batch, tokens, numbers = x.shape
     split = s.reshape(x, (batch, tokens, count, numbers // count), "split")
     return s.transpose(split, (0, 2, 1, 3), "by_head")

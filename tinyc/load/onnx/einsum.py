@@ -85,7 +85,9 @@ def _diagonals(s: OnnxStep, term: _Term) -> _Term:
         while letters.count(c) > 1:
             first, second = [k for k, letter in enumerate(letters) if letter == c][:2]
             if x.shape[first] != x.shape[second]:
-                raise TinycError(f"the diagonal of axes {first} and {second} of {list(x.shape)}", s.where)
+                raise TinycError(
+                    f"the diagonal of axes {first} and {second} of {list(x.shape)} cannot be compiled", s.where
+                )
             rest = [k for k in range(len(letters)) if k not in (first, second)]
             size, shape = x.shape[first], tuple(x.shape[k] for k in rest)
             moved = s.transpose(x, (*rest, first, second), "diagonal_last")

@@ -137,7 +137,7 @@ def bound(s: OnnxStep) -> None:
     numbers = [k for k in range(s.input_count) if (c := s.constant(k)) is not None and c.size == 1]
     tensors = [s.value(k) for k in range(s.input_count) if k not in numbers]
     if not tensors:
-        raise TinycError(f"{s.node.op} of {s.input_count} numbers", s.where)
+        raise TinycError(f"{s.node.op} of {s.input_count} numbers cannot be compiled", s.where)
     x = tensors[0]
     for k, other in enumerate(tensors[1:], 1):
         if k == len(tensors) - 1 and not numbers:
@@ -281,6 +281,6 @@ def dropout(s: OnnxStep) -> None:
     """Does nothing in inference."""
     training = s.constant(2) if s.has(2) else np.array(False)
     if training is None or training.any():
-        raise TinycError("Dropout in training mode", s.where, "export the model for inference")
+        raise TinycError("Dropout in training mode cannot be compiled", s.where, "export the model for inference")
     x = s.value(0)
     s.emit([x], Reshape(x.shape))

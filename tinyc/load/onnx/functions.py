@@ -64,5 +64,5 @@ def gelu(s: OnnxStep) -> None:
     """With the error function, or with tanh."""
     name = {"none": "gelu", "tanh": "gelu_tanh"}.get(s.node.text("approximate", "none"))
     if name is None:
-        raise TinycError(f"Gelu approximated by {s.node.text('approximate', 'none')}", s.where)
+        raise TinycError(f"Gelu approximated by {s.node.text('approximate', 'none')} cannot be compiled", s.where)
     s.emit([s.value(0)], Function(name))

@@ -421,7 +421,10 @@ class OnnxStep:
         integers = [x for x in computed if x.dtype not in taken and not (as_they_are and is_plain(x))]
         if moves:
             if len({x.quant for x in computed}) > 1:
-                raise TinycError(f"{op_with(attrs).name} of tensors with different scales or zero points", self.where)
+                raise TinycError(
+                    f"{op_with(attrs).name} of tensors with different scales or zero points cannot be compiled",
+                    self.where,
+                )
         elif integers and not isinstance(attrs, Quantize | Dequantize):
             raise TinycError(
                 f"{self.where.op} of integers ('{integers[0].name}') is not supported",

@@ -20,7 +20,7 @@ def inlined(s: OnnxStep, body: onnx.GraphProto, tag: str, given: Sequence[str]) 
     """Import the body's nodes with the tensors `given` as its inputs; the names of its outputs. tag: tells this copy of
     the body from others. What the body reads and does not make is the model's."""
     if len(body.input) != len(given):
-        raise TinycError(f"a body with {len(body.input)} inputs for {len(given)}", s.where)
+        raise TinycError(f"a body with {len(body.input)} inputs for {len(given)} does not fit", s.where)
     builder = s.builder
     made = {*(t.name for t in body.initializer), *(name for node in body.node for name in node.output)}
     deep = {name for name in tensors(body.node) if not _is_known(builder, name)}

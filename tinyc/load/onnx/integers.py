@@ -109,7 +109,7 @@ def shift(s: OnnxStep) -> None:
     a, b = operands(s, 2)
     way = s.node.text("direction", "")
     if way not in ("LEFT", "RIGHT") or a.dtype == "bool":
-        raise TinycError(f"BitShift {way} of {a.dtype}", s.where)
+        raise TinycError(f"BitShift {way} of {a.dtype} cannot be compiled", s.where)
     s.emit([a, b], IntegerBinary(f"shift_{way.lower()}", a.dtype))
 
 

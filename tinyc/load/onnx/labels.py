@@ -20,14 +20,14 @@ def class_labels(s: OnnxStep, ints: str) -> tuple[int, ...]:
     labels = tuple(numbers) or tuple(range(len(texts)))
     lo, hi = INT_RANGE["s32"]
     if not labels or min(labels) < lo or max(labels) > hi:
-        raise TinycError(f"classes {list(labels)[:8]}", s.where, "number the classes with 32 bits")
+        raise TinycError(f"classes {list(labels)[:8]} cannot be compiled", s.where, "number the classes with 32 bits")
     return labels
 
 
 def emit_label(s: OnnxStep, scores: Value, labels: Sequence[int]) -> None:
     """The first output of a classifier, int32 [1]."""
     if scores.shape[-1] != len(labels):
-        raise TinycError(f"{scores.shape[-1]} scores for {len(labels)} classes", s.where)
+        raise TinycError(f"{scores.shape[-1]} scores for {len(labels)} classes do not fit together", s.where)
     if s.node.outputs[0] not in s.builder.read:
         return
     if tuple(labels) == tuple(range(len(labels))):

@@ -36,7 +36,7 @@ _MOST_ENTRIES = 1 << 16  # of a table of labels
 def _per_feature(s: OnnxStep, numbers: npt.NDArray[np.float64], x: Value, what: str) -> Value:
     """One number for all features, or one for each, as a constant."""
     if len(numbers) not in (1, x.channels):
-        raise TinycError(f"{len(numbers)} numbers {what} for {x.channels} features", s.where)
+        raise TinycError(f"{len(numbers)} numbers {what} for {x.channels} features do not fit together", s.where)
     return s.builder.add_const(f"{s.node.outputs[0]}:{what}", numbers.astype(np.float32))
 
 
@@ -71,7 +71,7 @@ def normalizer(s: OnnxStep) -> None:
     elif norm == "MAX":
         divisor = s.insert([x], ReduceExtremum(axes, keep_dims=True), "most")
     else:
-        raise TinycError(f"a Normalizer with norm '{norm}'", s.where)
+        raise TinycError(f"a Normalizer with norm '{norm}' cannot be compiled", s.where)
     s.emit([x, divisor], Div())
 
 
@@ -92,7 +92,7 @@ def array_feature_extractor(s: OnnxStep) -> None:
 def _from_table(s: OnnxStep) -> None:
     table, places = s.constant(0), s.value(1)
     if table is None or table.size != table.shape[-1] or table.ndim > 2:
-        raise TinycError("computed columns of more than one row", s.where)
+        raise TinycError("computed columns of more than one row cannot be compiled", s.where)
     row = s.const(table.ravel(), 0) if table.dtype.kind == "f" else constant(s, 0, "s32")
     flat = s.reshape(places, (places.elements,), "flat")
     found = s.insert([s.reshape(row, (table.size,), "row"), flat], Gather(0), "found")
@@ -114,7 +114,7 @@ def label_encoder(s: OnnxStep) -> None:
     if x.dtype != "s32" or len(keys) != len(values) or not len(keys):
         raise TinycError("a LabelEncoder of anything but integers to integers is not supported", s.where)
     if keys.min() < 0 or keys.max() >= _MOST_ENTRIES or max(np.abs(values)) >= 2**31:
-        raise TinycError(f"a LabelEncoder of keys from {keys.min()} to {keys.max()}", s.where)
+        raise TinycError(f"a LabelEncoder of keys from {keys.min()} to {keys.max()} cannot be compiled", s.where)
     table = np.full(int(keys.max()) + 1, s.node.int_("default_int64", -1), np.int32)
     table[keys] = values
     s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), x], Gather(0))
@@ -124,14 +124,16 @@ def _rows(s: OnnxStep, count: int, x: Value) -> Array:
     """The coefficients [count, F] of a linear model."""
     numbers = s.node.all_reals("coefficients").astype(np.float32)
     if count < 1 or len(numbers) != count * x.channels or x.elements != x.channels:
-        raise TinycError(f"{len(numbers)} coefficients for {count} sums of {x.channels} features", s.where)
+        raise TinycError(
+            f"{len(numbers)} coefficients for {count} sums of {x.channels} features do not fit together", s.where
+        )
     return numbers.reshape(count, x.channels)
 
 
 def _linear(s: OnnxStep, rows: Array, x: Value, suffix: str) -> Value:
     intercepts = s.node.all_reals("intercepts").astype(np.float32)
     if len(intercepts) not in (0, len(rows)):
-        raise TinycError(f"{len(intercepts)} intercepts for {len(rows)} sums", s.where)
+        raise TinycError(f"{len(intercepts)} intercepts for {len(rows)} sums do not fit together", s.where)
     bias = intercepts if len(intercepts) else np.zeros(len(rows), np.float32)
     name = s.node.outputs[0]
     consts = [s.builder.add_const(f"{name}:{what}", a) for what, a in (("coefficients", rows), ("intercepts", bias))]

@@ -66,25 +66,29 @@ def _decided(s: OnnxStep, condition: str) -> bool:
 
 def _check_steps(s: OnnxStep, step: int) -> None:
     if step == MOST_STEPS:
-        raise TinycError(f"{s.node.op} of more than {MOST_STEPS} steps", s.where, _AT_RUN_TIME)
+        raise TinycError(f"{s.node.op} of more than {MOST_STEPS} steps cannot be compiled", s.where, _AT_RUN_TIME)
 
 
 def unrolled_scan(s: OnnxStep, body: onnx.GraphProto) -> None:
     """Scan over the slices of its inputs along their axes, forwards or backwards."""
     if s.opset < 9:
-        raise TinycError("Scan of opset 8, over batches", s.where, "export the model with a later opset")
+        raise TinycError(
+            "Scan of opset 8, which runs over batches, cannot be compiled",
+            s.where,
+            "export the model with a later opset",
+        )
     scanned = s.node.int_("num_scan_inputs", 0)
     states = s.input_count - scanned
     outs = len(body.output) - states
     if not 1 <= scanned <= s.input_count or outs < 0 or len(s.node.outputs) != len(body.output):
-        raise TinycError(f"Scan with {scanned} scanned of {s.input_count} inputs", s.where)
+        raise TinycError(f"Scan with {scanned} scanned of {s.input_count} inputs is not possible", s.where)
     axes = _for_each(s, "scan_input_axes", scanned)
     back, back_out = _for_each(s, "scan_input_directions", scanned), _for_each(s, "scan_output_directions", outs)
     out_axes = _for_each(s, "scan_output_axes", outs)
     shapes = [_shape(s, states + k) for k in range(scanned)]
     counts = {shape[s.axis(axis, len(shape))] for shape, axis in zip(shapes, axes, strict=True)}
     if len(counts) != 1:
-        raise TinycError(f"Scan over axes of different sizes {sorted(counts)}", s.where)
+        raise TinycError(f"Scan over axes of different sizes {sorted(counts)} is not possible", s.where)
     (steps,) = counts
     carried = [s.node.inputs[k] for k in range(states) if s.has(k)]
     rows: list[list[str]] = [[] for _ in range(outs)]
@@ -173,14 +177,18 @@ def if_(s: OnnxStep) -> None:
     condition, bodies = s.constant(0), [s.node.graph(name) for name in ("then_branch", "else_branch")]
     for branch in bodies:
         if len(branch.output) != len(s.node.outputs):
-            raise TinycError(f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)}", s.where)
+            raise TinycError(
+                f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)} does not fit", s.where
+            )
     if condition is not None and condition.size == 1:
         for output, made in enumerate(inlined(s, bodies[0 if condition.reshape(()) else 1], "branch", [])):
             hand_out(s, made, output)
         return
     chosen = s.value(0)
     if chosen.dtype != "bool" or chosen.elements != 1:
-        raise TinycError(f"If: a condition of {chosen.elements} elements of {chosen.dtype}", s.where, _AT_RUN_TIME)
+        raise TinycError(
+            f"If: a condition of {chosen.elements} elements of {chosen.dtype} cannot be compiled", s.where, _AT_RUN_TIME
+        )
     both = [inlined(s, branch, tag, []) for branch, tag in zip(bodies, ("then", "else"), strict=True)]
     for output, names in enumerate(zip(*both, strict=True)):
         a, b = (as_value(s, name) for name in names)

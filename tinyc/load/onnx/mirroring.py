@@ -26,7 +26,9 @@ def pad_with_copies(s: OnnxStep, x: Value, before: Sequence[int], after: Sequenc
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         size = x.shape[axis]
         if min(low, high) < 0 or max(low, high) > {"reflect": size - 1, "wrap": size}.get(mode, high + low):
-            raise TinycError(f"padding {low} and {high} of an axis of {size} elements, mode {mode}", s.where)
+            raise TinycError(
+                f"padding {low} and {high} of an axis of {size} elements, mode {mode} is not possible", s.where
+            )
         left = [_copies(s, x, axis, mode, low, after=False)] if low else []
         right = [_copies(s, x, axis, mode, high, after=True)] if high else []
         parts = [*left, x, *right]

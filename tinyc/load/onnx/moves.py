@@ -89,7 +89,9 @@ def gather_nd(s: OnnxStep) -> None:
     x, at, same = s.value(0), gather_places(s, s.constant(1)), s.node.int_("batch_dims", 0)
     axes = same + (at.shape[-1] if at.ndim else 0)
     if not (0 <= same < min(at.ndim, axes) and axes <= len(x.shape) and at.shape[:same] == x.shape[:same]):
-        raise TinycError(f"indices {list(at.shape)} of {list(x.shape)} with batch_dims {same}", s.where)
+        raise TinycError(
+            f"indices {list(at.shape)} of {list(x.shape)} with batch_dims {same} do not fit together", s.where
+        )
     places = [*np.indices(at.shape[:-1])[:same], *np.moveaxis(at, -1, 0)]
     flat = s.reshape(x, (math.prod(x.shape[:axes]), *x.shape[axes:]), "joined")
     part = _picked(s, flat, 0, joined_places(s, x, places).reshape(-1))
@@ -105,7 +107,7 @@ def gather_elements(s: OnnxStep) -> None:
         n <= m for k, (n, m) in enumerate(zip(at.shape, x.shape, strict=True)) if k != axis
     )
     if not fits:
-        raise TinycError(f"indices {list(at.shape)} of {list(x.shape)}", s.where)
+        raise TinycError(f"indices {list(at.shape)} of {list(x.shape)} do not fit together", s.where)
     places = np.indices(at.shape)
     places[axis] = at
     flat = s.reshape(x, (x.elements,), "joined")
@@ -144,9 +146,9 @@ def move_blocks(s: OnnxStep) -> None:
     x, b = s.value(0), s.node.int_("blocksize", 0)
     mode = s.node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
-        raise TinycError(f"mode '{mode}'", s.where, "there are DCR and CRD")
+        raise TinycError(f"mode '{mode}' of DepthToSpace cannot be compiled", s.where, "there are DCR and CRD")
     if len(x.shape) != 4 or b < 1:
-        raise TinycError(f"blocks of {b}x{b} of {list(x.shape)}", s.where)
+        raise TinycError(f"blocks of {b}x{b} of {list(x.shape)} are not possible", s.where)
     n, c, h, w = x.shape
     if s.node.op == "SpaceToDepth":
         wide, shape = (n, c, h // b, b, w // b, b), (n, c * b * b, h // b, w // b)

@@ -31,7 +31,9 @@ def distances(s: OnnxStep) -> None:
     """Of the rows of a tensor from those of a constant one."""
     metric = s.node.text("metric", "sqeuclidean")
     if metric not in _METRICS:
-        raise TinycError(f"CDist with metric '{metric}'", s.where, f"known are {', '.join(sorted(_METRICS))}")
+        raise TinycError(
+            f"CDist with metric '{metric}' cannot be compiled", s.where, f"known are {', '.join(sorted(_METRICS))}"
+        )
     squared, root = _METRICS[metric]
     inputs = [s.value(0), s.const(s.weights(1), 1)]
     if not root:
@@ -54,7 +56,9 @@ def scan(s: OnnxStep) -> None:
         s.emit([x], Reshape(x.shape))
     made = s.insert([x, s.const(table, 1)], Distance(squared), "distances")  # [B,N]
     if x.shape[0] != 1:
-        raise TinycError(f"distances of {x.shape[0]} rows at once", s.where, "export the model with batch size 1")
+        raise TinycError(
+            f"distances of {x.shape[0]} rows at once cannot be compiled", s.where, "export the model with batch size 1"
+        )
     s.emit([made], Reshape((len(table), 1)), output=1)
 
 

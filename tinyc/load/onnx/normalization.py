@@ -18,7 +18,9 @@ def batch_normalization(s: OnnxStep) -> None:
     x = s.value(0)
     gamma, beta, mean, variance = (s.weights(index).astype(np.float64) for index in range(1, 5))
     if s.node.flag("training_mode", False) or (s.opset < 14 and any(s.node.outputs[1:])):
-        raise TinycError("batch normalization in training mode", s.where, "export the model for inference")
+        raise TinycError(
+            "batch normalization in training mode cannot be compiled", s.where, "export the model for inference"
+        )
     if len(x.shape) < 2 or any(a.shape != (x.shape[1],) for a in (gamma, beta, mean, variance)):
         raise TinycError(f"scale, bias, mean and variance do not fit input {list(x.shape)}", s.where)
     spread = variance + s.node.float_("epsilon", 1e-5)

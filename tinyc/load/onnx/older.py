@@ -60,14 +60,18 @@ def _pair(builder: OnnxBuilder, node: OnnxNode) -> OnnxNode:
     shapes = [_shape(builder, name) for name in node.inputs[:2]]
     if node.int_("broadcast", 0) == 0:
         if len(set(shapes)) > 1:
-            raise TinycError(f"{node.op} of {' and '.join(str(list(n)) for n in shapes)}", node.where)
+            raise TinycError(
+                f"{node.op} of {' and '.join(str(list(n)) for n in shapes)} cannot be compiled", node.where
+            )
         return _changed(node, without)
     rank, own = (len(shape) for shape in shapes)
     behind = rank - own - node.int_("axis", rank - own)
     if behind == 0:
         return _changed(node, without)
     if behind < 0 or builder.constant(node.inputs[1]) is None:
-        raise TinycError(f"{node.op} of {list(shapes[0])} and {list(shapes[1])} along another axis", node.where)
+        raise TinycError(
+            f"{node.op} of {list(shapes[0])} and {list(shapes[1])} along another axis cannot be compiled", node.where
+        )
     name = builder.unique(f"{node.outputs[0]}:aligned")
     array = builder.constant(node.inputs[1])
     assert array is not None
@@ -86,7 +90,9 @@ def _shape(builder: OnnxBuilder, name: str) -> tuple[int, ...]:
 
 def _batch_norm(builder: OnnxBuilder, node: OnnxNode) -> OnnxNode:
     if node.int_("is_test", 0) != 1 or node.int_("spatial", 1) != 1:
-        raise TinycError("batch normalization in training mode", node.where, "export the model for inference")
+        raise TinycError(
+            "batch normalization in training mode cannot be compiled", node.where, "export the model for inference"
+        )
     return _changed(node, _PLAIN | {"is_test", "spatial"})
 
 
@@ -104,7 +110,7 @@ def _cast(builder: OnnxBuilder, node: OnnxNode) -> OnnxNode:
         return node
     kind = node.text("to", "")
     if kind not in TensorProto.DataType.keys():  # noqa: SIM118  it is no dict
-        raise TinycError(f"a cast to '{kind}'", node.where)
+        raise TinycError(f"a cast to '{kind}' cannot be compiled", node.where)
     return _changed(node, frozenset(), (), {"to": int(TensorProto.DataType.Value(kind))})
 
 

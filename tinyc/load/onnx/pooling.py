@@ -54,7 +54,7 @@ def lp_pool(s: OnnxStep) -> None:
     x, p = s.image(0), s.node.int_("p", 2)
     _, at = _windows(s, x.shape)
     if p < 1:
-        raise TinycError(f"p {p}", s.where, "it must be 1 or more")
+        raise TinycError(f"LpPool with p = {p} cannot be compiled", s.where, "p must be 1 or more")
     size = s.insert([x], Absolute(), "sizes")
     powers = size if p == 1 else s.insert([size], Power(float(p)), "powers")
     means = s.insert([powers], AvgPool2D(*at, count_pad=True), "means")
@@ -68,7 +68,7 @@ def local_response_normalization(s: OnnxStep) -> None:
     """x over a power of the mean square of the channels around it."""
     x, size = s.value(0), s.node.int_("size", 0)
     if len(x.shape) < 2 or size < 1:
-        raise TinycError(f"LRN of {list(x.shape)} over {size} channels", s.where)
+        raise TinycError(f"LRN of {list(x.shape)} over {size} channels cannot be compiled", s.where)
     swap = (1, 0, *range(2, len(x.shape)))
     squares = s.transpose(s.insert([x, x], Mul(), "squares"), swap, "by_channel")
     rows = s.reshape(squares, (1, x.shape[1], 1, x.elements // x.shape[1]), "rows")

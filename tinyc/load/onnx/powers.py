@@ -32,7 +32,9 @@ def _exponents(s: OnnxStep) -> Array:
         raise TinycError("Pow with exponents that are not finite", s.where)
     larger = exponents.size > 1 and broadcast_shape(shape, exponents.shape) != shape
     if larger and len(np.unique(exponents)) == 1:
-        raise TinycError(f"Pow of {list(shape)} with equal exponents {list(exponents.shape)}", s.where)
+        raise TinycError(
+            f"Pow of {list(shape)} with equal exponents {list(exponents.shape)} cannot be compiled", s.where
+        )
     return exponents
 
 
@@ -94,7 +96,7 @@ def power_of_integers(s: OnnxStep) -> None:
     exponents, x = _exponents(s), s.value(0)
     numbers = np.unique(exponents)
     if (numbers != np.floor(numbers)).any() or numbers[0] < 0 or numbers[-1] > _MOST_FACTORS or len(numbers) > _FEW:
-        raise TinycError(f"Pow of {x.dtype} with exponents {numbers[:8].tolist()}", s.where)
+        raise TinycError(f"Pow of {x.dtype} with exponents {numbers[:8].tolist()} cannot be compiled", s.where)
     one = s.builder.add_integers(f"{s.node.outputs[0]}:one", np.ones((), NUMPY_DTYPE[x.dtype]), x.dtype)
     made, powers, last = None, one, 0
     for k, number in enumerate(numbers):

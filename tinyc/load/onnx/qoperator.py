@@ -77,7 +77,7 @@ def _gemm(s: Spelled) -> None:
         scale = s.add("Mul", [s.input(1), s.input(4)], "c_scale")
         inputs.append(s.add("DequantizeLinear", [s.input(6), scale], "c", axis=0))
     if s.node.float_("alpha", 1.0) != 1:
-        raise TinycError("QGemm with an alpha other than 1", s.node.where)
+        raise TinycError("QGemm with an alpha other than 1 cannot be compiled", s.node.where)
     s.integers(s.add("Gemm", inputs, "real", **s.attributes("transA", "transB")), 7)
 
 
@@ -90,7 +90,7 @@ def _softmax(s: Spelled) -> None:
     """The attribute `opset` says which Softmax it is: until 12 over all axes from `axis` on, since 13 along one."""
     if (s.node.int_("opset", s.opset) < 13) != (s.opset < 13):
         raise TinycError(
-            f"QLinearSoftmax of operator set {s.node.int_('opset', 0)} in a model of {s.opset}",
+            f"QLinearSoftmax of operator set {s.node.int_('opset', 0)} in a model of {s.opset} cannot be compiled",
             s.node.where,
             "quantize the model again, from a float model of opset 13 or later",
         )

@@ -132,7 +132,7 @@ def _directions(s: OnnxStep) -> tuple[bool, ...]:
     name = s.node.text("direction", "forward")
     found = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
     if found is None:
-        raise TinycError(f"direction '{name}'", s.where)
+        raise TinycError(f"direction '{name}' cannot be compiled", s.where)
     return found
 
 
@@ -161,7 +161,11 @@ def _clip(s: OnnxStep) -> float | None:
         return None
     clip = s.node.float_("clip", 0.0)
     if not clip > 0:
-        raise TinycError(f"{s.node.op} with clip {clip:g}", s.where, "clip is above 0; without it nothing is clipped")
+        raise TinycError(
+            f"{s.node.op} with clip {clip:g} cannot be compiled",
+            s.where,
+            "clip is above 0; without it nothing is clipped",
+        )
     return clip if clip < _LARGEST else None
 
 

@@ -165,7 +165,7 @@ def instance_normalization(s: OnnxStep) -> None:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, over rows and columns of each channel, spelled out."""
     x = s.value(0)
     if len(x.shape) < 3:
-        raise TinycError(f"InstanceNormalization of {list(x.shape)}", s.where)
+        raise TinycError(f"InstanceNormalization of {list(x.shape)} cannot be compiled", s.where)
     _scaled(s, standardized(s, x, tuple(range(2, len(x.shape))), s.node.float_("epsilon", 1e-5)), x.shape)
 
 
@@ -174,7 +174,7 @@ def group_normalization(s: OnnxStep) -> None:
     """As InstanceNormalization, over groups of channels. Before opset 21 scale and bias are per group."""
     x, groups = s.value(0), s.node.int_("num_groups", 0)
     if len(x.shape) < 3 or groups < 1 or x.shape[1] % groups:
-        raise TinycError(f"GroupNormalization of {list(x.shape)} in {groups} groups", s.where)
+        raise TinycError(f"GroupNormalization of {list(x.shape)} in {groups} groups cannot be compiled", s.where)
     each = x.shape[1] // groups
     together = s.reshape(x, (x.shape[0], groups, each * math.prod(x.shape[2:])), "groups")
     normal = standardized(s, together, (2,), s.node.float_("epsilon", 1e-5))

@@ -60,7 +60,9 @@ def _how(s: OnnxStep) -> Resampling:
     old = s.node.op == "Upsample" or s.opset < 11
     mode = s.node.text("mode", "nearest")
     if mode not in _MODES:
-        raise TinycError(f"resizing with mode '{mode}'", s.where, "there are nearest, linear and cubic")
+        raise TinycError(
+            f"resizing with mode '{mode}' cannot be compiled", s.where, "there are nearest, linear and cubic"
+        )
     return Resampling(
         mode=_MODES[mode],
         rule="asymmetric" if old else s.node.text("coordinate_transformation_mode", "half_pixel"),
@@ -79,7 +81,7 @@ def _resized(s: OnnxStep, x: Value, how: Resampling) -> _Resized:
     by_sizes = recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size)
     given = s.numbers(3) if by_sizes else [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
     if len(given) != len(axes):
-        raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes", s.where)
+        raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes do not fit together", s.where)
     if by_sizes:
         wanted, scales = _kept_aspect(s, own, [int(n) for n in given])
     else:
@@ -104,7 +106,7 @@ def _kept_aspect(s: OnnxStep, own: list[int], wanted: list[int]) -> tuple[list[i
     if policy == "stretch":
         return wanted, scales
     if policy not in ("not_larger", "not_smaller"):
-        raise TinycError(f"keep_aspect_ratio_policy '{policy}'", s.where)
+        raise TinycError(f"keep_aspect_ratio_policy '{policy}' cannot be compiled", s.where)
     scale = min(scales) if policy == "not_larger" else max(scales)
     return [math.floor(scale * size + 0.5) for size in own], [scale] * len(own)
 
@@ -116,14 +118,16 @@ def _check_placed(s: OnnxStep, how: Resampling, own: list[int], wanted: list[int
     exact = all(abs(n * by - made) < 1e-3 for n, made, by in axes)
     still = any(n == made and by != 1 for n, made, by in axes)
     if how.rule == CROP or (how.rule == "align_corners" and not exact) or (how.antialias and still):
-        raise TinycError(f"{how.rule} of {own} by scales {scales}", s.where, "give sizes, not scales")
+        raise TinycError(
+            f"{how.rule} of {own} by scales {scales} cannot be compiled", s.where, "give sizes, not scales"
+        )
 
 
 def _regions(s: OnnxStep, own: list[int], wanted: list[int]) -> list[tuple[float, float]]:
     """(begin, end) of each axis as parts of it. ONNX Runtime takes the whole axis where the size stays: refused."""
     ends = [float(v) for v in s.weights(1).reshape(-1)] if s.has(1) else []
     if len(ends) != 2 * len(own) or not all(math.isfinite(v) for v in ends):
-        raise TinycError(f"a region of {len(ends)} numbers for {len(own)} axes", s.where)
+        raise TinycError(f"a region of {len(ends)} numbers for {len(own)} axes does not fit", s.where)
     regions = list(zip(ends[: len(own)], ends[len(own) :], strict=True))
     for region, before, after in zip(regions, own, wanted, strict=True):
         if before == after and region != (0, 1):

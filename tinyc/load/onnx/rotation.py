@@ -23,7 +23,7 @@ def rotate(s: OnnxStep) -> None:
     x = s.value(0)
     heads = x.shape[1] if len(x.shape) == 4 else s.node.int_("num_heads", 0)
     if len(x.shape) not in (3, 4) or heads < 1 or (len(x.shape) == 3 and x.shape[2] % heads):
-        raise TinycError(f"RotaryEmbedding of {list(x.shape)} with {heads} heads", s.where)
+        raise TinycError(f"RotaryEmbedding of {list(x.shape)} with {heads} heads cannot be compiled", s.where)
     batch, tokens = (x.shape[0], x.shape[2]) if len(x.shape) == 4 else x.shape[:2]
     depth = x.elements // (batch * tokens * heads)
     apart = s.transpose(x, (0, 2, 1, 3), "tokens") if len(x.shape) == 4 else x
@@ -48,7 +48,9 @@ def _angles(s: OnnxStep, index: int, shape: tuple[int, ...]) -> Value:
     if array is None:
         x = s.value(index)
         if s.has(3) or x.elements != shape[0] * shape[1] * shape[3]:
-            raise TinycError(f"computed cosines or sines {list(x.shape)} for {list(shape)}", s.where)
+            raise TinycError(
+                f"computed cosines or sines {list(x.shape)} for {list(shape)} do not fit together", s.where
+            )
         return s.reshape(x, shape, f"angles{index}")
     if s.has(3):
         places = s.constant(3)
@@ -59,7 +61,7 @@ def _angles(s: OnnxStep, index: int, shape: tuple[int, ...]) -> Value:
             raise TinycError(f"a place beyond the table of {len(array)}", s.where)
         array = array[at]
     if array.size != np.prod(shape):
-        raise TinycError(f"cosines or sines {list(array.shape)} for {list(shape)}", s.where)
+        raise TinycError(f"cosines or sines {list(array.shape)} for {list(shape)} do not fit together", s.where)
     return s.const(array.reshape(shape), index)
 
 

@@ -31,11 +31,11 @@ def grid_sample(s: OnnxStep) -> None:
         raise TinycError("GridSample at computed places is not supported; its grid must be a constant", s.where)
     axes = len(x.shape) - 2
     if axes < 1 or grid.ndim != axes + 2 or grid.shape[-1] != axes or grid.shape[0] != x.shape[0]:
-        raise TinycError(f"GridSample of {list(x.shape)} at {list(grid.shape)}", s.where)
+        raise TinycError(f"GridSample of {list(x.shape)} at {list(grid.shape)} cannot be compiled", s.where)
     kind, beyond = s.node.text("mode", "linear"), s.node.text("padding_mode", "zeros")
     how = _KINDS.get(kind)
     if how is None or beyond not in ("zeros", "border", "reflection"):
-        raise TinycError(f"GridSample with mode '{kind}' and padding '{beyond}'", s.where)
+        raise TinycError(f"GridSample with mode '{kind}' and padding '{beyond}' cannot be compiled", s.where)
     aligned, made = s.node.flag("align_corners", False), []
     for image in range(x.shape[0]):
         places = grid[image].reshape(-1, axes).astype(np.float64)
@@ -112,5 +112,7 @@ def _summed(s: OnnxStep, x: Value, taps: Sequence[Taps], sizes: Sequence[int], i
             term = s.insert([term, held], Mul(), f"weighed{name}")
         total = term if total is None else s.insert([total, term], Add(), f"sum{name}")
     if total is None:
-        raise TinycError("GridSample at places that all lie outside", s.where, "nothing of the input is left")
+        raise TinycError(
+            "GridSample at places that all lie outside cannot be compiled", s.where, "nothing of the input is left"
+        )
     return total

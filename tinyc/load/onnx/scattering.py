@@ -50,7 +50,7 @@ def _replace(s: OnnxStep, x: Value, axes: int, rows: Array) -> None:
     how, rows = s.node.text("reduction", "none"), rows.reshape(-1)
     rounds = _rounds(rows)
     if how not in _REDUCTIONS or (how == "none" and len(rounds) > 1):
-        raise TinycError(f"reduction '{how}', and {len(rounds)} values for one element", s.where)
+        raise TinycError(f"reduction '{how}', and {len(rounds)} values for one element cannot be compiled", s.where)
     box = (x.shape[:axes], x.shape[axes:])
     done = s.reshape(x, (math.prod(box[0]), *box[1]), "old")
     every = s.reshape(s.value(2), (len(rows), *box[1]), "new")

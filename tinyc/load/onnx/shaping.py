@@ -96,7 +96,9 @@ def pad(s: OnnxStep) -> None:
     rank = len(x.shape)
     mode = s.node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise TinycError(f"padding mode '{mode}'", s.where, "there are constant, reflect, edge and wrap")
+        raise TinycError(
+            f"padding mode '{mode}' cannot be compiled", s.where, "there are constant, reflect, edge and wrap"
+        )
     if s.opset < 11:
         pads, value = s.node.ints("pads") or (), s.node.float_("value", 0.0)
     else:

@@ -28,7 +28,11 @@ def stft(s: OnnxStep) -> None:
     window = s.weights(2) if s.has(2) else None
     length = s.numbers(3)[0] if s.has(3) else 0 if window is None else window.size
     if length < 1 or step < 1 or (window is not None and window.shape != (length,)):
-        raise TinycError(f"an STFT of frames of {length} samples every {step}", s.where, "the window has that length")
+        raise TinycError(
+            f"an STFT of frames of {length} samples every {step} cannot be compiled",
+            s.where,
+            "the window has that length",
+        )
     if window is not None and s.node.flag("onesided", True):
         s.emit([x, s.const(window, 2)], Stft(step))
         return
@@ -52,7 +56,7 @@ def dft(s: OnnxStep) -> None:
     axis = s.axis(axis, rank)
     (length,) = s.numbers(1) if s.has(1) else (x.shape[axis],)
     if parts not in (1, 2) or axis == rank - 1 or length < 1:
-        raise TinycError(f"a DFT of {list(x.shape)} along axis {axis}, of {length} numbers", s.where)
+        raise TinycError(f"a DFT of {list(x.shape)} along axis {axis}, of {length} numbers cannot be compiled", s.where)
     back, half = s.node.flag("inverse", False), s.node.flag("onesided", False)
     if half and (back or parts == 2):
         raise TinycError("a DFT of half of the bins takes real numbers, and is no inverse", s.where)

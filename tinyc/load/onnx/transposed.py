@@ -55,7 +55,9 @@ def _geometry(
     pads = s.node.ints("pads") or (0,) * (2 * count)
     auto, wanted = s.node.text("auto_pad", "NOTSET"), s.node.ints("output_shape")
     if (len(stride), len(extra), len(pads)) != (count, count, 2 * count) or min(stride) < 1 or min((*pads, *extra)) < 0:
-        raise TinycError(f"strides {list(stride)}, pads {list(pads)}, output_padding {list(extra)}", s.where)
+        raise TinycError(
+            f"strides {list(stride)}, pads {list(pads)}, output_padding {list(extra)} do not fit together", s.where
+        )
     full = [stride[k] * (sizes[k] - 1) + kernel[k] + extra[k] for k in range(count)]
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         # A kernel smaller than the stride reaches less far than `sizes * stride`: ONNX Runtime adds nothing there.

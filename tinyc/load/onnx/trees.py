@@ -151,7 +151,7 @@ def _listed(node: OnnxNode, kind: str, columns: int, base: Reals, every: int | N
     roots = _roots(trees, is_leaf, of)
     full = np.zeros(columns) if not len(base) else base
     if len(full) != columns:
-        raise TinycError(f"{len(full)} base values for {columns} columns", node.where, _DAMAGED)
+        raise TinycError(f"{len(full)} base values for {columns} columns do not fit together", node.where, _DAMAGED)
     return RealForest(splits, roots, leaves, full)
 
 
@@ -251,7 +251,7 @@ def _real_roots(roots: Sequence[int], splits: Sequence[Split]) -> list[int]:
 def _links(s: OnnxStep, way: str, nodes: int, leaves: int) -> list[int]:
     numbers, to_leaf = s.node.all_ints(f"nodes_{way}nodeids"), s.node.all_ints(f"nodes_{way}leafs")
     if not len(numbers) == len(to_leaf) == nodes or not 0 < nodes <= MOST_NODES:
-        raise TinycError(f"{len(numbers)} children of {nodes} nodes", s.where, _DAMAGED)
+        raise TinycError(f"{len(numbers)} children of {nodes} nodes do not fit together", s.where, _DAMAGED)
     if any(not 0 <= n < (leaves if leaf else nodes) for n, leaf in zip(numbers, to_leaf, strict=True)):
         raise TinycError("a child that is no node and no leaf", s.where, _DAMAGED)
     return [-1 - int(n) if leaf else int(n) for n, leaf in zip(numbers, to_leaf, strict=True)]

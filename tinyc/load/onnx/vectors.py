@@ -48,7 +48,9 @@ def _vectors(s: OnnxStep, count: int, x: Value) -> _Reals:
     """The support vectors [V,F]."""
     numbers = s.node.all_reals("support_vectors")
     if count < 1 or len(numbers) != count * x.channels:
-        raise TinycError(f"{len(numbers)} numbers for {count} support vectors of {x.channels} features", s.where)
+        raise TinycError(
+            f"{len(numbers)} numbers for {count} support vectors of {x.channels} features do not fit together", s.where
+        )
     return numbers.reshape(count, x.channels)
 
 
@@ -70,19 +72,21 @@ def _kernels(s: OnnxStep, x: Value, vectors: _Reals) -> Value:
         apart = s.insert([x, _const(s, "vectors", vectors)], Distance(), "apart")
         return s.insert([s.insert([apart, _const(s, "gamma", -gamma)], Mul(), "scaled")], Function("exp"), "kernels")
     if kind not in ("POLY", "SIGMOID"):
-        raise TinycError(f"a support vector machine with kernel '{kind}'", s.where)
+        raise TinycError(f"a support vector machine with kernel '{kind}' cannot be compiled", s.where)
     line = _dense(s, x, gamma * vectors, np.full(len(vectors), coef0), "line")
     if kind == "SIGMOID":
         return s.insert([line], Tanh(), "kernels")
     if degree < 1 or not float(degree).is_integer():
-        raise TinycError(f"a polynomial kernel of degree {degree:g}", s.where, "degrees are whole, 1 or more")
+        raise TinycError(
+            f"a polynomial kernel of degree {degree:g} cannot be compiled", s.where, "degrees are whole, 1 or more"
+        )
     return s.insert([line], Power(degree), "kernels")
 
 
 def _per_pair(s: OnnxStep, name: str, count: int) -> _Reals:
     numbers = s.node.all_reals(name)
     if len(numbers) != count:
-        raise TinycError(f"{len(numbers)} numbers '{name}' for {count} pairs of classes", s.where)
+        raise TinycError(f"{len(numbers)} numbers '{name}' for {count} pairs of classes do not fit together", s.where)
     return numbers
 
 
@@ -92,11 +96,13 @@ def svm_regressor(s: OnnxStep) -> None:
     x, weights, count = _row(s), s.node.all_reals("coefficients"), s.node.int_("n_supports", 0)
     rho, post = s.node.all_reals("rho")[:1], s.node.text("post_transform", "NONE")
     if len(rho) != 1 or post != "NONE":
-        raise TinycError(f"an SVMRegressor with post_transform '{post}' and {len(rho)} numbers rho", s.where)
+        raise TinycError(
+            f"an SVMRegressor with post_transform '{post}' and {len(rho)} numbers rho cannot be compiled", s.where
+        )
     kind = _kernel(s)[0]
     kind = kind if count else "LINEAR"
     if len(weights) != (count or x.channels):
-        raise TinycError(f"{len(weights)} coefficients for {count} support vectors", s.where)
+        raise TinycError(f"{len(weights)} coefficients for {count} support vectors do not fit together", s.where)
     if kind == "LINEAR":
         row = weights @ _vectors(s, count, x) if count else weights
         y = _dense(s, x, row[None], rho, "sum")
@@ -116,14 +122,16 @@ def svm_classifier(s: OnnxStep) -> None:
     counts = tuple(s.node.all_ints("vectors_per_class").tolist())
     if len(counts) != len(labels) or len(labels) < 2 or min(counts) < 0:
         hint = "a LinearClassifier is what linear models without support vectors are exported as"
-        raise TinycError(f"{len(labels)} classes, and support vectors of {len(counts)}", s.where, hint)
+        raise TinycError(
+            f"{len(labels)} classes, and support vectors of {len(counts)} do not fit together", s.where, hint
+        )
     sums = _pair_sums(s, x, counts)
     _emit_votes(s, sums, labels)
     post, has_probabilities = s.node.text("post_transform", "NONE"), len(s.node.all_reals("prob_a")) > 0
     if len(s.node.outputs) < 2 or s.node.outputs[1] not in s.builder.read:
         s.node.attributes.see(("prob_b",))
     elif post != "NONE":
-        raise TinycError(f"an SVMClassifier with post_transform '{post}'", s.where)
+        raise TinycError(f"an SVMClassifier with post_transform '{post}' cannot be compiled", s.where)
     elif has_probabilities:
         _emit_probabilities(s, sums, len(labels))
     elif len(labels) == 2:
@@ -139,7 +147,9 @@ def _pair_sums(s: OnnxStep, x: Value, counts: tuple[int, ...]) -> Value:
     rho = _per_pair(s, "rho", classes * (classes - 1) // 2)
     weights = s.node.all_reals("coefficients")
     if len(weights) != (classes - 1) * total:
-        raise TinycError(f"{len(weights)} coefficients for {total} support vectors of {classes} classes", s.where)
+        raise TinycError(
+            f"{len(weights)} coefficients for {total} support vectors of {classes} classes do not fit together", s.where
+        )
     weights, vectors = weights.reshape(classes - 1, total), _vectors(s, total, x)
     if _kernel(s)[0] == "LINEAR":
         return _dense(s, x, _linear_rows(weights, vectors, counts), rho, "sums")
