@@ -38,9 +38,9 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                       job->vs);
 }
 
-/* A kernel `name` with parameters `name`_t whose softmax is the function soft. An odd last row is made
- * twice. */
-#define TC_ATTENTION_DSP(name, soft)                                                                         \
+/* A kernel `name` with parameters `name`_t. shares(layer, row, xs): the softmax of p->keys scores, widened to
+ * every other word of xs as tc_matmul_widen does; the scores may be lost. An odd last row is made twice. */
+#define TC_ATTENTION_DSP(name, shares)                                                                       \
     static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y,    \
                      void *scratch)                                                                          \
     {                                                                                                        \
@@ -58,10 +58,8 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                 tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                      \
                 tc_attention_look_up(p, row0);                                                               \
                 tc_attention_look_up(p, row1);                                                               \
-                soft(&layer->softmax, row0, row0);                                                           \
-                soft(&layer->softmax, row1, row1);                                                           \
-                tc_matmul_widen(row0, p->keys, 1, p->share_zero, 2, job.xs);                                 \
-                tc_matmul_widen(row1, p->keys, 1, p->share_zero, 2, job.xs + 1);                             \
+                shares(layer, row0, job.xs);                                                                 \
+                shares(layer, row1, job.xs + 1);                                                             \
                 tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row,              \
                                    out + other * p->y_row);                                                  \
             }                                                                                                \

@@ -13,6 +13,13 @@ typedef struct {
     tc_matmul_requant_t product, context;
 } tc_attention_f32_s8_dsp_t;
 
-TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_softmax_f32_s8)
+static inline void tc_attention_f32_s8_shares(const tc_attention_f32_s8_dsp_t *layer, int8_t *row,
+                                              int32_t *xs)
+{
+    tc_softmax_f32_s8(&layer->softmax, row, row);
+    tc_matmul_widen(row, layer->at.keys, 1, layer->at.share_zero, 2, xs);
+}
+
+TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_attention_f32_s8_shares)
 
 #endif

@@ -2,7 +2,7 @@
 /* Softmax over the last axis of many rows: the bytes of tc_softmax_s8, with a table for every step below the
  * maximum.
  *
- *   e[c] = exps[max - x[c]]                           Q0.31, from the compiler
+ *   e[c] = exps[255 + x[c] - max]                     Q0.31, from the compiler: ascending, the last one 1
  *   y[c] = min(round(e[c] / sum(e) * 256) - 128, 127)
  *
  * Sum, reciprocal and products are rounded as tc_softmax_fixed.h says; the two roundings of a product, halves
@@ -14,7 +14,7 @@
 #include "tc_softmax_fixed.h"
 
 typedef struct {
-    const int32_t *exps; /* [256] */
+    const int32_t *exps; /* [256], ascending */
     int32_t outer, depth;
 } tc_softmax_many_s8_t;
 
@@ -41,43 +41,41 @@ static inline int32_t tc_softmax_many_max(const int8_t *x, int32_t n)
     return max;
 }
 
-/* e / sum(e) * 256 of an element is at most 256, and that becomes 255: 1 / sum(e) is right to 2^-28 of it. */
-static inline int8_t tc_softmax_many_share(uint32_t scale, int32_t e, uint32_t half, int32_t shift)
+/* What the elements of a row have in common: e[x] is that of an element x, and its share is the high word of
+ * scale * e[x] + half * 2^32 + 2^30, shifted. */
+typedef struct {
+    const int32_t *e;
+    uint32_t scale, half;
+    int32_t shift;
+} tc_softmax_many_row_t;
+
+/* e / sum(e) * 256 of an element, 0 to 256: 1 / sum(e) is right to 2^-28 of it. */
+static inline int32_t tc_softmax_many_share(const tc_softmax_many_row_t *row, int32_t x)
 {
-    const uint64_t sum = (uint64_t)scale * (uint32_t)e + (((uint64_t)half << 32) + ((uint64_t)1 << 30));
-    const int32_t y = (int32_t)((uint32_t)(sum >> 32) >> shift);
-    return (int8_t)(y - (y >> 8) - 128);
+    const uint32_t e = (uint32_t)row->e[x];
+    const uint64_t sum = (uint64_t)row->scale * e + (((uint64_t)row->half << 32) + ((uint64_t)1 << 30));
+    return (int32_t)((uint32_t)(sum >> 32) >> row->shift);
 }
 
-/* The empty asm keeps compilers from gathering four bytes with a BFI each to save three stores. */
-#if TC_GNU
-#define TC_SOFTMAX_STORE(to, value)                    \
-    do {                                               \
-        (to) = (value);                                \
-        __asm__ __volatile__("" ::: "memory");         \
-    } while (0)
-#else
-#define TC_SOFTMAX_STORE(to, value) ((to) = (value))
-#endif
-
 /* whole: 1 where 1 is 255 steps, 0 where it is 256 and cut off. */
-static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole,
-                                       int8_t *y)
+static inline tc_softmax_many_row_t tc_softmax_many_begin(const int32_t *exps, const int8_t *x, int32_t depth,
+                                                          uint32_t whole)
 {
-    const int32_t *e = exps + tc_softmax_many_max(x, depth);
+    tc_softmax_many_row_t row = {exps + 255 - tc_softmax_many_max(x, depth), 0, 0, 0};
+    const int32_t *e = row.e;
     uint32_t sum = 0;
     int32_t c = 0, headroom = 0;
 
     for (; c + 4 <= depth; c += 4) {
-        const uint32_t e0 = (uint32_t)e[-x[c]], e1 = (uint32_t)e[-x[c + 1]];
-        const uint32_t e2 = (uint32_t)e[-x[c + 2]], e3 = (uint32_t)e[-x[c + 3]];
+        const uint32_t e0 = (uint32_t)e[x[c]], e1 = (uint32_t)e[x[c + 1]];
+        const uint32_t e2 = (uint32_t)e[x[c + 2]], e3 = (uint32_t)e[x[c + 3]];
         sum += (e0 + 2048u) >> 12;
         sum += (e1 + 2048u) >> 12;
         sum += (e2 + 2048u) >> 12;
         sum += (e3 + 2048u) >> 12;
     }
     for (; c < depth; c++) {
-        sum += ((uint32_t)e[-x[c]] + 2048u) >> 12;
+        sum += ((uint32_t)e[x[c]] + 2048u) >> 12;
     }
 #if TC_GNU
     headroom = __builtin_clz(sum);
@@ -87,18 +85,40 @@ static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int
     }
 #endif
     const uint32_t share = (uint32_t)tc_softmax_reciprocal((int32_t)((sum << headroom) - 0x80000000u));
-    const uint32_t scale = share - whole * ((share + 128u) >> 8);
-    const int32_t shift = 34 - headroom; /* of the high word */
-    const uint32_t half = (uint32_t)1 << (shift - 1);
-    for (c = 0; c + 4 <= depth; c += 4) {
-        const int32_t e0 = e[-x[c]], e1 = e[-x[c + 1]], e2 = e[-x[c + 2]], e3 = e[-x[c + 3]];
-        TC_SOFTMAX_STORE(y[c], tc_softmax_many_share(scale, e0, half, shift));
-        TC_SOFTMAX_STORE(y[c + 1], tc_softmax_many_share(scale, e1, half, shift));
-        TC_SOFTMAX_STORE(y[c + 2], tc_softmax_many_share(scale, e2, half, shift));
-        TC_SOFTMAX_STORE(y[c + 3], tc_softmax_many_share(scale, e3, half, shift));
+    row.scale = share - whole * ((share + 128u) >> 8);
+    row.shift = 34 - headroom; /* of the high word */
+    row.half = (uint32_t)1 << (row.shift - 1);
+    return row;
+}
+
+/* Shares from -128 on; 256 is cut off. The empty asm keeps compilers from gathering four bytes with a BFI
+ * each to save three stores. */
+#if TC_GNU
+#define TC_SOFTMAX_STORE(to, share)                    \
+    do {                                               \
+        const int32_t s = (share);                     \
+        (to) = (int8_t)(s - (s >> 8) - 128);           \
+        __asm__ __volatile__("" ::: "memory");         \
+    } while (0)
+#else
+#define TC_SOFTMAX_STORE(to, share) ((to) = (int8_t)((share) > 255 ? 127 : (share) - 128))
+#endif
+
+static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole,
+                                       int8_t *y)
+{
+    const tc_softmax_many_row_t row = tc_softmax_many_begin(exps, x, depth, whole);
+    int32_t c = 0;
+
+    for (; c + 4 <= depth; c += 4) {
+        const int32_t x0 = x[c], x1 = x[c + 1], x2 = x[c + 2], x3 = x[c + 3];
+        TC_SOFTMAX_STORE(y[c], tc_softmax_many_share(&row, x0));
+        TC_SOFTMAX_STORE(y[c + 1], tc_softmax_many_share(&row, x1));
+        TC_SOFTMAX_STORE(y[c + 2], tc_softmax_many_share(&row, x2));
+        TC_SOFTMAX_STORE(y[c + 3], tc_softmax_many_share(&row, x3));
     }
     for (; c < depth; c++) {
-        y[c] = tc_softmax_many_share(scale, e[-x[c]], half, shift);
+        TC_SOFTMAX_STORE(y[c], tc_softmax_many_share(&row, x[c]));
     }
 }
 

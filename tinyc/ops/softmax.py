@@ -182,10 +182,10 @@ def lower_fixed(site: Site, p: FixedSoftmax) -> Call:
 
 
 def every_exp(p: FixedSoftmax) -> Const:
-    """The table for every step below the maximum."""
+    """The table for every step below the maximum, which comes last: an element is its own place in it."""
     exps = np.zeros(256, np.int32)
-    exps[: len(p.exps)] = p.exps
-    return Const(exps, "[256] by steps below the maximum, Q0.31", "exp")
+    exps[256 - len(p.exps) :] = p.exps[::-1]
+    return Const(exps, "[256] by 255 less the steps below the maximum, Q0.31", "exp")
 
 
 def many_elements(site: Site) -> bool:
@@ -200,7 +200,7 @@ def lower_many(site: Site, p: FixedSoftmax) -> Call:
 
 def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
     rows, elements = _sizes(site)["outer"], site.x(0).elements
-    executed = 21 * elements + 110 * rows
+    executed = 19 * elements + 110 * rows
     return Cost(executed, 1024 + 400, 0, executed * 3 // 2)
 
 
