@@ -305,7 +305,7 @@ BAD = {
     'kind = "logmel"\n[scaling]\ndeviation = 0': "must be from 1e-06",
     'kind = "logmel"\n[scaling]\nmean = []': "a list of numbers",
     'kind = "logmel"\n[scaling]\nleast = 2\nmost = 1': "`least` is below `most`",
-    'kind = "logmel"\n[log]\nadd = 1e-30': "lets it be from",
+    'kind = "logmel"\n[log]\nadd = 1e-30': "it must be from",
     'kind = "logmel"\n[log]\nkind = "sqrt"': "must be one of: ln, log10, log2, dB",
     'kind = "logmel"\nwindow_ms = 25.0625': "both have to be even",
 }

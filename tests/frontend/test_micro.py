@@ -166,9 +166,9 @@ def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
         ((1, 40, 5), "channels first"),
         ((1, 40, 5, 1), "channels first"),
         ((1, 1, 40, 5), "channels first"),
-        ((1, 2, 5, 40), "channels of the training"),
-        ((1, 5, 2, 40), "channels of the training"),
-        ((1, 50, 4), "channels of the training"),
+        ((1, 2, 5, 40), "the model was trained with"),
+        ((1, 5, 2, 40), "the model was trained with"),
+        ((1, 50, 4), "the model was trained with"),
     ],
 )
 def test_layouts_in_which_frames_are_not_one_after_the_other_are_errors(

@@ -17,12 +17,12 @@
  *     }
  *
  * Inputs and outputs lie in the arena and share its bytes: write all inputs before every run, read the
- * outputs before the next. Between runs the arena may be used for something else. No other memory is touched,
- * but for the stack. Calls on different arenas may run at the same time. Sizes are in bytes where the name
- * says BYTES, else in elements.
+ * outputs before the next. Between runs the arena may be used for something else. The library uses no other
+ * memory than the arena and the stack. Calls on different arenas may run at the same time. Sizes are in bytes
+ * where the name says BYTES, else in elements.
  *
- * No access to memory is unaligned by what is written here; -mno-unaligned-access keeps compilers from
- * joining accesses that are next to each other, for a system that traps unaligned ones.
+ * The library makes no unaligned accesses, but a compiler may join accesses to neighbouring bytes into an
+ * unaligned one. If your system traps those, compile with -mno-unaligned-access.
  */
 #ifndef TINY_H
 #define TINY_H
@@ -45,7 +45,7 @@ extern "C" {
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define TINY_ARENA_ALIGN 16
 #define TINY_ALIGNED _Alignas(16)
-#else /* C99 has no way to ask for more, and needs no more: wide accesses are those of assembly */
+#else /* C99 cannot ask for more; only assembly needs more, and compilers without GNU C get none */
 #define TINY_ARENA_ALIGN 8
 #endif
 
