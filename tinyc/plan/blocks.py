@@ -55,10 +55,9 @@ class Block:
         object.__setattr__(self, "dies", max(m.dies for m in self.members))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)  # of arrays
 class Layout:
-    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take. Equal to
-    itself alone, so that what was found for it can be looked up.
+    """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take.
 
     rivals: of each block the same as (j, low, high); many: as three arrays, where there are many.
     """

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Literal
 
 from tinyc.plan.answer import Group, Partition
@@ -23,8 +22,6 @@ from tinyc.plan.uses import Uses
 
 # Of a tensor: its name and a row. Else the name of a node, and which of its calls; sums have but one place.
 Key = tuple[Literal["tensor", "scratch", "accumulator"], str, int]
-
-KEPT = 8  # layouts that are looked up again: plans that differ in kernels alone come one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +87,10 @@ def buffers_of(running: Running, merge: bool = True) -> Buffers:
     used = {i: number for number, i in enumerate(i for i, members in enumerate(pool.members) if members)}
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i], i in pool.scratch) for i in used)
     return Buffers(
-        _layout(blocks, tuple(_gaps(running, hosts))),
+        Layout(blocks, conflicts(blocks, dict(_gaps(running, hosts)))),
         {key: (used.get(i, -1), at) for key, (i, at) in pool.where.items()},
         frozenset(used[i] for i in pool.tall if i in used),
     )
-
-
-@lru_cache(maxsize=KEPT)
-def _layout(blocks: tuple[Block, ...], gaps: tuple[tuple[tuple[str, str], tuple[Interval, ...]], ...]) -> Layout:
-    return Layout(blocks, conflicts(blocks, dict(gaps)))
 
 
 @dataclass

@@ -8,14 +8,14 @@ What places them is `arena.place`, or `ends.py` where that finds less, or `exact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
 from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.blocks import Layout
-from tinyc.plan.buffers import KEPT, Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
+from tinyc.plan.buffers import Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
 from tinyc.plan.compact import Kinds, Places, place_with_moves
 from tinyc.plan.ends import place_from_ends
 from tinyc.plan.exact import prove
@@ -69,6 +69,15 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     return draft.plan(buffers, starts, bound)
 
 
+def plan_like(plan: Plan, problem: Problem, cut: Partition) -> Plan | None:
+    """The plan of a cut in the places of another plan that `plan_of` made for the problem: the same turns, and forms
+    that ask for the same bytes. None where they do not."""
+    alike = plan.groups == cut.groups and all(
+        one.asks == other.asks for one, other in zip(plan.forms, cut.forms, strict=True)
+    )
+    return replace(plan, problem=problem.for_forms(cut.forms), forms=cut.forms) if alike else None
+
+
 def in_order(problem: Problem, order: Sequence[int]) -> Partition:
     """All layers whole, one after another."""
     groups = tuple(Group(index, index + 1, whole_turn(index)) for index in order)
@@ -92,8 +101,7 @@ def _starts_in(plan: Plan, buffers: Buffers) -> list[int]:
     return starts
 
 
-@lru_cache(maxsize=KEPT)
-def _starts(layout: Layout, bound: int, enough: int, work: int) -> tuple[int, ...]:
+def _starts(layout: Layout, bound: int, enough: int, work: int) -> Sequence[int]:
     """An offset for every block; a height of `enough` bytes ends the search."""
     starts = place(layout, enough, work)
     reached = height(layout, starts)

@@ -85,6 +85,14 @@ class Form:
         return self.cost.scratch_bytes
 
     @property
+    def asks(self) -> tuple[object, ...]:
+        """All that places in the arena depend on: with the same turns, forms that ask for the same are placed alike."""
+        rows = self.row.call.rows if self.row is not None else None
+        turns = (self.row is None, rows and (rows.out_rows, rows.phase))
+        spared = self.spare and self.spare.scratch_bytes
+        return (*turns, self.inplace, self.scratch_bytes, spared, self.tight, self.sliding)
+
+    @property
     def time(self) -> int:
         return self.cost.time
 

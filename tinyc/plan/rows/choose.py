@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import instructions_of
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
-from tinyc.plan.placement import FULL_WORK, QUICK_WORK, plan_of
+from tinyc.plan.placement import FULL_WORK, QUICK_WORK, plan_like, plan_of
 from tinyc.plan.problem import Problem
 from tinyc.plan.row_forms import Found
 from tinyc.plan.rows.cuts import (
@@ -121,16 +121,18 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
     plans: list[Plan] = []
     for found in chosen:
         if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
-            plans.append(plan_of(problem, found[1]))
+            plans.append(_plan_among(plans, problem, found[1]))
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
     best = min(plans, key=rank, default=None)
+    harder: list[Plan] = []  # with more work
     for plan in sorted(plans, key=rank):
         if best is not None and plan.lower_bound_bytes + 2 * problem.scratch_unit < _WORTHWHILE * best.arena_bytes:
-            best = min(best, plan_of(problem, Partition(plan.groups, plan.forms, 0), FULL_WORK), key=rank)
+            harder.append(_plan_among(harder, problem, Partition(plan.groups, plan.forms, 0), FULL_WORK))
+            best = min(best, harder[-1], key=rank)
     if best is not None:
         if 2 * problem.scratch_unit > best.gap_bytes >= problem.scratch_unit:
-            best = min(best, plan_of(problem, Partition(best.groups, best.forms, 0), FULL_WORK), key=rank)
+            best = min(best, _plan_among(harder, problem, Partition(best.groups, best.forms, 0), FULL_WORK), key=rank)
         best = min((best, *_with_early_sums(problem, limits, optimize, best)), key=rank)
         fits = limits.ram_bytes is None or best.arena_bytes <= limits.ram_bytes
         few = len(problem.layers) <= _SLOTTED_UP_TO
@@ -138,6 +140,12 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
         validate(best)
     return best
+
+
+def _plan_among(plans: Sequence[Plan], problem: Problem, cut: Partition, work: int = QUICK_WORK) -> Plan:
+    """The plan of a cut, in the places of one of the plans (of as much work) where it differs in kernels alone."""
+    alike = (plan_like(plan, problem, cut) for plan in plans)
+    return next((plan for plan in alike if plan is not None), None) or plan_of(problem, cut, work)
 
 
 def _is_short_of_flash(candidates: tuple[Candidate, ...], limits: Limits) -> bool:
