@@ -9,7 +9,7 @@ the arithmetic that the operators before the trees define.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ _INFINITE = 0x7F800000  # the key of infinity; that of minus infinity is -1 - it
 _WHOLE = 1e-6  # relative error of a leaf that was a whole number of steps before it was stored in float32
 _STEPS = 127  # a leaf of so many steps fits a byte
 _SUM_BITS = 30
+_BOUNDS: tuple[Mode, Mode] = ("<", "<=")  # between a key and what is less, and what is greater
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Split:
     true: int
     false: int
     nan_true: bool = False
+
+    def shifted(self, places: int) -> Split:
+        """With children, where they are splits, so many places further on."""
+        true, false = (child + places if child >= 0 else child for child in (self.true, self.false))
+        return replace(self, true=true, false=false)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +94,11 @@ class _Cut:
     above: int
 
 
-def coded(forest: RealForest, features: Mapping[int, Feature], complement: float | None = None) -> CodedForest:
-    """The forest in integers. complement: a real that sums are taken from. TinycError where there is nothing to decide,
-    or something that no order of numbers can express."""
+def coded(
+    forest: RealForest, features: Mapping[int, Feature], complement: float | None = None, whole: bool = False
+) -> CodedForest:
+    """The forest in integers. complement: a real that sums are taken from. whole: leaves are integers, and stay as they
+    are. TinycError where there is nothing to decide, or something that no order of numbers can express."""
     base, roots = forest.base.copy(), []
     for root in forest.roots:
         if root < 0:
@@ -101,11 +109,33 @@ def coded(forest: RealForest, features: Mapping[int, Feature], complement: float
         raise TinycError("the forest decides nothing: every tree is a single leaf", hint="train it on more data")
     leaves, leaf_of = _distinct(forest)
     cuts, starts = _cuts(forest, roots, features, leaf_of)
-    ints, scale = _integer_leaves(leaves, np.append(base, complement or 0.0), len(roots))
+    if whole:
+        ints, scale = leaves.astype(np.int32), 1.0
+    else:
+        ints, scale = integer_leaves(leaves, np.append(base, complement or 0.0), len(roots))
     table, nodes = _coded(cuts, features)
     held = np.rint(base / scale).astype(np.int32)
-    whole = None if complement is None else round(complement / scale)
-    return CodedForest(table, nodes, np.array(starts, np.int32), ints, held, whole, scale)
+    from_ = None if complement is None else round(complement / scale)
+    return CodedForest(table, nodes, np.array(starts, np.int32), ints, held, from_, scale)
+
+
+def searched(feature: int, keys: Sequence[float], children: Sequence[int], other: int, nan: int) -> list[Split]:
+    """Splits, the first of them the root, that lead a number equal to keys[k], which rise, to children[k], any other
+    number to `other`, and NaN to `nan`. Their own places count from 0 on; what is given are leaves below 0."""
+    ways = [other, *(way for child in children for way in (child, other))]
+    bounds = [(key, mode) for key in keys for mode in _BOUNDS]
+    made = [Split(feature, "<=", float("inf"), 1, nan)] if nan != other else []
+    waiting = [(0, len(bounds))]  # ranges of bounds, each to be decided by the split that stands at its turn
+    while waiting:
+        first, end = waiting.pop(0)
+        middle = (first + end) // 2
+        sides = []
+        for low, high in ((first, middle), (middle + 1, end)):
+            if low < high:
+                waiting.append((low, high))
+            sides.append(len(made) + len(waiting) if low < high else ways[low])
+        made.append(Split(feature, bounds[middle][1], bounds[middle][0], sides[0], sides[1]))
+    return made
 
 
 def _distinct(forest: RealForest) -> tuple[npt.NDArray[np.float64], dict[int, int]]:
@@ -115,7 +145,7 @@ def _distinct(forest: RealForest) -> tuple[npt.NDArray[np.float64], dict[int, in
     return distinct, dict(zip(used, np.ravel(of).tolist(), strict=True))
 
 
-def _integer_leaves(leaves: npt.NDArray[np.float64], base: npt.NDArray[np.float64], trees: int) -> tuple[Ints, float]:
+def integer_leaves(leaves: npt.NDArray[np.float64], base: npt.NDArray[np.float64], trees: int) -> tuple[Ints, float]:
     """Leaves as integers and the real that 1 stands for: whole votes where the leaves are such, else 2^-n, with which
     the sums of all trees have 30 bits."""
     sizes = np.abs(leaves)
@@ -166,7 +196,8 @@ def _tree(
         split, key = splits[at], keys[at]
         equal, other = (split.true, split.false) if split.mode == "==" else (split.false, split.true)
         if key.second is not None:
-            made += [[at, key.first, 1, 0, start + here + 1], [at, key.second, 1, 0, 0]]
+            equals = split.nan_true and split.mode == "=="  # NaN goes with what equals the number
+            made += [[at, key.first, not equals, 0, start + here + 1], [at, key.second, 1, 0, 0]]
             waiting += [(other, here + 1, 1), (equal, here + 1, 0), (other, here, 0)]
         else:
             below, above = (split.true, split.false) if key.true_below else (split.false, split.true)
@@ -204,8 +235,6 @@ def _cut_of(split: Split, below: int, upto: int, rises: bool) -> _Keys:
     """below, upto: the last keys of numbers less than the threshold, and of those not greater; where the feature falls
     as its source rises, of numbers greater, and not less."""
     if split.mode in ("==", "!="):
-        if split.nan_true and split.mode == "==":
-            raise TinycError("a tree sends missing values along with those that equal a number")
         return _Keys(below, True, upto)
     less = split.mode in ("<", "<=")
     strict = split.mode in ("<", ">=")  # the numbers below the cut leave out the threshold

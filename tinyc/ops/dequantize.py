@@ -48,7 +48,7 @@ def is_s8_to_f32(site: Site) -> bool:
 
 
 def lower_dequantize(site: Site, p: DequantizeParams) -> Call:
-    """tc_dequantize_s8_f32 and tc_dequantize_s16_f32."""
+    """tc_dequantize_s8_f32, tc_dequantize_s16_f32 and tc_dequantize_s32_f32."""
     fields: dict[str, int | float | str] = {"n": site.x(0).elements, "scale": float(p.scale), "zero": p.zero}
     return Call((Params(), In(0), Out()), Struct(f"tc_dequantize_{site.x(0).dtype}_f32_t", fields))
 
@@ -56,6 +56,11 @@ def lower_dequantize(site: Site, p: DequantizeParams) -> Call:
 def is_s16_to_f32(site: Site) -> bool:
     """int16 input, float32 output"""
     return (site.x(0).dtype, site.y().dtype) == ("s16", "f32")
+
+
+def is_s32_to_f32(site: Site) -> bool:
+    """int32 input, float32 output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s32", "f32")
 
 
 OP = Op(
@@ -70,6 +75,7 @@ OP = Op(
     kernels=(
         Kernel("tc_dequantize_s8_f32", offered(lower_dequantize), when=(is_s8_to_f32,)),
         Kernel("tc_dequantize_s16_f32", offered(lower_dequantize), when=(is_s16_to_f32,)),
+        Kernel("tc_dequantize_s32_f32", offered(lower_dequantize), when=(is_s32_to_f32,)),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ANY_TYPE}),  # elementwise, but what moves bytes belongs before it: then it moves a quarter

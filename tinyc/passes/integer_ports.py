@@ -48,10 +48,20 @@ def trees_among_floats(graph: Graph) -> bool:
     graph = without_dead(graph)  # thresholds have been taken back through scalers, which nothing reads then
     if not any(isinstance(node.attrs, TreeEnsemble) for node in graph.nodes):
         return False
-    if any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
+    said = _said_by_trees(graph)
+    if any(is_a(node, Quantize, Dequantize) and node.inputs[0] not in said for node in graph.nodes):
         return False
     features = _features(graph)
     return any(graph.values[name].dtype == "f32" and name not in features for name in graph.values)
+
+
+def _said_by_trees(graph: Graph) -> set[str]:
+    """Integers with a scale that trees make, as they are, moved or narrowed."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if isinstance(node.attrs, TreeEnsemble) or not found.isdisjoint(node.inputs):
+            found.update(name for name in node.outputs if graph.values[name].quant is not None)
+    return found
 
 
 def _features(graph: Graph) -> set[str]:

@@ -18,6 +18,7 @@ from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
+from tinyc.load.tree_sums import joined_trees
 from tinyc.ops import all_ops
 from tinyc.ops.signals import COUNT
 from tinyc.passes.integer_ports import integers_only, trees_among_floats
@@ -45,7 +46,7 @@ def load_onnx(
     builder, pairs, problems = _import(path, outputs, states)
     if problems:
         raise combined(problems, path.name)
-    graph = builder.graph(path.stem)
+    graph = joined_trees(builder.graph(path.stem))
     check(graph, "load", all_ops())
     scaled_values = any(value.quant not in (None, COUNT) for value in graph.values.values())
     if scaled_values and not trees_among_floats(graph):

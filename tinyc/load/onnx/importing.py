@@ -81,6 +81,10 @@ _PLAIN: Mapping[int, DType] = {  # integers that stand for themselves; 64 bits a
     TensorProto.INT2: "s8",
     TensorProto.UINT2: "u8",
 }
+_SUMS_AS_THEY_ARE = frozenset(  # operators that take integers which trees make; others take the reals that these mean
+    {"ArgMax", "ArrayFeatureExtractor", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"}
+    | {"Transpose", "Unsqueeze", "ZipMap"}
+)
 _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
     ArgMax: ("s32",),
     Choose: ("bool",),
@@ -113,6 +117,7 @@ class OnnxBuilder:
         self._names.update(name for node in file.nodes for name in node.outputs)
         self.read = {*file.outputs, *(name for node in file.nodes for name in node.reads)}
         self.kept = frozenset(kept)  # inputs that are state
+        self.sums: set[str] = set()  # integers with a scale that trees make
         self.narrow: dict[str, int] = {}  # tensors of 4 and 2 bits, by TensorProto's number
 
     def unique(self, name: str) -> str:
@@ -272,6 +277,8 @@ class OnnxStep:
     def value(self, index: int) -> Value:
         """An input, computed or constant."""
         name = self._name(index)
+        if name in self.builder.sums and self.node.op not in _SUMS_AS_THEY_ARE:
+            return self.insert([self.builder.values[name]], Dequantize(), f"real{index}")
         if name in self.builder.values:
             return self.builder.values[name]
         array = self.builder.constant(name)
@@ -411,6 +418,8 @@ class OnnxStep:
         names = tuple("" if x is None else x.name for x in inputs)
         self.builder.nodes.append(node_of(attrs, names, (name,), (self.where,)))
         self.builder.values[name] = value
+        if isinstance(attrs, TreeEnsemble) or (value.quant is not None and not self.builder.sums.isdisjoint(names)):
+            self.builder.sums.add(name)
         return value
 
     def _check_integers(self, attrs: Any, moves: bool, inputs: Sequence[Value | None]) -> None:

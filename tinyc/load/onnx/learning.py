@@ -13,6 +13,7 @@ from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.integers import constant
 from tinyc.load.onnx.labels import class_labels, emit_label
 from tinyc.load.onnx.reductions import over_norm
+from tinyc.load.onnx.transforms import emit_transformed
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
@@ -25,12 +26,8 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.pick import Pick
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.sigmoid import Sigmoid
-from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
-
-_MOST_ENTRIES = 1 << 16  # of a table of labels
 
 
 def _per_feature(s: OnnxStep, numbers: npt.NDArray[np.float64], x: Value, what: str) -> Value:
@@ -106,20 +103,6 @@ def zip_map(s: OnnxStep) -> None:
     s.emit([x], Reshape(x.shape))
 
 
-@imports("LabelEncoder", domain=ML_DOMAIN)
-def label_encoder(s: OnnxStep) -> None:
-    """Of a class that the model computes: a table of integers."""
-    x = s.value(0)
-    keys, values = s.node.all_ints("keys_int64s"), s.node.all_ints("values_int64s")
-    if x.dtype != "s32" or len(keys) != len(values) or not len(keys):
-        raise TinycError("a LabelEncoder of anything but integers to integers is not supported", s.where)
-    if keys.min() < 0 or keys.max() >= _MOST_ENTRIES or max(np.abs(values)) >= 2**31:
-        raise TinycError(f"a LabelEncoder of keys from {keys.min()} to {keys.max()} cannot be compiled", s.where)
-    table = np.full(int(keys.max()) + 1, s.node.int_("default_int64", -1), np.int32)
-    table[keys] = values
-    s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), x], Gather(0))
-
-
 def _rows(s: OnnxStep, count: int, x: Value) -> Array:
     """The coefficients [count, F] of a linear model."""
     numbers = s.node.all_reals("coefficients").astype(np.float32)
@@ -145,7 +128,7 @@ def linear_regressor(s: OnnxStep) -> None:
     """A sum of products for each target, quantized like any layer."""
     post, x = s.node.text("post_transform", "NONE"), s.value(0)
     sums = _linear(s, _rows(s, s.node.int_("targets", 1), x), x, "sums")
-    _transformed(s, sums, post, 0)
+    emit_transformed(s, sums, post, 0)
 
 
 @imports("LinearClassifier", ignores=("multi_class",), domain=ML_DOMAIN)
@@ -159,18 +142,7 @@ def linear_classifier(s: OnnxStep) -> None:
         scores = s.insert([s.insert([scores, minus], Mul(), "negative"), scores], Concat(1), "both")
     emit_label(s, scores, labels)
     if len(s.node.outputs) > 1 and s.node.outputs[1] in s.builder.read:
-        _transformed(s, scores, s.node.text("post_transform", "NONE"), 1)
-
-
-def _transformed(s: OnnxStep, sums: Value, post: str, output: int) -> None:
-    if post == "NONE":
-        s.emit([sums], Reshape(sums.shape), output=output)
-    elif post == "LOGISTIC":
-        s.emit([sums], Sigmoid(), output=output)
-    elif post == "SOFTMAX":
-        s.emit([sums], Softmax(), output=output)
-    else:
-        raise TinycError(f"{post} of sums is not supported", s.where)
+        emit_transformed(s, scores, s.node.text("post_transform", "NONE"), 1)
 
 
 @imports("Binarizer", domain=ML_DOMAIN)

@@ -100,18 +100,25 @@ def gather_nd(s: OnnxStep) -> None:
 
 @imports("GatherElements")
 def gather_elements(s: OnnxStep) -> None:
-    """Constant indices: those of all elements in one axis."""
-    x, at = s.value(0), gather_places(s, s.constant(1))
+    """Constant indices: those of all elements in one axis. Computed ones where no other axis is longer than 1."""
+    x = s.value(0)
     axis = s.axis(s.node.int_("axis", 0), len(x.shape))
+    if s.constant(1) is None and x.elements == x.shape[axis] and s.value(1).elements == s.value(1).shape[axis]:
+        computed = s.value(1)
+        places = s.reshape(computed, (computed.elements,), "places")
+        found = s.insert([s.reshape(x, (x.elements,), "joined"), places], Gather(0), "found")
+        s.emit([found], Reshape(computed.shape))
+        return
+    at = gather_places(s, s.constant(1))
     fits = at.ndim == len(x.shape) and all(
         n <= m for k, (n, m) in enumerate(zip(at.shape, x.shape, strict=True)) if k != axis
     )
     if not fits:
         raise TinycError(f"indices {list(at.shape)} of {list(x.shape)} do not fit together", s.where)
-    places = np.indices(at.shape)
-    places[axis] = at
+    spread = np.indices(at.shape)
+    spread[axis] = at
     flat = s.reshape(x, (x.elements,), "joined")
-    s.emit([_picked(s, flat, 0, joined_places(s, x, list(places)).reshape(-1))], Reshape(at.shape))
+    s.emit([_picked(s, flat, 0, joined_places(s, x, list(spread)).reshape(-1))], Reshape(at.shape))
 
 
 def gather_places(s: OnnxStep, indices: Array | None) -> Array:

@@ -40,7 +40,14 @@ def _exponents(s: OnnxStep) -> Array:
 
 @imports("Pow")
 def power(s: OnnxStep) -> None:
-    """2 is a product, which rounds once for all magnitudes. Of many exponents it is exp(e log x)."""
+    """2 is a product, which rounds once for all magnitudes. Of many exponents, or a constant x, it is exp(e log x)."""
+    bases = s.constant(0)
+    if bases is not None and s.constant(1) is None:
+        if not (bases > 0).all() or not np.isfinite(bases).all():
+            raise TinycError("Pow of constants that are not above 0 with a computed exponent", s.where)
+        logarithms = s.const(np.log(bases.astype(np.float64)), 0)
+        s.emit([s.insert([s.value(1), logarithms], Mul(), "scaled")], Function("exp"))
+        return
     exponents, x = _exponents(s), s.value(0)
     numbers = np.unique(exponents)
     if len(numbers) == 1:

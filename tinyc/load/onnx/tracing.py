@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyc.ir.graph import Array, Node, Value
-from tinyc.load.forests import Feature, key_of_number
+from tinyc.ir.graph import Array, Node, Quant, Value
+from tinyc.load.forests import CodedForest, Feature, key_of_number
 from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep
+from tinyc.load.tree_sums import PLACES
 from tinyc.ops import is_a, op_of
 from tinyc.ops.add import Add
 from tinyc.ops.concat import Concat
 from tinyc.ops.impute import Impute
 from tinyc.ops.mul import Mul
-from tinyc.ops.pick import Pick
-from tinyc.ops.reshape import Reshape
-from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
-from tinyc.ops.transpose import Transpose
+from tinyc.ops.tree_ensemble import TreeEnsemble
 
-_MOVES = (Concat, Pick, Reshape, Slice, Transpose)
 _SCALES = (Add, Mul, Sub)
 _MOST_STEPS = 50  # from the trees back
 
@@ -66,6 +63,13 @@ def features_of(s: OnnxStep, x: Value) -> tuple[Value, dict[int, Feature]]:
     return row, made
 
 
+def insert_trees(s: OnnxStep, row: Value, made: CodedForest, suffix: str, quant: Quant | None) -> Value:
+    """The sums of a forest in integers, int32 [1,C] with that scale, from its row of features."""
+    names = ("features", "nodes", "roots", "leaves", "base")
+    consts = [s.builder.add_const(f"{s.node.outputs[0]}:{n}", getattr(made, n)) for n in names]
+    return s.insert([row, *consts], TreeEnsemble(made.complement), suffix, quant=quant)
+
+
 class _Tracer:
     """Follows values back to where they are read or computed in another way."""
 
@@ -80,7 +84,7 @@ class _Tracer:
         if node is None or steps == 0 or value.dtype != "f32":
             return here
         computed = [other for other in node.inputs if other not in self._builder.consts]
-        if is_a(node, *_MOVES) and len(computed) == len(node.inputs):
+        if is_a(node, *PLACES) and len(computed) == len(node.inputs):
             return self._moved(node, [self.elements(other, steps - 1) for other in computed])
         if len(computed) != 1 or self._builder.values[computed[0]].elements != value.elements:
             return here

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Quant, Value
-from tinyc.load.forests import MOST_NODES, Mode, RealForest, Split, coded
+from tinyc.load.forests import MOST_NODES, CodedForest, Mode, RealForest, Split, coded, searched
 from tinyc.load.onnx.file import ML_DOMAIN, OnnxNode
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.labels import class_labels, emit_label
-from tinyc.load.onnx.tracing import features_of
+from tinyc.load.onnx.tracing import features_of, insert_trees
+from tinyc.load.onnx.transforms import emit_probit
+from tinyc.ops.dequantize import Dequantize
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
-from tinyc.ops.tree_ensemble import TreeEnsemble
 
 _MODES: Mapping[str, Mode] = {
     "BRANCH_LEQ": "<=",
@@ -32,6 +35,8 @@ _MODES: Mapping[str, Mode] = {
 _NUMBERED: Sequence[Mode] = ("<=", "<", ">=", ">", "==", "!=")  # by TreeEnsemble's number
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _POSTS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_MEMBER = "6"  # TreeEnsemble's number of a node that asks whether a feature is among a set
+_PLACEHOLDER: Mode = "<="  # of what is no comparison with one number
 _WIDE = 32767  # of int16 scores
 _DAMAGED = "the trees are damaged: export the model again"
 
@@ -41,19 +46,16 @@ Reals = npt.NDArray[np.float64]
 @imports("TreeEnsembleRegressor", ignores=("nodes_hitrates", "nodes_hitrates_as_tensor"), domain=ML_DOMAIN)
 def regressor(s: OnnxStep) -> None:
     """Sums or averages of trees, in integers whose scale the header gives; no comparison changes."""
-    _need_no_transform(s, s.node.text("post_transform", "NONE"))
     columns = s.node.int_("n_targets", 1)
     forest = _listed(s.node, "target", columns, s.node.all_reals("base_values"))
-    sums = _sums(s, _aggregated(s, forest, s.node.text("aggregate_function", "SUM")))
-    s.emit([sums], Reshape(sums.shape), sums.quant)
+    _emit_values(s, forest, s.node.text("aggregate_function", "SUM"), s.node.text("post_transform", "NONE"))
 
 
 @imports("TreeEnsemble", ignores=("nodes_hitrates",), domain=ML_DOMAIN)
 def ensemble(s: OnnxStep) -> None:
     """Sums or averages of trees, in integers whose scale the header gives; no comparison changes."""
-    _need_no_transform(s, _named(s, "post_transform", 0, _POSTS))
-    sums = _sums(s, _aggregated(s, _linked(s), _named(s, "aggregate_function", 1, _AGGREGATES)))
-    s.emit([sums], Reshape(sums.shape), sums.quant)
+    post = _named(s, "post_transform", 0, _POSTS)
+    _emit_values(s, _linked(s), _named(s, "aggregate_function", 1, _AGGREGATES), post)
 
 
 @imports("TreeEnsembleClassifier", ignores=("nodes_hitrates", "nodes_hitrates_as_tensor"), domain=ML_DOMAIN)
@@ -76,8 +78,20 @@ def classifier(s: OnnxStep) -> None:
     _emit_probabilities(s, scores, post, 0.5 if single else 1.0)
 
 
-def _need_no_transform(s: OnnxStep, post: str) -> None:
-    if post != "NONE":
+def _emit_values(s: OnnxStep, forest: RealForest, aggregate: str, post: str) -> None:
+    """What a regression gives."""
+    if aggregate in ("MIN", "MAX"):
+        sums = _extremum(s, forest, aggregate)
+    elif aggregate in ("SUM", "AVERAGE"):
+        share = len(forest.roots) if aggregate == "AVERAGE" else 1
+        sums = _sums(s, RealForest(forest.splits, forest.roots, forest.leaves / share, forest.base))
+    else:
+        raise TinycError(f"the {aggregate} of trees is not supported", s.where)
+    if post == "NONE":
+        s.emit([sums], Reshape(sums.shape), sums.quant)
+    elif post == "PROBIT" and sums.elements == 1:
+        emit_probit(s, s.insert([sums], Dequantize(), "real"), 0)
+    else:
         raise TinycError(f"a regression with {post} behind its trees is not supported", s.where)
 
 
@@ -88,26 +102,44 @@ def _named(s: OnnxStep, name: str, default: int, words: Sequence[str]) -> str:
     return words[number]
 
 
-def _aggregated(s: OnnxStep, forest: RealForest, aggregate: str) -> RealForest:
-    if aggregate not in ("SUM", "AVERAGE"):
-        raise TinycError(f"the {aggregate} of trees is not supported, only sums and averages", s.where)
-    share = len(forest.roots) if aggregate == "AVERAGE" else 1
-    return RealForest(forest.splits, forest.roots, forest.leaves / share, forest.base)
-
-
-def _sums(s: OnnxStep, forest: RealForest, complement: float | None = None) -> Value:
-    """The sums of the forest: int32 [1,C] with a scale."""
+def _coded(s: OnnxStep, forest: RealForest, complement: float | None = None) -> tuple[Value, CodedForest]:
+    """(the row of features, the forest in integers)."""
     row, features = features_of(s, s.value(0))
     absent = next((split.feature for split in forest.splits if not 0 <= split.feature < len(features)), None)
     if absent is not None:
         raise TinycError(f"a tree asks for feature {absent} of {len(features)}", s.where, _DAMAGED)
     try:
-        made = coded(forest, features, complement)
+        return row, coded(forest, features, complement)
     except TinycError as e:
         raise e.located(s.where) from e
-    names = ("features", "nodes", "roots", "leaves", "base")
-    consts = [s.builder.add_const(f"{s.node.outputs[0]}:{n}", getattr(made, n)) for n in names]
-    return s.insert([row, *consts], TreeEnsemble(made.complement), "sums", quant=Quant((made.scale,), (0,)))
+
+
+def _sums(s: OnnxStep, forest: RealForest, complement: float | None = None) -> Value:
+    """The sums of the forest: int32 [1,C] with a scale."""
+    row, made = _coded(s, forest, complement)
+    return insert_trees(s, row, made, "sums", Quant((made.scale,), (0,)))
+
+
+def _extremum(s: OnnxStep, forest: RealForest, aggregate: str) -> Value:
+    """The least or largest of what the trees say: int32 [1,1] with a scale. Each tree is a forest of its own."""
+    if forest.leaves.shape[1] != 1:
+        raise TinycError(f"the {aggregate} of trees with several targets is not supported", s.where)
+    splits, roots = list(forest.splits), []
+    for root in forest.roots:
+        if root < 0:  # a tree of one leaf is no number that is added to all
+            splits.append(Split(0, "<=", 0.0, root, root))
+        roots.append(root if root >= 0 else len(splits) - 1)
+    row, made = _coded(s, RealForest(splits, roots, forest.leaves, forest.base))
+    quant = Quant((made.scale,), (0,))
+    if len(roots) == 1:
+        return insert_trees(s, row, made, "sums", quant)
+    trees = [replace(made, roots=made.roots[k : k + 1]) for k in range(len(roots))]
+    found = insert_trees(s, row, trees[0], "tree0", None)
+    for k, tree in enumerate(trees[1:], 1):
+        last = quant if k == len(trees) - 1 else None
+        least = IntegerBinary(aggregate.lower(), "s32")
+        found = s.insert([found, insert_trees(s, row, tree, f"tree{k}", None)], least, f"upto{k}", quant=last)
+    return found
 
 
 def _emit_probabilities(s: OnnxStep, scores: Value, post: str, beta: float) -> None:
@@ -206,7 +238,7 @@ def _splits(
         raise TinycError("the lists of nodes have different lengths", node.where, _DAMAGED)
     found = []
     for at, mode in enumerate(modes):
-        known = "<=" if mode == "LEAF" else mode_of(mode)
+        known = _PLACEHOLDER if mode in ("LEAF", _MEMBER) else mode_of(mode)
         if known is None:
             raise TinycError(f"a node of mode {mode} is not supported", node.where)
         tracks = bool(len(nan) and nan[at])
@@ -235,11 +267,46 @@ def _linked(s: OnnxStep) -> RealForest:
     thresholds = node.tensor("nodes_splits").astype(np.float64).ravel()
     true, false = (_links(s, way, len(modes), len(ids)) for way in ("true", "false"))
     by_number = {str(number): mode for number, mode in enumerate(_NUMBERED)}
-    splits = _splits(node, modes, thresholds, true, false, by_number.get)
+    splits = _with_members(node, modes, _splits(node, modes, thresholds, true, false, by_number.get))
     roots = node.all_ints("tree_roots").tolist()
-    if not roots or min(roots) < 0 or max(roots) >= len(splits):
+    if not roots or min(roots) < 0 or max(roots) >= len(modes):
         raise TinycError("a tree begins where no node is", s.where, _DAMAGED)
     return RealForest(splits, _real_roots(roots, splits), leaves, np.zeros(columns))
+
+
+def _with_members(node: OnnxNode, modes: Sequence[str], splits: list[Split]) -> list[Split]:
+    """Splits that search a set of numbers, in the place of those that ask whether a feature is among them. Each set of
+    the file ends with NaN."""
+    places = [at for at, mode in enumerate(modes) if mode == _MEMBER]
+    if not places:
+        return splits
+    numbers = node.tensor("membership_values").astype(np.float64).ravel()
+    ends = np.flatnonzero(np.isnan(numbers))
+    sets = [part[~np.isnan(part)] for part in np.split(numbers, ends + 1)]
+    sets = sets[:-1] if len(ends) == len(places) and not len(sets[-1]) else sets
+    if len(sets) != len(places):
+        raise TinycError(f"{len(sets)} sets for {len(places)} nodes that ask for one", node.where, _DAMAGED)
+    for at, held in zip(places, sets, strict=True):
+        split = splits[at]
+        members = np.unique(held).tolist()
+        ways = (split.true, split.false)
+        if not members:
+            found = [Split(split.feature, "<=", 0.0, split.false, split.false)]
+        else:
+            found = searched(split.feature, members, [-1] * len(members), -2, -1 if split.nan_true else -2)
+        first = len(splits)
+        moved = [_led(each.shifted(first), ways) for each in found]
+        splits[at] = moved[0]
+        splits += moved
+        if len(splits) > MOST_NODES:
+            raise TinycError(f"sets of numbers make more than {MOST_NODES:,} nodes", node.where)
+    return splits
+
+
+def _led(split: Split, ways: Sequence[int]) -> Split:
+    """With the ways out of a search, which are numbered below 0, in the place of their numbers."""
+    true, false = (ways[-1 - child] if child < 0 else child for child in (split.true, split.false))
+    return replace(split, true=true, false=false)
 
 
 def _real_roots(roots: Sequence[int], splits: Sequence[Split]) -> list[int]:
