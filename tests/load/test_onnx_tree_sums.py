@@ -236,9 +236,24 @@ def test_labels_of_floats(values: dict, last: float, opset: int, tmp_path: Path)
     x = np.array([[a, b] for b in (0.1, -0.0, 4.0) for a in near], np.float32)
     odd = np.array([[a, b] for a in (np.nan, np.inf, -np.inf) for b in (0.1, np.nan, np.inf)], np.float32)
     check(made, np.concatenate([x, odd]), tmp_path)
-    built = tinyc.build(tmp_path / "forest.onnx", "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision="float32")
+    precision = "float32" if "values_floats" in values else "integer"
+    built = tinyc.build(tmp_path / "forest.onnx", "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision=precision)
     assert built.report.passed
     np.testing.assert_array_equal(ours(tmp_path / "b", x), theirs(made, x)[0])
+
+
+def test_one_tree_that_votes(tmp_path: Path) -> None:
+    """Its scores are whole numbers; the model is one of integers all the same."""
+    trees = Trees(np.random.default_rng(8), 4, [0]).grow(1, 4, 0.25, lambda r: 1.0)
+    trees.weights = [(tree, at, int(at % 3), 1.0) for tree, at, _, _ in trees.weights]
+    node = helper.make_node(
+        "TreeEnsembleClassifier", ["x"], ["label", "scores"], **ML, **trees.attributes("class"),
+        classlabels_int64s=[0, 1, 2],
+    )  # fmt: skip
+    made, x = model([node], 4, CLASS), trees.samples(69)[9:]
+    assert tinyc.build(saved(made, tmp_path), "cortex-m4", out=tmp_path / "b", inputs=x[:20]).report.passed
+    label, _ = tinyc.load(tmp_path / "b").run(x)
+    np.testing.assert_array_equal(label.ravel(), theirs(made, x)[0])
 
 
 def test_labels_of_integers(tmp_path: Path) -> None:
@@ -255,7 +270,7 @@ def test_texts_are_their_indices(tmp_path: Path) -> None:
     made = encoder({"keys_floats": [1.0, 2.0, 3.0], **texts}, TensorProto.FLOAT, 1)
     made.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
     x = np.float32([[1], [2], [3], [4]])
-    tinyc.build(saved(made, tmp_path), "host", out=tmp_path / "b", inputs=x, precision="float32")
+    tinyc.build(saved(made, tmp_path), "host", out=tmp_path / "b", inputs=x)
     names = np.array(["cat", "dog", "other"])
     np.testing.assert_array_equal(names[ours(tmp_path / "b", x)], theirs(made, x)[0])
 

@@ -12,6 +12,7 @@ from tinyc.ops import is_a
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.op import Trait
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.signals import COUNT
 from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.qdq import KEEPING, join_quantization
 from tinyc.passes.rewrite import without_dead
@@ -40,6 +41,14 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
                 "and let tinyc quantize it",
             )
     return graph
+
+
+def has_scales(graph: Graph) -> bool:
+    """Whether there are integers that stand for reals: those of a quantized model, or of decision trees, whatever their
+    scale is."""
+    if any(isinstance(node.attrs, TreeEnsemble) for node in graph.nodes):
+        return True
+    return any(value.quant not in (None, COUNT) for value in graph.values.values())
 
 
 def trees_among_floats(graph: Graph) -> bool:

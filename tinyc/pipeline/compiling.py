@@ -32,12 +32,11 @@ from tinyc.load import is_onnx, load_model
 from tinyc.load.states import said
 from tinyc.machine.target import written_for
 from tinyc.ops import all_ops, op_of
-from tinyc.ops.signals import COUNT
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
-from tinyc.passes.integer_ports import trees_among_floats
+from tinyc.passes.integer_ports import has_scales, trees_among_floats
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
@@ -531,8 +530,7 @@ def _runs(graph: Graph, node: Node, numerics: Numerics) -> bool:
 def is_float(graph: Graph) -> bool:
     """Whether the model computes in floats, and nothing but trees has integers with a scale of their own."""
     values = graph.values.values()
-    scaled = any(value.quant not in (None, COUNT) for value in values)
-    return (not scaled or trees_among_floats(graph)) and any(value.dtype == "f32" for value in values)
+    return (not has_scales(graph) or trees_among_floats(graph)) and any(value.dtype == "f32" for value in values)
 
 
 def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Options) -> None:

@@ -20,8 +20,7 @@ from tinyc.load.problems import FollowUpError, combined, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
 from tinyc.load.tree_sums import joined_trees
 from tinyc.ops import all_ops
-from tinyc.ops.signals import COUNT
-from tinyc.passes.integer_ports import integers_only, trees_among_floats
+from tinyc.passes.integer_ports import has_scales, integers_only, trees_among_floats
 
 __all__ = ["load_onnx", "unsupported_onnx"]
 
@@ -48,8 +47,7 @@ def load_onnx(
         raise combined(problems, path.name)
     graph = joined_trees(builder.graph(path.stem))
     check(graph, "load", all_ops())
-    scaled_values = any(value.quant not in (None, COUNT) for value in graph.values.values())
-    if scaled_values and not trees_among_floats(graph):
+    if has_scales(graph) and not trees_among_floats(graph):
         graph = integers_only(graph, scaled)
         check(graph, "load", all_ops())
     if states is not None and pairs:
