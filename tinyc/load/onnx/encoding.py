@@ -45,7 +45,7 @@ def label_encoder(s: OnnxStep) -> None:
     """A table for classes that the model computes; a search among the keys, as a tree, for other numbers."""
     x, encoder = s.value(0), _encoder(s)
     if x.dtype not in ("f32", "s32") or (x.dtype == "s32") != (encoder.keys.dtype.kind == "i"):
-        raise TinycError(f"a LabelEncoder with keys of {encoder.keys.dtype} for {x.dtype}", s.where)
+        raise TinycError(f"a LabelEncoder with keys of {encoder.keys.dtype} does not fit numbers of {x.dtype}", s.where)
     indexed = x.dtype == "s32" and encoder.keys.min() >= 0 and encoder.keys.max() < _MOST_ENTRIES
     if indexed and not _is_given(s, x):
         table = np.full(int(encoder.keys.max()) + 1, encoder.other, encoder.values.dtype)
@@ -73,9 +73,9 @@ def _is_given(s: OnnxStep, x: Value) -> bool:
 def _encoder(s: OnnxStep) -> _Encoder:
     keys, values = (_listed(s.node, kind) for kind in ("keys", "values"))
     if isinstance(keys, tuple):
-        raise TinycError("a LabelEncoder of texts: a model on a board takes no texts", s.where, "give their numbers")
+        raise TinycError("a LabelEncoder of texts cannot be compiled", s.where, "give their numbers")
     if len(keys) != len(values) or not len(keys):
-        raise TinycError(f"{len(keys)} keys for {len(values)} values", s.where, _DAMAGED)
+        raise TinycError(f"{len(keys)} keys for {len(values)} values do not fit together", s.where, _DAMAGED)
     other = _other(s.node, values)
     if isinstance(values, tuple):
         names = list(dict.fromkeys((*values, str(other))))
@@ -85,7 +85,7 @@ def _encoder(s: OnnxStep) -> _Encoder:
     if values.dtype.kind == "f":
         return _checked(s, _Encoder(keys, values.astype(np.float32), float(np.float32(other))))
     if max(np.abs(values).max(), abs(int(other))) >= 2**31:
-        raise TinycError("a LabelEncoder with values beyond int32", s.where)
+        raise TinycError("a LabelEncoder with values beyond int32 cannot be compiled", s.where)
     return _checked(s, _Encoder(keys, values.astype(np.int32), int(other)))
 
 
@@ -95,7 +95,7 @@ def _checked(s: OnnxStep, encoder: _Encoder) -> _Encoder:
         known = ~np.isnan(encoder.keys)
         encoder = _Encoder(encoder.keys[known], encoder.values[known], encoder.other)
     if not np.isfinite(encoder.values).all() or not np.isfinite(encoder.other):
-        raise TinycError("a LabelEncoder whose values are NaN or infinite", s.where)
+        raise TinycError("a LabelEncoder whose values are NaN or infinite cannot be compiled", s.where)
     _, first = np.unique(encoder.keys, return_index=True)
     return _Encoder(encoder.keys[first], encoder.values[first], encoder.other)
 
@@ -104,7 +104,7 @@ def _listed(node: OnnxNode, kind: str) -> tuple[str, ...] | npt.NDArray[np.int64
     """The keys or the values, in whichever attribute they are."""
     given = [suffix for suffix in _ATTRIBUTES if f"{kind}{suffix}" in node.attributes]
     if len(given) != 1:
-        raise TinycError(f"a LabelEncoder with {len(given)} lists of {kind}", node.where, _DAMAGED)
+        raise TinycError(f"a LabelEncoder has {len(given)} lists of {kind}", node.where, _DAMAGED)
     if given == ["_tensor"]:
         held = node.tensor(f"{kind}_tensor").ravel()
         return held.astype(np.int64) if held.dtype.kind in "iu" else held.astype(np.float64)
@@ -125,7 +125,9 @@ def _other(node: OnnxNode, values: Sequence[str] | npt.NDArray[np.int64] | npt.N
 def _searched(s: OnnxStep, x: Value, encoder: _Encoder, values: Sequence[int]) -> Value:
     """int32 [1,N]: the value of each element's key, the last value for what is no key."""
     if x.elements > _MOST_ELEMENTS:
-        raise TinycError(f"a LabelEncoder of {x.elements} numbers at once", s.where, "encode fewer columns")
+        raise TinycError(
+            f"a LabelEncoder of {x.elements} numbers at once cannot be compiled", s.where, "encode fewer columns"
+        )
     is_nan = np.isnan(encoder.keys)
     keys = encoder.keys[~is_nan].tolist()
     row, features = features_of(s, x)

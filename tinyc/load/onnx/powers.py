@@ -44,7 +44,9 @@ def power(s: OnnxStep) -> None:
     bases = s.constant(0)
     if bases is not None and s.constant(1) is None:
         if not (bases > 0).all() or not np.isfinite(bases).all():
-            raise TinycError("Pow of constants that are not above 0 with a computed exponent", s.where)
+            raise TinycError(
+                "Pow of constants that are not above 0 with a computed exponent cannot be compiled", s.where
+            )
         logarithms = s.const(np.log(bases.astype(np.float64)), 0)
         s.emit([s.insert([s.value(1), logarithms], Mul(), "scaled")], Function("exp"))
         return
