@@ -200,7 +200,7 @@ LikeFolder = Annotated[
     typer.Option(
         "--like",
         metavar="FOLDER",
-        help="With --weights-blob: constants for the code of the library in FOLDER, or an error.",
+        help="Constants for the code of the library in FOLDER, built with --weights-blob, or an error.",
         show_default="none",
     ),
 ]

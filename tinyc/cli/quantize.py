@@ -20,7 +20,7 @@ from tinyc.pipeline.quantizing import QuantizeReport, Saved, plot_ranges, quanti
 from tinyc.quantize.score import MOST_DB
 
 _NO_RATIO = 200.0  # dB, what `sqnr_db` says of no noise; without a signal it says less than the negative of it
-_NOT_HERE = (
+_NOT_HERE = (  # they change what is built of the quantized model, or how it is proved
     "board",
     "inputs",
     "samples",
@@ -34,6 +34,15 @@ _NOT_HERE = (
     "input_rows",
     "toolchain",
     "emulator",
+    "precision",
+    "float_layers",
+    "float_fallback",
+    "incremental",
+    "hop",
+    "stream_unpadded",
+    "weights_blob",
+    "frontend",
+    "picture",
 )
 
 
