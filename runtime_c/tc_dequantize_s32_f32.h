@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* int32 -> float32, y[i] = scale * (x[i] - zero); what x exceeds 24 bits by is rounded. x and y [n], may not overlap. No scratch. */
+/* int32 -> float32, y[i] = scale * (x[i] - zero); what x exceeds 24 bits by is rounded. x and y [n], may not
+ * overlap. No scratch. */
 #ifndef TC_DEQUANTIZE_S32_F32_H
 #define TC_DEQUANTIZE_S32_F32_H
 

@@ -127,9 +127,9 @@ def test_a_program_by_clang(tinyc, project: Project) -> None:  # noqa: F811
 def test_a_wrong_weight(tinyc, project: Project) -> None:  # noqa: F811
     """The name of the layer, and exit code 1."""
     weights = (project.folder / "kws" / "kws_weights.h").read_text()
-    numbers = weights[weights.index("{\n") + 2 :].split(",")[5].strip()
+    first = weights.index("{\n", weights.index("fully_connected_stream["))
+    numbers = weights[first + 2 :].split(",")[8].strip()
     assert numbers.lstrip("-").isdigit()
-    first = weights.index("{\n")
     changed = weights[:first] + weights[first:].replace(f" {numbers},", f" {int(numbers) ^ 0x60},", 1)
     (project.folder / "kws" / "kws_weights.h").write_text(changed)
     ran = tinyc(*arguments(project, "--elf", project.link("-O2")))

@@ -147,6 +147,9 @@ def test_a_user_compiles_what_is_said(
     assert "each run twice in the shared arena: all equal" in capsys.readouterr().out
 
 
+CORE = ("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard")  # kernels hold values in its registers
+
+
 def test_the_board_computes_what_the_proofs_did(libraries: list[Path], tmp_path: Path) -> None:
     """The core's own kernels, of several models in one unit, emulated: the proof of `link` is this computer's."""
     compiler = needed("arm-none-eabi-gcc")
@@ -157,7 +160,7 @@ def test_the_board_computes_what_the_proofs_did(libraries: list[Path], tmp_path:
     said = (start / "main.c").read_text().replace("kws_selftest(&arena)", "selftest_of_all()")
     said = said.replace("static kws_arena_t arena;", "int selftest_of_all(void);")
     (tmp_path / "all" / "main.c").write_text(said)
-    flags = ("-std=c99", "-O3", "-mcpu=cortex-m4", "-mthumb", "-ffunction-sections", "-fdata-sections")
+    flags = ("-std=c99", "-O3", *CORE, "-ffunction-sections", "-fdata-sections")
     objects = []
     for name in (*units, "all_arena", "all_selftest", "main"):
         renamed = ["-Dmain=selftest_of_all"] if name == "all_selftest" else []

@@ -142,6 +142,7 @@ def _others() -> Iterator[Graph]:
     yield one_node("transpose", Transpose((0, 2, 3, 1)), [x], 0.1, 7)
     yield one_node("quantize", Quantize(), [tensor("x", (1, 37), dtype="f32")], 0.1, 7)
     yield one_node("dequantize", Dequantize(), [x])
+    yield one_node("dequantize", Dequantize(), [tensor("x", (1, 37), 0.1, 0, "s32")])
     yield one_node("requantize", Requantize(), [x], 0.07, -9)
     yield one_node("requantize", Requantize("s8"), [wide], 0.3, -9)
     yield one_node("softmax", Softmax(), [tensor("x", (3, 11), 0.1, 7)], 1 / 256, -128)

@@ -11,7 +11,7 @@ from tests.unit.networks import Network
 from tinyc.board import load_board
 from tinyc.pipeline import Options, Progress, compile_model, prove
 
-RAM = 5_000
+RAM = 5_300
 
 
 @pytest.fixture(scope="module")
