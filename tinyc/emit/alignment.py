@@ -4,7 +4,8 @@
 Armv7-M and Armv8-M carry such accesses out, unless CCR.UNALIGN_TRP is set. Kernels that take one element at a time make
 none. Those for the DSP extension or Helium, and those that copy or compare by words, take words where a pixel (the
 innermost axis) or a row begins: they are aligned where every pixel is a multiple of 4 bytes. Of int16 tensors words are
-taken at any element, also by gcc, which joins two of a plain loop.
+taken at any element, also by gcc, which joins two of a plain loop. It joins two bytes as well where a kernel writes the
+same twice: such a kernel says so (`Kernel.anywhere`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def unaligned_between(program: Program) -> bool:
 
 
 def _takes_words(step: Step) -> bool:
-    if step.choice.kernel.isa & _BY_WORDS or any(place.value.dtype in ("s16", "u16") for place in _tensors(step)):
+    kernel = step.choice.kernel
+    if kernel.anywhere or kernel.isa & _BY_WORDS:
+        return True
+    if any(place.value.dtype in ("s16", "u16") for place in _tensors(step)):
         return True
     return any(_has_words(header, text) for header, text in with_included(step.headers).items())
 

@@ -272,7 +272,9 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_picture_bytes", _OFFER, when=(has_whole_bytes,)),
+        Kernel(
+            "tc_picture_bytes", _OFFER, when=(has_whole_bytes,), anywhere=True
+        ),  # gcc joins two equal channels of grey
         Kernel("tc_picture_rgb565", _OFFER, when=(has_16_bits,)),
         Kernel("tc_picture_yuv422", _OFFER, when=(shares_color,)),
         Kernel("tc_picture_bayer", _OFFER, when=(is_mosaic,)),
