@@ -28,6 +28,7 @@ SAVED = tuple(f"s{number}" for number in range(12))
 _SHORT_REGISTERS = frozenset({"s0", "s1", *(f"a{number}" for number in range(6))})  # of most compressed instructions
 _SHORT_IN_PLACE = frozenset({"and", "or", "xor", "sub", "srli", "srai", "andi"})
 _SHORT_ANYWHERE = frozenset({"add", "addi", "slli"})
+_REACH = 2048  # what an addition goes, in both directions
 _HAZARD3 = CORES["hazard3"]
 
 
@@ -63,6 +64,22 @@ class RiscvAsm(Assembly):
         """target = source + value, -2048 to 2047."""
         if value or target != source:
             self.op("addi", target, source, str(value))
+
+    def immediate(self, register: str, value: int) -> None:
+        """register = value, of 32 bits."""
+        if -_REACH <= value < _REACH:
+            self.op("li", register, str(value))
+            return
+        self.op("lui", register, str((value + 0x800 >> 12) & 0xFFFFF))
+        self.add(register, register, (value + 0x800 & 0xFFF) - 0x800)
+
+    def more(self, register: str, value: int, temp: str) -> None:
+        """register += value, of 32 bits; temp is lost where an addition does not reach that far."""
+        if -_REACH <= value < _REACH:
+            self.add(register, register, value)
+        else:
+            self.immediate(temp, value)
+            self.op("add", register, register, temp)
 
     def words(self, name: str, registers: Sequence[str], base: str, at: int = 0) -> None:
         """Loads (`lw`) or stores (`sw`) consecutive words."""

@@ -27,7 +27,7 @@ from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
 
 _UNROLLED = 8  # pixels of a row without a loop
-_REACH = 2048  # bytes that a load or store goes from its register, and an addition
+_REACH = 2048  # bytes that a load or store goes from its register
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _RowWriter:
         asm, row = self.asm, self.row
         asm.add("sp", "sp", -self.frame.size)
         asm.words("sw", (*SAVED, "ra"), "sp")
-        self._number(self.temp, row.channels)
+        asm.immediate(self.temp, row.channels)
         asm.op("add", self.temp, self.temp, "a3")
         asm.op("sw", self.temp, self.at("last"))
         for number in (2, 1, 0):  # the first is over their address
@@ -133,21 +133,6 @@ class _RowWriter:
         asm.add("sp", "sp", self.frame.size)
         asm.op("ret")
         return asm
-
-    def _number(self, register: str, value: int) -> None:
-        """register = value, which may be large."""
-        if -_REACH <= value < _REACH:
-            self.asm.op("li", register, str(value))
-            return
-        self.asm.op("lui", register, str((value + 0x800 >> 12) & 0xFFFFF))
-        self.asm.add(register, register, (value + 0x800 & 0xFFF) - 0x800)
-
-    def _move(self, register: str, value: int) -> None:
-        if -_REACH <= value < _REACH:
-            self.asm.add(register, register, value)
-        else:
-            self._number(self.temp, value)
-            self.asm.op("add", register, register, self.temp)
 
     def _constants(self) -> None:
         """Of a channel; pointers to the next one's."""
@@ -185,15 +170,15 @@ class _RowWriter:
         asm, row, turns = self.asm, self.row, len(looped) // self.row.turn
         self._rebase(row.columns(looped[0])[0], looped[0])
         steps = row.turn * row.stride, row.turn
-        self._number(self.temp, turns * row.turn * row.channels)
+        asm.immediate(self.temp, turns * row.turn * row.channels)
         asm.op("add", self.temp, self.temp, self.y)
         asm.op("sw", self.temp, self.at("end"))
         with asm.loop("pixels", turns, aligned=False):
             for pixel in looped[: row.turn]:
                 self._pixel(pixel)
             for register in self.x:
-                self._move(register, steps[0] * row.channels)
-            self._move(self.y, steps[1] * row.channels)
+                asm.more(register, steps[0] * row.channels, self.temp)
+            asm.more(self.y, steps[1] * row.channels, self.temp)
             asm.op("lw", self.temp, self.at("end"))
             asm.branch("bne", "pixels", self.y, self.temp)
         # Sums go on in the same registers, of later pixels.
@@ -204,8 +189,8 @@ class _RowWriter:
     def _rebase(self, column: int, pixel: int) -> None:
         """Pointers to this column and pixel."""
         for register in self.x:
-            self._move(register, (column - self.base) * self.row.channels)
-        self._move(self.y, (pixel - self.base_pixel) * self.row.channels)
+            self.asm.more(register, (column - self.base) * self.row.channels, self.temp)
+        self.asm.more(self.y, (pixel - self.base_pixel) * self.row.channels, self.temp)
         self.base, self.base_pixel = column, pixel
 
     def _pixel(self, pixel: int) -> None:

@@ -30,7 +30,6 @@ from tinyc.machine.riscv import SAVED, RiscvAsm
 _MOST_TAPS = 32  # pointers of two pixels are on the stack
 _LANES, _LEAST = 8, 5  # channels beside each other at most, and of a layer at least: fewer do not pay for the pointers
 _PIXELS = (1, 2)
-_REACH = 2048  # bytes that an addition goes
 _SUMS = (*SAVED, "t3", "t4", "t5", "t6")
 
 
@@ -100,10 +99,10 @@ class _RowWriter:
         asm.words("sw", (*SAVED, "ra", "a0", "a1", "a2", "a3", "a4"), "sp", saved)
         groups = -(-row.out_w // self.pixels)
         if groups > 1:
-            self._number("t0", (row.out_w - self.pixels) * row.channels)
+            asm.immediate("t0", (row.out_w - self.pixels) * row.channels)
             asm.op("add", "t0", "t0", "a4")
             asm.op("sw", "t0", self.at("last"))
-        self._number("t0", -row.pad)
+        asm.immediate("t0", -row.pad)
         asm.op("sw", "t0", self.at("column"))
         with asm.loop("pixels", groups, aligned=False):
             for pixel in range(self.pixels):
@@ -117,22 +116,6 @@ class _RowWriter:
         asm.op("ret")
         return asm
 
-    def _number(self, register: str, value: int) -> None:
-        """register = value, which may be large."""
-        if -_REACH <= value < _REACH:
-            self.asm.op("li", register, str(value))
-            return
-        self.asm.op("lui", register, str((value + 0x800 >> 12) & 0xFFFFF))
-        self.asm.add(register, register, (value + 0x800 & 0xFFF) - 0x800)
-
-    def _more(self, register: str, value: int, temp: str) -> None:
-        """register += value"""
-        if -_REACH <= value < _REACH:
-            self.asm.add(register, register, value)
-        else:
-            self._number(temp, value)
-            self.asm.op("add", register, register, temp)
-
     def _pointers(self, pixel: int) -> None:
         """Of a pixel's taps, to the first channel. t0 where they go, t1 rows, a4 their end, t2 the first column, t3 its
         byte, t4 a tap, t5 its column, t6 the last of the row; a5 zero points, a6 columns of the image, a7 from tap to
@@ -142,15 +125,15 @@ class _RowWriter:
         asm.add("t0", "sp", 4 * pixel)
         asm.op("lw", "t1", self.at("x"))
         asm.op("lw", "t2", self.at("column"))
-        self._more("t2", pixel * row.stride, "t3")
-        self._number("a7", row.channels)
+        asm.more("t2", pixel * row.stride, "t3")
+        asm.immediate("a7", row.channels)
         asm.op("mul", "t3", "t2", "a7")
         if row.reads_outside:
             asm.op("lw", "a5", self.at("pad"))
-            self._number("a6", row.in_w)
+            asm.immediate("a6", row.in_w)
         if row.k_w > 1:
-            self._number("a7", row.dilation * row.channels)
-            self._number("t6", row.k_w * row.dilation)
+            asm.immediate("a7", row.dilation * row.channels)
+            asm.immediate("t6", row.k_w * row.dilation)
             asm.op("add", "t6", "t6", "t2")
         asm.add("a4", "t1", 4 * row.k_h)
         rows = f"rows{pixel}"
@@ -170,7 +153,7 @@ class _RowWriter:
         with asm.loop(columns, row.k_w, aligned=False):
             self._pointer(pixel, "t5")
             asm.op("add", "t4", "t4", "a7")
-            self._more("t5", row.dilation, "a3")
+            asm.more("t5", row.dilation, "a3")
             asm.branch("bne", columns, "t5", "t6")
 
     def _pointer(self, pixel: int, column: str) -> None:
@@ -206,7 +189,7 @@ class _RowWriter:
     def _next_block(self) -> None:
         """The last one ends with the channels."""
         asm, row = self.asm, self.row
-        self._number("t0", row.channels - row.lanes)
+        asm.immediate("t0", row.channels - row.lanes)
         asm.branch("beq", "blocks", "a3", "t0")
         asm.add("a3", "a3", row.lanes)
         if row.channels % row.lanes:
@@ -263,7 +246,7 @@ class _RowWriter:
             asm.op("add", "a6", "a6", "a7")
         if self.pixels > 1:
             asm.op("mv", "a5", "a4")
-            self._more("a5", row.channels, "a7")
+            asm.more("a5", row.channels, "a7")
         asm.op("li", "a1", str(finish.low))
         asm.op("li", "a2", str(finish.high))
         for lane in range(row.lanes):
@@ -284,13 +267,13 @@ class _RowWriter:
         asm.op("lw", "t1", self.at("last"))
         asm.op("lw", "t2", self.at("column"))
         asm.branch("beq", "done", "t0", "t1")
-        self._more("t0", pixels * row.channels, "t3")
-        self._more("t2", pixels * row.stride, "t3")
+        asm.more("t0", pixels * row.channels, "t3")
+        asm.more("t2", pixels * row.stride, "t3")
         if row.out_w % pixels:
             asm.branch("bgeu", "whole", "t1", "t0")
             with asm.per():
                 asm.op("mv", "t0", "t1")
-                self._more("t2", -(-row.out_w % pixels) * row.stride, "t3")
+                asm.more("t2", -(-row.out_w % pixels) * row.stride, "t3")
             asm.enter("whole")
         asm.op("sw", "t0", self.at("y"))
         asm.op("sw", "t2", self.at("column"))
