@@ -91,17 +91,21 @@ static inline tc_softmax_many_row_t tc_softmax_many_begin(const int32_t *exps, c
     return row;
 }
 
-/* Shares from -128 on; 256 is cut off. The empty asm keeps compilers from gathering four bytes with a BFI
- * each to save three stores. */
+/* From a share to int8; 256 is cut off. */
+static inline int8_t tc_softmax_many_cut_off(int32_t share)
+{
+    return (int8_t)(share - (share >> 8) - 128);
+}
+
+/* The empty asm keeps compilers from gathering four bytes with a BFI each to save three stores. */
 #if TC_GNU
 #define TC_SOFTMAX_STORE(to, share)                    \
     do {                                               \
-        const int32_t s = (share);                     \
-        (to) = (int8_t)(s - (s >> 8) - 128);           \
+        (to) = tc_softmax_many_cut_off(share);         \
         __asm__ __volatile__("" ::: "memory");         \
     } while (0)
 #else
-#define TC_SOFTMAX_STORE(to, share) ((to) = (int8_t)((share) > 255 ? 127 : (share) - 128))
+#define TC_SOFTMAX_STORE(to, share) ((to) = tc_softmax_many_cut_off(share))
 #endif
 
 static inline void tc_softmax_many_row(const int32_t *exps, const int8_t *x, int32_t depth, uint32_t whole,

@@ -27,13 +27,11 @@ def cheapest_sides(graph: Graph, names: frozenset[str]) -> frozenset[str]:
     """The names of the nodes to run in float32: those of `names`, but that nodes which only move or select elements
     run where this takes the fewest instructions. All tensors keep their reals, and the model its inputs and outputs."""
     sides = _Sides.of(graph)
-    while True:
-        cost = sides.cost(names)
-        better = (names ^ chain for chain in sides.chains(names) if sides.cost(names ^ chain) < cost)
-        found = next(better, None)
-        if found is None:
-            return names
+    found: frozenset[str] | None = names
+    while found is not None:
         names = found
+        found = next((names ^ chain for chain in sides.chains(names) if sides.saves(names, chain)), None)
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,15 @@ class _Sides:
         free = {node.name: node for node in graph.nodes if _is_free(graph, node)}
         return cls(graph, graph.producer(), graph.consumers(), free)
 
-    def cost(self, names: frozenset[str]) -> int:
-        """Of all conversions with these nodes in float32, and of the free ones that are."""
-        cost = sum(self._more(self.free[name]) for name in names & self.free.keys())
-        for name in {*self.producer, *self.graph.sources}:
+    def saves(self, names: frozenset[str], chain: frozenset[str]) -> bool:
+        """Whether it costs less if, of these nodes in float32, those of the chain change sides."""
+        return self._around(chain, names ^ chain) < self._around(chain, names)
+
+    def _around(self, chain: frozenset[str], names: frozenset[str]) -> int:
+        """What free nodes cost with `names` in float32, and the conversions of what they read and make."""
+        cost = sum(self._more(self.free[name]) for name in chain & names)
+        nodes = [self.free[name] for name in chain]
+        for name in {name for node in nodes for name in (*node.inputs, *node.outputs)}:
             made = name in self.producer and self.producer[name].name in names
             if any((reader.name in names) != made for reader in self.readers.get(name, ())):
                 cost += self.graph.values[name].elements * (_QUANTIZE if made else _DEQUANTIZE)
