@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ import unicorn.arm_const as arm
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from skl2onnx import to_onnx
+from skl2onnx.common.data_types import FloatTensorType, Int64TensorType
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -117,17 +118,24 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
     sizes = {"COUNT": str(x.shape[1]), "CLASSES": str(classes)}
     yield "empty", filled(EMPTY, sizes)
     options = {"zipmap": False} if classes > 1 else None
+    features = Int64TensorType if integers else FloatTensorType
+    inputs = [("x", features([None, x.shape[1]]))]
     onnx_file = folder / "forest.onnx"
-    exported = to_onnx(model, x[:1], options=options, target_opset={"": 17, "ai.onnx.ml": 3})
+    exported = to_onnx(model, initial_types=inputs, options=options, target_opset={"": 17, "ai.onnx.ml": 3})
     onnx_file.write_bytes(exported.SerializeToString())
-    for goal in ("speed", "size"):
-        chosen = Options(board="cortex-m4", name="forest", optimize=goal)
+    plain = Options(board="cortex-m4", name="forest")
+    ways = (
+        ("tinyc", plain),
+        ("tinyc, --memory speed", replace(plain, memory="speed")),
+        ("tinyc, --optimize size", replace(plain, optimize="size")),
+    )
+    for tool, chosen in ways:
         made = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())
         for file, text in made.files.items():
             (folder / file).write_text(text)
         taken = "forest_output_0(&arena)[0]"
         result = taken if classes > 1 else f"forest_dequantize_output_0({taken})"
-        yield f"tinyc, {goal}", filled(TINYC, sizes | {"RESULT": result})
+        yield tool, filled(TINYC, sizes | {"RESULT": result})
     score = MOST if classes > 1 else "result = score(features);"
     yield "m2cgen", m2cgen.export_to_c(model) + filled(M2CGEN.replace("SCORE", score), sizes)
     kinds = [("inline", "int16_t"), ("loadable", "int16_t")] if integers else [("inline", "float")]

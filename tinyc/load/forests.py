@@ -26,7 +26,9 @@ Ints = npt.NDArray[np.int32]
 MOST_NODES = 1 << 18  # of a forest: 1 MiB as the smallest table
 _INFINITE = 0x7F800000  # the key of infinity; that of minus infinity is -1 - it
 _WHOLE = 1e-6  # relative error of a leaf that was a whole number of steps before it was stored in float32
-_STEPS = 127  # a leaf of so many steps fits a byte
+_STEPS = 32767  # a leaf of so many steps fits 16 bits, of 127 a byte
+_FEW = 16
+_CHANCE = 1e-3  # that reals which have nothing in common look like whole numbers of a step
 _SUM_BITS = 30
 _BOUNDS: tuple[Mode, Mode] = ("<", "<=")  # between a key and what is less, and what is greater
 
@@ -146,20 +148,33 @@ def _distinct(forest: RealForest) -> tuple[npt.NDArray[np.float64], dict[int, in
 
 
 def integer_leaves(leaves: npt.NDArray[np.float64], base: npt.NDArray[np.float64], trees: int) -> tuple[Ints, float]:
-    """Leaves as integers and the real that 1 stands for: whole votes where the leaves are such, else 2^-n, with which
-    the sums of all trees have 30 bits."""
+    """Leaves as integers and the real that 1 stands for: whole votes, or fractions of votes with a denominator in
+    common, where the leaves are such; else 2^-n, with which the sums of all trees have 30 bits."""
     sizes = np.abs(leaves)
     if not np.isfinite(sizes).all() or not np.isfinite(base).all():
         raise TinycError("a leaf is NaN or infinite", hint="the model is damaged, or its training diverged")
     if not sizes.any():
         return leaves.astype(np.int32), 1.0
-    step = float(sizes[sizes > 0].min())
-    steps = np.append(leaves.ravel(), base) / step
-    if np.abs(steps).max() <= _STEPS and (np.abs(steps - np.rint(steps)) <= _WHOLE * np.abs(steps)).all():
+    step = _common_step(np.append(sizes.ravel(), np.abs(base)))
+    if step is not None:
         return np.rint(leaves / step).astype(np.int32), float(np.float32(step))
     most = float(sizes.max()) * max(trees, 1) + float(np.abs(base).max())
     scale = 2.0 ** (int(np.ceil(np.log2(most))) - _SUM_BITS)
     return np.rint(leaves / scale).astype(np.int32), scale
+
+
+def _common_step(sizes: npt.NDArray[np.float64]) -> float | None:
+    """The largest real of which all are whole multiples, at most _STEPS; None where there is none, or chance would find
+    one. The least of them is so many steps, which are tried in turn."""
+    distinct = np.unique(sizes[sizes > 0])
+    ratios = distinct / distinct[0]
+    parts = np.arange(1, int(_STEPS / ratios[-1]) + 1)
+    for some in (ratios[:: len(ratios) // _FEW + 1], ratios):  # most are told apart by a few
+        steps = parts[:, None] * some
+        parts = parts[(np.abs(steps - np.rint(steps)) <= _WHOLE * steps).all(axis=1)]
+    if not len(parts) or (parts[0] - 1) * np.minimum(2 * _WHOLE * parts[0] * ratios[1:], 1).prod() >= _CHANCE:
+        return None
+    return float(distinct[0]) / int(parts[0])
 
 
 def _cuts(
