@@ -23,7 +23,7 @@ from tables import INPUTS, PAGE, ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.bench.report import BenchReport, ModelResult, ReferenceResult
 from tinyc.bench.run import BenchOptions, run_bench
-from tinyc.pipeline import Progress
+from tinyc.pipeline import Options, Progress
 
 FIGURES = ROOT / "docs" / "desktop.json"
 
@@ -45,8 +45,7 @@ def main() -> int:
             inputs = folder / f"{INPUTS[model]}.npz"
             options = BenchOptions(
                 references=tuple(args.reference.split(",")),
-                inputs=inputs,
-                calibration=inputs if file.endswith(".onnx") else None,
+                build=Options(board="", inputs=inputs, calibration=inputs if file.endswith(".onnx") else None),
                 seconds=args.seconds,
             )
             reports.append(run_bench([folder / file], options, Progress()))

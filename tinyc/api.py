@@ -124,16 +124,28 @@ class BuildOptions(ProofOptions, total=False):
     proof: bool
 
 
-class TimingOptions(TypedDict, total=False):
-    """Options of `tinyc bench`."""
+class BenchedOptions(TypedDict, total=False):
+    """Those options of a build that `tinyc bench` takes."""
 
     numerics: NumericsName | None
     optimize: Optimize
+    precision: Precision
+    float_layers: tuple[str, ...]
+    float_fallback: bool
+    memory: Memory
+    flash_budget: int | None
+    ram_budget: int | None
+    recipe: Recipe | None
     samples: int
-    seconds: float
-    threads: int
     toolchain: str | None
     emulator: str | None
+
+
+class TimingOptions(BenchedOptions, total=False):
+    """And how long desktop runs are timed, on how many threads."""
+
+    seconds: float
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +273,9 @@ def bench(
     paths = [models] if isinstance(models, str | PathLike) else models
     with _as_files(calibration=calibration, inputs=inputs) as files:
         named = (boards,) if isinstance(boards, str) else tuple(boards)
-        chosen = BenchOptions(named, tuple(references), **_values(options, TimingOptions, files))
+        values = _values(options, TimingOptions, files)
+        timing = {name: values.pop(name) for name in ("seconds", "threads") if name in values}
+        chosen = BenchOptions(named, tuple(references), pipeline.Options(board="", **values), **timing)
         return run_bench([Path(model) for model in paths], chosen, _progress())
 
 

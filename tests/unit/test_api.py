@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
-from tinyc.api import BuildOptions, TimingOptions
+from tinyc.api import BenchedOptions, BuildOptions, TimingOptions
 from tinyc.bench import BenchOptions
 from tinyc.board import load_board
 from tinyc.pipeline import Compiled, Options, Progress, compile_model
@@ -134,7 +134,9 @@ def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
 
 def test_options_are_those_of_the_pipeline() -> None:
     assert BuildOptions.__annotations__.keys() <= {field.name for field in fields(Options)}
-    assert TimingOptions.__annotations__.keys() <= {field.name for field in fields(BenchOptions)}
+    assert BenchedOptions.__annotations__.keys() <= {field.name for field in fields(Options)}
+    own = TimingOptions.__annotations__.keys() - BenchedOptions.__annotations__.keys()
+    assert own <= {field.name for field in fields(BenchOptions)}
 
 
 def test_an_option_that_there_is_not(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -77,6 +78,22 @@ def test_board_and_runs(report: tinyc.BenchReport) -> None:
     assert cpu.latency.runs == c.latency.runs >= timing.LEAST_RUNS
 
 
+@pytest.mark.parametrize(
+    ("options", "arithmetic"),
+    [({"precision": "float32"}, "float32"), ({"float_layers": ("y",)}, "int8 and float32")],
+)
+def test_float_layers_are_benched(tmp_path: Path, options: dict[str, Any], arithmetic: str) -> None:
+    given = {"inputs": data()} | ({} if "precision" in options else {"calibration": data()})
+    made = tinyc.bench(classifier(tmp_path), "host", seconds=0.05, **given, **options)
+    (model,) = made.models
+    c, cpu = model.references
+    assert made.passed
+    assert (c.arithmetic, c.parity.sqnr_db) == (arithmetic, None)
+    assert cpu.parity.agreement is not None
+    wanted = 120 if arithmetic == "float32" else 25
+    assert cpu.parity.sqnr_db is None or cpu.parity.sqnr_db > wanted
+
+
 def test_gpu_runs_or_says_why_not(report: tinyc.BenchReport) -> None:
     (model,) = report.models
     ran = [run for run in model.references if run.kind == "gpu"]
@@ -139,7 +156,7 @@ def test_missing_and_broken_packages_are_reasons(tmp_path: Path, monkeypatch: py
 
 def test_generated_c_is_timed_on_the_given_sample(tmp_path: Path) -> None:
     library = tinyc.build(classifier(tmp_path), "host", calibration=data(), out=tmp_path / "out").load()
-    runner = generated_c(library, "cc")
+    runner = generated_c(library, "cc", "int8")
     x = [np.array([[1, -2, 3, -4, 5, -6]], np.int8)]
     np.testing.assert_array_equal(runner.infer(x)[0], library(x[0][0]))
     once = runner.once(x)

@@ -62,8 +62,8 @@ def _cpu_name() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
-def generated_c(library: Library, compiler: str) -> Runtime:
-    """The library itself, on one thread. Takes integers, [1, ...] or without the batch axis."""
+def generated_c(library: Library, compiler: str, arithmetic: str) -> Runtime:
+    """The library itself, on one thread. Takes what the library takes, [1, ...] or without the batch axis."""
 
     def shaped(feed: Feed) -> list[Array]:
         return [array.reshape(port.sample_shape) for array, port in zip(feed, library.inputs, strict=True)]
@@ -76,7 +76,7 @@ def generated_c(library: Library, compiler: str) -> Runtime:
         name="generated C",
         device=_cpu_name(),
         software=compiler,
-        arithmetic="int8",
+        arithmetic=arithmetic,
         infer=lambda feed: list(library.run(*shaped(feed), real=False)),
         once=once,
         batch=lambda feed, size: once(feed) if size == 1 else None,

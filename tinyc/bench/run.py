@@ -13,17 +13,16 @@ import numpy as np
 
 from tinyc import __version__
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics
 from tinyc.bench.references import Feed, Runtime, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelResult, Parity, ReferenceResult
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
 from tinyc.board import Board, load_board
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, find_toolchain
+from tinyc.build.toolchain import OPTIMIZE_FLAGS, find_toolchain
 from tinyc.ir.graph import Array, Graph
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
 from tinyc.reference.samples import Samples
 from tinyc.run.native import load_library
-from tinyc.verify.accuracy import agreement, dequantize
+from tinyc.verify.accuracy import agreement, arithmetic_of, dequantize
 from tinyc.verify.compare import Outputs, reference_outputs
 from tinyc.verify.report import Report
 
@@ -36,20 +35,14 @@ _RUNNERS: dict[Kind, Callable[[Path, int], Runtime]] = {
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What a benchmark may be asked for. samples: inputs on each board's emulator, 0 for all; the parity uses all
-    inputs. seconds: of timing at batch 1, per model. threads: of CPU runtimes, 0 for their own default."""
+    """What a benchmark may be asked for. build: how libraries are made and proved, for each of `boards`; the parity
+    uses all inputs. seconds: of timing at batch 1, per model. threads: of CPU runtimes, 0 for their own default."""
 
     boards: tuple[str, ...] = ("cortex-m4",)
     references: tuple[Kind, ...] = ("cpu",)
-    inputs: Path | None = None
-    calibration: Path | None = None
-    numerics: Numerics | None = None
-    optimize: Optimize = "speed"
-    samples: int = 20
+    build: Options = Options(board="")
     seconds: float = 3.0
     threads: int = 1
-    toolchain: str | None = None
-    emulator: str | None = None
 
 
 def run_bench(models: Sequence[Path], options: BenchOptions, progress: Progress) -> BenchReport:
@@ -63,13 +56,13 @@ def run_bench(models: Sequence[Path], options: BenchOptions, progress: Progress)
         _bench_model(model, options, progress.within(f"{model.name} ({number} of {len(models)})"))
         for number, model in enumerate(models, 1)
     )
-    return BenchReport(SCHEMA, __version__, computer(), options.optimize, results)
+    return BenchReport(SCHEMA, __version__, computer(), options.build.optimize, results)
 
 
 def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> ModelResult:
     boards = [load_board(name) for name in options.boards]
     compiled, results = _on_boards(model, boards, options, progress)
-    everything = replace(_pipeline_options(boards[0], options), samples=0)
+    everything = replace(options.build, board=boards[0].name, samples=0)
     originals, integers = proof_samples(compiled, everything)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(integers))
@@ -90,26 +83,13 @@ def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> Mode
     )
 
 
-def _pipeline_options(board: Board, options: BenchOptions) -> Options:
-    return Options(
-        board=board.name,
-        numerics=options.numerics,
-        optimize=options.optimize,
-        calibration=options.calibration,
-        toolchain=options.toolchain,
-        emulator=options.emulator,
-        inputs=options.inputs,
-        samples=options.samples,
-    )
-
-
 def _on_boards(
     model: Path, boards: Sequence[Board], options: BenchOptions, progress: Progress
 ) -> tuple[Compiled, list[BoardResult]]:
     """The model compiled for the first board, and what each board said."""
     results, first = [], None
     for board in boards:
-        asked, here = _pipeline_options(board, options), progress.within(board.name)
+        asked, here = replace(options.build, board=board.name), progress.within(board.name)
         compiled = compile_model(model, board, asked, here)
         first = first or compiled
         results.append(_board_result(board, prove(compiled, board, asked, here)))
@@ -141,14 +121,15 @@ def _board_result(board: Board, report: Report) -> BoardResult:
 def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[list[Runtime], list[Missing]]:
     """The generated C first, as it is for the board `host`; then what was asked for and is there."""
     host = load_board("host")
-    asked = replace(_pipeline_options(host, options), toolchain=None, emulator=None)
+    asked = replace(options.build, board=host.name, toolchain=None, emulator=None)
     quiet = replace(progress, on_warning=lambda message: None)  # said for the boards already
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
-        for name, text in compile_model(model, host, asked, quiet).files.items():
+        compiled = compile_model(model, host, asked, quiet)
+        for name, text in compiled.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        library = load_library(Path(folder), options.optimize)
-    compiler = f"{find_toolchain(host)} {OPTIMIZE_FLAGS[options.optimize]}"
-    runners, missing = [generated_c(library, compiler)], []
+        library = load_library(Path(folder), asked.optimize)
+    compiler = f"{find_toolchain(host)} {OPTIMIZE_FLAGS[asked.optimize]}"
+    runners, missing = [generated_c(library, compiler, arithmetic_of(compiled.graph))], []
     for kind in options.references:
         try:
             runners.append(_RUNNERS[kind](model, options.threads))

@@ -13,21 +13,11 @@ from tinyc.bench import BenchChange, BenchOptions, BenchReport, compare_files, r
 from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
 from tinyc.cli.cases import CasesFormat, CasesOption, print_cases
-from tinyc.cli.options import (
-    CalibrationFile,
-    ColorOption,
-    Emulator,
-    InputsFile,
-    Json,
-    NumericsName,
-    OptimizeFor,
-    SampleCount,
-    ToolchainName,
-    Verbose,
-)
+from tinyc.cli.options import ColorOption, Json, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case, verdict_case
+from tinyc.pipeline import Options
 from tinyc.sweep.compare import compare_sweeps
 from tinyc.sweep.store import holds_results
 from tinyc.verify.report import Verify
@@ -48,23 +38,22 @@ LatencyThreshold = Annotated[
     float | None,
     typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),
 ]
+_NOT_HERE = (  # boards are several; the rest makes a library that takes or gives something else than the file's model
+    *("board", "name", "outputs", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
+    *("stream_unpadded", "weights_blob", "like", "frontend", "picture", "ram_code", "stream_weights"),
+)
 
 
+@with_model_options(without=_NOT_HERE)
 def command(
+    options: Options,
     models: Models = None,
-    board: Boards = ["cortex-m4"],  # noqa: B006  typer copies it
+    boards: Boards = ["cortex-m4"],  # noqa: B006  typer copies it
     reference: References = "cpu",
-    inputs: InputsFile = None,
-    samples: SampleCount = 20,
-    calibration: CalibrationFile = None,
-    numerics: NumericsName = None,
-    optimize: OptimizeFor = OptimizeFor.SPEED,
     seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="Seconds of timing at batch 1, per model.")] = 3.0,
     threads: Annotated[
         int, typer.Option(min=0, max=1024, help="Threads of the CPU runtimes; 0: their own default.")
     ] = 1,
-    toolchain: ToolchainName = None,
-    emulator: Emulator = None,
     compare: Compare = None,
     threshold: Threshold = 0.01,
     latency_threshold: LatencyThreshold = None,
@@ -83,20 +72,8 @@ def command(
                 raise TinycError("--compare takes no models", hint="tinyc bench --compare old.json new.json")
             _compare(out, _changes(compare, threshold, latency_threshold), threshold, form)
             return
-        options = BenchOptions(
-            boards=tuple(board),
-            references=_kinds(reference),
-            inputs=inputs,
-            calibration=calibration,
-            numerics=numerics,
-            optimize=optimize.value,
-            samples=samples,
-            seconds=seconds,
-            threads=threads,
-            toolchain=toolchain,
-            emulator=emulator,
-        )
-        report = run_stages(out, lambda progress: run_bench(models or [], options, progress))
+        asked = BenchOptions(tuple(boards), _kinds(reference), options, seconds, threads)
+        report = run_stages(out, lambda progress: run_bench(models or [], asked, progress))
         out.json(report.to_json())
         print_cases(
             out, form, _NAME, "boards", [_case(model, board) for model in report.models for board in model.boards]

@@ -87,6 +87,14 @@ def integers_of(graph: Graph) -> str:
     return ", ".join(f"{name} {what}" for name, what in zip(names, ("weights", "activations"), strict=True) if name)
 
 
+def arithmetic_of(graph: Graph) -> str:
+    """What a library computes in, in words: `int8`, `float32`, `int8 and float32`."""
+    made = [graph.values[name] for node in graph.nodes for name in node.outputs]
+    kinds = {value.dtype for value in made if value.quant or value.dtype == "f32"}
+    words = [word for kind, word in {**_WORDS, "f32": "float32"}.items() if kind in kinds]
+    return " and ".join(words) or "integers"
+
+
 def dequantize(array: Array, quant: Quant | None) -> Array:
     """scale * (q - zero) in float64; arrays without a quantization as they are."""
     if quant is None:
