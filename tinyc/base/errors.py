@@ -56,6 +56,10 @@ class TinycError(Exception):
             return self
         return TinycError(self.message, where, self.hint, self.exit_code)
 
+    def hinted(self, hint: str) -> TinycError:
+        """The same error with what to do next, unless it says that already."""
+        return self if self.hint else TinycError(self.message, self.where, hint, self.exit_code)
+
     def __str__(self) -> str:
         lines = [f"error: {self.message}"]
         if self.where is not None:

@@ -150,7 +150,7 @@ def compile_firmware(
     core has not.
     """
     if checks.sanitize and not board.is_host:
-        raise TinycError(f"sanitizers run on the host only, not on {board.name}")
+        raise TinycError(f"sanitizers run on the host only, not on {board.name}", hint="--board host")
     if checks.sanitize and toolchain.family == "zig":
         raise TinycError("zig has no address sanitizer", hint="`apt install gcc` or `apt install clang`")
     out_dir.mkdir(parents=True, exist_ok=True)

@@ -75,6 +75,7 @@ class Dialogue:
 
 
 _PLAIN = Dialogue()
+_TASK_HINT = "give the --task of this model, or leave it out"
 
 
 def build_device(
@@ -210,18 +211,18 @@ def write_mlperf_glue(sources: Sources, folder: Path, task: str | None) -> None:
     quantized = f"{model}_dequantize_output_0(" in text and (hop or f"{model}_quantize_input_0(" in text)
     bytes_each = hop or macro(header, f"{prefix}_INPUT_0_BYTES") == size
     if not (single and quantized and bytes_each):
-        raise TinycError("MLPerf's protocol needs a model with one int8 input and one quantized output")
+        message = "MLPerf's protocol needs a model with one int8 input and one quantized output"
+        raise TinycError(message, hint="build without --harness mlperf")
     if task is not None and task not in TASKS:
         raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
     found = TASKS[task] if task is not None else MlperfTask()
     if hop:
         _check_listens(task, found, text, model)
     elif found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
-        raise TinycError(
-            f"the task {task} needs int8 inputs of several frames of {found.frame_bytes}, not of {size} bytes"
-        )
+        message = f"the task {task} needs int8 inputs of several frames of {found.frame_bytes}, not of {size} bytes"
+        raise TinycError(message, hint=_TASK_HINT)
     if found.mean_square and size != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
-        raise TinycError(f"the task {task} compares input and output: they must have the same size")
+        raise TinycError(f"the task {task} compares input and output: they must have the same size", hint=_TASK_HINT)
     glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found, "hop": hop})
     (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")
 
@@ -234,4 +235,6 @@ def _check_listens(task: str | None, found: MlperfTask, header: str, model: str)
             hint="build without --frontend, or --task sww01 or none",
         )
     if f"const int8_t *{model}_output_0(" not in header:
-        raise TinycError("MLPerf's protocol for a front end needs an int8 output")
+        raise TinycError(
+            "MLPerf's protocol for a front end needs an int8 output", hint="build without --harness mlperf"
+        )

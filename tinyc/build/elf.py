@@ -131,11 +131,14 @@ def read_elf(path: Path) -> Elf:
             elf = ELFFile(stream)
             return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)), elf["e_machine"])
     except OSError as error:
-        raise TinycError(f"cannot read {path}: {error.strerror}") from error
+        raise TinycError(f"cannot read {path}: {error.strerror}", hint="give an ELF file, a linked program") from error
     except ELFError as error:
-        raise TinycError(f"{path} is not an ELF file: {error}") from error
+        raise TinycError(
+            f"{path} is not an ELF file: {error}", hint="give the linked program, not a .bin or .hex"
+        ) from error
     except (ValueError, IndexError) as error:
-        raise TinycError(f"{path} is damaged: its table of symbols ends in the middle of one") from error
+        message = f"{path} is damaged: its table of symbols ends in the middle of one"
+        raise TinycError(message, hint="link it again") from error
 
 
 def section_bytes(path: Path, name: str) -> bytes:

@@ -41,6 +41,7 @@ _PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
 _PER_ELEMENT = 20
 _SHARED_CODE = 300
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
+_TAKEN = "docs/operators.md lists what each kernel takes"
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 
@@ -107,8 +108,15 @@ def candidates(
         try:
             found[node.name] = _candidates(Site(graph, node, numerics, core), isa, (prefer or {}).get(node.name), flash)
         except TinycError as error:
-            raise error.located(node.where) from error
+            raise error.located(node.where).hinted(_in_float32(graph, node)) from error
     return _sharing_code(found)
+
+
+def _in_float32(graph: Graph, node: Node) -> str:
+    """What to do about a layer that no integer kernel runs."""
+    if all_ops()[node.op].float32 is None or graph.values[node.outputs[0]].quant is None:
+        return _TAKEN
+    return f"--float '{node.layer}' runs this layer in float32, --float-fallback every layer like it; {_TAKEN}"
 
 
 def _sharing_code(found: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
@@ -237,6 +245,4 @@ def _within(classes: Sequence[Sequence[Choice]], weight: Callable[[Choice], int]
 
 def _no_kernel(node: Node, op: str, refused: list[tuple[str, str]]) -> TinycError:
     asked = "; ".join(f"{kernel} takes {reason}" for kernel, reason in refused) or "it has no C kernel"
-    return TinycError(
-        f"no kernel runs this {op}: {asked}", node.where, "docs/operators.md lists what each kernel takes"
-    )
+    return TinycError(f"no kernel runs this {op}: {asked}", node.where)

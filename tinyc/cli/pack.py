@@ -54,7 +54,7 @@ def command(
             blob = signed(blob, sign)
         if check is not None and not is_signed_by(blob, check):
             what = "the signature is of another key, or of other bytes" if blob.signed else "there is no signature"
-            raise TinycError(what, Loc(str(source)), exit_code=1)
+            raise TinycError(what, Loc(str(source)), "--sign KEY makes one that --check accepts", exit_code=1)
         if out is not None:
             _write(out, blob)
         elif version is not None or sign is not None:
@@ -72,14 +72,17 @@ def _read(source: Path) -> BlobFile:
     try:
         return read_blob(source.read_bytes(), str(source))
     except OSError as error:
-        raise TinycError(f"cannot read the constants: {error.strerror}", Loc(str(source))) from error
+        hint = "give a .blob file, or the folder of a build with --weights-blob"
+        raise TinycError(f"cannot read the constants: {error.strerror}", Loc(str(source)), hint) from error
 
 
 def _write(out: Path, blob: BlobFile) -> None:
     try:
         write_file(out, blob.data)
     except OSError as error:
-        raise TinycError(f"cannot write the constants: {error.strerror}", Loc(str(out))) from error
+        raise TinycError(
+            f"cannot write the constants: {error.strerror}", Loc(str(out)), "give another -o FILE"
+        ) from error
 
 
 def _said(blob: BlobFile) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def run_tool(method: str, flashing: Flashing, files: Files, port: str | None) ->
     except subprocess.TimeoutExpired as error:
         raise FlashError(f"{method} did not end in {TOOL_SECONDS} s") from error
     except OSError as error:
-        raise TinycError(f"{method} cannot be started: {error.strerror}") from error
+        raise TinycError(f"{method} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         shown = "\n".join(f"  {line}" for line in lines[-6:])

@@ -105,7 +105,9 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise TinycError(f"cannot read the firmware: {error.strerror}", Loc(str(file))) from error
+        raise TinycError(
+            f"cannot read the firmware: {error.strerror}", Loc(str(file)), "check the file's permissions"
+        ) from error
 
 
 def _method(flashing: Flashing, method: str | None, port: str | None) -> str:

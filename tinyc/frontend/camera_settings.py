@@ -31,7 +31,7 @@ def load_camera(name: str) -> Camera:
         try:
             return _camera(table)
         except TinycError as error:
-            raise error.located(Loc(name)) from error
+            raise error.located(Loc(name)).hinted(f"{_PAGE} has the keys, and what they may be") from error
     found = _SHORT.fullmatch(name)
     if found is None:
         hint = f"give a .toml file, or FORMAT:WIDTHxHEIGHT[,KEY=VALUE,...], like rgb565:320x240,crop=fit: {_PAGE}"

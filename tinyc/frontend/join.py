@@ -103,7 +103,9 @@ def features_of(graph: Graph, front: FrontEnd) -> Value:
     """The model's input, if it is features as the front end gives them: [frames, channels] or flat, with any axes of
     one element. TinycError if not."""
     if len(graph.inputs) != 1:
-        raise TinycError(f"a front end is for a model with one input; this one has {len(graph.inputs)}")
+        raise TinycError(
+            f"a front end is for a model with one input; this one has {len(graph.inputs)}", hint="leave out --frontend"
+        )
     value = graph.values[graph.inputs[0]]
     what = f"input '{value.name}' {value.dtype} {list(value.shape)}"
     if value.dtype not in front.widths or value.quant is None or value.quant.axis is not None:

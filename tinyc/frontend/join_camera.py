@@ -66,7 +66,9 @@ def _steps(camera: Camera) -> list[object]:
 def _input_of(graph: Graph) -> tuple[Graph, Value]:
     """The int8 picture that the model begins with. A model that takes uint8 begins behind what makes int8 of it."""
     if len(graph.inputs) != 1:
-        raise TinycError(f"a picture is for a model with one input; this one has {len(graph.inputs)}")
+        raise TinycError(
+            f"a picture is for a model with one input; this one has {len(graph.inputs)}", hint="leave out --picture"
+        )
     value = graph.values[graph.inputs[0]]
     while (reader := _renaming(graph, value)) is not None:
         graph, value = _without(graph, reader), graph.values[reader.outputs[0]]

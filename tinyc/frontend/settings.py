@@ -39,7 +39,7 @@ def _read(name: str) -> FrontEnd:
     try:
         return KINDS[table.choice("kind", tuple(KINDS))](table)
     except TinycError as error:
-        raise error.located(Loc(name)) from error
+        raise error.located(Loc(name)).hinted(f"{_PAGE} has the keys, and what they may be") from error
 
 
 def read_settings(name: str, kind: str, page: str) -> TomlTable:

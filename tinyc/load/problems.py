@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
 
+OF_OPERATORS = "docs/operators.md says what tinyc takes of each operator; --outputs NAME ends the model before it"
 MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
 
 
@@ -24,13 +25,26 @@ def read_bytes(path: Path) -> bytes:
             raise TinycError(f"{path} {what}", hint="give the path of a .tflite or .onnx file")
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise TinycError(f"the file has {size} bytes; models of up to {MAX_BYTES} bytes are read", where)
+            message = f"the file has {size:,} bytes; models of up to {MAX_BYTES:,} bytes are read"
+            raise TinycError(message, where, "is it the trained model? A training checkpoint is no .onnx or .tflite")
         content = path.read_bytes()
     except OSError as e:
-        raise TinycError(f"{path} cannot be read: {e.strerror}") from e
+        raise TinycError(f"{path} cannot be read: {e.strerror}", hint="check the file's permissions") from e
     if not content:
         raise TinycError("the file is empty", where, "export or download the model again")
     return content
+
+
+def explained(error: TinycError, file: str, of_file: str) -> TinycError:
+    """The error with a place in the file and a hint, where it has none. of_file: the hint of what no operator caused.
+
+    An operator is refused because tinyc does not have that form of it, or because the file contradicts itself. Either
+    way the tables say what is taken, and what comes before the operator can be built.
+    """
+    located = error.located(Loc(file))
+    if located.where is None or not located.where.op:
+        return located.hinted(of_file)
+    return located.hinted(OF_OPERATORS)
 
 
 def combined(problems: Sequence[TinycError], file: str) -> TinycError:

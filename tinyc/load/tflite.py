@@ -13,7 +13,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.cutting import check_outputs
-from tinyc.load.problems import FollowUpError, combined, read_bytes
+from tinyc.load.problems import FollowUpError, combined, explained, read_bytes
 from tinyc.load.states import Asked, StatePort, pairs_of, with_states
 from tinyc.load.tflite_file import StoredTensor, TFLiteFile, read_tflite
 from tinyc.load.tflite_graph import TfliteBuilder, poison
@@ -21,6 +21,8 @@ from tinyc.load.tflite_ops import IMPORTERS
 from tinyc.load.tflite_running import import_operator
 from tinyc.load.tflite_variables import close_variables
 from tinyc.ops import all_ops
+
+_EXPORT_AGAIN = "export the model again: TFLiteConverter, full integer int8, fixed shapes, batch 1"
 
 __all__ = ["IMPORTERS", "load_tflite", "unsupported_tflite"]
 
@@ -38,7 +40,7 @@ def load_tflite(path: Path, outputs: Sequence[str] = (), states: Asked | None = 
     try:
         builder, problems = _import(path, outputs)
         if problems:
-            raise combined(problems, path.name)
+            raise combined([explained(problem, path.name, _EXPORT_AGAIN) for problem in problems], path.name)
         graph = builder.graph(path.stem)
         check(graph, "load", all_ops())
         if states is not None and states.words:
@@ -48,7 +50,7 @@ def load_tflite(path: Path, outputs: Sequence[str] = (), states: Asked | None = 
             graph = with_states(graph, pairs_of(states, before, after, Loc(path.name)), states.initial)
             check(graph, "states", all_ops())
     except TinycError as e:
-        raise _explained(e, path) from e
+        raise explained(e, path.name, _EXPORT_AGAIN) from e
     return graph
 
 
@@ -60,14 +62,8 @@ def unsupported_tflite(path: Path) -> list[TinycError]:
     try:
         _, problems = _import(path)
     except TinycError as e:
-        raise _explained(e, path) from e
-    return [_explained(problem, path) for problem in problems]
-
-
-def _explained(error: TinycError, path: Path) -> TinycError:
-    """The error with a place and a hint, where it has none of its own."""
-    hint = error.hint or "export the model again: TFLiteConverter, full integer int8, fixed shapes, batch 1"
-    return TinycError(error.message, error.where or Loc(path.name), hint, error.exit_code)
+        raise explained(e, path.name, _EXPORT_AGAIN) from e
+    return [explained(problem, path.name, _EXPORT_AGAIN) for problem in problems]
 
 
 def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[TfliteBuilder, list[TinycError]]:

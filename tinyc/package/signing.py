@@ -39,7 +39,7 @@ def _key(file: Path, load: Any, kind: str, hint: str) -> Any:
     try:
         key = load(file.read_bytes())
     except OSError as error:
-        raise TinycError(f"cannot read the {kind} key: {error.strerror}", where) from error
+        raise TinycError(f"cannot read the {kind} key: {error.strerror}", where, hint) from error
     except (ValueError, TypeError) as error:
         raise TinycError(f"this is no {kind} key as PEM without a password", where, hint) from error
     if type(key).__name__ not in ("Ed25519PrivateKey", "Ed25519PublicKey"):

@@ -28,6 +28,7 @@ from tinyc.verify.compare import compare, reference_outputs
 SURE = 0.5  # what the only output of a model has to reach
 _LABELS = "labels"  # their key in an .npz file
 _MOST_LETTERS = 1 << 16
+_LABELS_HINT = f"give a text file of one label a line, or an .npz with an array '{_LABELS}': one for each output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +153,14 @@ def names_of(labels: Path | None, output: Value) -> Sequence[str]:
     try:
         held = load_npz(labels).get(_LABELS) if labels.suffix == ".npz" else labels.read_text("utf-8")[:_MOST_LETTERS]
     except OSError as error:
-        raise TinycError(f"cannot read the labels: {error.strerror}", where) from error
+        raise TinycError(f"cannot read the labels: {error.strerror}", where, _LABELS_HINT) from error
     except UnicodeDecodeError as error:
-        raise TinycError("the labels are not UTF-8 text", where, "one label a line") from error
+        raise TinycError("the labels are not UTF-8 text", where, _LABELS_HINT) from error
     if held is None:
-        raise TinycError(f"the file has no array '{_LABELS}'", where)
+        raise TinycError(f"the file has no array '{_LABELS}'", where, _LABELS_HINT)
     names = held.split("\n") if isinstance(held, str) else [str(name) for name in held.reshape(-1)]
     names = [name.strip() for name in names if name.strip()]
     if len(names) != output.elements:
-        raise TinycError(
-            f"there are {len(names)} labels; the model's output '{output.name}' has {output.elements} elements", where
-        )
+        message = f"there are {len(names)} labels; the model's output '{output.name}' has {output.elements} elements"
+        raise TinycError(message, where, _LABELS_HINT)
     return names

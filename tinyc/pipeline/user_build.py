@@ -86,7 +86,9 @@ def verify_program(path: Path, elf: Path, options: Options, progress: Progress) 
 def verify_object(path: Path, library: Path, options: Options, progress: Progress) -> BuildProof:
     """The library's object file or archive, built by the user, linked with the test firmware of the board."""
     if not library.is_file():
-        raise TinycError("there is no such file", Loc(str(library)))
+        raise TinycError(
+            "there is no such file", Loc(str(library)), "give the library's .o or .a, as your build made it"
+        )
     board = load_board(options.board)
     toolchain, target = find_toolchain(board, options.toolchain), find_target(board, options.emulator)
     compiled = compile_model(path, board, options, progress)

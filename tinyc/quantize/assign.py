@@ -145,7 +145,7 @@ def assign_activations(
     for node in graph.nodes:
         rules = [output_rule(node, i) for i in range(len(node.outputs))]
         if any(isinstance(rule, Kept) and not rule.own for rule in rules):
-            raise TinycError(f"{node.op} has no integer form", node.where)
+            raise TinycError(f"{node.op} has no integer form", node.where, "build the model with --precision float32")
     quants: dict[str, Quant] = {}
     for names in members.values():
         if not any(is_activation(graph, name) for name in names):

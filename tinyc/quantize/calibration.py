@@ -14,12 +14,13 @@ from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.quantize.made_up import as_trained, first_norm
 from tinyc.quantize.sources import Pictures, load_source
 from tinyc.reference.interpreter import BoundGraph, prepare_float
-from tinyc.reference.samples import SYNTHETIC, Samples, synthetic_samples
+from tinyc.reference.samples import FIRST_AXIS, SYNTHETIC, Samples, synthetic_samples
 
 MAX_SAMPLES = 512  # more do not change ranges noticeably, but take time
 SYNTHETIC_SAMPLES = 32
 FEW_SAMPLES = 64
 MAX_STEPS = 4096  # of sequences: they are run one step after the other
+OVERFLOWS = "is the calibration data scaled as the training data? Else leave out the samples with such values"
 SUFFIX = ".calib.npz"
 
 
@@ -129,13 +130,20 @@ def check_inputs(graph: Graph, calibration: Calibration) -> None:
     for name in graph.sources:
         value, array = graph.values[name], calibration.inputs.get(name)
         if array is None:
-            raise TinycError(f"the calibration data has no input '{name}'", value.loc)
+            held = ", ".join(calibration.inputs) or "nothing"
+            hint = f"it holds {held}; name the arrays of the .npz as the model names its inputs"
+            raise TinycError(f"the calibration data has no input '{name}'", value.loc, hint)
         kind = np.dtype(NUMPY_DTYPE[value.dtype])
         if array.shape[1:] != value.shape or len(array) == 0 or array.dtype != kind:
             raise TinycError(
                 f"calibration input '{name}' is {array.dtype} {list(array.shape)}, expected {kind} "
                 f"[samples, {', '.join(map(str, value.shape))}]",
                 value.loc,
+                FIRST_AXIS,
             )
         if kind == np.float32 and not np.isfinite(array).all():
-            raise TinycError(f"calibration input '{name}' contains NaN or infinity", value.loc)
+            raise TinycError(
+                f"calibration input '{name}' contains NaN or infinity",
+                value.loc,
+                "leave these samples out, or mend what makes them",
+            )

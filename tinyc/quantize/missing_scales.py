@@ -23,7 +23,7 @@ from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.qdq import join_quantization
-from tinyc.quantize.calibration import Calibration, calibrate
+from tinyc.quantize.calibration import OVERFLOWS, Calibration, calibrate
 from tinyc.quantize.ranges import affine
 from tinyc.quantize.sources import Pictures
 from tinyc.reference.interpreter import prepare_int
@@ -118,7 +118,7 @@ def _ranges(graph: Graph, names: Sequence[str], data: Calibration) -> dict[str, 
         for name in names:
             lo, hi = float(values[name].min()), float(values[name].max())
             if not np.isfinite([lo, hi]).all():
-                raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc)
+                raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc, OVERFLOWS)
             found[name] = min(found[name][0], lo), max(found[name][1], hi)
     return found
 

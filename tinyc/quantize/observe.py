@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph
-from tinyc.quantize.calibration import Calibration, check_inputs
+from tinyc.quantize.calibration import OVERFLOWS, Calibration, check_inputs
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
 
@@ -81,7 +81,7 @@ def observe(graph: Graph, calibration: Calibration) -> dict[str, Stats]:
             totals[name].add(arrays[name], few[samples])
     for name in names:
         if not np.isfinite([totals[name].lo, totals[name].hi]).all():
-            raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc)
+            raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc, OVERFLOWS)
     counts = {name: np.zeros(BINS, np.int64) for name in names}
     for _, arrays in _runs(graph, calibration, names):
         for name in names:

@@ -47,13 +47,16 @@ def _raw(file: Path, camera: Camera) -> Array:
     try:
         held = np.frombuffer(file.read_bytes(), np.uint8)
     except OSError as error:
-        raise TinycError(f"cannot read the frames: {error.strerror}", Loc(str(file))) from error
+        raise TinycError(
+            f"cannot read the frames: {error.strerror}", Loc(str(file)), "give a file of frames"
+        ) from error
     needed = int(np.prod(camera.frame_shape))
     if held.size == 0 or held.size % needed:
         raise TinycError(
             f"the file has {held.size:,} bytes; a frame of {camera.width}x{camera.height} {camera.format} has "
             f"{needed:,}",
             Loc(str(file)),
+            "a .raw file holds whole frames, one behind the other, without a header",
         )
     return held.reshape(-1, *camera.frame_shape)
 
@@ -63,7 +66,7 @@ def _colors(file: Path, camera: Camera) -> Array:
     where = Loc(str(file))
     image_of = load_extra("PIL.Image", "pictures", "reading pictures", where)
     if not file.is_file():
-        raise TinycError("cannot read the picture: there is no such file", where)
+        raise TinycError("cannot read the picture: there is no such file", where, "give the path of a picture")
     try:
         with image_of.open(file) as opened:
             colors = np.asarray(opened.convert("RGB"))

@@ -48,7 +48,8 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
         raise TinycError(f"cannot read the recording: {error.strerror}", where, "give a .wav file") from error
     count = len(samples) // value.elements
     if count == 0:
-        raise TinycError(f"the recording has {len(samples):,} samples; a run takes {value.elements:,}", where)
+        message = f"the recording has {len(samples):,} samples; a run takes {value.elements:,}"
+        raise TinycError(message, where, "give a longer recording")
     return Samples({value.name: samples[: count * value.elements].reshape(count, -1)}, None, str(path))
 
 

@@ -19,7 +19,7 @@ from tinyc.ops.tree_ensemble import TreeEnsemble
 
 SYNTHETIC = "synthetic"  # the source of made-up samples
 LABELS = "y"  # the key of class labels in an .npz file
-_FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
+FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
 _MADE_UP = 1 << 24  # elements of all synthetic samples
 _LARGEST = 0x7F7FFFFF  # the bits, and the key, of the largest float
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
@@ -81,7 +81,7 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
         arrays[name] = _fit(where, value, _as_meant(where, held, value, array))
     if len({len(array) for array in arrays.values()}) > 1:
         counts = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
-        raise TinycError(f"inputs have different numbers of samples ({counts})", where, _FIRST_AXIS)
+        raise TinycError(f"inputs have different numbers of samples ({counts})", where, FIRST_AXIS)
     count = len(next(iter(arrays.values())))
     starts = tuple(range(0, count, steps)) if steps else ()
     return Samples(arrays, _labels(where, held, graph, count), source, starts)
@@ -221,7 +221,7 @@ def _fit(where: Loc, value: Value, array: Array) -> Array:
         raise TinycError(
             f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, wanted))}]",
             where,
-            _FIRST_AXIS,
+            FIRST_AXIS,
         )
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused

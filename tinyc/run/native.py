@@ -49,7 +49,7 @@ class Port:
         """The integers that the library's own `<model>_quantize_input` gives: half away from zero, saturated, of NaN
         the least."""
         if self.scale is None:
-            raise TinycError(f"'{self.name}' has no quantization")
+            raise TinycError(f"'{self.name}' has no quantization", hint="give, and take, its own numbers: real=False")
         q = np.asarray(reals, np.float32) / np.float32(self.scale)
         lowest, highest = self._limits()
         least, most = np.float32(lowest - self.zero_point), np.float32(highest - self.zero_point)
@@ -62,7 +62,7 @@ class Port:
     def dequantize(self, integers: npt.ArrayLike) -> Array:
         """float32 reals, as the library's own `<model>_dequantize_output` computes them."""
         if self.scale is None:
-            raise TinycError(f"'{self.name}' has no quantization")
+            raise TinycError(f"'{self.name}' has no quantization", hint="give, and take, its own numbers: real=False")
         offset = np.asarray(integers).astype(np.int32) - self.zero_point
         return np.asarray(np.float32(self.scale) * offset.astype(np.float32))
 
@@ -76,11 +76,14 @@ class Port:
         if array.dtype.kind not in "fiu" or (array.shape[1:] if batch else array.shape) != self.sample_shape:
             raise TinycError(
                 f"input '{self.name}' is an array of {array.dtype} {list(array.shape)}; expected {self.dtype} or "
-                f"reals of shape {list(self.sample_shape)}, or one axis more for several samples"
+                f"reals of shape {list(self.sample_shape)}, or one axis more for several samples",
+                hint="bring it to that shape: numpy.reshape; the axes are in the model's order",
             )
         real = array.dtype.kind == "f"
         if real and not np.isfinite(array).all():
-            raise TinycError(f"input '{self.name}' has values that are not finite")
+            raise TinycError(
+                f"input '{self.name}' has values that are not finite", hint="NaN and infinity have no integer"
+            )
         samples = array if batch else array[np.newaxis]
         if self.dtype.kind == "f":
             return samples.astype(np.float32), batch, False
@@ -134,7 +137,7 @@ class Library:
     def __call__(self, *inputs: npt.ArrayLike, real: bool | None = None) -> Array:
         """The output of a model that has one. See `run`."""
         if len(self.outputs) != 1:
-            raise TinycError(f"{self.name} has {len(self.outputs)} outputs: use run(), which gives them all")
+            raise TinycError(f"{self.name} has {len(self.outputs)} outputs", hint="use run(), which gives them all")
         return self.run(*inputs, real=real)[0]
 
     def run(self, *inputs: npt.ArrayLike, real: bool | None = None) -> tuple[Array, ...]:
@@ -146,10 +149,13 @@ class Library:
         reset. Raises TinycError when the arrays do not fit.
         """
         if len(inputs) != len(self.inputs):
-            raise TinycError(f"{self.name} takes {len(self.inputs)} inputs, found {len(inputs)}")
+            names = ", ".join(port.name for port in self.inputs)
+            raise TinycError(
+                f"{self.name} takes {len(self.inputs)} inputs, found {len(inputs)}", hint=f"in order: {names}"
+            )
         taken = [port.accept(array) for port, array in zip(self.inputs, inputs, strict=True)]
         if len({(len(samples), batch) for samples, batch, _ in taken}) > 1:
-            raise TinycError("inputs have different numbers of samples")
+            raise TinycError("inputs have different numbers of samples", hint="give as many of each, or one of each")
         raw = self._infer([samples for samples, _, _ in taken])
         wants_reals = any(given_reals for _, _, given_reals in taken) if real is None else real
         batch = taken[0][1] if taken else False
@@ -275,7 +281,7 @@ def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> t
             ctype = re.search(rf"^int {name}_push_rows?\(.*const (\w+) \*data\);", header, re.MULTILINE)
         title = re.search(rf"^/\* {kind} {index} '(.*)': \w+ \[", header, re.MULTILINE)
         if ctype is None or ctype[1] not in _DTYPES:
-            raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h")
+            raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h", hint="build the library again")
         scale = defines.get(f"{prefix}_SCALE")
         ports.append(
             Port(

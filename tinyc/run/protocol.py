@@ -19,6 +19,7 @@ SYNC = b"TC"
 NOT_MEASURED = 0xFFFFFFFF
 MAX_PAYLOAD = 1 << 26  # longer: the stream is not ours
 
+_NOISY = "is the baud rate that of the firmware (--baud)? Long or loose wires lose bytes too"
 _HEADER = struct.Struct("<2sBBI")
 _INFO = struct.Struct("<6I")  # before the sizes of inputs and outputs, and the text
 _RESULT = struct.Struct("<IiIIII")  # before the outputs
@@ -114,16 +115,17 @@ class FrameReader:
             return None
         sync, version, type_, length = _HEADER.unpack_from(self._pending)
         if sync != SYNC or length > self._most:
-            raise TinycError("the firmware's answer is damaged: there is no frame where one must begin")
+            raise TinycError("the firmware's answer is damaged: there is no frame where one must begin", hint=_NOISY)
         if version != VERSION:
-            raise TinycError(f"the firmware speaks protocol version {version}, this tinyc speaks {VERSION}")
+            message = f"the firmware speaks protocol version {version}, this tinyc speaks {VERSION}"
+            raise TinycError(message, hint="build the firmware again and flash it: tinyc flash")
         end = _HEADER.size + length + 4
         if len(self._pending) < end:
             return None
         body = bytes(self._pending[len(SYNC) : end - 4])
         (crc,) = struct.unpack_from("<I", self._pending, end - 4)
         if crc != zlib.crc32(body):
-            raise TinycError("the firmware's answer is damaged: the checksum of a frame is wrong")
+            raise TinycError("the firmware's answer is damaged: the checksum of a frame is wrong", hint=_NOISY)
         del self._pending[:end]
         return ProtocolFrame(type_, body[_HEADER.size - len(SYNC) :])
 

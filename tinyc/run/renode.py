@@ -170,7 +170,7 @@ def run_renode(folder: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise TinycError(f"renode-test did not end in {TEST_SECONDS} s", exit_code=1) from error
     except OSError as error:
-        raise TinycError(f"renode-test cannot be started: {error.strerror}") from error
+        raise TinycError(f"renode-test cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         shown = "\n".join(f"  {line}" for line in lines[-12:])

@@ -16,11 +16,13 @@ from tinyc.load.onnx.file import OnnxFile, read_onnx
 from tinyc.load.onnx.importing import OnnxBuilder
 from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.onnx.running import import_node
-from tinyc.load.problems import FollowUpError, combined, read_bytes
+from tinyc.load.problems import FollowUpError, combined, explained, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
 from tinyc.load.tree_sums import joined_trees
 from tinyc.ops import all_ops
 from tinyc.passes.integer_ports import has_scales, integers_only, trees_among_floats
+
+_CHECK = "onnx.checker.check_model(FILE, full_check=True) finds what is wrong with a file; export the model again"
 
 __all__ = ["load_onnx", "unsupported_onnx"]
 
@@ -42,9 +44,16 @@ def load_onnx(
     order of the file; see `importing`. TinycError if the file cannot be read or is no intact model, or
     listing every node that tinyc cannot import, with the reason.
     """
+    try:
+        return _load(path, outputs, states, scaled)
+    except TinycError as e:
+        raise explained(e, path.name, _CHECK) from e
+
+
+def _load(path: Path, outputs: Sequence[str], states: Asked | None, scaled: Callable[[Graph], Graph] | None) -> Graph:
     builder, pairs, problems = _import(path, outputs, states)
     if problems:
-        raise combined(problems, path.name)
+        raise combined([explained(problem, path.name, _CHECK) for problem in problems], path.name)
     graph = joined_trees(builder.graph(path.stem))
     check(graph, "load", all_ops())
     if has_scales(graph) and not trees_among_floats(graph):
@@ -61,7 +70,11 @@ def unsupported_onnx(path: Path) -> list[TinycError]:
 
     Raises TinycError if the file cannot be read at all.
     """
-    return _import(path)[2]
+    try:
+        problems = _import(path)[2]
+    except TinycError as e:
+        raise explained(e, path.name, _CHECK) from e
+    return [explained(problem, path.name, _CHECK) for problem in problems]
 
 
 def _import(

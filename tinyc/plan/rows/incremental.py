@@ -40,7 +40,8 @@ def call_of(graph: Graph, found: Found, hop: int) -> Moving:
     whole = problem_of(graph, found)
     nodes = {node.name: node for node in graph.nodes}
     if len(graph.inputs) != 1 or whole.tensors[graph.inputs[0]].rows == 1:
-        raise TinycError("only a model with one input, an image with rows, can run incrementally")
+        message = "only a model with one input, an image with rows, can run incrementally"
+        raise TinycError(message, hint="leave out --incremental")
     new = _new_rows(whole, nodes, found, hop)
     kept = _kept_rows(graph, whole, found, new)
     tensors = {

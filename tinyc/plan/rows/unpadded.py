@@ -93,7 +93,9 @@ def _longer(value: Value, span: Span) -> Value:
     if len(value.shape) < 3:
         if value.shape[1:2] == (rows,) or rows == 1:
             return value
-        raise TinycError(f"'{value.name}' {list(value.shape)} has no axis of time", value.loc)
+        raise TinycError(
+            f"'{value.name}' {list(value.shape)} has no axis of time", value.loc, "leave out --stream-unpadded"
+        )
     return replace(value, shape=(value.shape[0], rows, *value.shape[2:]))
 
 
