@@ -107,7 +107,12 @@ def state_cases() -> Iterator[Graph]:
     """One-node graphs, their states as inputs and outputs."""
     yield svdf(5, 2, 3, 7)
     yield svdf(4, 1, 1, 9, "s8")
+    yield svdf(8, 1, 8, 130)  # whole vectors, more taps than are unrolled
+    yield svdf(6, 2, 70, 16)
+    yield svdf(3, 3, 7, 33, "s8")
     yield lstm(5, 3, 2)
+    yield lstm(8, 33, 2, 0.5, -9)  # a clipped and coarse cell, whole vectors
+    yield lstm(21, 150, 2, power=-16)  # more taps than are unrolled
     yield loop(Recurrent("lstm"), 5, 3, 3)
     yield loop(Recurrent("gru"), 5, 6, 3)
     yield loop(RecurrentKept("lstm"), 5, 3, 3, states=True)

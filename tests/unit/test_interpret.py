@@ -115,6 +115,41 @@ def test_words_that_come_in_turn() -> None:
     assert np.frombuffer(bytes(data[:32]), "<i4").tolist() == [2, 4, 6, 8, 1, 3, 5, 7]
 
 
+def test_rounding_shifts_gathers_and_signs() -> None:
+    """VRSHL and VRSHR round halves up, VQADD saturates, a gather's places count numbers, VPT is of single lanes."""
+    asm = Asm(CORTEX_M4)
+    for line in (
+        ("vldrw.u32", "q0", "[r0]"),  # -3, 5, 2, -7
+        ("mov", "r2", "#255"),  # -1 in its lowest byte
+        ("vrshr.s32", "q1", "q0", "#1"),
+        ("vrshl.s32", "q0", "r2"),
+        ("vstrw.32", "q0", "[r0, #32]"),
+        ("vpt.s32", "lt", "q1", "zr"),
+        ("vnegt.s32", "q1", "q1"),
+        ("vmov.i32", "q2", "#100"),
+        ("vsubt.i32", "q2", "q2", "q1"),
+        ("vstrw.32", "q2", "[r0, #48]"),
+        ("vldrh.u32", "q3", "[r0, q1, uxtw #1]"),
+        ("vstrw.32", "q3", "[r0, #64]"),
+        ("vabs.s32", "q0", "q0"),
+        ("vstrw.32", "q0", "[r0, #80]"),
+        ("vldrw.u32", "q3", "[r0, #16]"),  # 30000, -30000, 1, -1 of int16, twice
+        ("vqadd.s16", "q3", "q3", "q3"),
+        ("vstrw.32", "q3", "[r0, #96]"),
+        ("bx", "lr"),
+    ):
+        asm.op(*line)
+    halves = np.array([30000, -30000, 1, -1] * 2, "<i2").tobytes()
+    data = np.array([-3, 5, 2, -7], "<i4").tobytes() + halves + bytes(80)
+    _, found = run(*asm.text(), arguments=(DATA,), data=data)
+    words = np.frombuffer(bytes(found), "<i4")
+    assert words[8:12].tolist() == [-1, 3, 1, -3]
+    assert words[12:16].tolist() == [99, 100, 100, 97]
+    assert words[16:20].tolist() == [0xFFFF, 0, 0xFFFF, 0]
+    assert words[20:24].tolist() == [1, 3, 1, 3]
+    assert np.frombuffer(bytes(found[96:112]), "<i2").tolist() == [32767, -32768, 2, -2] * 2
+
+
 def test_vectors() -> None:
     """Predicated bytes, a dot product, and narrowing."""
     asm = Asm(CORTEX_M4)

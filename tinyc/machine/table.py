@@ -326,9 +326,9 @@ _BRANCHES: list[tuple[str, Row]] = [
 _VECTORS: list[tuple[str, Row]] = [
     (r"vpstt?t?t?|vptt?t?t?\.\w+|vctp\.\d+|vmsr", Row(Kind.PREDICATE, 0)),
     (r"v(?:ldr|str)[bhw]t?\.\w+|vst4\d\.\w+|vld2\d\.\w+", Row(Kind.VECTOR, 0)),
-    (r"vmov\.i\d+|vmovl[bt]\.\w+|vdup\.\d+", Row(Kind.VECTOR, unary=True)),
-    (r"vdupt\.\d+", Row(Kind.VECTOR, updates=True, unary=True)),
-    (r"vml\w+\.s\d+", Row(Kind.VECTOR, updates=True)),
+    (r"vmov\.i\d+|vmovl[bt]\.\w+|vdup\.\d+|vabs\.s\d+", Row(Kind.VECTOR, unary=True)),
+    (r"vdupt\.\d+|vnegt\.s\d+", Row(Kind.VECTOR, updates=True, unary=True)),
+    (r"vml\w+\.s\d+|vsubt\.i\d+", Row(Kind.VECTOR, updates=True)),
     ("vmrs", Row(Kind.FP, unary=True)),
     (r"v\w+\.[siu]\d+", Row(Kind.VECTOR)),
 ]

@@ -34,6 +34,11 @@ def _shift(value: int, by: int) -> int:
     return value << by if by >= 0 else value >> -by
 
 
+def _shift_rounding(value: int, by: int) -> int:
+    by = (by & 0xFF ^ 0x80) - 0x80
+    return value << by if by >= 0 else value + (1 << -by >> 1) >> -by
+
+
 _LANES: dict[str, Callable[..., int]] = {  # of signed lanes of the sources
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -46,11 +51,16 @@ _LANES: dict[str, Callable[..., int]] = {  # of signed lanes of the sources
     "qrdmulh": lambda a, b: _saturate(2 * a * b + (1 << 31) >> 32, 32),
     "dup": lambda a: a,
     "mov": lambda a: a,
+    "abs": abs,
+    "neg": operator.neg,
 }
+_LIMITED: dict[str, Callable[..., int]] = {"qadd": operator.add}  # saturated to the lane
+_MASKED = frozenset({"dupt", "negt", "subt"})  # only the lanes of the predicate
 _ON_RESULT: dict[str, Callable[..., int]] = {  # first those of the result
     "mla": lambda old, a, b: old + a * b,
     "mlas": lambda old, a, b: old * a + b,
     "shl": _shift,
+    "rshl": _shift_rounding,
 }
 
 
@@ -145,6 +155,14 @@ class VectorUnit:
             assert operands[0] == Other("ge"), name
             pairs = zip(*(self._lanes(operand, 32, signed=False) for operand in operands[1:]), strict=True)
             self._predicate = sum(0xF << 4 * i for i, (a, b) in enumerate(pairs) if _as_float(a) >= _as_float(b))
+        elif name.startswith("vpt."):
+            assert operands[0] == Other("lt"), name
+            bits = int(name.partition(".")[2][1:])
+            of_lane = (1 << bits // 8) - 1
+            zeros = [0] * (8 * _BYTES // bits)
+            sides = [zeros if each == Other("zr") else self._lanes(each, bits) for each in operands[1:]]
+            lanes = enumerate(zip(*sides, strict=True))
+            self._predicate = sum(of_lane << k * bits // 8 for k, (a, b) in lanes if a < b)
         elif name.startswith("vctp"):
             size = int(name.partition(".")[2]) // 8
             self._predicate = (1 << min(self._read(operands[0].words[0]) * size, _BYTES)) - 1
@@ -177,16 +195,23 @@ class VectorUnit:
             made = [_without_subnormals(*lanes) for lanes in columns]
             self._fpscr |= functools.reduce(operator.or_, (flags for _, flags in made))
             self._set(result, bits, [lane for lane, _ in made])
-        elif stem == "dupt":
-            pairs = enumerate(zip(self._lanes(result, bits), self._lanes(sources[0], bits), strict=True))
+        elif stem in _MASKED:
+            columns = zip(*(self._lanes(operand, bits) for operand in sources), strict=True)
+            each = [_LANES[stem[:-1]](*lanes) for lanes in columns]
+            pairs = enumerate(zip(self._lanes(result, bits), each, strict=True))
             self._set(result, bits, [new if self._predicate >> k * bits // 8 & 1 else old for k, (old, new) in pairs])
-        elif stem == "shr":
+        elif stem in ("shr", "rshr"):
             by = sources[1]
             assert isinstance(by, Immediate)
+            half = 1 << by.value >> 1 if stem == "rshr" else 0
             lanes = self._lanes(sources[0], bits, signed=found[2] == "s")
-            self._set(result, bits, [lane >> by.value for lane in lanes])
+            self._set(result, bits, [lane + half >> by.value for lane in lanes])
+        elif stem in _LIMITED:
+            columns = zip(*(self._lanes(operand, bits) for operand in sources), strict=True)
+            self._set(result, bits, [_saturate(_LIMITED[stem](*lanes), bits) for lanes in columns])
         else:
-            taken = sources if stem in _LANES else [result, *sources[-2 if stem != "shl" else -1 :]]
+            shifts = stem in ("shl", "rshl")
+            taken = sources if stem in _LANES else [result, *sources[-1 if shifts else -2 :]]
             columns = zip(*(self._lanes(operand, bits) for operand in taken), strict=True)
             self._set(result, bits, [(_LANES | _ON_RESULT)[stem](*lanes) for lanes in columns])
 
@@ -237,7 +262,8 @@ class VectorUnit:
             return addresses
         start = self._read(place.base)
         if place.index:
-            return [start + offset & 0xFFFFFFFF for offset in self._lanes(Register(place.index), bits, signed=False)]
+            offsets = self._lanes(Register(place.index), bits, signed=False)
+            return [start + (offset << place.shift) & 0xFFFFFFFF for offset in offsets]
         if after and isinstance(after[0], Immediate):
             self._write(place.base, start + after[0].value)
         return [start + place.offset + size * number for number in range(8 * _BYTES // bits)]

@@ -24,10 +24,24 @@ from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import pack, pad_taps
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    SpecializedKernel,
+    Struct,
+    offered,
+    planned,
+)
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_bias
 from tinyc.kernels.float32 import recurrent
+from tinyc.kernels.mve import lstm as mve
 from tinyc.ops import gates
 from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
@@ -301,6 +315,50 @@ def cost_dsp(site: Site, p: LstmParams) -> Cost:
     return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units + 2000, scratch_dsp(site, p))
 
 
+def rounds_twice(site: Site) -> bool:
+    """the numerics tflm, which round twice"""
+    return site.builtin_rounding is Rounding.DOUBLE
+
+
+_MVE_ASKS = "a cell whose numbers, scaled up to Q3.12, stay in int32"
+
+
+def plan_mve(site: Site, p: LstmParams) -> mve.LstmLayer | None:
+    """None where tanh of the cell could leave int32, or a factor inside the cell is 1 or more."""
+    if p.left > mve.MOST_LEFT or any(shift > 0 for _, shift in (p.forget, p.add, p.out)):
+        return None
+    grows = bool(max(p.in_shift.max(), p.state_shift.max()) > 0)
+    units, in_c = p.w.shape[1:]
+    clip = p.cell_max if p.cell_min == -p.cell_max else mve.NO_CLIP
+    return mve.LstmLayer(in_c, units, grows, p.forget, p.add, p.out, p.left, clip, p.hidden_zero)
+
+
+def _stream(p: LstmParams) -> npt.NDArray[np.int32]:
+    return mve.stream(
+        (
+            mve.Side(p.w, p.in_bias, p.in_mult, p.in_shift),
+            mve.Side(p.r, p.state_bias, p.state_mult, p.state_shift),
+        )
+    )
+
+
+def lower_mve(work: mve.LstmLayer, site: Site, p: LstmParams) -> Call:
+    """tc_lstm_s8_mve: all steps."""
+    weights = Const(_stream(p), "stream of tc_lstm_s8_mve.h", "stream")
+    table = Const(mve.table(gates.logistic_table()), "[257] logistic(i / 24), Q0.16", "logistic")
+    return Call((weights, table, *_ARGUMENTS[1:]))
+
+
+def cost_mve(work: mve.LstmLayer, site: Site, p: LstmParams) -> Cost:
+    """Exact but for the steps around the calls; cycles are an upper bound for a Cortex-M55."""
+    executed, code = mve.work(work, _steps(site))
+    return Cost(executed.instructions, _stream(p).nbytes + 514 + code, work.scratch_bytes, executed.cycles)
+
+
+def special_mve(work: mve.LstmLayer, site: Site, p: LstmParams) -> SpecializedKernel:
+    return mve.special(work, _steps(site))
+
+
 def cost(site: Site, p: LstmParams) -> Cost:
     """An estimate: each product, each gate, each unit."""
     steps, units = _steps(site), p.w.shape[1]
@@ -320,6 +378,14 @@ OP = Op(
     quant_in=(Observed(), *_WEIGHTS, *(Bias(),) * 4, Kept(), Kept()),
     quant_out=(SameAs(_HIDDEN), SameAs(_HIDDEN), Kept()),
     kernels=(
+        Kernel(
+            mve.NAME,
+            planned(plan_mve, _MVE_ASKS, call=lower_mve, cost=cost_mve, special=special_mve),
+            isa=frozenset({"mve"}),
+            when=(is_s8, rounds_twice),
+            asks=_MVE_ASKS,
+            written=True,
+        ),
         Kernel(
             "tc_lstm_s8_dsp",
             offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),

@@ -24,10 +24,24 @@ from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requant
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    SpecializedKernel,
+    Struct,
+    offered,
+    planned,
+)
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.windows import check_bias
 from tinyc.kernels.float32 import recurrent
+from tinyc.kernels.mve import svdf as mve
 from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
 
 _MOST_TAPS = 512  # of a dot product: 512 * 127 * 128 < 2^23, as tc_dsp.h asks
@@ -229,6 +243,42 @@ def cost_dsp(site: Site, p: SvdfParams) -> Cost:
     return Cost(executed, flash, scratch_dsp(site, p))
 
 
+def is_vectored(site: Site) -> bool:
+    """int8 input and output, constant weights, times and state both int16 or both int8; the numerics tflm or litert"""
+    return (has_wide_state(site) or has_byte_state(site)) and site.builtin_rounding is Rounding.DOUBLE
+
+
+_MVE_ASKS = "sums over the input that are scaled by less than 2^31"
+
+
+def plan_mve(site: Site, p: SvdfParams) -> mve.SvdfLayer | None:
+    if p.in_shift > 30:
+        return None
+    filters, memory = p.times.shape
+    factors = (p.in_mult, p.in_shift), (p.mult, p.shift)
+    clamp = (p.y_min, p.y_max)
+    return mve.SvdfLayer(p.w.shape[1], filters, p.rank, memory, p.times.dtype.itemsize, *factors, p.y_zero, clamp)
+
+
+def _stream(p: SvdfParams) -> npt.NDArray[np.int32]:
+    return mve.stream(mve.SvdfWeights(p.w, p.feature_bias, p.times, p.bias))
+
+
+def lower_mve(work: mve.SvdfLayer, site: Site, p: SvdfParams) -> Call:
+    """tc_svdf_s8_mve: the whole layer, the state over the old one or elsewhere."""
+    return Call((Const(_stream(p), "stream of tc_svdf_s8_mve.h", "stream"), In(0), In(4), Out(0), Out(1)))
+
+
+def cost_mve(work: mve.SvdfLayer, site: Site, p: SvdfParams) -> Cost:
+    """Exact but for the step around the calls; cycles are an upper bound for a Cortex-M55."""
+    executed, code = mve.work(work)
+    return Cost(executed.instructions, _stream(p).nbytes + code, 0, executed.cycles)
+
+
+def special_mve(work: mve.SvdfLayer, site: Site, p: SvdfParams) -> SpecializedKernel:
+    return mve.special(work)
+
+
 def cost(site: Site, p: SvdfParams) -> Cost:
     """An estimate: each product, each moved number, each output."""
     filters = len(p.times)
@@ -246,6 +296,14 @@ OP = Op(
     quant_in=(Observed(), Observed(symmetric=True), Observed(symmetric=True), Bias(), Kept()),
     quant_out=(Observed(), SameAs(4)),
     kernels=(
+        Kernel(
+            mve.NAME,
+            planned(plan_mve, _MVE_ASKS, call=lower_mve, cost=cost_mve, special=special_mve),
+            isa=frozenset({"mve"}),
+            when=(is_vectored,),
+            asks=_MVE_ASKS,
+            written=True,
+        ),
         Kernel(
             "tc_svdf_s8_dsp",
             offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),
