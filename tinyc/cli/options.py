@@ -187,7 +187,7 @@ Incremental = Annotated[
 Hop = Annotated[int, typer.Option(min=1, help="New rows per call of an incremental library.")]
 StreamUnpadded = Annotated[
     bool,
-    typer.Option("--stream-unpadded", help="With --incremental: do not pad in time. That is another function."),
+    typer.Option("--stream-unpadded", help="With --incremental: do not pad in time; the outputs are others then."),
 ]
 
 
@@ -200,7 +200,8 @@ LikeFolder = Annotated[
     typer.Option(
         "--like",
         metavar="FOLDER",
-        help="Constants for the code of the library in FOLDER, built with --weights-blob, or an error.",
+        help="Only constants, for the code of the library in FOLDER, "
+        "built with --weights-blob; an error if they do not fit it.",
         show_default="none",
     ),
 ]
@@ -350,7 +351,10 @@ MinSqnr = Annotated[
     typer.Option("--min-sqnr", min=0, metavar="DB", help="With --activations auto: least SQNR of the output, in dB."),
 ]
 RoundingOption = Annotated[
-    WeightRounding, typer.Option("--rounding", help="Round weights to nearest, or as learned, or as measures better.")
+    WeightRounding,
+    typer.Option(
+        "--rounding", help="Round weights to the nearest step, as learned, or (auto) whichever measures better."
+    ),
 ]
 EqualizeOption = Annotated[Toggle, typer.Option("--equalize", help="Give a tensor's channels similar ranges.")]
 AugmentOption = Annotated[
@@ -360,7 +364,8 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the vari
 EffortOption = Annotated[
     Effort,
     typer.Option(
-        "--effort", help="`fast`: min-max, weights rounded to nearest and biases corrected, where no option says else."
+        "--effort",
+        help="`fast`: ranges by min-max, weights to the nearest step, biases corrected; other options go before.",
     ),
 ]
 CacheOption = Annotated[

@@ -117,6 +117,7 @@ def _framed(block: B, row: Callable[[Asm, B], None]) -> Asm:
         asm.op("ldr", "r5", at("rows"))
         asm.op("ldr", "r6", at("k_h"))
         with asm.loop("row", "row", of_call=True):
+            asm.note("a row of the window, unless it lies outside the image")
             asm.op("ldr", "r2", "[r5], #4")
             asm.op("cmp", "r2", "#0")
             asm.branch("beq.w", "outside")
@@ -152,6 +153,7 @@ def _row(asm: Asm, block: FloatBlock) -> None:
     asm.op("cmp", "r4", "#0")
     asm.branch("beq.w", "rest")
     with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"products: {block.turn} taps")
         _taps(asm, block)
         asm.op("subs", "r4", "r4", "#1")
         asm.branch("bne.w", "turn")
@@ -160,6 +162,7 @@ def _row(asm: Asm, block: FloatBlock) -> None:
     asm.op("cmp", "r4", "#0")
     asm.branch("beq.w", "behind")
     with asm.loop("tap", "tap", of_call=True):
+        asm.note("products: a tap")
         asm.op("vldmia", "r1!", fpu_registers(block.sums, block.outputs))
         for pixel in range(block.pixels):
             register = f"s{block.sums + block.outputs + pixel}"
@@ -178,6 +181,7 @@ def _channel_row(asm: Asm, block: Channels) -> None:
     asm.op("ldr", "r4", at("turns"))
     asm.op("ldr", "r11", at("tap"))
     with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"products: {block.turn} taps")
         for _ in range(block.turn):
             asm.op("vldmia", "r1!", fpu_registers(weights, block.outputs))
             for pixel in range(block.pixels):
@@ -247,7 +251,7 @@ def block_function(block: FloatBlock | Channels | VectorBlock) -> SpecializedKer
         return _vector_function(block)
     asm = _function(block) if isinstance(block, FloatBlock) else _channel_function(block)
     fast = naked_function(block.name, ("const tc_block_f32_t *p",), asm)
-    text = f"""/* {block.outputs} outputs of {block.pixels} pixels at a time: {HEADER}. */
+    text = f"""/* {_at_once(block)}: {HEADER}. */
 #if TC_VFMA_ASM
 {fast}#else
 static TC_UNUSED void {block.name}(const tc_block_f32_t *p)
@@ -256,6 +260,12 @@ static TC_UNUSED void {block.name}(const tc_block_f32_t *p)
 }}
 #endif"""
     return SpecializedKernel(block.name, text, (HEADER,))
+
+
+def _at_once(block: FloatBlock | Channels | VectorBlock) -> str:
+    """What a turn of the outer loop makes, in words."""
+    pixels = "a pixel" if block.pixels == 1 else f"{block.pixels} pixels"
+    return f"{block.outputs} outputs of {pixels} at a time"
 
 
 def _twin(block: FloatBlock | Channels | VectorBlock) -> str:
@@ -267,7 +277,7 @@ def _twin(block: FloatBlock | Channels | VectorBlock) -> str:
 
 def _vector_function(block: VectorBlock) -> SpecializedKernel:
     fast = naked_function(f"{block.name}_mve", ("tc_block_f32_t *p",), block_code(block))
-    text = f"""/* {block.outputs} outputs of {block.pixels} pixels at a time: {HEADER}. */
+    text = f"""/* {_at_once(block)}: {HEADER}. */
 #if TC_MVE_FLOAT_ASM
 {fast}#endif
 

@@ -133,6 +133,7 @@ def _four(asm: Asm, lanes: Lanes) -> None:
     asm.op("cmp", "lr", "#0")
     asm.branch("beq.w", "store")
     with asm.loop("row", "row", of_call=True):
+        asm.note("products: a row of the window")
         asm.op("ldr", "r2", "[r3], #4")
         asm.op("add", "r2", "r2", "r5")
         walk = _Walk(asm, "r2", "r12", lanes.column)

@@ -95,6 +95,7 @@ def block_code(block: VectorBlock) -> Asm:
             for part in range(block.parts):
                 asm.op("vldrw.u32", _sum(block, pixel, part), f"[r5, #{16 * part}]")
         with asm.loop("row", "row", of_call=True):
+            asm.note("a row of the window, unless it lies outside the image")
             asm.op("ldr", "r2", "[r11], #4")
             asm.op("cmp", "r2", "#0")
             asm.branch("beq.w", "outside")
@@ -133,6 +134,7 @@ def _row(asm: Asm, block: VectorBlock) -> None:
     asm.op("cmp", "lr", "#0")
     asm.branch("beq.w", "rest")
     with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"products: {_TURN} taps")
         if block.pixels == 1:
             asm.op("ldm", "r2!", "{r5-r8}")
             for tap in range(_TURN):

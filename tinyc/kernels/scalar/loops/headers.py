@@ -240,8 +240,8 @@ def _columns() -> LoopHeader:
         plain.append(_plain(name, parameters, core.c))
     return LoopHeader(
         """n pixels of a channel of a 3x3 depthwise convolution with w [3][3], stride 1 or 2: columns of three
- * pixels -> sums at `columns`. A column has row 0 in bits 0-7, row 1 in bits 8-15, row 2 in bits 24-31. Stride 1
- * reads 3 * ceil(n / 3) + 2 of them and makes up to two pixels more, stride 2 reads 2 * n + 1.""",
+ * pixels -> sums at `columns`. A column has row 0 in bits 0-7, row 1 in bits 8-15, row 2 in bits 24-31.
+ * Stride 1 reads 3 * ceil(n / 3) + 2 of them and makes up to two pixels more, stride 2 reads 2 * n + 1.""",
         tuple(functions),
         {},
         "\n\n".join(plain),

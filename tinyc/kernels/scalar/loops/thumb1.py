@@ -285,6 +285,7 @@ class Thumb1Columns:
         asm = self.asm
         asm.op("push", "{r4-r7, lr}")
         asm.op("sub", "sp", "sp", f"#{self._frame.size}")
+        asm.note("weights, to the stack and to high registers")
         for number in range(9):
             asm.op("movs", "r3", f"#{number}")
             asm.op("ldrsb", "r3", "[r1, r3]")
@@ -302,6 +303,7 @@ class Thumb1Columns:
     @contextmanager
     def turns(self) -> Iterator[None]:
         with self.asm.loop("turns", "turn", aligned=False):
+            self.asm.note("a turn: pixels out of their columns, products, sums to the columns that are used up")
             yield
             if self.stride == 1:
                 self.asm.op("subs", "r7", "#3")

@@ -212,6 +212,7 @@ class Thumb2Columns:
         if self.stride == 2:  # lr: where the next sum goes, r12: the end
             asm.op("mov", "lr", _X)
             asm.op("add", "r12", _X, "r2", "lsl #2")
+        asm.note("weights")
         for number, register in enumerate(self._weights):
             asm.op("ldrsb", register, f"[{_W}, #{number}]")
 
@@ -219,6 +220,7 @@ class Thumb2Columns:
     def turns(self) -> Iterator[None]:
         asm = self.asm
         with asm.loop("turns", "turn"):
+            asm.note("a turn: pixels out of their columns, products, sums to the columns that are used up")
             yield
             if self.stride == 1:
                 asm.op("ldr", "r1", "[sp]")
