@@ -51,7 +51,8 @@ float input[COUNT];
 double result;
 void predict(void)
 {
-    for (int i = 0; i < COUNT; i++) forest_input_0(&arena)[i] = input[i];
+    TYPE *features = forest_input_0(&arena);
+    for (int i = 0; i < COUNT; i++) features[i] = input[i];
     forest_run(&arena);
     result = RESULT;
 }
@@ -135,7 +136,7 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
             (folder / file).write_text(text)
         taken = "forest_output_0(&arena)[0]"
         result = taken if classes > 1 else f"forest_dequantize_output_0({taken})"
-        yield tool, filled(TINYC, sizes | {"RESULT": result})
+        yield tool, filled(TINYC, sizes | {"TYPE": "int32_t" if integers else "float", "RESULT": result})
     score = MOST if classes > 1 else "result = score(features);"
     yield "m2cgen", m2cgen.export_to_c(model) + filled(M2CGEN.replace("SCORE", score), sizes)
     kinds = [("inline", "int16_t"), ("loadable", "int16_t")] if integers else [("inline", "float")]

@@ -18,27 +18,35 @@ typedef struct {
     const uint16_t *nodes;
 } tc_tree_ensemble_s16_t;
 
-static inline int32_t tc_tree_leaf_s16(const tc_tree_sums_t *p, const uint16_t *at, const int16_t *codes)
+static inline int32_t tc_tree_leaf_s16(const tc_tree_ensemble_s16_t *p, const uint16_t *at,
+                                       const int16_t *codes)
 {
-    for (;; at += 3) {
-        while (at[2] < 1u << 14) {
-            at += codes[at[0]] > (int16_t)at[1] ? 3 * at[2] : 3;
-        }
-        const int32_t leaf = tc_tree_leaf(p, at[2], codes[at[0]] > (int16_t)at[1]);
-        if (leaf >= 0) {
-            return leaf;
+    for (;;) {
+        const uint32_t ref = at[2];
+        const int exceeds = codes[at[0]] > (int16_t)at[1];
+
+        at += 3;
+        if (exceeds) {
+            if (!(ref & (TC_TREE_BELOW | TC_TREE_ABOVE))) {
+                at += 3 * tc_tree_number(ref);
+            } else if (ref & TC_TREE_ABOVE) {
+                return tc_tree_leaf_above(&p->sums, ref);
+            }
+        } else if (ref & TC_TREE_BELOW) {
+            return tc_tree_leaf_below(&p->sums, ref);
         }
     }
 }
 
 static void tc_tree_ensemble_s16(const tc_tree_ensemble_s16_t *p, const void *x, int32_t *y, void *scratch)
 {
-    int16_t *codes = (int16_t *)scratch;
     int32_t *sums = tc_tree_begin(&p->sums, y);
+    int16_t *codes = (int16_t *)scratch;
 
     tc_feature_codes_s16(&p->codes, x, codes);
     for (int32_t i = 0; i < p->trees; i++) {
-        tc_tree_add(&p->sums, tc_tree_leaf_s16(&p->sums, p->nodes + 3 * p->starts[i], codes), sums);
+        const uint16_t *tree = p->nodes + 3 * p->starts[i];
+        tc_tree_add(&p->sums, tc_tree_leaf_s16(p, tree, codes), sums);
     }
     tc_tree_end(&p->sums, y);
 }

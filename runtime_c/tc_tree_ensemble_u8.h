@@ -2,7 +2,7 @@
 /* Trees over uint8 codes (tc_feature_codes.h) as a table of nodes: each tree is walked to its leaf, the
  * leaves are added (tc_trees.h).
  *
- * nodes: code in bits 0 to 7, cut in bits 8 to 15, ref in bits 16 to 31.
+ * nodes: ref in bits 0 to 15, code in bits 16 to 23, cut in bits 24 to 31.
  * starts [trees]: the first node of each tree. x may not overlap y. scratch: the codes.
  */
 #ifndef TC_TREE_ENSEMBLE_U8_H
@@ -18,30 +18,32 @@ typedef struct {
     const uint32_t *nodes;
 } tc_tree_ensemble_u8_t;
 
-static inline int32_t tc_tree_leaf_u8(const tc_tree_sums_t *p, const uint32_t *at, const uint8_t *codes)
+static inline int32_t tc_tree_leaf_u8(const tc_tree_ensemble_u8_t *p, const uint32_t *at,
+                                      const uint8_t *codes)
 {
     for (;;) {
-        uint32_t node = *at;
-        while (node < 1u << 30) {
-            at += codes[node & 255] > ((node >> 8) & 255) ? node >> 16 : 1;
-            node = *at;
+        const uint32_t node = *at++;
+        if (codes[(node >> 16) & 255u] > node >> 24) {
+            if (!(node & (TC_TREE_BELOW | TC_TREE_ABOVE))) {
+                at += tc_tree_number(node);
+            } else if (node & TC_TREE_ABOVE) {
+                return tc_tree_leaf_above(&p->sums, node);
+            }
+        } else if (node & TC_TREE_BELOW) {
+            return tc_tree_leaf_below(&p->sums, node);
         }
-        const int32_t leaf = tc_tree_leaf(p, node >> 16, codes[node & 255] > ((node >> 8) & 255));
-        if (leaf >= 0) {
-            return leaf;
-        }
-        at++;
     }
 }
 
 static void tc_tree_ensemble_u8(const tc_tree_ensemble_u8_t *p, const void *x, int32_t *y, void *scratch)
 {
-    uint8_t *codes = (uint8_t *)scratch;
     int32_t *sums = tc_tree_begin(&p->sums, y);
+    uint8_t *codes = (uint8_t *)scratch;
 
     tc_feature_codes_u8(&p->codes, x, codes);
     for (int32_t i = 0; i < p->trees; i++) {
-        tc_tree_add(&p->sums, tc_tree_leaf_u8(&p->sums, p->nodes + p->starts[i], codes), sums);
+        const uint32_t *tree = p->nodes + p->starts[i];
+        tc_tree_add(&p->sums, tc_tree_leaf_u8(p, tree, codes), sums);
     }
     tc_tree_end(&p->sums, y);
 }

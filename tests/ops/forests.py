@@ -11,13 +11,20 @@ from tinyc.kernels.trees.keys import keys_of
 from tinyc.ops.tree_ensemble import TreeEnsemble
 
 
-def forest(source: DType, leaf: int, columns: int, complement: int | None, cuts: int) -> Graph:
+def forest(
+    source: DType, leaf: int, columns: int, complement: int | None, cuts: int, step: float | None = None
+) -> Graph:
     """Random trees over 9 codes with `cuts` cuts each, with leaves below one child, the other, both and none; leaves up
-    to `leaf`, 0: votes."""
+    to `leaf`, 0: votes; of more than 4 columns mostly 0. step: of the cuts, none of which is below 0 then."""
     rng = np.random.default_rng(leaf)
     own = keys_of(rng.normal(size=(9, cuts)).astype(np.float32))
+    if step:
+        reals = step * rng.integers(1, 60 if step < 1 else 900, (9, cuts))
+        own = keys_of(reals.astype(np.float32) if source == "f32" else reals.astype(np.int32))
     leaves = rng.integers(-leaf, leaf, (12 if leaf < 10**6 else 200, columns), endpoint=True).astype(np.int32)
     leaves = leaves if leaf else 7 * np.eye(columns, dtype=np.int32)
+    if columns > 4 and leaf:
+        leaves *= rng.random(leaves.shape) < 0.2
     nodes: list[list[int]] = []
     roots = []
     for tree in range(6):

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from tests.ops.forests import forest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, tensor
+from tinyc.kernels.trees.forest import Forest
 from tinyc.kernels.trees.keys import keys_of, reals_of
 from tinyc.ops.argmax import ArgMax
 
@@ -53,6 +56,48 @@ def test_kernels(source: str, leaf: int, columns: int, complement: int | None, c
     first = 0 if max(counts) <= 255 else 1
     assert used == [BRANCHES[0], *BRANCHES[1 + first :], *TABLES[first:]]
     assert first == (cuts > 255)
+
+
+STEPS = ["tc_tree_ensemble_bits_u8", "tc_tree_ensemble_bits_u16"]
+
+
+@pytest.mark.parametrize(
+    ("source", "step", "leaf", "columns", "complement", "steps"),
+    [
+        ("f32", 0.5, 10**7, 7, None, STEPS),
+        ("s32", 7, 100, 12, None, STEPS[1:]),
+        pytest.param("f32", 0.25, 10**8, 1, 70000, STEPS, marks=pytest.mark.slow),
+        pytest.param("s32", 1, 3000, 5, None, STEPS[1:], marks=pytest.mark.slow),
+        pytest.param("f32", 32.0, 0, 5, None, STEPS[1:], marks=pytest.mark.slow),
+    ],
+)
+def test_cuts_with_a_step(
+    source: str, step: float, leaf: int, columns: int, complement: int | None, steps: list[str]
+) -> None:
+    """Features compared as they lie: on every cut, beside it, below 0, with NaN of both signs; leaves mostly 0."""
+    graph = forest(source, leaf, columns, complement, 12, step)
+    rng = np.random.default_rng(1)
+    near = rng.choice(graph.consts["nodes"][:, 1], (60, 10)) + rng.integers(-1, 2, (60, 10))
+    if source == "f32":
+        special = np.where(np.arange(60)[:, None] % 2, SPECIAL[rng.integers(len(SPECIAL), size=(60, 10))], 0.0)
+        x = np.where(rng.random((60, 10)) < 0.8, reals_of(near), special).astype(np.float32)
+    else:
+        x = np.where(rng.random((60, 10)) < 0.8, near, rng.choice([0, -1, -(2**31), 2**31 - 1], (60, 10)))
+        x = x.astype(np.int32)
+    used = check_kernels(graph, [{"x": row[None]} for row in x])
+    assert used == [*BRANCHES, *steps, *TABLES]
+
+
+def test_leaves_that_are_mostly_0() -> None:
+    """Words of a number and its column, in fewer bytes than all columns take."""
+    consts = forest("f32", 10**7, 7, None, 5).consts
+    p = Forest.of(*(consts[name] for name in ("features", "nodes", "roots", "leaves", "base")), None)
+    assert p.entries is not None
+    assert p.entries.nbytes < p.rows.nbytes / 2
+    for row, (start, end) in enumerate(pairwise(p.entries.starts)):
+        words = p.entries.words[start:end]
+        np.testing.assert_array_equal(p.rows[row, words & 7], words >> 3)
+        assert np.count_nonzero(p.rows[row]) == end - start
 
 
 def test_argmax_of_sums() -> None:

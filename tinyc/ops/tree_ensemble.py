@@ -20,7 +20,7 @@ from tinyc.kernel.site import Site, Type
 from tinyc.kernels.trees.branches import branches_kernel
 from tinyc.kernels.trees.forest import Forest
 from tinyc.kernels.trees.keys import keys_of
-from tinyc.kernels.trees.table import table_kernel
+from tinyc.kernels.trees.table import steps_kernel, table_kernel
 from tinyc.ops.op import Kept, Op, Trait
 
 
@@ -89,6 +89,7 @@ OP = Op(
     quant_out=(Kept(own=True),),
     kernels=(
         *(branches_kernel(codes) for codes in ("bits", "u8", "s16", "s32")),
+        *(steps_kernel(bits) for bits in (8, 16)),
         *(table_kernel(codes) for codes in ("u8", "s16", "s32")),
     ),
     traits=frozenset({Trait.ANY_TYPE}),

@@ -60,6 +60,11 @@ class Forest:
                 stack += [(second, depth + 1), (first, depth + 1)]
 
     @cached_property
+    def inner(self) -> int:
+        """Nodes of all trees."""
+        return sum(at >= 0 for root in self.roots for at, _ in self.walk(root))
+
+    @cached_property
     def visits(self) -> float:
         """Nodes that an input meets, if each comparison holds for every second one."""
         return sum(2.0**-depth for root in self.roots for at, depth in self.walk(root) if at >= 0)
@@ -75,6 +80,11 @@ class Forest:
         sizes = self.leaves[self.leaves != 0]
         one = 1 < self.columns <= 128 and ((self.leaves != 0).sum(axis=1) == 1).all() and (sizes == sizes[0]).all()
         return int(sizes[0]) if one else None
+
+    @property
+    def has_table(self) -> bool:
+        """Whether leaves are rows of a table, and not one number each."""
+        return self.columns > 1 and self.vote is None
 
     @property
     def few_leaves(self) -> bool:
@@ -118,3 +128,29 @@ class Forest:
         rows = self.leaves[list(self.row_order)]
         most = int(np.abs(rows.astype(np.int64)).max())
         return rows.astype(np.int8 if most < 128 else np.int16 if most < 2**15 else np.int32)
+
+    @cached_property
+    def entries(self) -> Entries | None:
+        """The rows without their zeros, where that takes fewer bytes and no longer to add."""
+        bits = (self.columns - 1).bit_length()
+        row, column = np.nonzero(self.rows)
+        values = self.rows[row, column].astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(self.rows, axis=1))])
+        fits = not len(values) or np.abs(values).max() < 2 ** (31 - bits)
+        small = 4 * len(values) + 2 * len(starts) < self.rows.nbytes and len(values) < 2**16
+        if self.vote is not None or not fits or not small or 2 * len(values) > self.rows.size:
+            return None
+        return Entries((values << bits | column).astype(np.int32), starts.astype(np.uint16), bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Of rows one after the other all numbers that are not 0: number << bits | column. starts [rows + 1] of them."""
+
+    words: Array
+    starts: Array
+    bits: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.words.nbytes + self.starts.nbytes

@@ -107,3 +107,71 @@ def cost_of(p: Forest, found: Codes) -> tuple[int, int]:
     data = per_code * len(p.features) + found.cuts.nbytes
     data += 4 * len(p.features) if (p.features[:, 1] != NO_NUMBER).any() else 0
     return _PER_FEATURE[found.dtype] * len(p.features) + _PER_HALVING * halvings, data
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A forest whose cuts are base + (number << shift) of features as they lie. nodes compare features with numbers."""
+
+    nodes: tuple[Node, ...]
+    base: int
+    shift: int
+
+
+def bits_fit(p: Forest) -> bool:
+    """Whether features can be compared as they lie: NaN of each goes one way alone."""
+    return len(set(p.features[:, 0])) == len(p.features)
+
+
+def bits_of(p: Forest) -> tuple[Node, ...]:
+    """The nodes with features in the place of codes."""
+    return tuple((int(p.features[code, 0]), cut, below, above) for code, cut, below, above in p.nodes)
+
+
+def bits_count(p: Forest) -> int:
+    """All features up to the last."""
+    return int(p.features[:, 0].max()) + 1
+
+
+def bits_scratch(site: Site, p: Forest) -> int:
+    """A copy of the features, for the case that one is NaN."""
+    return 4 * bits_count(p) if site.x(0).dtype == "f32" else 0
+
+
+def bits_fields(site: Site, p: Forest) -> dict[str, int | float | str | Const]:
+    """Those of the struct tc_feature_codes_t."""
+    count, is_float = bits_count(p), site.x(0).dtype == "f32"
+    fields: dict[str, int | float | str | Const] = {"codes.n": count, "codes.is_float": int(is_float)}
+    if is_float:
+        fields["codes.not_negative"] = int(_not_negative(p))
+    if (p.features[:, 1] != NO_NUMBER).any():
+        filled = np.full(count, NO_NUMBER, np.int32)
+        filled[p.features[:, 0]] = p.features[:, 1]
+        fields["codes.nan_key"] = Const(filled, "[n]", "nan_keys")
+    return fields
+
+
+def bits_cost(site: Site, p: Forest) -> int:
+    """Instructions, an estimate: what finds a NaN."""
+    if site.x(0).dtype != "f32":
+        return 0
+    return int((2.75 if _not_negative(p) else 4.75) * bits_count(p))
+
+
+def _not_negative(p: Forest) -> bool:
+    """Whether neither a cut nor what stands for NaN is less than 0. Then a positive NaN exceeds all cuts as it is."""
+    return min(cut for _, cut, _, _ in p.nodes) >= 0 and bool((p.features[:, 1] == NO_NUMBER).all())
+
+
+def steps(site: Site, p: Forest, bits: int) -> Steps | None:
+    """The forest with cuts of so many bits; None if they have no such step, or a float's is less than 0."""
+    cuts = {cut for _, cut, _, _ in p.nodes}
+    if not bits_fit(p) or (site.x(0).dtype == "f32" and min(cuts) < 0):
+        return None
+    for base in (0, min(cuts)):
+        step = int(np.gcd.reduce([cut - base for cut in cuts]))
+        shift = (step & -step).bit_length() - 1 if step else 0
+        if min(cuts) >= base and (max(cuts) - base) >> shift < 1 << bits:
+            nodes = tuple((code, (cut - base) >> shift, below, above) for code, cut, below, above in bits_of(p))
+            return Steps(nodes, base, shift)
+    return None

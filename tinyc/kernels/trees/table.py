@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees as a table of nodes, walked by one loop: 4 bytes a node for uint8 codes, 6 for int16, 8 for keys.
+"""Trees as a table of nodes, walked by one loop: 4 bytes a node for cuts of 8 bits, 6 for 16, 8 for 32.
 
-A node says which code it compares with which cut, which of its children are leaves, and one number, `ref`: how many
-nodes further on the second child is, the first being the next node; or which leaf it ends at. Leaves take no node.
+A node says which code it compares with which cut, which of its children are leaves, and one number: how many nodes
+behind the first child, which is the next node, the second is; or which leaf it ends at. Leaves take no node.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from tinyc.kernels.trees.forest import Forest, Node
 
 ASKS = "at most 65,536 nodes; at most 16,384 leaves, and nodes below one child, of the whole forest"
 _MOST_NODES, _MOST_REF = 1 << 16, 1 << 14
-_FIRST_IS_LEAF, _SECOND_IS_LEAF = 1, 2  # bits 14 and 15 of a node's last 16 bits
+_BELOW_IS_LEAF, _ABOVE_IS_LEAF = 1, 2  # bits 0 and 1 of a node's `ref`
 _NODE_BYTES = {"u8": 4, "s16": 6, "s32": 8}
-_PER_VISIT, _PER_TREE, _PER_COLUMN, _FLASH = 12, 22, 9, 220  # measured on Cortex-M4
+_STEP_NODE_BYTES = {8: 4, 16: 6}
+_PER_VISIT, _PER_STEP, _PER_TREE, _FLASH = 10, 1, 10, 220  # measured on Cortex-M4
+_PER_VOTE, _PER_ROW, _PER_ENTRY, _PER_COLUMN = 4, 8, 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,12 @@ def scratch(site: Site, p: Forest, dtype: DType) -> int:
 
 def _fits(site: Site, p: Forest, dtype: DType) -> bool:
     """Whether the numbers of all nodes have room, and there are such codes."""
-    if keys.codes(p, dtype) is None:
-        return False
-    nodes = [node for tree in _trees(p, p.nodes) for node in tree]
+    return keys.codes(p, dtype) is not None and _has_room(p, p.nodes)
+
+
+def _has_room(p: Forest, own: Sequence[Node]) -> bool:
+    """Whether the numbers of all nodes have room."""
+    nodes = [node for tree in _trees(p, own) for node in tree]
     return len(nodes) <= _MOST_NODES and max(node.ref for node in nodes) < _MOST_REF
 
 
@@ -71,24 +76,25 @@ def _tree(p: Forest, nodes: Sequence[Node], root: int) -> list[Entry]:
 
 def _node(p: Forest, node: Node, at: int, place: dict[int, int]) -> Entry:
     code, cut, below, above = node
-    kind = _FIRST_IS_LEAF * (below < 0) | _SECOND_IS_LEAF * (above < 0)
+    kind = _BELOW_IS_LEAF * (below < 0) | _ABOVE_IS_LEAF * (above < 0)
     if below < 0 and above < 0 and p.few_leaves:
         return Entry(code, cut, kind, p.row_of[-1 - below] | p.row_of[-1 - above] << 7)
     if below < 0 and above < 0:
         return Entry(code, cut, kind, p.row_of_pair[-1 - below, -1 - above])
     if kind:
-        return Entry(code, cut, kind, p.row_of[-1 - min(below, above)])
-    return Entry(code, cut, kind, place[above] - place[at])
+        leaf = p.row_of[-1 - min(below, above)]
+        return Entry(code, cut, kind, leaf << 7 if p.few_leaves and kind == _ABOVE_IS_LEAF else leaf)
+    return Entry(code, cut, kind, place[above] - place[at] - 1)
 
 
-def _words(nodes: Sequence[Entry], dtype: str) -> tuple[Array, str]:
-    """The nodes as the kernel of the codes' type holds them, and what that is."""
-    code, cut, ref = np.array([(n.code, n.cut, n.kind << 14 | n.ref) for n in nodes], np.int64).T
-    if dtype == "u8":
-        return (code | cut << 8 | ref << 16).astype(np.uint32), "[nodes] code, cut << 8, ref << 16"
-    if dtype == "s16":
+def _words(nodes: Sequence[Entry], node_bytes: int) -> tuple[Array, str]:
+    """The nodes as the kernels hold them, and what that is."""
+    code, cut, ref = np.array([(n.code, n.cut, n.ref << 2 | n.kind) for n in nodes], np.int64).T
+    if node_bytes == 4:
+        return (ref | code << 16 | cut << 24).astype(np.uint32), "[nodes] ref, code << 16, cut << 24"
+    if node_bytes == 6:
         return np.stack([code, cut, ref], axis=1).astype(np.uint16), "[nodes][3] code, cut, ref"
-    return np.stack([cut, (code | ref << 16)], axis=1).astype(np.uint32).view(np.int32), "[nodes][2] cut, code and ref"
+    return np.stack([cut, (ref | code << 16)], axis=1).astype(np.uint32).view(np.int32), "[nodes][2] cut, ref and code"
 
 
 def sums_fields(p: Forest) -> dict[str, int | float | str | Const]:
@@ -100,35 +106,103 @@ def sums_fields(p: Forest) -> dict[str, int | float | str | Const]:
         "complement": p.complement or 0,
         "base": Const(p.base.astype(np.int32), "[columns]", "base"),
     }
-    if p.vote is None:
-        made |= {"leaf_bytes": p.rows.itemsize, "leaves": Const(p.rows, "[leaves][columns]", "leaves")}
-    else:
+    if p.vote is not None:
         made["vote"] = p.vote
+    elif p.entries is not None:
+        made |= {
+            "column_bits": p.entries.bits,
+            "row_starts": Const(p.entries.starts, "[rows + 1]", "row_starts"),
+            "entries": Const(p.entries.words, "number << column_bits, column", "entries"),
+        }
+    else:
+        made |= {"leaf_bytes": p.rows.itemsize, "leaves": Const(p.rows, "[rows][columns]", "leaves")}
     return {f"sums.{name}": field for name, field in made.items()}
+
+
+def sums_bytes(p: Forest) -> int:
+    """Of constants."""
+    if p.vote is not None:
+        return 4 * p.columns
+    return 4 * p.columns + (p.entries.nbytes if p.entries is not None else p.rows.nbytes)
+
+
+def sums_work(p: Forest) -> int:
+    """Instructions that add the leaves of all trees, an estimate."""
+    if p.vote is not None or p.columns == 1:
+        return _PER_VOTE * len(p.roots)
+    if p.entries is not None:
+        return int(len(p.roots) * (_PER_ROW + _PER_ENTRY * len(p.entries.words) / len(p.rows)))
+    return len(p.roots) * (_PER_ROW + _PER_COLUMN * p.columns)
+
+
+def _nodes_fields(p: Forest, nodes: Sequence[Node], node_bytes: int) -> dict[str, int | float | str | Const]:
+    """What every kernel knows of its nodes."""
+    trees = _trees(p, nodes)
+    words, layout = _words([node for tree in trees for node in tree], node_bytes)
+    starts = np.cumsum([0, *map(len, trees[:-1])])
+    return {
+        "trees": len(trees),
+        "starts": Const(starts.astype(np.uint16), "[trees] first nodes", "tree_starts"),
+        "nodes": Const(words, layout, "nodes"),
+    }
 
 
 def _lower(site: Site, p: Forest, dtype: DType) -> Call:
     """tc_tree_ensemble_u8, _s16 and _s32."""
     found = keys.codes_of(p, dtype)
-    trees = _trees(p, found.nodes)
-    words, layout = _words([node for tree in trees for node in tree], dtype)
-    starts = np.cumsum([0, *map(len, trees[:-1])])
-    fields = {
-        **keys.fields(site, p, found),
-        **sums_fields(p),
-        "trees": len(trees),
-        "starts": Const(starts.astype(np.uint16), "[trees] first nodes", "tree_starts"),
-        "nodes": Const(words, layout, "nodes"),
-    }
+    nodes = _nodes_fields(p, found.nodes, _NODE_BYTES[dtype])
+    fields = {**keys.fields(site, p, found), **sums_fields(p), **nodes}
     return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_{dtype}_t", fields))
 
 
 def _cost(site: Site, p: Forest, dtype: DType) -> Cost:
-    """An estimate: as if every comparison held for half of the inputs."""
     found = keys.codes_of(p, dtype)
     coding, coded = keys.cost_of(p, found)
-    nodes = sum(at >= 0 for root in p.roots for at, _ in p.walk(root))
-    data = coded + _NODE_BYTES[dtype] * nodes + 2 * len(p.roots) + p.rows.nbytes * (p.vote is None) + 4 * p.columns
-    columns = p.columns if p.vote is None else 0
-    work = coding + _PER_VISIT * p.visits + (_PER_TREE + _PER_COLUMN * columns) * len(p.roots)
-    return Cost(int(work), data + _FLASH, scratch(site, p, dtype))
+    return _walked(p, coding, coded, _NODE_BYTES[dtype], scratch(site, p, dtype))
+
+
+def _walked(p: Forest, coding: float, coded: int, node_bytes: int, scratch_bytes: int) -> Cost:
+    """An estimate: as if every comparison held for half of the inputs."""
+    data = coded + node_bytes * p.inner + 2 * len(p.roots) + sums_bytes(p)
+    work = coding + _PER_VISIT * p.visits + _PER_TREE * len(p.roots) + sums_work(p)
+    return Cost(int(work), data + _FLASH, scratch_bytes)
+
+
+def steps_kernel(bits: int) -> Kernel:
+    """The kernel that walks a table of nodes which compare features as they lie with cuts of so many bits."""
+    offer = offered(partial(_lower_steps, bits=bits), scratch=_scratch_steps, cost=partial(_cost_steps, bits=bits))
+    asks = f"{ASKS}; features of which NaN goes one way alone; thresholds, as bits, of {bits} bits and a shift"
+    return Kernel(f"tc_tree_ensemble_bits_u{bits}", only_if(partial(_fits_steps, bits=bits), asks, offer), asks=asks)
+
+
+def _fits_steps(site: Site, p: Forest, bits: int) -> bool:
+    found = keys.steps(site, p, bits)
+    return found is not None and keys.bits_count(p) <= 1 << bits and _has_room(p, found.nodes)
+
+
+def _steps_of(site: Site, p: Forest, bits: int) -> keys.Steps:
+    found = keys.steps(site, p, bits)
+    assert found is not None
+    return found
+
+
+def _scratch_steps(site: Site, p: Forest) -> int:
+    return keys.bits_scratch(site, p)
+
+
+def _lower_steps(site: Site, p: Forest, bits: int) -> Call:
+    """tc_tree_ensemble_bits_u8 and _bits_u16."""
+    found = _steps_of(site, p, bits)
+    fields = {
+        **keys.bits_fields(site, p),
+        **sums_fields(p),
+        **_nodes_fields(p, found.nodes, _STEP_NODE_BYTES[bits]),
+        "base": found.base,
+        "shift": found.shift,
+    }
+    return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_bits_u{bits}_t", fields))
+
+
+def _cost_steps(site: Site, p: Forest, bits: int) -> Cost:
+    coding = keys.bits_cost(site, p) + _PER_STEP * p.visits
+    return _walked(p, coding, 0, _STEP_NODE_BYTES[bits], keys.bits_scratch(site, p))
