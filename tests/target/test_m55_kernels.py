@@ -24,12 +24,14 @@ from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import linear as mve_linear
+from tinyc.kernels.mve import mul as mve_mul
 from tinyc.kernels.mve import window as mve_window
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.max_pool2d import MaxPool2D
+from tinyc.ops.mul import Mul
 from tinyc.plan.planner import plan_graph
 from tinyc.run import RunResult
 
@@ -270,6 +272,25 @@ def test_add(scales: tuple[float, float, float], y_zero: int) -> None:
         inputs += [{"x0": left, "x1": right} for left in ends for right in ends]
         cases.append((one_node("add", Add(), x, scales[2], y_zero), inputs, mve_linear.NAME))
     check_together(cases, board_name=BOARD)
+
+
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize(("y_scale", "y_zero"), [(0.3, -128), (0.11, 9)])
+def test_mul(y_scale: float, y_zero: int, numerics: Numerics) -> None:
+    """Lines of all lengths up to two turns, numbers for whole lines on either side."""
+    cases = []
+    for shape0, shape1 in [
+        *(((1, 1, 1, n), (1, 1, 1, n)) for n in (1, 3, 5, 16, 19, 33)),
+        ((1, 3, 5, 7), (1, 3, 5, 1)),
+        ((1, 3, 5, 1), (1, 3, 5, 7)),
+        ((1, 3, 5, 20), (1, 1, 1, 20)),
+    ]:
+        x = [tensor("x0", shape0, 0.1, 3), tensor("x1", shape1, 0.2, -9)]
+        ends = [(value, other) for value in (-128, 127) for other in (-128, 127)]
+        inputs = [{"x0": random_s8(1, shape0), "x1": random_s8(2, shape1)}]
+        inputs += [{"x0": np.full(shape0, a, np.int8), "x1": np.full(shape1, b, np.int8)} for a, b in ends]
+        cases.append((one_node("mul", Mul(), x, y_scale, y_zero), inputs, mve_mul.NAME))
+    check_together(cases, numerics, board_name=BOARD)
 
 
 def test_weights_of_minus_128() -> None:

@@ -16,6 +16,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct, offered
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels import matmul
+from tinyc.kernels.mve import mul as mve
 from tinyc.ops.batched import Batched, Gradients, active, reduced
 from tinyc.ops.binary import (
     LOOPS,
@@ -173,16 +174,34 @@ def lower_float(site: Site, p: Product) -> Call:
     return Call(arguments(site), Struct("tc_mul_f32_s8_t", fields))
 
 
-def offer_dsp(site: Site, p: Product) -> Offer | Refused:
-    """tc_mul_s8_dsp: four elements at a time."""
-    found = loops(site.x(0).shape, site.x(1).shape)
-    swapped = found[-1].step0 == 0  # the input that repeats comes second
+def _requantization(p: Product) -> matmul.ProductRequantization | None:
+    """From a product to int8 by one product of 32 bits; None where none is proved, or the activation is narrower."""
     mult, shift, rounding = p.mult, p.shift, p.rounding
     if p.factor is not None:
         (mult, shift), rounding = quantize_multiplier(float(p.factor)), Rounding.FLOAT
-    requant = matmul.requantization_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
-    if requant is None or (p.y_min, p.y_max) != (-128, 127):
+    if (p.y_min, p.y_max) != (-128, 127):
+        return None
+    return matmul.requantization_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
+
+
+def offer_mve(site: Site, p: Product) -> Offer | Refused:
+    """tc_mul_s8_mve: a function for each shift."""
+    requant = _requantization(p)
+    if requant is None:
         return Refused(_ASKS)
+    found, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
+    size, c = found[-1].size, requant.constants
+    line = mve.MulLine(int(c.shift[0]), bool(c.sign), swapped or found[-1].step1 == 0)
+    cost = mve.cost(line, size, site.y().elements // size)
+    return Offer(0, cost, Once(lambda: _lower_vectors(site, p, requant, swapped)[0]), Once(lambda: mve.special(line)))
+
+
+def offer_dsp(site: Site, p: Product) -> Offer | Refused:
+    """tc_mul_s8_dsp: four elements at a time."""
+    requant = _requantization(p)
+    if requant is None:
+        return Refused(_ASKS)
+    found, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
     per_element = 5.1 if found[-1].step1 == 0 or swapped else 6.1
     if requant.constants.sign:
         per_element *= 1.25
@@ -191,7 +210,20 @@ def offer_dsp(site: Site, p: Product) -> Offer | Refused:
     return Offer(0, Cost(round(executed), 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
 
 
+def _swaps(site: Site) -> bool:
+    """Whether x0 repeats along the lines: the input that does comes second."""
+    return loops(site.x(0).shape, site.x(1).shape)[-1].step0 == 0
+
+
 def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> Call:
+    call, lines = _lower_vectors(site, p, requant, swapped)
+    assert call.params is not None
+    made = requant.fields_with("line", f"tc_mul_{lines}")
+    return Call(call.args, Struct(call.params.ctype, {**call.params.fields, "line": made["line"]}))
+
+
+def _lower_vectors(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> tuple[Call, str]:
+    """The call with all fields but `line`, and what its lines are."""
     fields = loop_fields(site)
     first, second = ("b", "a") if swapped else ("a", "b")
     steps = {f"{to}{k}": fields[f"{of}{k}"] for k in range(LOOPS) for to, of in (("a", first), ("b", second))}
@@ -201,7 +233,9 @@ def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, sw
     lines = "number" if steps.pop("b3") == 0 else "pairs"
     params, x0, x1, y = arguments(site)
     args = (params, x1, x0, y) if swapped else (params, x0, x1, y)
-    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | requant.fields_with("line", f"tc_mul_{lines}")))
+    numbers = requant.fields_with("line", "")
+    numbers.pop("line")
+    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | numbers)), lines
 
 
 def backward(a: Mul, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
@@ -220,6 +254,15 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         NUMBER_KERNEL,
+        Kernel(
+            mve.NAME,
+            offer_mve,
+            isa=frozenset({"mve"}),
+            when=(is_s8, few_loops),
+            asks=_ASKS,
+            inplace=(0, 1),
+            written=True,
+        ),
         Kernel("tc_mul_s8_dsp", offer_dsp, isa=frozenset({"dsp"}), when=(is_s8, few_loops), asks=_ASKS, inplace=(0, 1)),
         Kernel("tc_mul_s8", offered(lower_integer), when=(is_s8, few_loops, is_integer), inplace=(0, 1)),
         Kernel("tc_mul_s16", offered(lower_integer), when=(is_narrow_s16, few_loops), inplace=(0, 1)),
