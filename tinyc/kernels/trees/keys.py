@@ -110,7 +110,7 @@ def cost_of(p: Forest, found: Codes) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class KeySteps:
     """A forest whose cuts are base + (number << shift) of features as they lie. nodes compare features with numbers."""
 
     nodes: tuple[Node, ...]
@@ -163,7 +163,7 @@ def _not_negative(p: Forest) -> bool:
     return min(cut for _, cut, _, _ in p.nodes) >= 0 and bool((p.features[:, 1] == NO_NUMBER).all())
 
 
-def steps(site: Site, p: Forest, bits: int) -> Steps | None:
+def steps(site: Site, p: Forest, bits: int) -> KeySteps | None:
     """The forest with cuts of so many bits; None if they have no such step, or a float's is less than 0."""
     cuts = {cut for _, cut, _, _ in p.nodes}
     if not bits_fit(p) or (site.x(0).dtype == "f32" and min(cuts) < 0):
@@ -173,5 +173,5 @@ def steps(site: Site, p: Forest, bits: int) -> Steps | None:
         shift = (step & -step).bit_length() - 1 if step else 0
         if min(cuts) >= base and (max(cuts) - base) >> shift < 1 << bits:
             nodes = tuple((code, (cut - base) >> shift, below, above) for code, cut, below, above in bits_of(p))
-            return Steps(nodes, base, shift)
+            return KeySteps(nodes, base, shift)
     return None

@@ -180,7 +180,7 @@ def _fits_steps(site: Site, p: Forest, bits: int) -> bool:
     return found is not None and keys.bits_count(p) <= 1 << bits and _has_room(p, found.nodes)
 
 
-def _steps_of(site: Site, p: Forest, bits: int) -> keys.Steps:
+def _steps_of(site: Site, p: Forest, bits: int) -> keys.KeySteps:
     found = keys.steps(site, p, bits)
     assert found is not None
     return found
