@@ -84,7 +84,7 @@ class ConstPool:
         key = _key(const)
         held, users = self._held.get(key, (None, _Users()))
         if held is None or const.data.size > held.data.size:  # of padding
-            held = replace(const, data=read_only(const.data))
+            held = replace(const, array=read_only(const.data))
         if user in self._steps:
             users = replace(users, nodes=tuple(dict.fromkeys((*users.nodes, user))))
         else:

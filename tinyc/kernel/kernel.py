@@ -32,11 +32,18 @@ Condition = Callable[[Site], bool]  # its docstring is the message: what the ker
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A constant array that goes to flash. `layout` is said in the generated comment: `[out_c][k_h][k_w][in_c]`."""
+    """A constant array that goes to flash. `layout` is said in the generated comment: `[out_c][k_h][k_w][in_c]`.
 
-    data: Array
+    array: the constant, or how it is made: of kernels that are not chosen nobody asks for `data`.
+    """
+
+    array: Array | Once[Array]
     layout: str = ""
     role: str = "w"  # last part of the C name: w, bias, mult, shift, lut, pad ...
+
+    @property
+    def data(self) -> Array:
+        return self.array() if isinstance(self.array, Once) else self.array
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +282,11 @@ class Cost:
 
     def on(self, core: Core) -> Cost:
         """The same, of a layer that this core runs."""
-        return replace(self, by_cycles=True) if cycles_alone(core) else self
+        return replace(self, by_cycles=True) if cycles_alone(core) and not self.by_cycles else self
+
+    def in_scratch(self, size: int) -> Cost:
+        """The same with so many bytes of scratch."""
+        return self if self.scratch_bytes == size else replace(self, scratch_bytes=size)
 
 
 def instructions_of(costs: Collection[Cost]) -> float:

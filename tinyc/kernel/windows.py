@@ -130,6 +130,14 @@ class ConvParams:
         found: T = self._found[work_out]
         return found
 
+    def once_at(self, site: Site, work_out: Callable[[Site, ConvParams], T]) -> T:
+        """work_out(site, self), likewise, for the kernels that are asked at this site."""
+        key = (work_out, id(site))
+        if key not in self._found:
+            self._found[key] = (site, work_out(site, self))  # with the site, whose id no other may get
+        found: T = self._found[key][1]
+        return found
+
     def finish(self, acc: Array) -> Array:
         """int8 outputs of accumulators whose last axis is the output channel."""
         y = requantize(acc, self.mult, self.shift, self.rounding) + self.y_zero

@@ -459,7 +459,7 @@ class Naked:
     def code_bytes(self) -> int:
         return self._asm.code_bytes
 
-    @property
+    @functools.cached_property
     def inner_loop_bytes(self) -> int:
         """Of the largest loop that holds no other."""
         return self._asm.inner_loop_bytes

@@ -109,7 +109,7 @@ class Builder:
     def whole_form(self, node: Node, choice: Choice) -> Form:
         """How a kernel runs the node whole. Parts of tensors, and of joins, are not given up to an output."""
         inplace = () if node.outputs[0] in self.lasting else self._inplace(node, choice.kernel)
-        cost = replace(choice.cost, scratch_bytes=choice.scratch_bytes)
+        cost = choice.cost.in_scratch(choice.scratch_bytes)
         return Form(choice, None, cost, inplace, sliding=self._sliding(node, choice) if self.freedom.slide else None)
 
     def _tokens(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ An operator whose row r depends on row r of its inputs only (`Op.rowwise`) is ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.choose.select import Choice, cost_of
@@ -37,7 +37,7 @@ def walks_of(
     First the walk that holds the fewest bytes between turns, then those of more rows per call that are faster. names:
     the tensors that the node's inputs lie in. reads: those of the arena, each once.
     """
-    offered = [(choice, one) for choice in choices for form in row_forms(choice) for one in phases(form)]
+    offered = [(choice, one) for choice, form in _each_once(choices) for one in phases(form)]
     offered = [(c, f) for c, f in offered if fits(f, node, names, reads, tensors)]
     if not offered:
         return ()
@@ -148,8 +148,9 @@ def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequen
         form.cost,
         instructions=form.cost.instructions + TURN_COST * rows.calls,
         cycles=form.cost.cycles + 2 * TURN_COST * rows.calls,
+        flash_bytes=form.cost.flash_bytes + _STEP_CODE + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls,
         scratch_bytes=form.scratch_bytes,
-    ).with_code(_STEP_CODE + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls)
+    )
     return Form(
         choice=choice,
         row=form,
@@ -160,23 +161,30 @@ def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequen
 
 def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
     """Cheapest first, without those that another one beats or equals in everything."""
-    kept: list[Form] = []
-    for form in sorted(forms, key=lambda f: (f.time, f.flash_bytes, f.scratch_bytes, not f.inplace)):
-        if not any(
-            k.time <= form.time
-            and k.flash_bytes <= form.flash_bytes
-            and k.scratch_bytes <= form.scratch_bytes
-            and set(k.inplace) >= set(form.inplace)
-            for k in kept
-        ):
-            kept.append(form)
-    return tuple(kept)
+    kept: list[tuple[int, int, int, Form]] = []
+    asked = [(form.time, form.flash_bytes, form.scratch_bytes, form) for form in forms]
+    for time, flash, scratch, form in sorted(asked, key=lambda one: (*one[:3], not one[3].inplace)):
+        beaten = (flash >= k[1] and scratch >= k[2] and set(k[3].inplace) >= set(form.inplace) for k in kept)
+        if not any(beaten):
+            kept.append((time, flash, scratch, form))
+    return tuple(form for _, _, _, form in kept)
 
 
 def row_forms(choice: Choice) -> Iterator[RowForm]:
     """Every way in which the chosen kernel makes the rows of its node one at a time."""
-    for form in _row_forms(choice):
-        yield replace(form, cost=form.cost.on(choice.site.core))
+    for _, form in _each_once((choice,)):
+        yield form
+
+
+def _each_once(choices: Iterable[Choice]) -> Iterator[tuple[Choice, RowForm]]:
+    """The row forms of one node's kernels; what several kernels share, of the first."""
+    known: dict[int, RowForm] = {}  # by id; they are kept alive
+    for choice in choices:
+        for form in _row_forms(choice):
+            if id(form) not in known:
+                known[id(form)] = form
+                cost = form.cost.on(choice.site.core)
+                yield choice, form if cost is form.cost else replace(form, cost=cost)
 
 
 def _row_forms(choice: Choice) -> Iterator[RowForm]:

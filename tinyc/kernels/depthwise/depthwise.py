@@ -21,6 +21,7 @@ from tinyc.kernel.kernel import (
     Fetches,
     In,
     Kernel,
+    Once,
     Out,
     Scratch,
     SpecializedKernel,
@@ -223,7 +224,7 @@ def special(work: PlanePlan, site: Site, p: ConvParams) -> SpecializedKernel:
 
 def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, or for an output row."""
-    words = Const(_stream(work, p.x_zero), "stream of tc_depthwise_planes.h", "stream")
+    words = Const(Once(lambda: _stream(work, p.x_zero)), "stream of tc_depthwise_planes.h", "stream")
     rows = None
     if work.layer.by_rows:
         rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)

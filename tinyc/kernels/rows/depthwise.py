@@ -29,7 +29,12 @@ _CALL_COST = Work(20, 30)  # around a call: row pointers, arguments
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """The functions that make one row, the fastest first. Empty if there is none."""
+    """The functions that make one row, the fastest first, the same for all kernels of a layer. Empty where there is
+    none."""
+    return p.once_at(site, _row_forms)
+
+
+def _row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     return _fastest_first(site, p, _row_form, rows_columns.row_forms, planes_form)
 
 

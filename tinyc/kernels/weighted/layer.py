@@ -21,6 +21,7 @@ from tinyc.kernel.kernel import (
     Cost,
     Fetches,
     In,
+    Once,
     Out,
     Rows,
     Scratch,
@@ -184,7 +185,8 @@ def _row_function(name: str, work: WeightedPlan) -> str:
 def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layout = f"stream of tc_stream.h, {work.layer.steps} steps"
-    words = Const(stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles), layout, "stream")
+    made = Once(lambda: stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles))
+    words = Const(made, layout, "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
         args = (*args, work.pixels)
