@@ -3,7 +3,8 @@
 
 `python bench/attention.py [NETWORK...]` prints a Markdown table. The networks are written here as exporters write them,
 with random weights: `vit`, 64 tokens of 64 numbers, 4 heads, 2 blocks; `conformer`, 49 frames, else the same; `layer`,
-scores, softmax and context of one such block alone, also with portable kernels (on a Cortex-M3).
+scores, softmax and context of one such block alone, also with portable kernels (on a Cortex-M3); `causal`, that layer
+where no token looks at later ones.
 """
 
 from __future__ import annotations
@@ -78,13 +79,15 @@ def attention(net: Net, x: str, tokens: int) -> str:
     return net.dense(heads(net, net.dense(x, WIDTH, 3 * WIDTH), tokens), WIDTH, WIDTH)
 
 
-def heads(net: Net, x: str, tokens: int) -> str:
-    """The context of each token, of x with queries, keys and values."""
+def heads(net: Net, x: str, tokens: int, causal: bool = False) -> str:
+    """The context of each token, of x with queries, keys and values; causal: of those before it and itself."""
     joined = net.shaped(x, 1, tokens, 3, HEADS, DEPTH)
     moved = net.add("Transpose", joined, perm=[2, 0, 3, 1, 4])
     q, k, v = (net.add("Gather", moved, net.const(np.array(i, np.int64)), axis=0) for i in range(3))
     scores = net.add("MatMul", q, net.add("Transpose", k, perm=[0, 1, 3, 2]))
     scaled = net.add("Mul", scores, net.const(np.array(DEPTH**-0.5, np.float32)))
+    if causal:
+        scaled = net.add("Add", scaled, net.const(np.triu(np.full((tokens, tokens), -1e9, np.float32), 1)))
     context = net.add("MatMul", net.add("Softmax", scaled, axis=-1), v)
     return net.shaped(net.add("Transpose", context, perm=[0, 2, 1, 3]), 1, tokens, WIDTH)
 
@@ -143,9 +146,19 @@ def layer() -> onnx.ModelProto:
     return net.model((1, 64, 3 * WIDTH), heads(net, "x", 64), 64, WIDTH)
 
 
+def causal() -> onnx.ModelProto:
+    net = Net()
+    return net.model((1, 64, 3 * WIDTH), heads(net, "x", 64, causal=True), 64, WIDTH)
+
+
 # Steps of attention, by the operators that do it one after the other.
-PARTS = ("attention", "batch_matmul", "softmax")
-NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {"vit": vit, "conformer": conformer, "layer": layer}
+PARTS = ("attention", "batch_matmul", "choose", "softmax")
+NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "vit": vit,
+    "conformer": conformer,
+    "layer": layer,
+    "causal": causal,
+}
 
 
 def report_of(path: Path, joined: bool, board: str = "cortex-m4") -> Report:
@@ -189,7 +202,7 @@ def main(names: list[str]) -> None:
             np.savez(path.with_suffix(".calib.npz"), x=samples)
             print(row(name, report_of(path, joined=True)), flush=True)
             print(row(f"{name}, as in the file", report_of(path, joined=False)), flush=True)
-            if name == "layer":
+            if name in ("layer", "causal"):
                 plain = report_of(path, joined=False, board="cortex-m3")  # no DSP: the portable kernels
                 print(row(f"{name}, as in the file, Cortex-M3", plain), flush=True)
 

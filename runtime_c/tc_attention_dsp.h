@@ -56,8 +56,8 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                 tc_matmul_widen(head + t * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs);             \
                 tc_matmul_widen(head + other * p->q_row, p->depth, p->q_next, p->q_zero, 2, job.xs + 1);     \
                 tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                      \
-                tc_attention_look_up(p, row0);                                                               \
-                tc_attention_look_up(p, row1);                                                               \
+                tc_attention_look_up(p, h, t, row0);                                                         \
+                tc_attention_look_up(p, h, other, row1);                                                     \
                 shares(layer, row0, job.xs);                                                                 \
                 shares(layer, row1, job.xs + 1);                                                             \
                 tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row,              \

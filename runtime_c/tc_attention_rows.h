@@ -52,7 +52,7 @@ static TC_UNUSED void tc_attention_product(const tc_attention_product_t *p, cons
                 const int8_t *query = q + p->q_first + h * p->q_head + t * p->q_row;                         \
                 tc_attention_product(&layer->product, query, p->q_next, p->q_zero, keys, p->k_next,          \
                                      p->k_row, p->k_zero, p->depth, p->keys, row);                           \
-                tc_attention_look_up(p, row);                                                                \
+                tc_attention_look_up(p, h, t, row);                                                          \
                 soft(&layer->softmax, row, row);                                                             \
                 tc_attention_product(&layer->context, row, 1, p->share_zero, values, p->v_row, p->v_next,    \
                                      p->v_zero, p->keys, p->width,                                           \

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant, Value
 from tinyc.ops import node_of
 from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.choose import Choose
 from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import whole
@@ -80,3 +82,56 @@ def edges(a: Heads, seed: int = 1) -> list[dict[str, Array]]:
     rng = np.random.default_rng(seed)
     far = np.where(rng.integers(0, 2, shape) > 0, 127, -128)
     return [{"x": x.astype(np.int8)} for x in (rng.integers(-128, 128, shape), far, np.full(shape, 77))]
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Queries of one tensor and keys and values of another one, of other sizes."""
+
+    queries: int
+    keys: int
+    heads: int
+    depth: int
+    width: int
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of the inputs."""
+        sides = {"q": (self.queries, self.depth), "k": (self.keys, self.depth), "v": (self.keys, self.width)}
+        return {name: (1, self.heads, rows, count) for name, (rows, count) in sides.items()}
+
+
+def crossed_graph(a: Crossed) -> Graph:
+    """q, k, v -> [1, heads, queries, width]."""
+    square = (1, a.heads, a.queries, a.keys)
+    values = {name: _value(name, shape, QKV) for name, shape in a.shapes.items()}
+    values |= {"scores": _value("scores", square, SCORES), "shares": _value("shares", square, SHARES)}
+    values["y"] = _value("y", (*square[:3], a.width), OUT)
+    nodes = (
+        node_of(BatchMatmul(adj_y=True), ["q", "k"], ("scores",)),
+        node_of(Softmax(), ["scores"], ("shares",)),
+        node_of(BatchMatmul(), ["shares", "v"], ("y",)),
+    )
+    return Graph("crossed", ("q", "k", "v"), ("y",), nodes, values, {})
+
+
+def masked(graph: Graph, shown: Array, hidden: int, shown_first: bool = True) -> Graph:
+    """The graph with a number in place of the softmax's inputs that are not shown (bool, of a shape that broadcasts);
+    shown_first: by a condition for them, else for the others."""
+    (soft,) = (node for node in graph.nodes if isinstance(node.attrs, Softmax))
+    before = graph.values[soft.inputs[0]]
+    consts = {"condition": shown if shown_first else ~shown, "hidden": np.array([hidden], np.int8)}
+    values = {
+        "condition": Value("condition", shown.shape, "bool"),
+        "hidden": replace(before, name="hidden", shape=(1,)),
+        "seen": replace(before, name="seen"),
+    }
+    sides = (before.name, "hidden") if shown_first else ("hidden", before.name)
+    at = graph.nodes.index(soft)
+    nodes = (
+        *graph.nodes[:at],
+        node_of(Choose(), ["condition", *sides], ("seen",)),
+        replace(soft, inputs=("seen",)),
+        *graph.nodes[at + 1 :],
+    )
+    return replace(graph, nodes=nodes, values={**graph.values, **values}, consts={**graph.consts, **consts})

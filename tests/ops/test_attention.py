@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.ops.attention_graphs import Heads, attention_graph, edges
+from tests.ops.attention_graphs import Crossed, Heads, attention_graph, crossed_graph, edges, masked
 from tests.ops.harness import check_kernels
 from tinyc.base.numerics import Numerics
 from tinyc.ir.check import check
@@ -61,6 +63,75 @@ def test_kernels(heads, numerics):
     names = check_kernels(join_attention(attention_graph(heads), numerics), edges(heads), numerics)
     suffix = "f32_s8" if numerics.scales_in_float else "s8"
     assert names == [f"tc_attention_{suffix}_dsp", f"tc_attention_{suffix}"]
+
+
+MASKS = {
+    "causal": np.tril(np.ones((7, 7), bool)),
+    "causal, hidden first": np.tril(np.ones((1, 1, 7, 7), bool)),
+    "padded": np.arange(7).reshape(1, 1, 1, 7) < 5,
+    "of heads": np.random.default_rng(4).random((1, 3, 7, 7)) < 0.6,
+    "rows of nothing": np.arange(7).reshape(7, 1) % 3 > 0,
+}
+
+
+def _mask(name):
+    return masked(attention_graph(SHAPES[1]), MASKS[name], -128, shown_first="hidden first" not in name)
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_change_no_byte(mask, numerics):
+    graph = _mask(mask)
+    joined = join_attention(graph, numerics)
+    check(joined, "join", all_ops())
+    (node,) = joined.nodes
+    assert isinstance(node.attrs, Attention)
+    assert joined.consts[node.inputs[4]].size == {"padded": 7, "of heads": 147}.get(mask, 49)
+    for sample in edges(SHAPES[1]):
+        np.testing.assert_array_equal(run_int(joined, sample, numerics)["y"], run_int(graph, sample, numerics)["y"])
+
+
+@pytest.mark.parametrize(
+    ("mask", "numerics"),
+    [
+        ("causal", Numerics.OURS),
+        ("padded", Numerics.TFLM),
+        ("of heads", Numerics.LITERT),
+        ("rows of nothing", Numerics.ONNX),
+    ],
+)
+def test_kernels_with_masks(mask, numerics):
+    names = check_kernels(join_attention(_mask(mask), numerics), edges(SHAPES[1]), numerics)
+    assert len(names) == 2
+
+
+def test_a_mask_of_another_shape_stays():
+    """Scores that a mask repeats are more than there were."""
+    graph = crossed_graph(Crossed(1, 5, 2, 3, 4))
+    wider = masked(graph, np.tril(np.ones((4, 5), bool)), -128)
+    wide = {name: replace(wider.values[name], shape=(1, 2, 4, 5)) for name in ("seen", "shares")}
+    wide["y"] = replace(wider.values["y"], shape=(1, 2, 4, 4))
+    joined = join_attention(replace(wider, values={**wider.values, **wide}), Numerics.OURS)
+    assert not any(isinstance(node.attrs, Attention) for node in joined.nodes)
+
+
+CROSSED = [Crossed(3, 9, 2, 5, 7), Crossed(8, 3, 1, 6, 4), Crossed(1, 13, 3, 2, 1)]
+
+
+@pytest.mark.parametrize("numerics", [Numerics.OURS, Numerics.LITERT])
+@pytest.mark.parametrize("sides", CROSSED, ids=str)
+def test_crossed(sides, numerics):
+    """Queries of one tensor, keys and values of another one with other sizes, with and without hidden keys."""
+    rng = np.random.default_rng(2)
+    samples = [{n: rng.integers(-128, 128, s).astype(np.int8) for n, s in sides.shapes.items()} for _ in range(2)]
+    plain = crossed_graph(sides)
+    for graph in (plain, masked(plain, np.arange(sides.keys) < sides.keys - 1, -128)):
+        joined = join_attention(graph, numerics)
+        (node,) = joined.nodes
+        assert isinstance(node.attrs, Attention)
+        for sample in samples:
+            np.testing.assert_array_equal(run_int(joined, sample, numerics)["y"], run_int(graph, sample, numerics)["y"])
+        assert len(check_kernels(joined, samples, numerics)) == 2
 
 
 def test_a_score_that_others_read_stays():

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from one_layer import check_on_core, check_together, offer_of
 
-from tests.ops.attention_graphs import Heads, attention_graph, edges
+from tests.ops.attention_graphs import Heads, attention_graph, edges, masked
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.runtimes import every_pair
 from tinyc.base.numerics import Numerics
@@ -89,7 +90,10 @@ def test_attention(numerics):
     cases = []
     for heads in (Heads(9, 2, 7), Heads(6, 1, 16, factor=False), Heads(1, 3, 4), Heads(3, 1, 33, keys_turned=False)):
         graph = join_attention(attention_graph(heads), numerics)
-        cases += [(graph, edges(heads), f"tc_attention_{suffix}{dsp}") for dsp in ("_dsp", "")]
+        shown = np.tril(np.ones((heads.tokens, heads.tokens), bool))
+        hiding = join_attention(masked(attention_graph(heads), shown, -128), numerics)
+        for made in (graph, hiding):
+            cases += [(made, edges(heads), f"tc_attention_{suffix}{dsp}") for dsp in ("_dsp", "")]
     check_together(cases, numerics)
 
 

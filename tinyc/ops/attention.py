@@ -26,8 +26,9 @@ from tinyc.ops.op import Kept, Observed, Op, Trait
 from tinyc.ops.softmax import FixedSoftmax, FloatSoftmax, Softmax
 
 Fields = dict[str, int | float | str | Const]
-_Q, _K, _V, _TABLE = range(4)
+_Q, _K, _V, _TABLE, _MASK = range(5)
 _PER_SHARE = 19  # instructions of a softmax in fixed point for each score, on a Cortex-M4
+_PER_HIDDEN = 2  # instructions for each score where a mask hides some
 _PER_WIDE_SHARE = 12  # of one whose shares are not made bytes first, less what widening them would take
 
 
@@ -60,7 +61,8 @@ class HeadWalk:
 class Attention:
     """heads of `rows` queries and `keys` keys of `depth` numbers, and values of `width`; where they lie in the inputs,
     and in the output of `shape`. scores, logits, shares: (scale, zero point) of q k^T, of what the softmax takes
-    (another one where a table [256] stands between), and of its outputs."""
+    (another one where a table [256] stands between), and of its outputs. hidden: what the softmax takes in place of the
+    scores that a mask [heads or 1, rows or 1, keys] hides where it is 0; it is -1 elsewhere."""
 
     heads: int
     rows: int
@@ -76,9 +78,12 @@ class Attention:
     scores: tuple[float, int]
     logits: tuple[float, int]
     shares: tuple[float, int]
+    hidden: int = 0
 
 
-def infer(a: Attention, q: Value, k: Value, v: Value, table: Value | None = None) -> Sequence[Type]:
+def infer(
+    a: Attention, q: Value, k: Value, v: Value, table: Value | None = None, mask: Value | None = None
+) -> Sequence[Type]:
     sizes = ((q, a.q, a.rows, a.depth), (k, a.k, a.keys, a.depth), (v, a.v, a.keys, a.width))
     for value, walk, rows, count in sizes:
         if int(walk.indices(a.heads, rows, count).max()) >= value.elements:
@@ -102,8 +107,10 @@ def _laid(a: Attention, context: Array) -> Array:
     return y.reshape(a.shape)
 
 
-def float_ref(a: Attention, q: Array, k: Array, v: Array, table: Array | None = None) -> tuple[Array, ...]:
-    """Without the table, which only integers have."""
+def float_ref(
+    a: Attention, q: Array, k: Array, v: Array, table: Array | None = None, mask: Array | None = None
+) -> tuple[Array, ...]:
+    """Without table and mask, which only integers have."""
     left, right, values = _parts(a, q, k, v)
     (shares,) = softmax.float_ref(Softmax(a.beta), dot(left, right.swapaxes(1, 2)))
     return (_laid(a, dot(shares, values)),)
@@ -118,6 +125,7 @@ class AttentionParams:
     softmax: FixedSoftmax | FloatSoftmax
     context: MatmulParams
     table: Array | None
+    mask: Array | None
 
     @property
     def scaling(self) -> tuple[matmul.ProductScaling, matmul.ProductScaling]:
@@ -162,14 +170,19 @@ def prepare(site: Site) -> AttentionParams:
         made,
         batch_matmul.prepare_s8(_part(site, BatchMatmul(), "batch_matmul", (shares, v), y)),
         site.const(_TABLE) if site.has(_TABLE) else None,
+        site.const(_MASK) if site.has(_MASK) else None,
     )
 
 
-def int_ref(p: AttentionParams, q: Array, k: Array, v: Array, table: Array | None = None) -> tuple[Array, ...]:
+def int_ref(
+    p: AttentionParams, q: Array, k: Array, v: Array, table: Array | None = None, mask: Array | None = None
+) -> tuple[Array, ...]:
     left, right, values = _parts(p.attrs, q, k, v)
     (scores,) = batch_matmul.int_ref(p.product, left, right)
     if p.table is not None:
         scores = p.table[scores.view(np.uint8)]
+    if p.mask is not None:
+        scores = np.where(p.mask, scores, np.int8(p.attrs.hidden))
     (shares,) = softmax.int_ref(p.softmax, scores)
     (context,) = batch_matmul.int_ref(p.context, shares, values)
     return (_laid(p.attrs, context),)
@@ -197,6 +210,11 @@ def _common(p: AttentionParams) -> Fields:
     made = {f"at.{name}": value for name, value in fields.items()}
     if p.table is not None:
         made["at.table"] = Const(p.table, "[256] by the score's unsigned byte", "lut")
+    if p.mask is not None:
+        heads, rows, _ = p.mask.shape
+        made["at.mask"] = Const(p.mask, "[heads or 1][rows or 1][keys]: 0 hides a score", "mask")
+        made |= {"at.mask_head": rows * a.keys if heads > 1 else 0, "at.mask_row": a.keys if rows > 1 else 0}
+        made["at.hidden"] = a.hidden
     made |= {"softmax.outer": 1, "softmax.depth": a.keys}
     if isinstance(p.softmax, FixedSoftmax):
         return made | {"softmax.exps": softmax.every_exp(p.softmax)}
@@ -226,7 +244,8 @@ def _offer(suffix: str, kind: type) -> Offering:
             return Refused(_ASKS[kind])
         a = p.attrs
         count = a.heads * a.rows
-        executed = macs(site) * 11 // 4 + count * (a.keys * (_PER_SHARE + 20) + a.width * 20)
+        each = _PER_SHARE + 20 + (_PER_HIDDEN if p.mask is not None else 0)
+        executed = macs(site) * 11 // 4 + count * (a.keys * each + a.width * 20)
         cost = Cost(executed, 1500, a.keys, executed * 3 // 2)
         fields = _common(p) | _product_fields(p.product, "product") | _product_fields(p.context, "context")
         return Offer(a.keys, cost, Once(lambda: _call(site, f"tc_attention_{suffix}_t", fields)))
@@ -249,7 +268,7 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
         first, second = found
         if first is None or second is None:
             return Refused(matmul.ASKS)
-        cost = _cost_dsp(p.attrs, first, second)
+        cost = _cost_dsp(p, first, second)
         fields = _common(p) | first.fields("product") | second.fields("context")
         call = Once(lambda: _call(site, f"tc_attention_{suffix}_dsp_t", fields))
         return Offer(cost.scratch_bytes, cost, call)
@@ -257,13 +276,14 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
     return offer
 
 
-def _cost_dsp(a: Attention, first: matmul.ProductRequantization, second: matmul.ProductRequantization) -> Cost:
+def _cost_dsp(p: AttentionParams, first: matmul.ProductRequantization, second: matmul.ProductRequantization) -> Cost:
+    a, per_share = p.attrs, _PER_WIDE_SHARE + (_PER_HIDDEN if p.mask is not None else 0)
     sides = ((a.keys, a.depth, first), (a.width, a.keys, second))
     each = sum(
         matmul.widening_instructions(a.rows, columns, depth) + matmul.product_instructions(a.rows, columns, depth, r)
         for columns, depth, r in sides
     )
-    executed = int(a.heads * (each + a.rows * (a.keys * _PER_WIDE_SHARE + 150)))
+    executed = int(a.heads * (each + a.rows * (a.keys * per_share + 150)))
     words = matmul.row_words(max(a.depth, a.keys)) + (a.keys + 1) // 2
     words += matmul.widened_words(a.depth, a.keys) + matmul.widened_words(a.keys, a.width)
     return Cost(executed, 3000, 4 * words, executed * 3 // 2)
@@ -289,7 +309,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), Observed(), Observed(), Kept()),
+    quant_in=(Observed(), Observed(), Observed(), Kept(), Kept()),
     quant_out=(Observed(),),
     kernels=(*_kernels("s8", FixedSoftmax), *_kernels("f32_s8", FloatSoftmax)),
     macs=macs,

@@ -21,6 +21,7 @@ from tinyc.ops import op_of
 from tinyc.ops.add import Add
 from tinyc.ops.attention import Attention, HeadWalk
 from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.choose import Choose
 from tinyc.ops.clip import Clip
 from tinyc.ops.div import Div
 from tinyc.ops.mul import Mul
@@ -57,7 +58,8 @@ def _joined(view: View, node: Node, numerics: Numerics) -> Rewrite | None:
     soft = _before(view, node.inputs[0], Softmax)
     if node.attrs.adj_x or soft is None or soft.attrs.widened or _whole(view, soft, numerics):
         return None
-    through = _numbered(view, soft.inputs[0], numerics)
+    shown, mask, hidden = _masked(view, soft.inputs[0])
+    through = _numbered(view, shown, numerics)
     product = through and _before(view, through[0], BatchMatmul)
     if not through or product is None or not _all_s8(view, node, soft, product):
         return None
@@ -79,11 +81,14 @@ def _joined(view: View, node: Node, numerics: Numerics) -> Rewrite | None:
         return None
     pairs = [quant.per_tensor for quant in quants if quant is not None]
     plain = HeadWalk(0, rows * width, width, 1)
-    attrs = Attention(heads, rows, keys, depth, width, q, keys_walk, v, plain, y.shape, soft.attrs.beta, *pairs)
+    attrs = Attention(heads, rows, keys, depth, width, q, keys_walk, v, plain, y.shape, soft.attrs.beta, *pairs, hidden)
     draft = RewriteDraft(view, node)
     inputs = [q_name, k_name, v_name]
     if through[1] is not None:
         inputs.append(draft.const(through[1], replace(logits, loc=None), "table"))
+    if mask is not None:
+        apart = _repeated(np.broadcast_to(mask, logits.shape).reshape(heads, rows, keys))
+        inputs += [""] * (4 - len(inputs)) + [draft.const(apart, replace(logits, loc=None), "mask")]
     origin = tuple(dict.fromkeys((*product.origin, *soft.origin, *node.origin)))
     return draft.finish(inputs, attrs, origin)
 
@@ -104,6 +109,28 @@ def _before(view: View, name: str, kind: type) -> Node | None:
         if view.value(name).shape[-2:] != last:
             return None
     return None
+
+
+def _masked(view: View, name: str) -> tuple[str, Array | None, int]:
+    """(value, mask, number): of which value, shown where the mask is -1, the softmax's input has the number where it is
+    0; without a mask the input itself."""
+    node = view.producer(name, Choose)
+    if node is None or not view.sole_use(name) or not view.is_const(node.inputs[0]):
+        return name, None, 0
+    moving = [x for x in node.inputs[1:] if not view.is_const(x)]
+    hiding = [x for x in node.inputs[1:] if view.is_const(x) and np.ptp(view.const(x)) == 0]
+    if len(moving) != 1 or not hiding or view.value(moving[0]).shape != view.value(name).shape:
+        return name, None, 0
+    shown = view.const(node.inputs[0]).astype(bool) == (moving[0] == node.inputs[1])
+    return moving[0], -shown.astype(np.int8), int(view.const(hiding[0]).flat[0])
+
+
+def _repeated(mask: Array) -> Array:
+    """[heads, rows, keys] without heads, and rows, that are all the same."""
+    for axis in (0, 1):
+        first = mask.take([0], axis)
+        mask = first if np.array_equal(np.broadcast_to(first, mask.shape), mask) else mask
+    return mask
 
 
 def _numbered(view: View, name: str, numerics: Numerics) -> tuple[str, Array | None] | None:

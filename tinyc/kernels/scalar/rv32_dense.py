@@ -437,7 +437,7 @@ def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
         "w": Const(work.words(), "[block][inputs][words] of four int8 weights, the first three plus 128", "w"),
         "fixes": Const(work.fixes(), "[block] of how many, then [4 * output, input, weight]", "fixes"),
         **out_fields(matrix_of(p), p.bias),
-        "out.channels": replace(found.const, data=even),
+        "out.channels": replace(found.const, array=even),
         "out.scale": found.finish.scale,
         "batch": work.batch,
         "in_c": work.in_c,
