@@ -18,7 +18,7 @@
 
 typedef struct {
     const int8_t *table; /* [256], or null */
-    const int8_t *mask;  /* its heads and rows mask_head and mask_row apart, 0 where all have the same; or null */
+    const int8_t *mask;  /* heads and rows mask_head and mask_row apart, 0 where all have the same; or null */
     int32_t mask_head, mask_row, hidden;
     int32_t heads, rows, keys, depth, width;
     int32_t q_first, q_head, q_row, q_next;
