@@ -79,9 +79,10 @@ def _joined(view: View, node: Node, numerics: Numerics) -> Rewrite | None:
     quants = [value.quant for value in (scores, logits, shares)]
     if any(quant is None or quant.axis is not None for quant in quants):
         return None
-    pairs = [quant.per_tensor for quant in quants if quant is not None]
+    of_scores, of_logits, of_shares = (quant.per_tensor for quant in quants if quant is not None)
     plain = HeadWalk(0, rows * width, width, 1)
-    attrs = Attention(heads, rows, keys, depth, width, q, keys_walk, v, plain, y.shape, soft.attrs.beta, *pairs, hidden)
+    sizes, walks = (heads, rows, keys, depth, width), (q, keys_walk, v, plain)
+    attrs = Attention(*sizes, *walks, y.shape, soft.attrs.beta, of_scores, of_logits, of_shares, hidden)
     draft = RewriteDraft(view, node)
     inputs = [q_name, k_name, v_name]
     if through[1] is not None:
