@@ -21,7 +21,7 @@ from tinyc.base.knapsack import exact, greedy
 from tinyc.base.numerics import Numerics
 from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused
+from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
@@ -185,6 +185,29 @@ def _priced(choice: Choice, flash: SlowFlash | None) -> Choice:
 def repriced(found: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[str, list[Choice]]:
     """The candidates as they are where the flash, or the RAM for what waits for it, is this."""
     return _sharing_code({node: [_priced(choice, flash) for choice in choices] for node, choices in found.items()})
+
+
+def made_small(found: Mapping[str, Sequence[Choice]]) -> dict[str, list[Choice]]:
+    """The candidates as they are where the compiler makes code small."""
+    return _sharing_code({node: [_made_small(choice) for choice in choices] for node, choices in found.items()})
+
+
+def _made_small(choice: Choice) -> Choice:
+    assert choice.free is not None
+    offer = _slower(choice.free, choice.kernel.for_size)
+    made = replace(choice, offer=offer, cost=cost_of(choice.kernel, offer, choice.site), free=offer)
+    return _priced(made, choice.flash)
+
+
+def _slower(offer: Offer, times: float) -> Offer:
+    """The offer with the time of all its ways so many times as long."""
+    if offer.cost is None or times == 1:
+        return offer
+
+    def forms() -> tuple[RowForm, ...]:
+        return tuple(replace(form, cost=form.cost.slower(times)) for form in offer.row_forms())
+
+    return replace(offer, cost=offer.cost.slower(times), row_forms=Once(forms))
 
 
 def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:

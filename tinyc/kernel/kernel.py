@@ -275,6 +275,10 @@ class Cost:
         """The same with so many bytes of compiled code around the kernel."""
         return replace(self, flash_bytes=self.flash_bytes + size)
 
+    def slower(self, times: float) -> Cost:
+        """The same with so many times the instructions and cycles."""
+        return replace(self, instructions=round(self.instructions * times), cycles=round(self.cycles * times))
+
     @property
     def time(self) -> int:
         """What select and shrink compare: instructions and cycles together, or cycles alone (`weighed`)."""
@@ -442,7 +446,8 @@ class Kernel:
     bytes may be the output's bytes (same start), because every element is read before it is written; they have the
     output's shape, or (shrinks) more elements. slow_flash: for boards with slow flash only, where others wait for
     their code. anywhere: it may take words at addresses that depend on more than where pixels and rows begin, by its
-    attributes say (`emit/alignment.py`).
+    attributes say (`emit/alignment.py`). for_size: how many times as long as its cost says it takes where the compiler
+    makes code small, since costs of C are those of code compiled for speed.
     """
 
     name: str
@@ -456,6 +461,7 @@ class Kernel:
     written: bool = False
     slow_flash: bool = False
     anywhere: bool = False
+    for_size: float = 1.0
 
     @property
     def headers(self) -> tuple[str, ...]:

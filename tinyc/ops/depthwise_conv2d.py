@@ -235,6 +235,11 @@ _COLUMN_PAIR_3X3 = 50
 _FOUR_CHANNELS_3X3 = 208
 _OUTPUT_PAIR_3X3 = 31
 _CODE_3X3 = 450
+# With gcc -Os on a Cortex-M4 these loops take so many times as long as their costs say, in kws, vww and sww: with -O3
+# they are unrolled, and read their bounds once.
+_3X3_FOR_SIZE = 1.3
+_DSP_FOR_SIZE = 1.6
+_ANY_FOR_SIZE = 2.5
 _FACTORS = 12  # bytes of a channel: multiplier, shift and what goes with them
 _AT_ONCE = 1 << 16  # elements whose products are added at once: they stay in the cache
 
@@ -316,12 +321,14 @@ OP = Op(
             offered(lower_3x3, scratch=scratch_3x3, cost=cost_3x3),
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
+            for_size=_3X3_FOR_SIZE,
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
             offered(lower_rows_dsp, scratch=dsp_scratch, cost=shared_cost(3.1, 18, 450, dsp_scratch)),
             isa=_DSP,
             when=(is_s8, one_per_input),
+            for_size=_DSP_FOR_SIZE,
         ),
         *rv32_columns.KERNELS,
         *rv32_depthwise.KERNELS,
@@ -332,6 +339,7 @@ OP = Op(
             "tc_depthwise_conv2d_s8",
             offered(lower_rows, cost=shared_cost(14, 25, 300, no_scratch), row_forms=row_sums.depthwise_rows),
             when=(is_s8,),
+            for_size=_ANY_FOR_SIZE,
         ),
         *s16_dsp.DEPTHWISE,
         *IMAGE_KERNELS,

@@ -14,7 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
-from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, least_flash, repriced
+from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, least_flash, made_small, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -283,6 +283,7 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
         found: Mapping[str, Sequence[Choice]]
         flash = None if timing is None else SlowFlash(timing)
         found = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
+        found = made_small(found) if options.optimize == "size" else found
         if options.ram_code is not None and timing is not None:
             found = _with_ram(graph, found, timing, board, options)
         chosen = tuple(_chosen(graph, found, board, options))
