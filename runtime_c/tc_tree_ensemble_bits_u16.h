@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Trees over features as they lie, with cuts of 16 bits, as a table of nodes: each tree is walked to its leaf,
- * the leaves are added (tc_trees.h). A feature, its bits if it is a float, is compared with
+/* Trees over features as they lie, with cuts of 16 bits, as a table of nodes: each tree is walked to its
+ * leaf, the leaves are added (tc_trees.h). A feature, its bits if it is a float, is compared with
  * base + (cut << shift).
  *
  * nodes: feature, cut, ref.
