@@ -17,7 +17,7 @@ from tinyc.emit.columns import narrow
 from tinyc.emit.headers import with_included
 from tinyc.emit.program import LOST, Place, Program
 from tinyc.emit.text import CTYPE, FILTERS
-from tinyc.ir.graph import INT_RANGE, Value
+from tinyc.ir.graph import INT_RANGE, Labels, Value
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.scalar.loops.headers import ALL
 from tinyc.plan.answer import SLOW
@@ -69,6 +69,7 @@ class _Port:
     kind: str
     index: int
     place: Place
+    labels: Labels | None = None
 
     @property
     def value(self) -> Value:
@@ -160,7 +161,8 @@ def _made(template: str, context: Mapping[str, Any]) -> str:
 
 def _context(program: Program, info: Info) -> dict[str, Any]:
     ports = [_Port("input", i, place) for i, place in enumerate(program.inputs)]
-    ports += [_Port("output", i, place) for i, place in enumerate(program.outputs)]
+    labels = program.labels
+    ports += [_Port("output", i, place, labels.get(place.value.name)) for i, place in enumerate(program.outputs)]
     table = program.row_input.rows if program.row_input else program.incremental.places if program.incremental else None
     return {
         "p": program,

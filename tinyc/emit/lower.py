@@ -64,6 +64,7 @@ def lower(
         kept=kept,
         moves=moves,
         slow_bytes=plan.slow_bytes,
+        labels=graph.labels,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, holds
-from tinyc.ir.graph import Node, Value
+from tinyc.ir.graph import Labels, Node, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, SpecializedKernel
 from tinyc.plan.answer import SLOW
 
@@ -303,6 +303,7 @@ class Program:
     blob: Blob | None = None
     in_ram: InRam | None = None
     fetches: Mapping[int, Fetch] = field(default_factory=dict)  # by the step that reads them
+    labels: Mapping[str, Labels] = field(default_factory=dict)  # of outputs, by the value's name
 
     @property
     def kind(self) -> str:

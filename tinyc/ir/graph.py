@@ -127,8 +127,18 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """What the numbers of an output are called. by_value: an element is the index of its text; else element i belongs
+    to text i."""
+
+    texts: tuple[str, ...]
+    by_value: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
-    """A model: nodes in run order, every value by name, constants as read-only arrays."""
+    """A model: nodes in run order, every value by name, constants as read-only arrays. labels: of outputs, by their
+    names, where the file has texts for them."""
 
     name: str
     inputs: tuple[str, ...]
@@ -137,6 +147,7 @@ class Graph:
     values: Mapping[str, Value]
     consts: Mapping[str, Array] = field(default_factory=dict)
     states: tuple[State, ...] = ()
+    labels: Mapping[str, Labels] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ _MADE_UP_IN_RUST = {
 
 @dataclass(frozen=True, slots=True)
 class PackagePort:
-    """An input or output. name: the tensor's own, as the header shows it. scale None: not quantized."""
+    """An input or output. name: the tensor's own, as the header shows it. scale None: not quantized. labels: how many
+    numbers of it have a text, which a function of the header gives."""
 
     index: int
     name: str
@@ -59,6 +60,7 @@ class PackagePort:
     dtype: str
     scale: float | None
     zero_point: int
+    labels: int = 0
 
     @property
     def ctype(self) -> str:
@@ -160,7 +162,10 @@ def read_facts(folder: Path) -> Facts:
         state_bytes=int(defines.get(f"{upper}_STATE_BYTES", 0)),
         rows=int(defines.get(f"{upper}_INPUT_0_ROWS", 0)),
         inputs=_facts_of(ports_of(name, "input", header, defines)),
-        outputs=_facts_of(ports_of(name, "output", header, defines)),
+        outputs=tuple(
+            replace(port, labels=int(defines.get(f"{upper}_OUTPUT_{port.index}_LABELS", 0)))
+            for port in _facts_of(ports_of(name, "output", header, defines))
+        ),
         files=_sources(folder, name),
         sbom=(folder / SBOM_FILE).read_text(encoding="utf-8"),
         board=_board(str(report["board"])),

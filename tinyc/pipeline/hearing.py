@@ -16,7 +16,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
 from tinyc.ir.arrays import load_npz
-from tinyc.ir.graph import NUMPY_DTYPE, Value
+from tinyc.ir.graph import NUMPY_DTYPE, Graph, Value
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.device_run import DeviceLine, board_target
 from tinyc.pipeline.options import Options, Progress
@@ -81,7 +81,7 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     board = load_board(options.board)
     compiled = compile_model(path, board, options, progress)
     output = compiled.graph.values[compiled.graph.outputs[0]]
-    names = names_of(listening.labels, output)
+    names = names_of(listening.labels, compiled.graph)
     _, samples = proof_samples(compiled, options)
     assert compiled.front is not None
     with progress.stage("reference"):
@@ -145,9 +145,13 @@ def _changes(
         before = (label,)
 
 
-def names_of(labels: Path | None, output: Value) -> Sequence[str]:
-    """One for each element of the output: of an .npz file the array `labels`, else lines of a text; else numbers."""
+def names_of(labels: Path | None, graph: Graph) -> Sequence[str]:
+    """One for each element of the first output: of an .npz file the array `labels`, else lines of a text; without a
+    file those of the model; else numbers."""
+    output, own = graph.values[graph.outputs[0]], graph.labels.get(graph.outputs[0])
     if labels is None:
+        if own is not None and not own.by_value:
+            return own.texts
         return [str(index) for index in range(output.elements)]
     where = Loc(str(labels))
     try:

@@ -51,7 +51,7 @@ def look(path: Path, options: Options, listening: Listening, progress: Progress)
     board = load_board(options.board)
     compiled = compile_model(path, board, options, progress)
     output = compiled.graph.values[compiled.graph.outputs[0]]
-    labels = names_of(listening.labels, output)
+    labels = names_of(listening.labels, compiled.graph)
     samples, pictures = pictures_for(compiled, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))

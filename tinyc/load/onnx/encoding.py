@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,8 @@ from tinyc.load.onnx.file import ML_DOMAIN, OnnxNode
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.tracing import features_of, insert_trees
 from tinyc.ops import is_a
+from tinyc.ops.argmax import ArgMax
 from tinyc.ops.gather import Gather
-from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 
 _MOST_ENTRIES = 1 << 16  # of a table that is indexed by keys
@@ -29,11 +29,13 @@ _ATTRIBUTES = ("_int64s", "_floats", "_strings", "_tensor")
 
 @dataclass(frozen=True, slots=True)
 class _Encoder:
-    """keys [K]: integers or reals. values [K]: int32 or float32; other: what keys that are not there become."""
+    """keys [K]: integers or reals. values [K]: int32 or float32; other: what keys that are not there become. texts:
+    what values are indices of."""
 
     keys: npt.NDArray[np.float64] | npt.NDArray[np.int64]
     values: Array
     other: float
+    texts: tuple[str, ...] = ()
 
 
 @imports(
@@ -44,11 +46,12 @@ class _Encoder:
 def label_encoder(s: OnnxStep) -> None:
     """A table for classes that the model computes; a search among the keys, as a tree, for other numbers."""
     x, encoder = s.value(0), _encoder(s)
+    s.builder.name_texts(s.node.outputs[0], encoder.texts)
     if x.dtype not in ("f32", "s32") or (x.dtype == "s32") != (encoder.keys.dtype.kind == "i"):
         raise TinycError(f"a LabelEncoder with keys of {encoder.keys.dtype} does not fit numbers of {x.dtype}", s.where)
     indexed = x.dtype == "s32" and encoder.keys.min() >= 0 and encoder.keys.max() < _MOST_ENTRIES
-    if indexed and not _is_given(s, x):
-        table = np.full(int(encoder.keys.max()) + 1, encoder.other, encoder.values.dtype)
+    if indexed and _is_class(s, x):  # larger ones than all keys get the last entry
+        table = np.full(int(encoder.keys.max()) + 2, encoder.other, encoder.values.dtype)
         table[encoder.keys] = encoder.values
         s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), x], Gather(0))
         return
@@ -61,13 +64,14 @@ def label_encoder(s: OnnxStep) -> None:
     s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), places], Gather(0))
 
 
-def _is_given(s: OnnxStep, x: Value) -> bool:
-    """Whether the numbers are an input of the model, which may be any."""
-    makers = {name: node for node in s.builder.nodes for name in node.outputs}
-    name = x.name
-    while name in makers and is_a(makers[name], Trait.MOVES):
-        name = makers[name].inputs[0]
-    return name not in makers
+def _is_class(s: OnnxStep, x: Value) -> bool:
+    """Whether the numbers are computed places, or what a table without negative numbers has there."""
+    origin = s.builder.moved_from(x.name)[-1]
+    maker = next((node for node in s.builder.nodes if origin in node.outputs), None)
+    if maker is None:
+        return False
+    table = s.builder.consts.get(maker.inputs[0]) if is_a(maker, Gather) else None
+    return is_a(maker, ArgMax) or (table is not None and bool((table >= 0).all()))
 
 
 def _encoder(s: OnnxStep) -> _Encoder:
@@ -79,9 +83,9 @@ def _encoder(s: OnnxStep) -> _Encoder:
     other = _other(s.node, values)
     if isinstance(values, tuple):
         names = list(dict.fromkeys((*values, str(other))))
-        return _checked(
-            s, _Encoder(keys, np.array([names.index(v) for v in values], np.int32), names.index(str(other)))
-        )
+        places = {text: place for place, text in enumerate(names)}
+        indices = np.array([places[text] for text in values], np.int32)
+        return _checked(s, _Encoder(keys, indices, places[str(other)], tuple(names)))
     if values.dtype.kind == "f":
         return _checked(s, _Encoder(keys, values.astype(np.float32), float(np.float32(other))))
     if max(np.abs(values).max(), abs(int(other))) >= 2**31:
@@ -93,11 +97,11 @@ def _checked(s: OnnxStep, encoder: _Encoder) -> _Encoder:
     """Of keys that are there twice the first counts. TinycError for values that are no numbers."""
     if s.builder.file.ml_opset < _NAN_IS_A_KEY:  # before, nothing was equal to NaN
         known = ~np.isnan(encoder.keys)
-        encoder = _Encoder(encoder.keys[known], encoder.values[known], encoder.other)
+        encoder = replace(encoder, keys=encoder.keys[known], values=encoder.values[known])
     if not np.isfinite(encoder.values).all() or not np.isfinite(encoder.other):
         raise TinycError("a LabelEncoder whose values are NaN or infinite cannot be compiled", s.where)
     _, first = np.unique(encoder.keys, return_index=True)
-    return _Encoder(encoder.keys[first], encoder.values[first], encoder.other)
+    return replace(encoder, keys=encoder.keys[first], values=encoder.values[first])
 
 
 def _listed(node: OnnxNode, kind: str) -> tuple[str, ...] | npt.NDArray[np.int64] | npt.NDArray[np.float64]:

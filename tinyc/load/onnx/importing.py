@@ -19,14 +19,14 @@ from onnx import TensorProto
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import Constants, check_shape
 from tinyc.ir.check import check_value
-from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.ir.graph import Array, DType, Graph, Labels, Node, Quant, Shape, Value, read_only
 from tinyc.ir.names import free_name
 from tinyc.load.onnx.file import FLOATS, MICROSOFT, ML_DOMAIN, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import is_quantized, quant_of_input
 from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.problems import FollowUpError
-from tinyc.ops import node_of, op_with
+from tinyc.ops import is_a, node_of, op_with
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.choose import Choose
 from tinyc.ops.dequantize import Dequantize
@@ -94,6 +94,7 @@ _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
     Softmax: ("s16",),
     TreeEnsemble: ("s32",),
 }
+MOST_LABEL_BYTES = 1000  # of a text: C99 promises lines of 4,095 characters, of which a byte may take four
 
 
 def made_twice(name: str, where: Loc) -> TinycError:
@@ -119,6 +120,7 @@ class OnnxBuilder:
         self.kept = frozenset(kept)  # inputs that are state
         self.sums: set[str] = set()  # integers with a scale that trees make
         self.narrow: dict[str, int] = {}  # tensors of 4 and 2 bits, by TensorProto's number
+        self.labels: dict[str, Labels] = {}  # what numbers stand for, by the value's name
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
@@ -182,6 +184,11 @@ class OnnxBuilder:
             self._arrays[name] = decode(self.file.initializers[name], self.file.folder, where)
         return self._arrays.get(name)
 
+    def name_texts(self, name: str, texts: Sequence[str], by_value: bool = True) -> None:
+        """Say what texts the numbers of a value stand for. Longer ones than a C compiler takes leave it without."""
+        if texts and max(len(text.encode("utf-8", "replace")) for text in texts) <= MOST_LABEL_BYTES:
+            self.labels[name] = Labels(tuple(texts), by_value)
+
     def fold(self, name: str, array: Array) -> None:
         """Record that a tensor is constant. Floats of any width become float32."""
         self._arrays[name] = np.asarray(array, np.float32) if array.dtype.kind == "f" else array
@@ -227,8 +234,25 @@ class OnnxBuilder:
                 raise TinycError(f"output '{output}' does not depend on any input", Loc(self.file.file, None, output))
             self._check_declared(output)
         inputs = tuple(i.name for i in self.file.inputs)
-        graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts)
+        graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts, (), self._labels())
         return with_unsigned_ports(graph, self.unsigned)
+
+    def _labels(self) -> dict[str, Labels]:
+        """Of the outputs: texts stay with numbers that are only moved, but those of places do not."""
+        found = {}
+        for output in self.file.outputs:
+            held = next((self.labels[name] for name in self.moved_from(output) if name in self.labels), None)
+            if held is not None and (held.by_value or output in self.labels):
+                found[output] = held
+        return found
+
+    def moved_from(self, name: str) -> Sequence[str]:
+        """The value, and those before it whose numbers it has, as all between only moves them; back to the first."""
+        makers = {output: node for node in self.nodes for output in node.outputs}
+        names = [name]
+        while names[-1] in makers and is_a(makers[names[-1]], Trait.MOVES):
+            names.append(makers[names[-1]].inputs[0])
+        return names
 
     def _check_declared(self, output: str) -> None:
         """The shape that the file declares must be the one that its nodes make; open sizes fit any."""
@@ -273,6 +297,13 @@ class OnnxStep:
     def constant(self, index: int) -> Array | None:
         """The elements of an input that is known at load time; None if it is computed."""
         return self.builder.constant(self._name(index))
+
+    def texts(self, index: int) -> tuple[str, ...]:
+        """The elements of an input that is a constant tensor of texts; empty if it is not."""
+        tensor = self.builder.file.initializers.get(self._name(index))
+        if tensor is None or tensor.data_type != TensorProto.STRING:
+            return ()
+        return tuple(text.decode("utf-8", "replace") for text in tensor.string_data)
 
     def value(self, index: int) -> Value:
         """An input, computed or constant."""

@@ -17,6 +17,8 @@ from tinyc.ops.gather import Gather
 def class_labels(s: OnnxStep, ints: str) -> tuple[int, ...]:
     """The classes in the order of their scores, `ints` being their attribute; of texts their indices."""
     texts, numbers = s.node.all_texts("classlabels_strings"), s.node.all_ints(ints).tolist()
+    if not numbers:
+        s.builder.name_texts(s.node.outputs[0], texts)
     labels = tuple(numbers) or tuple(range(len(texts)))
     lo, hi = INT_RANGE["s32"]
     if not labels or min(labels) < lo or max(labels) > hi:

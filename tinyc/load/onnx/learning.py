@@ -75,6 +75,10 @@ def normalizer(s: OnnxStep) -> None:
 @imports("ArrayFeatureExtractor", domain=ML_DOMAIN)
 def array_feature_extractor(s: OnnxStep) -> None:
     """The columns that constant indices say, or the numbers of a constant row at computed places."""
+    texts = s.texts(0)
+    if texts:
+        _texts_at(s, texts)
+        return
     indices = s.constant(1)
     if indices is None and s.constant(0) is not None:
         _from_table(s)
@@ -84,6 +88,13 @@ def array_feature_extractor(s: OnnxStep) -> None:
         raise TinycError("the columns are computed from the data", s.where)
     picked = tuple(int(k) for k in indices.ravel())
     s.emit([x], Pick(len(x.shape) - 1, picked))
+
+
+def _texts_at(s: OnnxStep, texts: tuple[str, ...]) -> None:
+    """A text for each computed place: the places are their indices."""
+    places = s.value(1)
+    s.builder.name_texts(s.node.outputs[0], texts)
+    s.emit([places], Reshape((1, places.elements)))
 
 
 def _from_table(s: OnnxStep) -> None:
@@ -96,10 +107,12 @@ def _from_table(s: OnnxStep) -> None:
     s.emit([found], Reshape((1, places.elements)))
 
 
-@imports("ZipMap", ignores=("classlabels_int64s", "classlabels_strings"), domain=ML_DOMAIN)
+@imports("ZipMap", ignores=("classlabels_int64s",), domain=ML_DOMAIN)
 def zip_map(s: OnnxStep) -> None:
     """The numbers themselves, in the order of the classes."""
-    x = s.value(0)
+    x, texts = s.value(0), s.node.all_texts("classlabels_strings")
+    if x.elements == len(texts):
+        s.builder.name_texts(s.node.outputs[0], texts, by_value=False)
     s.emit([x], Reshape(x.shape))
 
 
