@@ -23,12 +23,21 @@ from tinyc.pipeline import Options, Progress, verify_model
 from tinyc.reference.interpreter import run_int
 
 
-def layer(rng: np.random.Generator, cut_at_most: int) -> Graph:
-    """A layer of random sizes, with a bias, scales per channel and a fused activation."""
+def layer(
+    rng: np.random.Generator,
+    cut_at_most: int,
+    kernel: tuple[int, int] | None = None,
+    stride: Pair | None = None,
+    cut: Pair | None = None,
+    channels: int | None = None,
+) -> Graph:
+    """A layer of random sizes where none are given, with a bias, scales per channel and a fused activation."""
     in_h, in_w, in_c = (int(n) for n in rng.integers(1, 7, 3))
+    in_c = channels or in_c
     out_c, k_h, k_w = (int(n) for n in rng.integers(1, 6, 3))
-    stride = Pair(*(int(n) for n in rng.integers(1, 5, 2)))
-    cut = Pair(*(int(n) for n in rng.integers(0, cut_at_most + 1, 2)))
+    k_h, k_w = kernel or (k_h, k_w)
+    stride = stride or Pair(*(int(n) for n in rng.integers(1, 5, 2)))
+    cut = cut or Pair(*(int(n) for n in rng.integers(0, cut_at_most + 1, 2)))
     full = ((in_h - 1) * stride.h + k_h, (in_w - 1) * stride.w + k_w)
     size = Pair(*(max(1, n - c - int(rng.integers(-2, 4))) for n, c in zip(full, cut, strict=True)))
     scales = tuple(map(float, rng.uniform(0.002, 0.02, out_c)))
@@ -52,15 +61,17 @@ def layer(rng: np.random.Generator, cut_at_most: int) -> Graph:
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.ONNX])
 def test_same_integers(numerics: Numerics) -> None:
-    rng, split = np.random.default_rng(5), 0
-    for _ in range(250):
-        graph = layer(rng, 2)
+    rng, split, apart = np.random.default_rng(5), 0, 0
+    for number in range(300):
+        graph = layer(rng, 2) if number % 5 else layer(rng, 2, (3, 3), Pair(2, 2), channels=16)
         found = as_convolutions(graph)
         check(found, "phases", all_ops())
         split += found.nodes[0].op == "conv2d"
+        apart += sum(node.op == "conv2d" for node in found.nodes) > 1
         x = {"x": random_s8(int(rng.integers(1000)), graph.values["x"].shape)}
         np.testing.assert_array_equal(run_int(found, x, numerics)["y"], run_int(graph, x, numerics)["y"])
     assert split > 100
+    assert apart > 12
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -73,16 +84,31 @@ def test_equals_tflm(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.TFLM)["y"], run_tflm(model(name), x)[0])
 
 
-def test_weights_grow_by_nothing_but_zeros(tmp_path: Path) -> None:
-    path = tmp_path / "model.tflite"
-    path.write_bytes(model("same"))  # 3x3 taps, stride 2: windows of 2x2 for four phases
-    graph = load_tflite(path)
-    (before,) = (node.inputs[1] for node in graph.nodes if node.op == "transpose_conv2d")
+def weights_of(graph: Graph, op: str) -> list[np.ndarray]:
+    return [graph.consts[node.inputs[1]] for node in graph.nodes if node.op == op]
+
+
+def test_phases_of_as_many_taps_are_one_convolution() -> None:
+    """4x4 taps, stride 2, one output cut off: a window of 3x3 for four phases; the weights grow by zeros alone."""
+    rng = np.random.default_rng(2)
+    graph = layer(rng, 2, (4, 4), Pair(2, 2), Pair(1, 1))
     found = as_convolutions(graph)
-    (after,) = (node.inputs[1] for node in found.nodes if node.op == "conv2d")
-    old, new = graph.consts[before], found.consts[after]
-    assert new.shape == (4 * 7, 2, 2, 3)
+    (old,), (new,) = weights_of(graph, "transpose_conv2d"), weights_of(found, "conv2d")
+    assert new.shape == (4 * old.shape[0], 3, 3, old.shape[3])
     assert np.array_equal(np.sort(new[new != 0]), np.sort(old[old != 0]))
+    assert as_convolutions(graph, grow=False) is graph
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_phases_of_different_taps_are_convolutions_without_zeros(cut: int) -> None:
+    """3x3 taps, stride 2. Of fewer channels they are one convolution."""
+    given = (3, 3), Pair(2, 2), Pair(cut, cut)
+    graph = layer(np.random.default_rng(2), 2, *given, channels=16)
+    few = as_convolutions(layer(np.random.default_rng(2), 2, *given, channels=15))
+    assert [array.shape[1:3] for array in weights_of(few, "conv2d")] == [(2, 2)]
+    (old,), new = weights_of(graph, "transpose_conv2d"), weights_of(as_convolutions(graph), "conv2d")
+    assert sorted(array.shape[1:3] for array in new) == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert np.array_equal(np.sort(np.concatenate([array.ravel() for array in new])), np.sort(old.ravel()))
     assert as_convolutions(graph, grow=False) is graph
 
 

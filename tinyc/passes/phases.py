@@ -3,8 +3,10 @@
 
 Exact. With a stride of s, output rows t * s + e (t counts, e below s is their phase) are sums of the same taps, every
 s-th of the kernel, on input rows around t: a plain convolution. One convolution makes all phases, as channels
-[phases of rows, phases of columns, O]; its window holds the taps of all phases, and 0 where a phase has none. Padding
-with the zero point stands for pixels that do not exist. Convolutions have the faster kernels, on every core.
+[phases of rows, phases of columns, O]; its window holds the taps of all phases, and 0 where a phase has none. Where
+that makes a window of 2x2 of fewer taps (3x3 at a stride of 2: phases of 4, 2, 2 and 1), each phase has a convolution
+of its own instead, without zeros, and their channels are joined. Padding with the zero point stands for pixels that do
+not exist. Convolutions have the faster kernels, on every core.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Node, Value
 from tinyc.kernel.site import Padding, Pair
+from tinyc.ops.concat import Concat
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+
+_WINDOW, _CHANNELS = 2, 16  # at most and at least, where phases are convolutions of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,18 @@ class _Phases:
         taps = tuple(tuple(phase.get(offset, -1) for offset in range(first, last + 1)) for phase in places)
         return cls(taps, before, after, count)
 
+    def apart(self) -> tuple[_Phases, ...]:
+        """Each phase alone, in a window of its own taps; none where one has no tap, or its window would begin behind
+        the input's start or end before its end."""
+        found = []
+        for taps in self.taps:
+            held = [k for k, tap in enumerate(taps) if tap >= 0]
+            if not held or held[0] > self.before or len(taps) - 1 - held[-1] > self.after:
+                return ()
+            before, after = self.before - held[0], self.after - (len(taps) - 1 - held[-1])
+            found.append(_Phases((taps[held[0] : held[-1] + 1],), before, after, self.count))
+        return tuple(found)
+
 
 def _met(kernel: int, stride: int, place: int) -> int:
     """How many taps of a kernel lie at place modulo stride."""
@@ -79,21 +96,47 @@ def _split(view: View, node: Node, grow: bool) -> Rewrite | None:
     columns = _Phases.of(w.shape[2], a.stride.w, a.pad.w, (x.shape[2], a.size.w))
     if rows is None or columns is None or (w.quant is not None and any(w.quant.zero)):
         return None
-    weights = _weights(view.const(w.name), rows, columns)
-    if not grow and weights.size > w.elements:
+    if not grow and _window(rows) * _window(columns) > w.shape[1] * w.shape[2]:
         return None
     draft = RewriteDraft(view, node)
     phases = a.stride.h * a.stride.w
-    inputs = [x.name, draft.const(weights, _tiled(w, phases), "phases")]
-    if len(node.inputs) > 2 and node.inputs[2]:
-        b = view.value(node.inputs[2])
-        inputs.append(draft.const(np.tile(view.const(b.name), phases), _tiled(b, phases), "phases"))
-    pad = Padding(rows.before, columns.before, rows.after, columns.after)
-    conv = Conv2D(Pair(1, 1), pad, act=a.act)
     if phases == 1:
-        return draft.finish(inputs, conv)
-    made = draft.add(inputs, conv, y, (1, rows.count, columns.count, phases * w.shape[0]), "phases")
+        return draft.finish(*_convolution(draft, rows, columns, "phases"))
+    shape = (1, rows.count, columns.count, phases * w.shape[0])
+    alone = [(r, c) for r in rows.apart() for c in columns.apart()] if _worth_parting(x, rows, columns) else []
+    if not alone:
+        made = draft.add(*_convolution(draft, rows, columns, "phases"), y, shape, "phases")
+    else:
+        one = (*shape[:3], w.shape[0])
+        names = [
+            draft.add(*_convolution(draft, *pair, f"phase{k}"), y, one, f"phase{k}") for k, pair in enumerate(alone)
+        ]
+        made = draft.add(names, Concat(3), y, shape, "phases")
     return _interleaved(draft, made, (rows.count, columns.count), a)
+
+
+def _worth_parting(x: Value, rows: _Phases, columns: _Phases) -> bool:
+    """Whether zeros cost more than joining: of few channels they do not, on any core that was measured, and windows of
+    3x3 have fast convolutions (docs/figures.md)."""
+    zeros = any(tap < 0 for phases in (rows, columns) for taps in phases.taps for tap in taps)
+    return zeros and max(len(rows.taps[0]), len(columns.taps[0])) <= _WINDOW and x.shape[3] >= _CHANNELS
+
+
+def _convolution(draft: RewriteDraft, rows: _Phases, columns: _Phases, suffix: str) -> tuple[list[str], Conv2D]:
+    """Inputs and attributes of the convolution that makes these phases, side by side as channels."""
+    view, (x, *held) = draft.view, [name for name in draft.node.inputs if name]
+    phases = len(rows.taps) * len(columns.taps)
+    weights = _weights(view.const(held[0]), rows, columns)
+    inputs = [x, draft.const(weights, _tiled(view.value(held[0]), phases), suffix)]
+    if len(held) > 1:
+        inputs.append(draft.const(np.tile(view.const(held[1]), phases), _tiled(view.value(held[1]), phases), suffix))
+    pad = Padding(rows.before, columns.before, rows.after, columns.after)
+    return inputs, Conv2D(Pair(1, 1), pad, act=draft.node.attrs.act)
+
+
+def _window(phases: _Phases) -> int:
+    """Taps of all phases with the zeros between them."""
+    return len(phases.taps) * len(phases.taps[0])
 
 
 def _interleaved(draft: RewriteDraft, made: str, counts: tuple[int, int], a: TransposeConv2D) -> Rewrite:
