@@ -86,10 +86,10 @@ def test_layers_over_time_in_one_row_are_told_of_columns() -> None:
     net.add("Conv", net.x, net.constant(4, 4, 1, 3), pads=[0, 1, 0, 1])
     net.add("Conv", net.x, net.constant(4, 4, 1, 3), pads=[0, 1, 0, 1])
     graph = in_integers(net.model(), 5)
-    _, *stopping = said_of(graph, by_rows=False)
-    assert stopping[0].reason == "its input is one row"
-    assert "[1,T,1,C]" in stopping[0].hint
-    assert (stopping[0].first, stopping[0].last) == (0, 2)  # both convolutions and the output's transpose at once
+    (stopping,) = said_of(graph, by_rows=False)  # and nothing of time: no layer could run by rows
+    assert stopping.reason == "its input is one row"
+    assert "[1,T,1,C]" in stopping.hint
+    assert (stopping.first, stopping.last) == (0, 2)  # both convolutions and the output's transpose at once
 
 
 def test_neighbours_that_differ_stay_apart(of_rows: tuple[Boundary, ...]) -> None:

@@ -89,5 +89,6 @@ def _shape(tensor: TensorFacts) -> str:
 def _quant(tensor: TensorFacts) -> str:
     if tensor.scale is not None:
         zero = tensor.zero_point or 0
-        return f"{tensor.dtype} {tensor.scale:.5g} * (q {'-' if zero > 0 else '+'} {abs(zero)})"
+        shifted = f"(q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else "q"
+        return f"{tensor.dtype} {tensor.scale:.5g} * {shifted}"
     return f"{tensor.dtype}, {plural(tensor.scales, 'scale')}" if tensor.scales else tensor.dtype

@@ -135,7 +135,8 @@ def _layer_by_layer(
     for layer in sorted(stopping, key=lambda one: steps[one.node]):
         why, hint = _needs_all(graph, problem, nodes[layer.node], layer)
         said.append(Boundary(steps[layer.node], steps[layer.node], False, why, hint))
-    return (said[0], *_joined(said[1:]))
+    layers = _joined(said[1:])
+    return layers if len(stopping) > last else (said[0], *layers)  # where no layer can run by rows, time is no reason
 
 
 def _needs_all(graph: Graph, problem: Problem, node: Node, layer: Layer) -> tuple[str, str]:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
 
-OF_OPERATORS = "docs/operators.md says what tinyc takes of each operator; --outputs NAME ends the model before it"
+OF_OPERATORS = (
+    "docs/operators.md says what tinyc takes of each operator; if the file itself is wrong, export it again; "
+    "--outputs NAME ends the model earlier"
+)
 MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
 
 
