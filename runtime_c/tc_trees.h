@@ -3,11 +3,12 @@
  *
  *   sums[c] = base[c] + sum over the trees of leaves[row of the tree][c]
  *
- * leaves [rows][columns] of int8, int16 or int32 (leaf_bytes). Of leaves that are mostly 0 `entries` holds what
- * is not: those of a row begin at entries[row_starts[row]], each a number << column_bits with its column in the
- * low bits. With a `vote` there is no table: a row is the column that the vote goes to. few_leaves: rows are
- * numbers of 7 bits. With `complements` there is one column, and y is { complement - sum, sum }; else y
- * [columns] are the sums. The compiler has proved that no sum leaves int32.
+ * leaves [rows][columns] of int8, int16 or int32 (leaf_bytes). Of leaves that are mostly 0 `entries`
+ * holds what is not: those of a row begin at entries[row_starts[row]], each a number << column_bits with
+ * its column in the low bits. With a `vote` there is no table: a row is the column that the vote goes
+ * to. few_leaves: rows are numbers of 7 bits. With `complements` there is one column, and y is {
+ * complement - sum, sum }; else y [columns] are the sums. The compiler has proved that no sum leaves
+ * int32.
  */
 #ifndef TC_TREES_H
 #define TC_TREES_H
@@ -47,7 +48,8 @@ static inline int32_t *tc_tree_begin(const tc_tree_sums_t *p, int32_t *y)
     return sums;
 }
 
-static inline void tc_tree_add_entries(const tc_tree_sums_t *p, int32_t row, int32_t column_bits, int32_t *sums)
+static inline void tc_tree_add_entries(const tc_tree_sums_t *p, int32_t row, int32_t column_bits,
+                                       int32_t *sums)
 {
     const int32_t *entry = p->entries + p->row_starts[row], *end = p->entries + p->row_starts[row + 1];
 
@@ -91,10 +93,10 @@ static inline void tc_tree_end(const tc_tree_sums_t *p, int32_t *y)
 
 /* The last 16 bits of a node of a table, `ref`, say what follows it; `number` are bits 2 to 15.
  *
- * TC_TREE_BELOW: the child of those that do not exceed the cut is a leaf. TC_TREE_ABOVE: the other one is. Both:
- * they are the leaves number and number + 1. One: it is that leaf, and the other child is the next node. Where
- * there are few leaves, that below is in the low 7 bits of `number`, that above in the high ones. None: the next
- * node, and the one `number` nodes behind it. */
+ * TC_TREE_BELOW: the child of those that do not exceed the cut is a leaf. TC_TREE_ABOVE: the other one
+ * is. Both: they are the leaves number and number + 1. One: it is that leaf, and the other child is the
+ * next node. Where there are few leaves, that below is in the low 7 bits of `number`, that above in the
+ * high ones. None: the next node, and the one `number` nodes behind it. */
 #define TC_TREE_BELOW 1u
 #define TC_TREE_ABOVE 2u
 
