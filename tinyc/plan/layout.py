@@ -73,24 +73,14 @@ def plan_memory(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool = False)
 
 
 def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
-    """All in the fast RAM: the plan of no limit where that fits, else the fastest that fits, so that more RAM never
-    takes more time."""
-    usual = _usual(graph, kernels, replace(aim, ram_bytes=None))
-    if aim.ram_bytes is None or usual.arena_bytes <= aim.ram_bytes:
-        return usual
-    _, plan = _layer_by_layer(graph, kernels, aim)
-    streamed = plan_streamed(graph, kernels.found, aim.optimize, replace(_limits(kernels, aim), fastest=True))
-    plans = [_checked(plan), *([] if streamed is None else [streamed])]
-    fitting = [one for one in plans if one.arena_bytes <= aim.ram_bytes]
-    return min(fitting, key=_time, default=min(plans, key=lambda one: one.arena_bytes))
-
-
-def _usual(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
-    """Layer by layer or row by row, by what memory and time are worth."""
+    """Layer by layer or row by row, all in the fast RAM."""
     changed, plan = _layer_by_layer(graph, kernels, aim)
-    if aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO):
+    fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
+    if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
         return _checked(plan)
-    limits = _worth(_limits(kernels, aim), kernels, aim, plan.arena_bytes)
+    limits = _limits(kernels, aim)
+    if fits:
+        limits = _worth(limits, kernels, aim, plan.arena_bytes)
     streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
         return _checked(plan)
@@ -191,7 +181,11 @@ def _worth(limits: Limits, kernels: Kernels, aim: Aim, arena: int) -> Limits:
 
 def _is_better(streamed: Plan, chosen: Mapping[str, Choice], plan: Plan, aim: Aim, limits: Limits) -> bool:
     """Whether to stream rather than take `plan` with the kernels `chosen`."""
-    new, old = streamed.arena_bytes, plan.arena_bytes
+    new, old, ram = streamed.arena_bytes, plan.arena_bytes, limits.ram_bytes
+    if ram is not None and (new > ram) != (old > ram):
+        return new <= ram
+    if ram is not None and old > ram:
+        return new < old
     spent = streamed.flash_bytes - _flash(chosen)
     if aim.optimize != "speed" and spent > aim.flash_per_ram * (old - new):
         return False

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
 from tinyc.ir.graph import Graph
@@ -57,15 +56,13 @@ Rank = tuple[float, ...]  # of plans the least is the best
 class Limits:
     """What a plan may take, of all layers together: instructions, time (Cost.time), flash bytes; and bytes of arena
     above which any instructions and time are paid. None: no limit. exchange: the share of a longer time that a share
-    of a smaller arena is worth, where flash is short; None: the smallest arena is wanted. fastest: of all that fit
-    `ram_bytes` the fastest is wanted."""
+    of a smaller arena is worth, where flash is short; None: the smallest arena is wanted."""
 
     instructions: float = float("inf")
     time: float = float("inf")
     flash_bytes: int | None = None
     ram_bytes: int | None = None
     exchange: float | None = None
-    fastest: bool = False
 
     def allow(self, cut: Partition) -> bool:
         return cut.instructions <= self.instructions and cut.time <= self.time and self.fit_flash(cut)
@@ -127,9 +124,6 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
             plans.append(_plan_among(plans, problem, found[1]))
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
-    if limits.fastest:
-        fastest = _fastest(plans, problem, ranked[0], limits)
-        return None if fastest is None else _validated(fastest)
     best = min(plans, key=rank, default=None)
     harder: list[Plan] = []  # with more work
     for plan in sorted(plans, key=rank):
@@ -291,21 +285,6 @@ def _weights(optimize: Optimize) -> Iterator[Weigh]:
     yield lambda form: form.time + less * form.flash_bytes
     yield lambda form: 2 * form.cost.instructions + less * form.flash_bytes
     yield lambda form: form.time + less * form.flash_bytes + _SCRATCH_PRICE * form.scratch_bytes
-
-
-def _fastest(plans: Sequence[Plan], problem: Problem, candidates: tuple[Candidate, ...], limits: Limits) -> Plan | None:
-    """The fastest of the plans in the RAM, or a faster one of forms that fewer bytes lead to, if there is one: the
-    cheapest forms of more bytes may save flash instead of time, and not every plan can be placed. They are tried at the
-    same bytes whatever the limit, so that what is found for less RAM is found for more. The smallest plan, if none
-    fits."""
-    ram = limits.ram_bytes or 0
-    best = min((plan for plan in plans if plan.arena_bytes <= ram), key=lambda plan: plan.time, default=None)
-    for arena in islice(_ladder_down(ram), _LADDER) if best is not None else ():
-        cut = cheapest(candidates, arena)
-        if cut is not None and best is not None and cut.time < best.time and limits.fit_flash(cut):
-            plan = plan_of(problem, cut)
-            best = plan if plan.arena_bytes <= ram else best
-    return best or min(plans, key=lambda plan: plan.arena_bytes, default=None)
 
 
 def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits, ram: int) -> list[Plan]:
