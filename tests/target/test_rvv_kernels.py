@@ -19,7 +19,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.rvv.finish import ADDED, DEFINED, PLAIN, vector_finish
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.stream import matrix_of
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add

@@ -18,9 +18,11 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.headers import header_text, with_included
-from tinyc.kernels.scalar.loops import products
+from tinyc.kernels.scalar.loops import pairs, products
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE, executed
 from tinyc.kernels.scalar.loops.headers import ALL, NAMES, cores_of, loops_of
 from tinyc.kernels.scalar.loops.products import Products
+from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs
 from tinyc.kernels.scalar.loops.thumb1 import Thumb1Pairs, Thumb1Products
 from tinyc.kernels.scalar.loops.thumb2 import Thumb2Pairs, Thumb2Products
 
@@ -238,3 +240,18 @@ def test_a_library_has_the_loops_of_its_core(board_name: str) -> None:
         text = header_text(name, cores_of(board.core, board.isa))
         assert {macro for macro in ALL if macro in text} == wanted & {f.core for f in loops_of(name).functions}
         assert loops_of(name).plain in text
+
+
+def test_what_a_call_executes_is_read_off_its_functions() -> None:
+    """A call of eight outputs comes to four functions of two on Arm; of RV32 there is one, on ARMv7-M's scale."""
+    thumb2, thumb1, rv32 = frozenset({"thumb2"}), frozenset[str](), frozenset({"rv32m"})
+    cores = Thumb2Pairs(4), Thumb1Pairs(4), Rv32Pairs(4)
+    for core in cores:
+        pairs.write(core)
+    for core, isa, share in zip(cores, (thumb2, thumb1, rv32), (4, 4 * 0.5, ARMV7M_SHARE), strict=True):
+        call, segment = (core.asm.work(unit).instructions for unit in ("", "segment"))
+        assert executed("tc_scalar_pairs_4", isa, segment=10) == pytest.approx(share * (call + 10 * segment))
+    assert executed("tc_scalar_dense4", thumb2, turn=3) == 7 + 3 * 35
+    assert executed("tc_scalar_dense4", rv32, turn=3) == 7 + 3 * 35  # C there, taken for as good
+    with pytest.raises(ValueError, match="turns by turn"):
+        executed("tc_scalar_dense4", thumb2, segment=3)

@@ -196,5 +196,5 @@ def test_segments_fit(segment: int, largest: int) -> None:
 
 def test_small_weights_take_long_segments() -> None:
     w = np.random.default_rng(0).integers(-10, 11, (16, 64)).astype(np.int8)
-    assert best_fit(w).segment == 4
-    assert len(best_fit(w).fixes) == 0
+    assert best_fit(w, frozenset({"thumb2"})).segment == 4
+    assert len(best_fit(w, frozenset({"thumb2"})).fixes) == 0

@@ -106,7 +106,8 @@ def candidates(
         if all_ops()[node.op].view:
             continue
         try:
-            found[node.name] = _candidates(Site(graph, node, numerics, core), isa, (prefer or {}).get(node.name), flash)
+            site = Site(graph, node, numerics, core, isa)
+            found[node.name] = _candidates(site, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where).hinted(_in_float32(graph, node)) from error
     return _sharing_code(found)
@@ -154,7 +155,7 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
     return kernel.offer(site, params() if params else all_ops()[site.node.op].prepared(site))
 
 
-def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: SlowFlash | None) -> list[Choice]:
+def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
     params = Once(lambda: op.prepared(site))
@@ -163,7 +164,7 @@ def _candidates(site: Site, isa: frozenset[str], wanted: str | None, flash: Slow
     for kernel in op.kernels:
         if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
             continue
-        offer = ask(kernel, site, isa, params)
+        offer = ask(kernel, site, site.isa, params)
         if isinstance(offer, Refused):
             refused.append((kernel.name, offer.asks))
             continue

@@ -81,12 +81,13 @@ class Type:
 @dataclass(frozen=True, slots=True)
 class Site:
     """A node with its values at hand: what `prepare`, kernel conditions and `lower` look at. core: by whose rules
-    functions in assembly are written and timed."""
+    functions in assembly are written and timed. isa: its features, which say what loops that all cores have come to."""
 
     graph: Graph
     node: Node
     numerics: Numerics
     core: Core = CORTEX_M4
+    isa: frozenset[str] = frozenset({"thumb2"})
 
     @property
     def attrs(self) -> Any:

@@ -74,6 +74,11 @@ class Assembly:
         known: dict[str, Often] = {}
         return [self._flow.of(often, known).get(unit, 0) for often in self._often]
 
+    def units(self) -> frozenset[str]:
+        """For each of what something in it runs, the call among them."""
+        known: dict[str, Often] = {}
+        return frozenset(unit for often in self._often for unit in self._flow.of(often, known))
+
     def marks(self) -> Sequence[Mark]:
         """What matters for finding the caller."""
         return [

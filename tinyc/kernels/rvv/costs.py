@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyc.kernel.kernel import Cost
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 
 LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
 

@@ -19,14 +19,16 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
+from tinyc.kernels.scalar.loops.costs import compiled_share, executed
 
 _LANES = 8  # outputs of a call
 _SEGMENTS = (4, 2)  # words of four taps
 _LEAST, _GREATEST = -(2**15), 2**15 - 1  # of a segment's dot product
 _LARGEST = 2**14  # outputs and inputs, whose places fit int16
-_FIX = 14  # instructions of a fix, on ARMv7-M like those of `cost`
+# Instructions of C code, counted on ARMv7-M: for a fix, an output, and the factors of a word, on the stack or not.
+_FIX, _STORE, _FACTORS, _FACTORS_HELD = 23, 24, 11, 26
+_ADD = 5  # of eight sums to those of other parts of the inputs
 _HELD, _SUMS = 32, 64  # words of taps, and outputs, on the stack
-_PART, _ONLY = 150, 20  # instructions around the products of eight outputs with a part of the inputs, or with all
 _CODE_BYTES = 700  # of the kernel, shared by the layers
 
 
@@ -45,11 +47,12 @@ class Fitted:
     def words(self) -> int:
         return self.taps.shape[1] // 4
 
-    @property
-    def executed(self) -> float:
-        """Instructions on ARMv7-M of all outputs for one input vector, without the requantization."""
-        out_c = -(-len(self.taps) // _LANES) * _LANES
-        return out_c * self.words * (5.4 + 2.6 / self.segment) + _FIX * len(self.fixes)
+    def executed(self, isa: frozenset[str], parts: int = 1) -> float:
+        """Instructions of all outputs for one input vector, without the requantization, on ARMv7-M's scale. isa: of the
+        core; parts: of the inputs, one after the other."""
+        name, calls = f"tc_scalar_pairs_{self.segment}", -(-len(self.taps) // _LANES)
+        sums = executed(name, isa, segment=self.words // self.segment) + (parts - 1) * executed(name, isa, segment=0)
+        return calls * sums + _FIX * len(self.fixes)
 
 
 def fitted(w: npt.NDArray[np.int8], segment: int) -> Fitted:
@@ -76,15 +79,15 @@ def _excess(parts: Int64s) -> Int64s:
     return np.asarray(np.maximum(greatest - _GREATEST, _LEAST - least))
 
 
-def best_fit(w: npt.NDArray[np.int8]) -> Fitted:
-    """The weights w[O, K] in the segments that take the fewest instructions."""
-    return _best_fit(w.astype(np.int8).tobytes(), len(w))
+def best_fit(w: npt.NDArray[np.int8], isa: frozenset[str]) -> Fitted:
+    """The weights w[O, K] in the segments that take the fewest instructions on a core with these features."""
+    return _best_fit(w.astype(np.int8).tobytes(), len(w), isa)
 
 
 @lru_cache(maxsize=16)
-def _best_fit(data: bytes, out_c: int) -> Fitted:
+def _best_fit(data: bytes, out_c: int, isa: frozenset[str]) -> Fitted:
     w = np.frombuffer(data, np.int8).reshape(out_c, -1)
-    return min((fitted(w, segment) for segment in _SEGMENTS), key=lambda fit: fit.executed)
+    return min((fitted(w, segment) for segment in _SEGMENTS), key=lambda fit: fit.executed(isa))
 
 
 def takes(site: Site) -> bool:
@@ -128,14 +131,14 @@ def lower(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_pairs: the whole tensor."""
     out_c, in_c = p.w.shape
     flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
-    struct = _struct(site, p, best_fit(p.w), held=False)
+    struct = _struct(site, p, best_fit(p.w, site.isa), held=False)
     return Call((Params(), In(0), Out(), Scratch()), struct, flow=flow)
 
 
 def lower_held(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_pairs_held: the whole tensor."""
     out_c, in_c = p.w.shape
-    fit = best_fit(p.w)
+    fit = best_fit(p.w, site.isa)
     once = fit.words <= _HELD or out_c <= _SUMS
     flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c) if once else None
     return Call((Params(), In(0), Out()), _struct(site, p, fit, held=True), flow=flow)
@@ -158,27 +161,30 @@ def _struct(site: Site, p: ConvParams, fit: Fitted, held: bool) -> Struct:
 
 def scratch(site: Site, p: ConvParams) -> int:
     """Two factors for each word, and a word for each segment."""
-    fit = best_fit(p.w)
+    fit = best_fit(p.w, site.isa)
     return 4 * (2 * fit.words + fit.words // fit.segment)
 
 
 def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
-    fit, out_c = best_fit(p.w), len(p.bias)
+    """The sums of products by their loop; the C code around them by what it took on ARMv7-M."""
+    fit, out_c = best_fit(p.w, site.isa), len(p.bias)
     batch = site.y().elements // out_c
-    executed = batch * (fit.executed + 25 * out_c + 14 * fit.words)
+    made = batch * (fit.executed(site.isa) + _STORE * compiled_share(site.isa) * out_c + _FACTORS * fit.words)
+    return Cost(int(made), _flash_bytes(fit, out_c), scratch(site, p))
+
+
+def _flash_bytes(fit: Fitted, out_c: int) -> int:
     lanes = -(-out_c // _LANES) * _LANES
-    flash = 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c + _CODE_BYTES
-    return Cost(int(executed), flash, scratch(site, p))
+    return 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c + _CODE_BYTES
 
 
 def held_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of `cost`."""
-    whole, fit, out_c = cost(site, p), best_fit(p.w), len(p.bias)
-    batch = site.y().elements // out_c
-    parts, again = -(-fit.words // _HELD), -(-out_c // _SUMS) - 1
-    executed = parts * -(-out_c // _LANES) * (_PART if parts > 1 else _ONLY) + (parts > 1) * again * 28 * fit.words
-    return Cost(whole.instructions + batch * executed, whole.flash_bytes, 0)
+    """On the scale of `cost`."""
+    fit, out_c = best_fit(p.w, site.isa), len(p.bias)
+    batch, parts = site.y().elements // out_c, -(-fit.words // _HELD)
+    factors = fit.words * (-(-out_c // _SUMS) if parts > 1 else 1)  # of all parts for every group of sums
+    around = _STORE * compiled_share(site.isa) * out_c + _FACTORS_HELD * factors + (parts - 1) * out_c // _LANES * _ADD
+    return Cost(int(batch * (fit.executed(site.isa, parts) + around)), _flash_bytes(fit, out_c), 0)
 
 
 KERNELS = (

@@ -37,6 +37,7 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import steps_of, without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_blocks import (
     BROAD,
     NIBBLES,
@@ -59,7 +60,6 @@ _DRIVER_BYTES = 900  # of C code, shared by the layers
 # Instructions of that code, counted on the emulated core: for a tap of three pixels, for each three pixels, and for an
 # output whose sum goes through memory.
 _PACK, _GROUP, _STORE = 10, 70, 17
-ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
 
 
 def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:

@@ -39,9 +39,9 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import shared_code
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.pairs import Fitted, fitted
 from tinyc.kernels.scalar.rv32_conv import (
-    ARMV7M_SHARE,
     ISA,
     PROVED,
     is_proved,

@@ -21,7 +21,8 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out,
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.rv32_conv import ARMV7M_SHARE, ISA, PROVED
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
+from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.frame import Frame

@@ -18,28 +18,38 @@ from tinyc.kernels.scalar.loops.thumb2 import Thumb2Columns, Thumb2Pairs, Thumb2
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.thumb import Asm, naked_function
 
-_THUMB2, _THUMB1, _RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
-ALL = frozenset({_THUMB2, _THUMB1, _RV32})
+THUMB2, THUMB1, RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
+ALL = frozenset({THUMB2, THUMB1, RV32})
 
 
 def cores_of(core: str, isa: frozenset[str]) -> frozenset[str]:
     """The macros of the functions in assembly that a library has: for the core of a board's file and its features.
     Elsewhere it runs the C."""
     if "rv32m" in isa:
-        return frozenset({_RV32})
+        return frozenset({RV32})
     if "thumb2" in isa:
-        return frozenset({_THUMB2})
-    return frozenset() if core == "host" else frozenset({_THUMB1})
+        return frozenset({THUMB2})
+    return frozenset() if core == "host" else frozenset({THUMB1})
 
 
 @dataclass(frozen=True, slots=True)
 class CoreFunction:
-    """A function in assembly, and where it is compiled: `core`, a macro of tc_scalar.h."""
+    """A function in assembly, and where it is compiled: `core`, a macro of tc_scalar.h.
+
+    part_of: the name of all cores, of which a call comes to so many (`times`) of this function; "": its own name.
+    """
 
     name: str
     core: str
     parameters: tuple[str, ...]
     asm: Asm | RiscvAsm
+    part_of: str = ""
+    times: int = 1
+
+    @property
+    def called(self) -> str:
+        """What C calls on all cores."""
+        return self.part_of or self.name
 
     @property
     def text(self) -> str:
@@ -125,10 +135,10 @@ def _dot() -> LoopHeader:
         """2 * count taps x [taps][X1, X2] times w [taps][8], four of the eight channels -> sums [4][P1, P2]
  * (tc_scalar.h says what they are).""",
         (
-            CoreFunction(name, _THUMB2, parameters, _thumb2(products.DOT)),
-            CoreFunction("tc_scalar_dot2", _THUMB1, parameters, _thumb1(products.DOT)),
+            CoreFunction(name, THUMB2, parameters, _thumb2(products.DOT)),
+            CoreFunction("tc_scalar_dot2", THUMB1, parameters, _thumb1(products.DOT), name, len(calls)),
         ),
-        {_THUMB1: _called(name, parameters, calls)},
+        {THUMB1: _called(name, parameters, calls)},
         _portable(name, parameters, products.DOT),
     )
 
@@ -138,8 +148,8 @@ def _dense() -> LoopHeader:
     return LoopHeader(
         "x [4 * count] times w [4 * count][4] -> sums [4], four outputs of a fully connected layer.",
         (
-            CoreFunction(name, _THUMB2, parameters, _thumb2(products.DENSE)),
-            CoreFunction(name, _THUMB1, parameters, _thumb1(products.DENSE)),
+            CoreFunction(name, THUMB2, parameters, _thumb2(products.DENSE)),
+            CoreFunction(name, THUMB1, parameters, _thumb1(products.DENSE)),
         ),
         {},
         _portable(name, parameters, products.DENSE),
@@ -153,13 +163,13 @@ def _nibbles() -> LoopHeader:
         """Taps x [taps][X1, X2] up to `end`, a multiple of 4, times w [taps / 2] -> sums [4][P1, P2] (tc_scalar.h).
  * A word of w has two taps s, t of four channels, from the top s0 s1 t0 t1 s2 s3 t2 t3.""",
         (
-            CoreFunction(name, _THUMB2, parameters, _thumb2(products.NIBBLES)),
+            CoreFunction(name, THUMB2, parameters, _thumb2(products.NIBBLES)),
             *(
-                CoreFunction(half, _THUMB1, parameters, _thumb1(products.NIBBLES, of_four))
+                CoreFunction(half, THUMB1, parameters, _thumb1(products.NIBBLES, of_four), name)
                 for half, of_four in zip(halves, (0, 2), strict=True)
             ),
         ),
-        {_THUMB1: _called(name, parameters, [f"{halves[0]}(x, w, end, sums)", f"{halves[1]}(x, w, end, sums + 4)"])},
+        {THUMB1: _called(name, parameters, [f"{halves[0]}(x, w, end, sums)", f"{halves[1]}(x, w, end, sums + 4)"])},
         _portable(name, parameters, products.NIBBLES),
     )
 
@@ -178,16 +188,16 @@ def _tiles(name: str, loop: Products) -> LoopHeader:
  * [product][lane][tile], which lie right behind x. bytes: of a product in x, {loop.tap_bytes} for each channel, whose
  * number is a multiple of 4. With eight lanes the weights of the last four lie behind those of the first four.""",
         (
-            *(CoreFunction(own, _RV32, parameters, _rv32(loop, count)) for own, count in lanes.items()),
-            CoreFunction(name, _THUMB2, parameters, _thumb2(loop)),
-            CoreFunction(name, _THUMB1, parameters, _thumb1(loop)),
+            *(CoreFunction(own, RV32, parameters, _rv32(loop, count)) for own, count in lanes.items()),
+            CoreFunction(name, THUMB2, parameters, _thumb2(loop)),
+            CoreFunction(name, THUMB1, parameters, _thumb1(loop)),
         ),
         {} if loop.narrow else {core: _lanes(count) for core, count in _TILE_LANES.items()},
         _portable(name, parameters, loop) + ("" if loop.narrow else f"\n\n{_lanes(4)}"),
     )
 
 
-_TILE_LANES = {_RV32: 8, _THUMB2: 4, _THUMB1: 2}  # the most of a call, which whoever makes its inputs asks for
+_TILE_LANES = {RV32: 8, THUMB2: 4, THUMB1: 2}  # the most of a call, which whoever makes its inputs asks for
 
 
 # ---- two products in one multiplication ----
@@ -201,11 +211,12 @@ def _pairs() -> LoopHeader:
         rv32, thumb2, thumb1, core = Rv32Pairs(segment), Thumb2Pairs(segment), Thumb1Pairs(segment), PlainPairs(segment)
         for each in (rv32, thumb2, thumb1, core):
             pairs.write(each)
-        functions.append(CoreFunction(name, _RV32, parameters, rv32.asm))
-        functions.append(CoreFunction(two, _THUMB2, parameters, thumb2.asm))
-        functions.append(CoreFunction(two, _THUMB1, parameters, thumb1.asm))
-        by_two = _called(name, parameters, [_of_eight(two, lane) for lane in range(0, 8, 2)])
-        for macro in (_THUMB2, _THUMB1):
+        functions.append(CoreFunction(name, RV32, parameters, rv32.asm))
+        calls_of_two = [_of_eight(two, lane) for lane in range(0, 8, 2)]
+        functions.append(CoreFunction(two, THUMB2, parameters, thumb2.asm, name, len(calls_of_two)))
+        functions.append(CoreFunction(two, THUMB1, parameters, thumb1.asm, name, len(calls_of_two)))
+        by_two = _called(name, parameters, calls_of_two)
+        for macro in (THUMB2, THUMB1):
             calls.setdefault(macro, []).append(by_two)
         plain.append(_plain(one, parameters, core.c))
         plain.append(_called(name, parameters, [_of_eight(one, lane) for lane in range(8)]))
@@ -235,8 +246,8 @@ def _columns() -> LoopHeader:
         thumb2, thumb1, core = Thumb2Columns(stride), Thumb1Columns(stride), PlainColumns(stride)
         for each in (thumb2, thumb1, core):
             columns.write(each)
-        functions.append(CoreFunction(name, _THUMB2, parameters, thumb2.asm))
-        functions.append(CoreFunction(name, _THUMB1, parameters, thumb1.asm))
+        functions.append(CoreFunction(name, THUMB2, parameters, thumb2.asm))
+        functions.append(CoreFunction(name, THUMB1, parameters, thumb1.asm))
         plain.append(_plain(name, parameters, core.c))
     return LoopHeader(
         """n pixels of a channel of a 3x3 depthwise convolution with w [3][3], stride 1 or 2: columns of three
