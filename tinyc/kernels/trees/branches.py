@@ -9,7 +9,7 @@ does not exceed a cut below 0 if its bits as uint32 are the cut's or more.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -107,7 +107,10 @@ def _specialize(site: Site, p: Forest, codes: Codes) -> SpecializedKernel:
     compared: Codes = "s32" if codes == "bits" and not is_float else codes
     typedef = f"typedef {_CTYPES[codes]} @_code_t;"
     if _in_place(p):
-        texts = [typedef, _whole_in_place(p, codes, [_nested(p, nodes, root, compared, 1) for root in p.roots])]
+        texts = [
+            typedef,
+            _whole_in_place(p, codes, [_nested(nodes, root, compared, partial(_added, p)) for root in p.roots]),
+        ]
     else:
         trees = [_tree(p, nodes, root, compared, number) for number, root in enumerate(p.roots)]
         texts = [typedef, *trees, _whole(p, codes)]
@@ -121,21 +124,22 @@ def _in_place(p: Forest) -> bool:
     return (p.columns == 1 or (p.vote is not None and p.columns <= _FEW_COLUMNS)) and p.inner <= _MOST_IN_PLACE
 
 
-def _nested(p: Forest, nodes: Sequence[Node], at: int, codes: Codes, depth: int) -> Iterator[str]:
-    """Statements that add a tree's leaf to sum_0, sum_1, ..."""
+def _nested(nodes: Sequence[Node], at: int, codes: Codes, leaf: Callable[[int], str], depth: int = 1) -> Iterator[str]:
+    """Branches down to the leaves, which are statements."""
     begin = "    " * min(depth, _INDENTED)
     if at < 0:
-        yield f"{begin}{_added(p, -1 - at)}"
+        yield f"{begin}{leaf(-1 - at)}"
         return
     _, _, below, above = nodes[at]
     yield f"{begin}if ({_compared(nodes[at], codes)}) {{"
-    yield from _nested(p, nodes, below, codes, depth + 1)
+    yield from _nested(nodes, below, codes, leaf, depth + 1)
     yield f"{begin}}} else {{"
-    yield from _nested(p, nodes, above, codes, depth + 1)
+    yield from _nested(nodes, above, codes, leaf, depth + 1)
     yield f"{begin}}}"
 
 
 def _added(p: Forest, leaf: int) -> str:
+    """The statement that adds a leaf to sum_0, sum_1, ..."""
     if p.vote is not None:
         return f"sum_{_said(p, leaf)} += {p.vote};"
     return f"sum_0 += {_literal(_said(p, leaf))};"
@@ -152,19 +156,7 @@ def _compared(node: Node, codes: Codes) -> str:
 def _tree(p: Forest, nodes: Sequence[Node], root: int, codes: Codes, number: int) -> str:
     """A function: codes -> what the leaf says. One of its own, so that a leaf is a number and a return."""
     head = f"static TC_NOINLINE int32_t @_{number}(const @_code_t *x)"
-    return "\n".join([head, "{", *_branches(p, nodes, root, codes, 1), "}"])
-
-
-def _branches(p: Forest, nodes: Sequence[Node], at: int, codes: Codes, depth: int) -> Iterator[str]:
-    begin = "    " * min(depth, _INDENTED)
-    if at < 0:
-        yield f"{begin}return {_literal(_said(p, -1 - at))};"
-        return
-    _, _, below, above = nodes[at]
-    yield f"{begin}if ({_compared(nodes[at], codes)}) {{"
-    yield from _branches(p, nodes, below, codes, depth + 1)
-    yield f"{begin}}}"
-    yield from _branches(p, nodes, above, codes, depth)
+    return "\n".join([head, "{", *_nested(nodes, root, codes, lambda leaf: f"return {_literal(_said(p, leaf))};"), "}"])
 
 
 def _said(p: Forest, leaf: int) -> int:
