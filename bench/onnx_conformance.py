@@ -27,6 +27,7 @@ import importlib
 import re
 import sys
 import tempfile
+import textwrap
 import traceback
 import warnings
 from collections import Counter
@@ -319,7 +320,8 @@ def page(results: Sequence[Result]) -> str:
 def _row(name: str, results: Sequence[Result]) -> str:
     ways = Counter(result.way for result in results)
     refused = next((result.reason for result in results if result.way == "refused"), "")
-    shown = " ".join(refused.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")[:90]
+    shown = textwrap.shorten(refused, 90, placeholder=" ...", break_long_words=False, break_on_hyphens=False)
+    shown = shown.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
     counts = " | ".join(str(ways[way] or "") for way in WAYS)
     return f"| {name} | {len(results)} | {counts} | {shown} |"
 
