@@ -11,8 +11,10 @@ import pytest
 from tests.ops.forests import forest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, tensor
+from tinyc.base.numerics import Numerics
+from tinyc.kernel.site import Site
 from tinyc.kernels.trees.forest import Forest
-from tinyc.kernels.trees.keys import keys_of, reals_of
+from tinyc.kernels.trees.keys import keys_of, reals_of, steps
 from tinyc.ops.argmax import ArgMax
 
 SPECIAL = np.array(
@@ -86,6 +88,17 @@ def test_cuts_with_a_step(
         x = x.astype(np.int32)
     used = check_kernels(graph, [{"x": row[None]} for row in x])
     assert used == [*BRANCHES, *steps, *TABLES]
+
+
+@pytest.mark.parametrize(("cuts", "fits"), [((-(2**30), 2**30 - 2**24), True), ((-(2**31), 2**30), False)])
+def test_steps_that_leave_int32_are_none(cuts: tuple[int, int], fits: bool) -> None:
+    """base + (number << shift) is added in int32, in which neither term may overflow."""
+    nodes = np.array([[0, cuts[0], -1, 1], [0, cuts[1], -1, -2]], np.int32)
+    leaves = np.array([[1], [2]], np.int32)
+    features = np.array([[0, 2**31 - 1]], np.int32)
+    p = Forest.of(features, nodes, np.zeros(1, np.int32), leaves, np.zeros(1, np.int32), None)
+    graph = forest("s32", 100, 3, None, 5)
+    assert (steps(Site(graph, graph.nodes[0], Numerics.TFLM), p, 8) is not None) == fits
 
 
 def test_leaves_that_are_mostly_0() -> None:

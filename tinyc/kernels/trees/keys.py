@@ -171,7 +171,8 @@ def steps(site: Site, p: Forest, bits: int) -> KeySteps | None:
     for base in (0, min(cuts)):
         step = int(np.gcd.reduce([cut - base for cut in cuts]))
         shift = (step & -step).bit_length() - 1 if step else 0
-        if min(cuts) >= base and (max(cuts) - base) >> shift < 1 << bits:
+        span = max(cuts) - base
+        if min(cuts) >= base and span < 2**31 and span >> shift < 1 << bits:  # the kernels add in int32
             nodes = tuple((code, (cut - base) >> shift, below, above) for code, cut, below, above in bits_of(p))
             return KeySteps(nodes, base, shift)
     return None
