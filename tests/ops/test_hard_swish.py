@@ -39,7 +39,7 @@ def test_every_input_is_tflites(setting, theirs):
 
 
 def test_kernel():
-    assert check_kernels(graph_of(SETTINGS[2]), [{"x": every_byte()}]) == ["tc_lut_s8"]
+    assert check_kernels(graph_of(SETTINGS[2]), [{"x": every_byte()}]) == ["tc_lut_s8_mve", "tc_lut_s8"]
 
 
 def test_float():

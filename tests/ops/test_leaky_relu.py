@@ -39,7 +39,7 @@ def test_every_input_is_tflites(setting, theirs):
 
 @pytest.mark.parametrize("numerics", Numerics)
 def test_kernel(numerics):
-    assert check_kernels(graph_of(SETTINGS[0]), [{"x": every_byte()}], numerics) == ["tc_lut_s8"]
+    assert check_kernels(graph_of(SETTINGS[0]), [{"x": every_byte()}], numerics) == ["tc_lut_s8_mve", "tc_lut_s8"]
 
 
 def test_float():

@@ -201,11 +201,11 @@ def test_lookup() -> None:
     graph = one_node("lookup", Lookup(), values, 0.2, 1, {"t": table})
     found = run_int(graph, {"x": every_byte()}, Numerics.ONNX)["y"][0]
     np.testing.assert_array_equal(of_bytes(found), table)
-    assert check_kernels(graph, [{"x": every_byte()}]) == ["tc_lut_s8"]
+    assert check_kernels(graph, [{"x": every_byte()}]) == ["tc_lut_s8_mve", "tc_lut_s8"]
     with pytest.raises(TinycError, match="256 entries"):
         one_node("lookup", Lookup(), [values[0], tensor("t", (255,), 0.1)], 0.2)
 
 
 def test_bytes_with_and_without_sign() -> None:
     graph = one_node("requantize", Requantize("u8"), [tensor("x", (1, 256), 0.1, -5)], 0.1, 123)
-    assert check_kernels(graph, [{"x": every_byte()}], Numerics.ONNX) == ["tc_flip_s8", "tc_lut_s8"]
+    assert check_kernels(graph, [{"x": every_byte()}], Numerics.ONNX) == ["tc_flip_s8", "tc_lut_s8_mve", "tc_lut_s8"]

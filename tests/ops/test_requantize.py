@@ -81,7 +81,7 @@ def test_signedness_moves_by_128(x_dtype, y_dtype):
 def test_kernels(x_dtype, y_dtype, numerics):
     graph = graph_of(0.731, x_dtype, y_dtype)
     names = check_kernels(graph, [{"x": inputs_of(x_dtype)}], numerics)
-    assert names == ["tc_lut_s8" if {x_dtype, y_dtype} <= {"s8", "u8"} else "tc_requantize_wide"]
+    assert names == (["tc_lut_s8_mve", "tc_lut_s8"] if {x_dtype, y_dtype} <= {"s8", "u8"} else ["tc_requantize_wide"])
 
 
 def test_float_and_errors():

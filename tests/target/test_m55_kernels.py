@@ -30,6 +30,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.lookup import Lookup
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mul import Mul
 from tinyc.plan.planner import plan_graph
@@ -291,6 +292,17 @@ def test_mul(y_scale: float, y_zero: int, numerics: Numerics) -> None:
         inputs += [{"x0": np.full(shape0, a, np.int8), "x1": np.full(shape1, b, np.int8)} for a, b in ends]
         cases.append((one_node("mul", Mul(), x, y_scale, y_zero), inputs, mve_mul.NAME))
     check_together(cases, numerics, board_name=BOARD)
+
+
+def test_tables() -> None:
+    """Lengths around whole vectors, and every byte."""
+    table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+    cases = []
+    for n in (1, 15, 16, 17, 33, 256):
+        x = [tensor("x", (n,), 0.1, 7), tensor("t", (256,), 0.1, 7)]
+        inputs = [{"x": np.arange(256, dtype=np.uint8).view(np.int8)[-n:]}, {"x": random_s8(n, (n,))}]
+        cases.append((one_node("lookup", Lookup(), x, 0.1, 7, {"t": table}), inputs, "tc_lut_s8_mve"))
+    check_together(cases, board_name=BOARD)
 
 
 def test_weights_of_minus_128() -> None:

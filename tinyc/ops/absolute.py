@@ -14,7 +14,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait
-from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, make_table, need_bytes, real_table, same_type
+from tinyc.ops.tables import TABLE_KERNELS, Table, look_up, make_table, need_bytes, real_table, same_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ OP = Op(
     int_ref=look_up,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, elementwise_f32.unary("absolute", 5)),
+    kernels=(*TABLE_KERNELS, elementwise_f32.unary("absolute", 5)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
     float32=Float32(float_ref),

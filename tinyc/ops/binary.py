@@ -16,6 +16,7 @@ from tinyc.kernel.float32 import act_fields, in_float32
 from tinyc.kernel.kernel import Arg, Call, Condition, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.ops.movement import tensor_argument
+from tinyc.ops.tables import table_kernels
 
 LOOPS = 4
 _FLOAT_CODE_BYTES = 220  # an estimate
@@ -155,4 +156,4 @@ def lower_table(site: Site, p: PreparedBinary) -> Call:
     return Call((lut, In(index), Out(), site.y().elements))
 
 
-NUMBER_KERNEL = Kernel("tc_lut_s8", offered(lower_table), when=(one_byte_input,), inplace=(0, 1))
+NUMBER_KERNELS = table_kernels(lower_table, one_byte_input, (0, 1))

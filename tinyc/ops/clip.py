@@ -24,7 +24,7 @@ from tinyc.ops.batched import Batched, active
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 from tinyc.ops.requantize import Wide, lower_wide, wide
 from tinyc.ops.requantize import int_ref as requantized
-from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, rescale, same_type
+from tinyc.ops.tables import TABLE_KERNELS, Table, make_table, need_bytes, real_table, rescale, same_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        TABLE_KERNEL,
+        *TABLE_KERNELS,
         Kernel("tc_requantize_wide", offered(lower_wide), when=(s16_to_s16,)),
         elementwise_f32.unary("clip", 9),
     ),

@@ -33,6 +33,7 @@ from tinyc.kernels.fast import thin, tight, winograd
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.rows import conv as rows_conv
 from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.rvv import planes as rvv_planes
@@ -282,6 +283,7 @@ OP = Op(
         *scalar_rows.KERNELS,
         *scalar.KERNELS,
         Kernel("tc_conv2d_s8", offered(lower_rows), when=(is_s8,)),
+        *s16_mve.CONV2D,
         *s16_dsp.CONV2D,
         *IMAGE_KERNELS,
         *nibbles_dsp.CONV2D,

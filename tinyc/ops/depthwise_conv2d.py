@@ -46,6 +46,7 @@ from tinyc.kernels.depthwise import direct
 from tinyc.kernels.float32 import lane_rows, matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
+from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.mve import window as mve_window
 from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
@@ -341,6 +342,7 @@ OP = Op(
             when=(is_s8,),
             for_size=_ANY_FOR_SIZE,
         ),
+        *s16_mve.DEPTHWISE,
         *s16_dsp.DEPTHWISE,
         *IMAGE_KERNELS,
         *nibbles_dsp.DEPTHWISE,

@@ -23,7 +23,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
+from tinyc.ops.binary import NUMBER_KERNELS, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
 from tinyc.ops.op import Observed, Op, Trait
 
 _MOST_DOWN = 31  # a further shift to the right leaves nothing
@@ -119,7 +119,7 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        NUMBER_KERNEL,
+        *NUMBER_KERNELS,
         Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
         float_kernel("div", 9),
     ),

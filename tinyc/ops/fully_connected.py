@@ -22,6 +22,7 @@ from tinyc.kernels import nibbles, nibbles_dsp
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
+from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
@@ -160,6 +161,7 @@ OP = Op(
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
         Kernel("tc_fully_connected_s8", offered(lower), when=(is_s8,)),
+        *s16_mve.DENSE,
         *s16_dsp.DENSE,
         *MATRIX_KERNELS,
         *nibbles_dsp.DENSE,

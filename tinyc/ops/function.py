@@ -20,7 +20,7 @@ from tinyc.kernel.kernel import Condition
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.op import Observed, Op, Trait
-from tinyc.ops.tables import TABLE_KERNEL, Table, float_table, need_bytes, real_table
+from tinyc.ops.tables import TABLE_KERNELS, Table, float_table, need_bytes, real_table
 from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
 
 SELU_ALPHA, SELU_SCALE = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX defines them
@@ -205,7 +205,7 @@ OP = Op(
     int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, TABLE16_KERNEL, *FLOAT_KERNELS),
+    kernels=(*TABLE_KERNELS, TABLE16_KERNEL, *FLOAT_KERNELS),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     float32=Float32(exact_float),

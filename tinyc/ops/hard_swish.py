@@ -18,7 +18,7 @@ from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Observed, Op, Trait, same_channels
-from tinyc.ops.tables import TABLE_KERNEL, Table, make_table, need_bytes, real_table, same_type
+from tinyc.ops.tables import TABLE_KERNELS, Table, make_table, need_bytes, real_table, same_type
 from tinyc.ops.tables16 import TABLE16_KERNEL, Interpolated, interpolated, is_s16, look_up_wide
 
 _Ints = npt.NDArray[np.int64]
@@ -101,7 +101,7 @@ OP = Op(
     int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Observed(),),
-    kernels=(TABLE_KERNEL, TABLE16_KERNEL, elementwise_f32.unary("hard_swish", 14)),
+    kernels=(*TABLE_KERNELS, TABLE16_KERNEL, elementwise_f32.unary("hard_swish", 14)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),
     channels=same_channels,

@@ -21,7 +21,7 @@ from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
-    TABLE_KERNEL,
+    TABLE_KERNELS,
     XNN_MAX_RATIO,
     XNN_MIN_RATIO,
     Table,
@@ -150,7 +150,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=(
-        TABLE_KERNEL,
+        *TABLE_KERNELS,
         Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(s16_to_s16,), inplace=(0,)),
         elementwise_f32.unary("leaky_relu", 7),
     ),

@@ -15,7 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Kept, Op, Trait
-from tinyc.ops.tables import TABLE_KERNEL, Table, look_up, need_bytes
+from tinyc.ops.tables import TABLE_KERNELS, Table, look_up, need_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(), Kept()),
     quant_out=(Kept(),),
-    kernels=(TABLE_KERNEL,),
+    kernels=TABLE_KERNELS,
     traits=frozenset({Trait.ELEMENTWISE}),
 )
 

@@ -20,7 +20,7 @@ from tinyc.kernels.mve import mul as mve
 from tinyc.ops.batched import Batched, Gradients, active, reduced
 from tinyc.ops.binary import (
     LOOPS,
-    NUMBER_KERNEL,
+    NUMBER_KERNELS,
     Binary,
     arguments,
     few_loops,
@@ -253,7 +253,7 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        NUMBER_KERNEL,
+        *NUMBER_KERNELS,
         Kernel(
             mve.NAME,
             offer_mve,

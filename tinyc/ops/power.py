@@ -21,7 +21,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Stru
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
-    TABLE_KERNEL,
+    TABLE_KERNELS,
     Table,
     dequantize_linear,
     make_table,
@@ -155,7 +155,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Observed(),),
     kernels=(
-        TABLE_KERNEL,
+        *TABLE_KERNELS,
         replace(TABLE16_KERNEL, when=(is_other_s16,)),
         Kernel("tc_root_s16", offered(lower_root, cost=cost_root), when=(is_root_s16,), inplace=(0,)),
         Kernel("tc_power_f32", offered(lower_float, cost=cost_float), when=(in_float32,), inplace=(0,)),

@@ -17,7 +17,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched
 from tinyc.ops.op import Kept, Op, Trait, same_channels
 from tinyc.ops.tables import (
-    TABLE_KERNEL,
+    TABLE_KERNELS,
     XNN_MAX_RATIO,
     XNN_MIN_RATIO,
     Table,
@@ -147,7 +147,7 @@ OP = Op(
     quant_out=(Kept(own=True),),
     kernels=(
         Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
-        TABLE_KERNEL,
+        *TABLE_KERNELS,
         Kernel("tc_requantize_wide", offered(lower_wide), when=(is_wide,)),
     ),
     rowwise=elementwise,

@@ -14,7 +14,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNEL, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
+from tinyc.ops.binary import NUMBER_KERNELS, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
 from tinyc.ops.op import Observed, Op, Trait
 
 _LEFT = 7  # bits that the centred inputs are shifted up before they are scaled
@@ -97,7 +97,7 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        NUMBER_KERNEL,
+        *NUMBER_KERNELS,
         Kernel("tc_squared_difference_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
         float_kernel("squared_difference", 10),
     ),

@@ -25,7 +25,7 @@ from tinyc.kernels import linear
 from tinyc.kernels.mve import linear as mve_linear
 from tinyc.kernels.rvv import ISA as VECTORS
 from tinyc.kernels.rvv.costs import bytes_cost
-from tinyc.ops.binary import NUMBER_KERNEL, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
+from tinyc.ops.binary import NUMBER_KERNELS, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
 _LEFT_SHIFT_16 = 15  # of its 16-bit ones
@@ -414,7 +414,7 @@ def has_short_factors(site: Site) -> bool:
 
 
 KERNELS = (
-    NUMBER_KERNEL,
+    *NUMBER_KERNELS,
     Kernel(
         mve_linear.NAME,
         offered(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,11 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, offered
+from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 
 XNN_MIN_RATIO, XNN_MAX_RATIO = 2.0**-8, 2.0**7  # factors that `xnn_scale` is used for
+_CODE_BYTES = 60  # of the function with vectors
 _BYTE = {"s8": np.int8, "u8": np.uint8}
 
 
@@ -49,7 +51,22 @@ def lower_table(site: Site, p: Table) -> Call:
     return Call((Const(p.lut, "[256] by the input's unsigned byte", "lut"), In(0), Out(), site.x(0).elements))
 
 
-TABLE_KERNEL = Kernel("tc_lut_s8", offered(lower_table), when=(is_byte_to_byte,), inplace=(0,))
+def vector_cost(site: Site, p: object) -> Cost:
+    """Of tc_lut_s8_mve: 4 instructions for 16 bytes; a gather is taken to need a cycle for each."""
+    vectors = -(-site.y().elements // 16)
+    return Cost(4 * vectors + 10, _CODE_BYTES + 256, 0, 21 * vectors + 15)
+
+
+def table_kernels(lower: Callable[[Site, Any], Call], when: Condition, inplace: tuple[int, ...]) -> tuple[Kernel, ...]:
+    """The kernels of an operator that is a table; lower: a call of tc_lut_s8."""
+    vectors = offered(lower, cost=vector_cost)
+    return (
+        Kernel("tc_lut_s8_mve", vectors, isa=frozenset({"mve"}), when=(when,), inplace=inplace),
+        Kernel("tc_lut_s8", offered(lower), when=(when,), inplace=inplace),
+    )
+
+
+TABLE_KERNELS = table_kernels(lower_table, is_byte_to_byte, (0,))
 
 
 def same_type(attrs: object, x: Value) -> list[Type]:

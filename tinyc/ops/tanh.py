@@ -18,7 +18,7 @@ from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched
 from tinyc.ops.op import Fixed, Observed, Op, Trait, same_channels
 from tinyc.ops.tables import (
-    TABLE_KERNEL,
+    TABLE_KERNELS,
     Table,
     float_table,
     is_ours,
@@ -70,7 +70,7 @@ OP = Op(
     int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0, at_output=_AT_OUTPUT),),
-    kernels=(TABLE_KERNEL, logistic_kernel("tanh"), elementwise_f32.unary("tanh", 50)),
+    kernels=(*TABLE_KERNELS, logistic_kernel("tanh"), elementwise_f32.unary("tanh", 50)),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16}),
     channels=same_channels,

@@ -30,21 +30,20 @@ from tinyc.kernel.kernel import (
     buffered_flow,
     offered,
 )
-from tinyc.kernel.site import Padding, Pair, Site
+from tinyc.kernel.site import Site
 from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, largest_sum, taps_of
 from tinyc.kernel.windows import Window, row_geometry
-from tinyc.kernels.weighted.conv import walk
+from tinyc.kernels.weighted.conv import POINT, walk
 
 Fields = dict[str, int | float | str | Const]
 
 _DSP = frozenset({"dsp"})
 _LARGEST = 32768  # of an int16's magnitude
-_POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 _CODE = 900  # bytes of the C functions, a layer's share
 _FOUR, _FOUR_TAP = 51.0, 5.9  # of two pixels, by fours of channels, and by their taps
 _ALONE, _ALONE_TAP = 36.0, 3.5  # of one pixel
 _GATHERED, _PIXEL = 2.0, 60.0  # per tap, and per pixel
-_DEPTHWISE, _DEPTHWISE_TAP, _POINTER = 36.0, 9.6, 9.0
+_DEPTHWISE, _DEPTHWISE_TAP, POINTER = 36.0, 9.6, 9.0
 _CLAMPED = 8.0  # per output, where saturation does not do
 _SLOW, _SLOW_TAP = 40.0, 7.0  # per output in C
 
@@ -134,19 +133,27 @@ def depthwise_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
 # ---- convolutions and matrix products ----
 
 
-def _geometry(site: Site, p: WideParams, by_rows: bool) -> tuple[Window, int, int, int, Rows]:
+def geometry(site: Site, p: WideParams, by_rows: bool) -> tuple[Window, int, int, int, Rows]:
     """(window, input columns and channels, output columns, rows) of the calls."""
     if not site.has_window:
         in_c = p.w.shape[1]
         pixels = site.y().elements // len(p.w)
         rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
-        return _POINT, pixels, in_c, pixels, rows
+        return POINT, pixels, in_c, pixels, rows
     window = Window.of(p.attrs, *p.w.shape[1:3])
     window, in_w, out_w, rows = walk(window, site, 0, by_rows)
-    return window, in_w, site.x(0).shape[3], out_w, _with_pad(rows, p)
+    return window, in_w, site.x(0).shape[3], out_w, with_pad(rows, p)
 
 
-def _with_pad(rows: Rows, p: WideParams) -> Rows:
+def row_fields(window: Window, in_w: int, in_c: int, out_w: int) -> Fields:
+    """What the kernels' structs say of an image's rows and the windows in them."""
+    return {
+        **{"in_w": in_w, "in_c": in_c, "out_w": out_w, "k_h": window.kernel.h, "k_w": window.kernel.w},
+        **{"stride_w": window.stride.w, "pad_left": window.pad.left, "dilation_w": window.dilation.w},
+    }
+
+
+def with_pad(rows: Rows, p: WideParams) -> Rows:
     """With a row of padding in int16, where there is one; as bytes, since that is what pointers to rows point to."""
     if rows.pad is None:
         return rows
@@ -161,23 +168,22 @@ def scratch(site: Site, p: WideParams) -> int:
 
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     """tc_conv2d_s16_dsp: one output row; all of it where that is a row as well."""
-    window, in_w, in_c, out_w, rows = _geometry(site, p, by_rows)
+    window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
     made = prepared(site, p)
     fields: Fields = {
         **made.fields(p),
         "stream": made.stream(matrix_words(made.taps)),
-        **{"in_w": in_w, "in_c": in_c, "out_w": out_w, "k_h": window.kernel.h, "k_w": window.kernel.w},
-        **{"stride_w": window.stride.w, "pad_left": window.pad.left, "dilation_w": window.dilation.w},
+        **row_fields(window, in_w, in_c, out_w),
         "x_zero": p.x_zero,
         "halves": scratch(site, p) // 16,
     }
-    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == _POINT and rows.out_h == 1 else None
+    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == POINT and rows.out_h == 1 else None
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s16_dsp_t", fields), rows, flow)
 
 
 def cost(site: Site, p: WideParams) -> Cost:
     """As measured on a Cortex-M4, to 10 %."""
-    window, _, _, out_w, _ = _geometry(site, p, True)
+    window, _, _, out_w, _ = geometry(site, p, True)
     taps, fours = 4 * (scratch(site, p) // 16), -(-len(p.bias) // 4)
     rows = site.y().elements // (out_w * len(p.bias))
     pair, alone = fours * (_FOUR + _FOUR_TAP * taps), fours * (_ALONE + _ALONE_TAP * taps)
@@ -195,10 +201,13 @@ def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
 
 def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
     """One row of the image per call, where the call for the whole layer makes more at once."""
-    if not site.has_window:
-        return ()
-    made_at_once = _geometry(site, p, by_rows=False)[-1].out_h == 1 and site.y().shape[1] > 1
-    return (RowForm(lower(site, p, by_rows=True), scratch(site, p), cost(site, p)),) if made_at_once else ()
+    rows = RowForm(lower(site, p, by_rows=True), scratch(site, p), cost(site, p)) if at_once(site, p) else None
+    return () if rows is None else (rows,)
+
+
+def at_once(site: Site, p: WideParams) -> bool:
+    """Whether the call for the whole layer makes several rows of its image."""
+    return site.has_window and geometry(site, p, by_rows=False)[-1].out_h == 1 and site.y().shape[1] > 1
 
 
 # ---- depthwise convolutions ----
@@ -218,11 +227,9 @@ def lower_depthwise(site: Site, p: WideParams) -> Call:
         **made.fields(p),
         "stream": made.stream(depthwise_words(made.taps)),
         "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
-        **{"in_w": in_w, "in_c": in_c, "out_w": site.y().shape[2]},
-        **{"k_h": window.kernel.h, "k_w": window.kernel.w},
-        **{"stride_w": window.stride.w, "pad_left": window.pad.left, "dilation_w": window.dilation.w},
+        **row_fields(window, in_w, in_c, site.y().shape[2]),
     }
-    rows = _with_pad(row_geometry(site, window, 0), p)
+    rows = with_pad(row_geometry(site, window, 0), p)
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s16_dsp_t", fields), rows)
 
 
@@ -230,7 +237,7 @@ def depthwise_cost(site: Site, p: WideParams) -> Cost:
     """As measured on a Cortex-M4, to 10 %."""
     k_h, k_w, out_c = p.w.shape
     taps, fours = k_h * k_w, -(-out_c // 4)
-    per_pixel = fours * (_DEPTHWISE + _DEPTHWISE_TAP * taps) + _POINTER * taps + _PIXEL
+    per_pixel = fours * (_DEPTHWISE + _DEPTHWISE_TAP * taps) + POINTER * taps + _PIXEL
     executed = site.y().elements // out_c * per_pixel + _finish_cost(site, p, taps)
     return Cost(int(executed), fours * (8 * taps + 64) + _CODE, depthwise_scratch(site, p))
 
