@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from onnx import helper, numpy_helper
 from typer.testing import CliRunner
 
 import tinyc
@@ -105,3 +110,121 @@ def test_the_example_sees_its_pictures() -> None:
     seen = dict(line.split()[:2] for line in ran.output.splitlines() if ".png" in line)
     assert seen == {f"{color}.png": color for color in ("blue", "green", "grey", "red")}
     assert "16 output bytes against the integer reference: all equal" in ran.output
+
+
+NAMES = ("red-ish", "green-ish", "blue-ish")
+
+
+def color_model(path: Path, outputs: Sequence[str]) -> Path:
+    """A classifier with names of its own: which color there is most of. `label` is the class, `zipped` the scores."""
+    kernel, learning = np.zeros((3, 3, 3, 3), np.float32), {"domain": "ai.onnx.ml"}
+    kernel[:, :, 1, 1] = np.eye(3)
+    nodes = [
+        helper.make_node("Conv", ["x", "kernel"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["c"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["features"]),
+        helper.make_node(
+            "LinearClassifier", ["features"], ["label", "scores"], coefficients=np.eye(3).ravel().tolist(),
+            intercepts=[0.0] * 3, classlabels_strings=NAMES, post_transform="SOFTMAX", **learning,
+        ),
+        helper.make_node("ZipMap", ["scores"], ["zipped"], classlabels_strings=NAMES, **learning),
+        helper.make_node("ArgMax", ["features"], ["place"], axis=1, keepdims=0),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes,
+        "colors",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 4, 5])],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(kernel, "kernel")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+@pytest.fixture
+def colored(tmp_path: Path) -> dict[str, Any]:
+    """Four pictures of which one color is the strongest, and how to look at them."""
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    (tmp_path / "pictures").mkdir()
+    for index, color in enumerate((2, 0, 1, 2)):
+        pixels = noise((4, 5, 3), index) // 4
+        pixels[..., color] += 150
+        image.fromarray(pixels).save(tmp_path / "pictures" / f"{index}.png")
+    typical = np.random.default_rng(1).uniform(0, 255, (40, 1, 3, 1, 1)) * np.ones((4, 5))
+    np.savez(tmp_path / "calib.npz", x=typical.astype(np.float32))
+    return {"picture": "rgb888:5x4", "image": tmp_path / "pictures", "calibration": tmp_path / "calib.npz"}
+
+
+def foreign_labels(path: Path, pictures: Path) -> list[str]:
+    """ONNX Runtime's `label` or `place` of each picture."""
+    image = pytest.importorskip("PIL.Image")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    name = next(output.name for output in session.get_outputs() if output.name in ("label", "place"))
+    found = []
+    for picture in sorted(pictures.iterdir()):
+        x = np.asarray(image.open(picture), np.float32).transpose(2, 0, 1)[None]
+        found.append(str(np.ravel(session.run([name], {"x": x})[0])[0]))
+    return found
+
+
+@pytest.mark.parametrize("outputs", [["label", "zipped"], ["zipped", "label"], ["place"]])
+def test_without_a_file_the_names_are_those_of_the_model(
+    outputs: list[str], colored: dict[str, Any], tmp_path: Path
+) -> None:
+    """And numbers, if it has none. Where the first output is the class itself, there is no score to print."""
+    path = color_model(tmp_path / "colors.onnx", outputs)
+    found = tinyc.run(path, "host", **colored)
+    assert isinstance(found, Looking)
+    wanted = foreign_labels(path, colored["image"])
+    assert len(set(wanted)) == 3
+    assert [seen.label for seen in found.seen] == wanted
+    assert [seen.score is None for seen in found.seen] == [outputs[0] != "zipped"] * 4
+    assert found.passed
+
+
+@pytest.mark.parametrize("outputs", [["zipped", "label"], ["label"], ["place"]])
+def test_a_file_of_names_comes_before_those_of_the_model(
+    outputs: list[str], colored: dict[str, Any], tmp_path: Path
+) -> None:
+    """A class that the file does not reach is a number; scores need a name each."""
+    path = color_model(tmp_path / "colors.onnx", outputs)
+    found = tinyc.run(path, "host", labels=["rot", "gruen", "blau"], **colored)
+    assert isinstance(found, Looking)
+    assert [seen.label for seen in found.seen] == ["blau", "rot", "gruen", "blau"]
+    if outputs[0] == "zipped":
+        with pytest.raises(TinycError, match="there are 2 labels; the model's output 'zipped' has 3 elements"):
+            tinyc.run(path, "host", labels=["rot", "gruen"], **colored)
+    else:
+        fewer = tinyc.run(path, "host", labels=["rot", "gruen"], **colored)
+        assert isinstance(fewer, Looking)
+        assert [seen.label for seen in fewer.seen] == ["2", "rot", "gruen", "2"]
+
+
+def test_numbers_where_nobody_has_names(folder: Path) -> None:
+    """Of the output's elements, each with its score, as a person reads it."""
+    words = ["--picture", LINE, "--input-rows", "--image", str(folder / "pictures"), "--board", "host"]
+    ran = CliRunner().invoke(app, ["run", str(folder / "unit.tflite"), *words])
+    assert ran.exit_code == 0, ran.output
+    graph, camera = graph_of(folder / "unit.tflite"), load_camera(LINE).of((5, 6), 3)
+    frame = as_frames(camera, noise((10, 12, 3))[None])[0].reshape(10, 24)
+    x, y = graph.values["x"], graph.values["y"]
+    assert x.quant is not None
+    assert y.quant is not None
+    output = run_int(graph, {"x": camera.quantized(frame, *x.quant.per_tensor)[None]}, Numerics.TFLM)["y"].reshape(-1)
+    scale, zero = y.quant.per_tensor
+    wanted = ["a.png", str(output.argmax()), f"{scale * (int(output.max()) - zero):.2f}"]
+    assert ran.stdout.splitlines()[0].split() == wanted
+
+
+def test_a_class_is_printed_without_a_score(colored: dict[str, Any], tmp_path: Path) -> None:
+    path = color_model(tmp_path / "colors.onnx", ["label", "zipped"])
+    words = [f"--{name}={value}" for name, value in colored.items()]
+    ran = CliRunner().invoke(app, ["run", str(path), *words, "--board", "host"])
+    assert ran.exit_code == 0, ran.output
+    assert [line.split() for line in ran.stdout.splitlines() if ".png" in line] == [
+        ["0.png", "blue-ish"],
+        ["1.png", "red-ish"],
+        ["2.png", "green-ish"],
+        ["3.png", "blue-ish"],
+    ]

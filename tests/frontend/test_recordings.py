@@ -17,9 +17,10 @@ from tests.frontend.sounds import RATE, Samples, voice
 from tinyc.base.errors import TinycError
 from tinyc.cli.app import app
 from tinyc.frontend import load_frontend
-from tinyc.ir.graph import Quant
+from tinyc.ir.graph import Labels, Quant
 from tinyc.load import load_model
 from tinyc.passes import normalize
+from tinyc.pipeline import hearing
 from tinyc.pipeline.hearing import Hearing, Listening, hear
 from tinyc.pipeline.options import Options, Progress
 
@@ -66,6 +67,13 @@ def check_heard(found: Hearing, model: Path, smooth: int) -> None:
     assert [(heard.at_s, heard.label) for heard in found.heard] == changes
     assert found.passed
     assert (found.runs, found.output_bytes, found.seconds) == (50, 150, 1.0)
+
+
+def test_classes_have_no_average(model: Path, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a model says them whose first output is the class itself."""
+    monkeypatch.setattr(hearing, "labels_of", lambda labels, graph: Labels(LABELS, by_value=True))
+    with pytest.raises(TinycError, match="classes have no average"):
+        hear(model, options, Listening(smooth=2), Progress())
 
 
 def test_samples_in_python_are_a_recording(model: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 import tinyc
 from tests.hostile_names import HOSTILE, INJECTED
 from tests.load.onnx_forests import saved
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Labels
 from tinyc.load import load_model
 from tinyc.load.onnx.importing import MOST_LABEL_BYTES
 from tinyc.passes import normalize
+from tinyc.quantize import Calibration, quantize
 
 ML = {"domain": "ai.onnx.ml"}
 FLAGS = ("-trigraphs", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fsanitize=address,undefined")
@@ -186,3 +190,29 @@ def test_a_function_that_is_not_used_takes_nothing(tmp_path: Path) -> None:
     built = tinyc.build(path, "host", name="m", out=tmp_path / "out", precision="float32", proof=False)
     subprocess.run(["gcc", "-O0", "-c", "m.c", "-o", "m.o"], check=True, cwd=built.folder)
     assert b"setosa" not in (built.folder / "m.o").read_bytes()
+
+
+@pytest.mark.parametrize("outputs", [["label", "zipped"], ["label"], ["zipped"]])
+def test_a_quantized_classifier_keeps_its_texts(outputs: Sequence[str], tmp_path: Path) -> None:
+    """Quantizing compares the float model with ONNX Runtime, where classes are texts and scores a map."""
+    zipped = helper.make_node("ZipMap", ["scores"], ["zipped"], classlabels_strings=NAMES, **ML)
+    made = linear(NAMES)
+    made.attribute.append(helper.make_attribute("post_transform", "SOFTMAX"))
+    path = saved(file_of([made, zipped] if "zipped" in outputs else [made], outputs, {}), tmp_path)
+    x = np.random.default_rng(6).normal(0, 1, (40, 1, FEATURES)).astype(np.float32)
+    built = tinyc.build(path, "host", name="m", out=tmp_path / "out", calibration={"x": x})
+    assert built.report.passed
+    header = (built.folder / "m.h").read_text(encoding="ascii")
+    assert all(f"m_label_output_{n}" in header for n in range(len(outputs)))
+
+
+def test_texts_that_were_misread_are_found_while_quantizing(tmp_path: Path) -> None:
+    path = saved(classifier(), tmp_path)
+    graph = normalize(load_model(path))
+    x = np.random.default_rng(7).normal(0, 1, (40, 1, FEATURES)).astype(np.float32)
+    calibration = Calibration({"x": x}, "test", True, path)
+    quantize(graph, calibration)
+    swapped = replace(graph, labels={"label": Labels(NAMES[::-1])})
+    with pytest.raises(TinycError, match="output 'label' differs from what onnxruntime computes"):
+        quantize(swapped, calibration)
+    quantize(replace(graph, labels={}), calibration)  # texts that tinyc leaves out cannot be compared

@@ -16,8 +16,8 @@ from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.pipeline import Options
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
-from tinyc.pipeline.hearing import Hearing, Listening, hear
-from tinyc.pipeline.looking import Looking, look
+from tinyc.pipeline.hearing import Heard, Hearing, Listening, hear
+from tinyc.pipeline.looking import Looking, Seen, look
 
 Port = Annotated[str | None, typer.Option("--port", "-p", help="Serial port of the firmware.", show_default=False)]
 Baud = Annotated[int | None, typer.Option(min=300, help="Baud rate.", show_default="of the board's [uart]")]
@@ -78,7 +78,7 @@ def command(
 def show_heard(out: Output, found: Hearing) -> None:
     """What was heard when, and the verdict."""
     for heard in found.heard:
-        out.result(f"{heard.at_s:8.2f} s  {heard.label or '-'}  {heard.score:.2f}")
+        out.result(f"{heard.at_s:8.2f} s  {_said(heard)}")
     verdict = f"{found.mismatches:,} differ, first in run {found.first_input}" if found.mismatches else "all equal"
     out.result(
         f"{found.name} on {found.machine}: {found.seconds:.2f} s of {found.recording} in {plural(found.runs, 'run')}, "
@@ -88,11 +88,16 @@ def show_heard(out: Output, found: Hearing) -> None:
         out.result(f"the library wrote outside its arena: {text}")
 
 
+def _said(answer: Heard | Seen) -> str:
+    score = "" if answer.score is None else f"  {answer.score:.2f}"
+    return f"{answer.label or '-'}{score}"
+
+
 def show_seen(out: Output, found: Looking) -> None:
     """What was seen on each picture, and the verdict."""
     width = max(len(seen.picture) for seen in found.seen)
     for seen in found.seen:
-        out.result(f"{seen.picture:{width}}  {seen.label or '-'}  {seen.score:.2f}")
+        out.result(f"{seen.picture:{width}}  {_said(seen)}")
     verdict = f"{found.mismatches:,} differ, first in picture {found.first_input}" if found.mismatches else "all equal"
     out.result(
         f"{found.name} on {found.machine}: {plural(len(found.seen), 'picture')}, "

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.errors import Loc, TinycError
+from tinyc.base.errors import TinycError
 from tinyc.board import Board, load_board
 from tinyc.build.toolchain import find_toolchain
-from tinyc.ir.arrays import load_npz
-from tinyc.ir.graph import NUMPY_DTYPE, Graph, Value
+from tinyc.ir.graph import Labels
+from tinyc.pipeline.answers import answer, labels_of, reals_of
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.device_run import DeviceLine, board_target
 from tinyc.pipeline.options import Options, Progress
@@ -25,19 +25,14 @@ from tinyc.reference.samples import Samples
 from tinyc.run import RunResult, find_target, firmware_board
 from tinyc.verify.compare import compare, reference_outputs
 
-SURE = 0.5  # what the only output of a model has to reach
-_LABELS = "labels"  # their key in an .npz file
-_MOST_LETTERS = 1 << 16
-_LABELS_HINT = f"give a text file of one label a line, or an .npz with an array '{_LABELS}': one for each output"
-
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """From `at_s` seconds on the model answers so. label: None where the only output is below a half."""
+    """From `at_s` seconds on the model answers so: label and score as `answer` gives them."""
 
     at_s: float
     label: str | None
-    score: float
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,9 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     board = load_board(options.board)
     compiled = compile_model(path, board, options, progress)
     output = compiled.graph.values[compiled.graph.outputs[0]]
-    names = names_of(listening.labels, compiled.graph)
+    labels = labels_of(listening.labels, compiled.graph)
+    if labels.by_value and listening.smooth > 1:
+        raise TinycError("the output is a class, and classes have no average", output.loc, "leave out --smooth")
     _, samples = proof_samples(compiled, options)
     assert compiled.front is not None
     with progress.stage("reference"):
@@ -102,7 +99,7 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
         mismatches=compared.mismatches,
         first_input=compared.first_input,
         damaged_guards=ran.damaged_guards,
-        heard=tuple(_changes(_smoothed(scores, listening.smooth), names, seconds, compiled.front.runs)),
+        heard=tuple(_changes(_smoothed(scores, listening.smooth), labels, seconds, compiled.front.runs)),
     )
 
 
@@ -119,52 +116,16 @@ def run_library(
             return run_samples(target, firmware, compiled, samples, progress)
 
 
-def reals_of(value: Value, data: bytes) -> npt.NDArray[np.float64]:
-    numbers = np.frombuffer(data, NUMPY_DTYPE[value.dtype]).astype(np.float64)
-    if value.quant is None:
-        return numbers
-    scale, zero = value.quant.per_tensor
-    return scale * (numbers - zero)
-
-
 def _smoothed(scores: Sequence[npt.NDArray[np.float64]], count: int) -> list[npt.NDArray[np.float64]]:
     """The mean of each with those before it, `count` together."""
     return [np.mean(scores[max(k + 1 - count, 0) : k + 1], axis=0) for k in range(len(scores))]
 
 
-def _changes(
-    scores: Sequence[npt.NDArray[np.float64]], names: Sequence[str], seconds: float, first: int
-) -> Iterable[Heard]:
+def _changes(scores: Sequence[npt.NDArray[np.float64]], labels: Labels, seconds: float, first: int) -> Iterable[Heard]:
     """The first answer, and every other than the one before. first: runs until the first."""
     before: tuple[str | None] | None = None
-    for run, score in enumerate(scores, first):
-        best = int(score.argmax())
-        label = names[best] if len(score) > 1 or score[best] >= SURE else None
+    for run, reals in enumerate(scores, first):
+        label, score = answer(labels, reals)
         if before != (label,):
-            yield Heard(round(run * seconds, 3), label, round(float(score[best]), 4))
+            yield Heard(round(run * seconds, 3), label, score)
         before = (label,)
-
-
-def names_of(labels: Path | None, graph: Graph) -> Sequence[str]:
-    """One for each element of the first output: of an .npz file the array `labels`, else lines of a text; without a
-    file those of the model; else numbers."""
-    output, own = graph.values[graph.outputs[0]], graph.labels.get(graph.outputs[0])
-    if labels is None:
-        if own is not None and not own.by_value:
-            return own.texts
-        return [str(index) for index in range(output.elements)]
-    where = Loc(str(labels))
-    try:
-        held = load_npz(labels).get(_LABELS) if labels.suffix == ".npz" else labels.read_text("utf-8")[:_MOST_LETTERS]
-    except OSError as error:
-        raise TinycError(f"cannot read the labels: {error.strerror}", where, _LABELS_HINT) from error
-    except UnicodeDecodeError as error:
-        raise TinycError("the labels are not UTF-8 text", where, _LABELS_HINT) from error
-    if held is None:
-        raise TinycError(f"the file has no array '{_LABELS}'", where, _LABELS_HINT)
-    names = held.split("\n") if isinstance(held, str) else [str(name) for name in held.reshape(-1)]
-    names = [name.strip() for name in names if name.strip()]
-    if len(names) != output.elements:
-        message = f"there are {len(names)} labels; the model's output '{output.name}' has {output.elements} elements"
-        raise TinycError(message, where, _LABELS_HINT)
-    return names

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tinyc.board import load_board
+from tinyc.pipeline.answers import answer, labels_of, reals_of
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.hearing import SURE, Listening, names_of, reals_of, run_library
+from tinyc.pipeline.hearing import Listening, run_library
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import pictures_for
 from tinyc.verify.compare import compare, reference_outputs
@@ -18,11 +18,11 @@ from tinyc.verify.compare import compare, reference_outputs
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the model answers of a picture. label: None where its only output is below a half."""
+    """What the model answers of a picture: label and score as `answer` gives them."""
 
     picture: str
     label: str | None
-    score: float
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ def look(path: Path, options: Options, listening: Listening, progress: Progress)
     board = load_board(options.board)
     compiled = compile_model(path, board, options, progress)
     output = compiled.graph.values[compiled.graph.outputs[0]]
-    labels = names_of(listening.labels, compiled.graph)
+    labels = labels_of(listening.labels, compiled.graph)
     samples, pictures = pictures_for(compiled, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
         wanted = reference_outputs(compiled.graph, compiled.program, samples, counted)
     ran = run_library(compiled, board, options, samples, listening.line, progress)
     compared = compare(compiled.graph, ran.outputs, wanted)
-    scores = [reals_of(output, outputs[0]) for outputs in ran.outputs]
+    answers = [answer(labels, reals_of(output, outputs[0])) for outputs in ran.outputs]
     return Looking(
         name=compiled.program.name,
         board=board.name,
@@ -67,11 +67,5 @@ def look(path: Path, options: Options, listening: Listening, progress: Progress)
         mismatches=compared.mismatches,
         first_input=compared.first_input,
         damaged_guards=ran.damaged_guards,
-        seen=tuple(_answer(name, score, labels) for name, score in zip(pictures, scores, strict=True)),
+        seen=tuple(Seen(name, *said) for name, said in zip(pictures, answers, strict=True)),
     )
-
-
-def _answer(picture: str, score: Any, labels: Sequence[str]) -> Seen:
-    best = int(score.argmax())
-    sure = len(score) > 1 or score[best] >= SURE
-    return Seen(picture, labels[best] if sure else None, round(float(score[best]), 4))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import Array, Graph, Labels
 from tinyc.quantize.calibration import OVERFLOWS, Calibration, check_inputs
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
@@ -37,6 +37,7 @@ _AGREE = 5e-3  # of the largest element; far more than rounding, far less than a
 _AGREE_HALF = 5e-2  # where the model computes in float16
 _COMPARED = 3  # samples on which onnxruntime and the float reference are compared
 _ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1), (0, 2, 3, 1))  # of axes: as they are, channels last
+_NO_PLACE = -(2**20)  # of a text that is not the one at its place
 _AT_ONCE = 2**23  # elements of values that are held at once
 
 
@@ -143,7 +144,7 @@ def _compare(graph: Graph, calibration: Calibration) -> None:
         sample = calibration.sample(index)
         tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
         for name, tensor in model.tensors.items():
-            found, wanted = tensors[tensor], values[name]
+            found, wanted = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
             left[name] = tuple(
                 order
                 for order in left[name]
@@ -158,6 +159,18 @@ def _compare(graph: Graph, calibration: Calibration) -> None:
                 graph.values[name].loc,
                 "please report this model as a bug",
             )
+
+
+def _as_numbers(found: Array, wanted: Array, labels: Labels | None) -> Array:
+    """Of texts what the graph has, their places in `labels`, wherever that is the text; texts that the graph does not
+    know cannot be compared."""
+    if found.dtype.kind != "O" or found.size != wanted.size:
+        return found
+    if labels is None:
+        return wanted.reshape(found.shape)
+    known = dict(enumerate(labels.texts))
+    equal = [known.get(int(place)) == text for place, text in zip(wanted.ravel(), found.ravel(), strict=True)]
+    return np.where(equal, wanted.ravel(), _NO_PLACE).reshape(found.shape)
 
 
 def _in_order(tensor: Array, order: tuple[int, ...]) -> Array:
@@ -196,7 +209,10 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
         proto = onnx.load(calibration.model, load_external_data=False)
         made = {name for node in proto.graph.node for name in node.output}.union(graph.sources)
         locs = {name: graph.values[name].loc for name in names}
-        tensors = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
+        # A map has no shape: what it is made of stands for it.
+        inside = {node.output[0]: node.input[0] for node in proto.graph.node if node.op_type == "ZipMap"}
+        found = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
+        tensors = {name: inside.get(tensor, tensor) for name, tensor in found.items()}
         present = {output.name for output in proto.graph.output}.union(graph.sources)
         for tensor in dict.fromkeys(tensors.values()):
             if tensor not in present:

@@ -147,7 +147,7 @@ def linear_regressor(s: OnnxStep) -> None:
 @imports("LinearClassifier", ignores=("multi_class",), domain=ML_DOMAIN)
 def linear_classifier(s: OnnxStep) -> None:
     """A sum of products for each class, quantized like any layer; the class is that of the largest."""
-    x, labels = s.value(0), class_labels(s, "classlabels_ints")
+    x, labels, post = s.value(0), class_labels(s, "classlabels_ints"), s.node.text("post_transform", "NONE")
     count = max(len(s.node.all_reals("intercepts")), 1)
     scores = _linear(s, _rows(s, count, x), x, "scores")
     if count == 1 and len(labels) == 2:
@@ -155,7 +155,7 @@ def linear_classifier(s: OnnxStep) -> None:
         scores = s.insert([s.insert([scores, minus], Mul(), "negative"), scores], Concat(1), "both")
     emit_label(s, scores, labels)
     if len(s.node.outputs) > 1 and s.node.outputs[1] in s.builder.read:
-        emit_transformed(s, scores, s.node.text("post_transform", "NONE"), 1)
+        emit_transformed(s, scores, post, 1)
 
 
 @imports("Binarizer", domain=ML_DOMAIN)
