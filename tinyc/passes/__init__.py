@@ -15,6 +15,7 @@ from tinyc.passes.fold import fold_constants, fold_pads, global_means
 from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
+from tinyc.passes.recurrent_loops import roll_recurrent
 from tinyc.passes.single import single_channels
 from tinyc.passes.sizes import join_lines, join_sizes, spell_out_transforms
 from tinyc.passes.spectra import join_bands, join_transforms, spell_out_others, spell_out_spectra
@@ -25,6 +26,7 @@ Pass = Callable[[Graph], Graph]
 PASSES: tuple[Pass, ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
+    roll_recurrent,  # early: thousands of nodes become one, and no step has been folded differently from the others
     join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
     join_sizes,  # after the logarithms, which hold more than sizes of 8 or 16 bits
     spell_out_spectra,
