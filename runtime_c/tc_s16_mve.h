@@ -31,6 +31,14 @@ typedef struct {
     TC_S16_MVE_TWO(op, "q2", "r0", "r8") TC_S16_MVE_TWO(op, "q3", "r2", "r10")     \
     TC_S16_MVE_TWO(op, "q2", "r4", "r12") TC_S16_MVE_TWO(op, "q3", "r6", "lr")
 
+/* Labels 1 to 3: the sums of r11 steps, of the pixel at r1 to q0 and of that at r3 to q1; pointers move. */
+#define TC_S16_MVE_DOTS_2                                                          \
+    "1: \n" TC_S16_MVE_STEP_2("vmladav") "subs r11, r11, #1 \n beq 3f \n tst r11, #1 \n beq 2f \n"          \
+    TC_S16_MVE_STEP_2("vmladava") "subs r11, r11, #1 \n beq 3f \n"                \
+    "2: \n" TC_S16_MVE_STEP_2("vmladava") TC_S16_MVE_STEP_2("vmladava") "subs r11, r11, #2 \n bne 2b \n"     \
+    "3: \n vmov q0[2], q0[0], r0, r4 \n vmov q0[3], q0[1], r2, r6 \n"             \
+    "vmov q1[2], q1[0], r8, r12 \n vmov q1[3], q1[1], r10, lr \n"
+
 /* All channels of two pixels, the second out_c after the first; x1 may be x0 + 8 * steps. */
 static TC_NAKED void tc_s16_mve_2(const int16_t *x0 TC_UNUSED, const int16_t *x1 TC_UNUSED,
                                   const int32_t *stream TC_UNUSED, int16_t *y TC_UNUSED,
@@ -46,21 +54,7 @@ static TC_NAKED void tc_s16_mve_2(const int16_t *x0 TC_UNUSED, const int16_t *x1
         "ldr    r11, [sp, #40]\n"
         "ldrd   r11, r9, [r11]\n"
         "str    r11, [sp]\n"
-        "1:\n" TC_S16_MVE_STEP_2("vmladav")
-        "subs   r11, r11, #1\n"
-        "beq    3f\n"
-        "tst    r11, #1\n"
-        "beq    2f\n" TC_S16_MVE_STEP_2("vmladava")
-        "subs   r11, r11, #1\n"
-        "beq    3f\n"
-        "2:\n" TC_S16_MVE_STEP_2("vmladava") TC_S16_MVE_STEP_2("vmladava")
-        "subs   r11, r11, #2\n"
-        "bne    2b\n"
-        "3:\n"
-        "vmov   q0[2], q0[0], r0, r4\n"
-        "vmov   q0[3], q0[1], r2, r6\n"
-        "vmov   q1[2], q1[0], r8, r12\n"
-        "vmov   q1[3], q1[1], r10, lr\n"
+        TC_S16_MVE_DOTS_2
         "vldrw.u32 q2, [r5], #16\n"
         "vadd.i32 q0, q0, q2\n"
         "vadd.i32 q1, q1, q2\n"

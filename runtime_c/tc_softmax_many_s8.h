@@ -57,26 +57,13 @@ static inline int32_t tc_softmax_many_share(const tc_softmax_many_row_t *row, in
     return (int32_t)((uint32_t)(sum >> 32) >> row->shift);
 }
 
-/* whole: 1 where 1 is 255 steps, 0 where it is 256 and cut off. */
-static inline tc_softmax_many_row_t tc_softmax_many_begin(const int32_t *exps, const int8_t *x, int32_t depth,
-                                                          uint32_t whole)
+/* Of a row whose sum of exponentials this is, each in steps of 2^12. whole: 1 where 1 is 255 steps, 0 where it
+ * is 256 and cut off. */
+static inline tc_softmax_many_row_t tc_softmax_many_of(const int32_t *e, uint32_t sum, uint32_t whole)
 {
-    tc_softmax_many_row_t row = {exps + 255 - tc_softmax_many_max(x, depth), 0, 0, 0};
-    const int32_t *e = row.e;
-    uint32_t sum = 0;
-    int32_t c = 0, headroom = 0;
+    tc_softmax_many_row_t row = {e, 0, 0, 0};
+    int32_t headroom = 0;
 
-    for (; c + 4 <= depth; c += 4) {
-        const uint32_t e0 = (uint32_t)e[x[c]], e1 = (uint32_t)e[x[c + 1]];
-        const uint32_t e2 = (uint32_t)e[x[c + 2]], e3 = (uint32_t)e[x[c + 3]];
-        sum += (e0 + 2048u) >> 12;
-        sum += (e1 + 2048u) >> 12;
-        sum += (e2 + 2048u) >> 12;
-        sum += (e3 + 2048u) >> 12;
-    }
-    for (; c < depth; c++) {
-        sum += ((uint32_t)e[x[c]] + 2048u) >> 12;
-    }
 #if TC_GNU
     headroom = __builtin_clz(sum);
 #else
@@ -89,6 +76,27 @@ static inline tc_softmax_many_row_t tc_softmax_many_begin(const int32_t *exps, c
     row.shift = 34 - headroom; /* of the high word */
     row.half = (uint32_t)1 << (row.shift - 1);
     return row;
+}
+
+static inline tc_softmax_many_row_t tc_softmax_many_begin(const int32_t *exps, const int8_t *x, int32_t depth,
+                                                          uint32_t whole)
+{
+    const int32_t *e = exps + 255 - tc_softmax_many_max(x, depth);
+    uint32_t sum = 0;
+    int32_t c = 0;
+
+    for (; c + 4 <= depth; c += 4) {
+        const uint32_t e0 = (uint32_t)e[x[c]], e1 = (uint32_t)e[x[c + 1]];
+        const uint32_t e2 = (uint32_t)e[x[c + 2]], e3 = (uint32_t)e[x[c + 3]];
+        sum += (e0 + 2048u) >> 12;
+        sum += (e1 + 2048u) >> 12;
+        sum += (e2 + 2048u) >> 12;
+        sum += (e3 + 2048u) >> 12;
+    }
+    for (; c < depth; c++) {
+        sum += ((uint32_t)e[x[c]] + 2048u) >> 12;
+    }
+    return tc_softmax_many_of(e, sum, whole);
 }
 
 /* From a share to int8; 256 is cut off. */

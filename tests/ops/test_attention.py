@@ -62,7 +62,7 @@ def test_long_rows():
 def test_kernels(heads, numerics):
     names = check_kernels(join_attention(attention_graph(heads), numerics), edges(heads), numerics)
     suffix = "f32_s8" if numerics.scales_in_float else "s8"
-    assert names == [f"tc_attention_{suffix}_dsp", f"tc_attention_{suffix}"]
+    assert names == [f"tc_attention_{suffix}{family}" for family in ("_mve", "_dsp", "")]
 
 
 MASKS = {
@@ -102,7 +102,7 @@ def test_masks_change_no_byte(mask, numerics):
 )
 def test_kernels_with_masks(mask, numerics):
     names = check_kernels(join_attention(_mask(mask), numerics), edges(SHAPES[1]), numerics)
-    assert len(names) == 2
+    assert len(names) == 3
 
 
 def test_a_mask_of_another_shape_stays():
@@ -131,7 +131,7 @@ def test_crossed(sides, numerics):
         assert isinstance(node.attrs, Attention)
         for sample in samples:
             np.testing.assert_array_equal(run_int(joined, sample, numerics)["y"], run_int(graph, sample, numerics)["y"])
-        assert len(check_kernels(joined, samples, numerics)) == 2
+        assert len(check_kernels(joined, samples, numerics)) == 3
 
 
 def test_a_score_that_others_read_stays():

@@ -53,7 +53,7 @@ def test_is_tflites(name, theirs):
 )
 def test_kernels(name, numerics):
     kernels = check_kernels(graph_of(name), [samples(name)], numerics)
-    assert kernels == ["tc_batch_matmul_s8_dsp", "tc_batch_matmul_s8"]
+    assert kernels == ["tc_batch_matmul_s8_mve", "tc_batch_matmul_s8_dsp", "tc_batch_matmul_s8"]
 
 
 def test_kernels_with_a_constant():

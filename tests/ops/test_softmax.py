@@ -62,7 +62,7 @@ def test_kernels(setting, numerics):
     depth, scale, zero, beta = setting
     x = rows(depth, 9, depth)
     names = check_kernels(graph_of(len(x), depth, scale, zero, beta), [{"x": x}], numerics)
-    fixed = ["tc_softmax_many_s8"] * (x.size >= 1024) + ["tc_softmax_s8"]
+    fixed = ["tc_softmax_many_s8_mve", "tc_softmax_many_s8"] * (x.size >= 1024) + ["tc_softmax_s8"]
     assert names == (["tc_softmax_f32_s8"] if numerics in (Numerics.LITERT, Numerics.ONNX) else fixed)
 
 
@@ -73,7 +73,9 @@ def test_a_whole_one(setting):
     x = np.vstack([rows(depth, 9, depth), np.repeat(rows(depth, 9, depth), 120, axis=0)])
     graph = one_node("softmax", Softmax(beta), [tensor("x", x.shape, scale, zero)], 1 / 255, -128)
     names = check_kernels(graph, [{"x": x}], Numerics.OURS)
-    assert names == ["tc_softmax_many_whole_s8"] * (x.size >= 1024) + ["tc_softmax_whole_s8"]
+    assert names == ["tc_softmax_many_whole_s8_mve", "tc_softmax_many_whole_s8"] * (x.size >= 1024) + [
+        "tc_softmax_whole_s8"
+    ]
     found = run_int(graph, {"x": x}, Numerics.OURS)["y"]
     wanted = float_ref(Softmax(beta), ((x.astype(np.float64) - zero) * scale).astype(np.float32))[0] * 255 - 128
     assert np.abs(found - wanted).max() <= 0.51

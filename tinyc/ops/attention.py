@@ -19,6 +19,7 @@ from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Offering, Once, Out, Params, Refused, Scratch, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import matmul
+from tinyc.kernels.mve import matmul as vectors
 from tinyc.ops import batch_matmul, softmax
 from tinyc.ops.batch_matmul import BatchMatmul, MatmulParams
 from tinyc.ops.movement import tensor_argument
@@ -29,6 +30,7 @@ Fields = dict[str, int | float | str | Const]
 _Q, _K, _V, _TABLE, _MASK = range(5)
 _PER_SHARE = 19  # instructions of a softmax in fixed point for each score, on a Cortex-M4
 _PER_HIDDEN = 2  # instructions for each score where a mask hides some
+_PER_VECTOR_SHARE = 5  # of one by Helium
 _PER_WIDE_SHARE = 12  # of one whose shares are not made bytes first, less what widening them would take
 
 
@@ -289,14 +291,48 @@ def _cost_dsp(p: AttentionParams, first: matmul.ProductRequantization, second: m
     return Cost(executed, 3000, 4 * words, executed * 3 // 2)
 
 
+def _offer_mve(suffix: str, kind: type) -> Offering:
+    """Of the kernel with Helium: keys and values of a head widened to int16."""
+
+    def offer(site: Site, p: AttentionParams) -> Offer | Refused:
+        if not isinstance(p.softmax, kind):
+            return Refused(_ASKS[kind])
+        first, second = (matmul.requantization_of(scaling) for scaling in p.scaling)
+        if first is None or second is None:
+            return Refused(matmul.ASKS)
+        a = p.attrs
+        if not vectors.reaches(a.q.next, a.k.next, a.k.row, a.v.next, a.v.row):
+            return Refused(vectors.FAR)
+        per_share = _PER_VECTOR_SHARE if kind is FixedSoftmax else _PER_WIDE_SHARE
+        cost = _cost_mve(p, first, second, per_share)
+        fields = _common(p) | vectors.requant_fields("product", first) | vectors.requant_fields("context", second)
+        call = Once(lambda: _call(site, f"tc_attention_{suffix}_mve_t", fields))
+        return Offer(cost.scratch_bytes, cost, call)
+
+    return offer
+
+
+def _cost_mve(
+    p: AttentionParams, first: matmul.ProductRequantization, second: matmul.ProductRequantization, per_share: float
+) -> Cost:
+    a, each = p.attrs, per_share + (_PER_HIDDEN if p.mask is not None else 0)
+    made = vectors.work(a.rows, a.keys, a.depth, first) + vectors.work(a.rows, a.width, a.keys, second)
+    shares = a.rows * (a.keys * each + 150)
+    scratch = vectors.row_bytes(max(a.depth, a.keys)) + 2 * a.keys
+    scratch += vectors.side_bytes(a.depth, a.keys) + vectors.side_bytes(a.keys, a.width)
+    executed = a.heads * (made.instructions + shares)
+    return Cost(int(executed), 2000, scratch, int(a.heads * (made.cycles + 1.5 * shares)))
+
+
 _ASKS = {FixedSoftmax: "a softmax in fixed point", FloatSoftmax: "a softmax in float32 (numerics litert, onnx)"}
 
 
-def _kernels(suffix: str, kind: type) -> tuple[Kernel, Kernel]:
-    """With the DSP extension, and portable."""
-    dsp = f"tc_attention_{suffix}_dsp"
+def _kernels(suffix: str, kind: type) -> tuple[Kernel, ...]:
+    """With Helium, with the DSP extension, and portable."""
+    mve, dsp = f"tc_attention_{suffix}_mve", f"tc_attention_{suffix}_dsp"
     asks = f"{_ASKS[kind]}; {matmul.ASKS}"
     return (
+        Kernel(mve, _offer_mve(suffix, kind), isa=frozenset({"mve"}), when=(is_s8,), asks=f"{asks}; {vectors.FAR}"),
         Kernel(dsp, _offer_dsp(suffix, kind), isa=frozenset({"dsp"}), when=(is_s8,), asks=asks),
         Kernel(f"tc_attention_{suffix}", _offer(suffix, kind), when=(is_s8,), asks=_ASKS[kind]),
     )

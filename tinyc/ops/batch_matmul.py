@@ -17,11 +17,13 @@ from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused,
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import matmul
 from tinyc.kernels.float32 import weighted as weighted_f32
+from tinyc.kernels.mve import matmul as vectors
 from tinyc.ops.binary import Loop, arguments, broadcast_shape, is_s8, is_s16, loops
 from tinyc.ops.op import Observed, Op, Trait
 
 _BATCH_LOOPS = 2
 _LARGEST = 255 * 255  # of one product of centred int8
+_ASKS_VECTORS = f"{matmul.ASKS}; {vectors.FAR}"
 _MOST_WIDE = 2**17  # products of int16 whose sum is below 2^47
 
 
@@ -208,6 +210,21 @@ def _cost_dsp(site: Site, p: MatmulParams, requant: matmul.ProductRequantization
     return Cost(executed, 1600, scratch, executed * 3 // 2)
 
 
+def offer_mve(site: Site, p: MatmulParams) -> Offer | Refused:
+    """tc_batch_matmul_s8_mve: all matrices, the right side of one widened to int16 at a time."""
+    requant = matmul.requantization_of(scaling(site, p))
+    geometry = _geometry(site, p.attrs)
+    if requant is None or not vectors.reaches(site.x(0).shape[-1], site.x(1).shape[-1]):
+        return Refused(_ASKS_VECTORS)
+    rows, columns = site.y().shape[-2:]
+    depth = _turned(site.x(0).shape, p.attrs.adj_x)[-1]
+    whole = site.y().elements // (rows * columns) * vectors.work(rows, columns, depth, requant)
+    scratch = vectors.row_bytes(depth) + vectors.side_bytes(depth, columns)
+    fields = geometry | {"x_zero": p.x_zero, "y_zero": p.y_zero} | vectors.requant_fields("requant", requant)
+    call = Once(lambda: Call((*arguments(site), Scratch()), Struct("tc_batch_matmul_s8_mve_t", fields)))
+    return Offer(scratch, Cost(whole.instructions, 1000, scratch, whole.cycles), call)
+
+
 def lower_wide(site: Site, p: WideMatmulParams) -> Call:
     """tc_batch_matmul_s16: all matrices."""
     fields = _geometry(site, p.attrs) | {"mult": p.mult, "shift": p.shift}
@@ -246,6 +263,13 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
+        Kernel(
+            "tc_batch_matmul_s8_mve",
+            offer_mve,
+            isa=frozenset({"mve"}),
+            when=(is_s8, few_batches),
+            asks=_ASKS_VECTORS,
+        ),
         Kernel(
             "tc_batch_matmul_s8_dsp",
             offer_dsp,
