@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firmware_objects import FirmwareObjects
+from tests.compiled_once import CompiledOnce
 from tests.shared_folder import SharedFolder
 from tinyc.build.toolchain import Toolchain
 
@@ -41,12 +41,12 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _firmware_objects(shared_folder: SharedFolder) -> Iterator[None]:
-    """What all firmware shares is compiled once."""
-    objects = FirmwareObjects(shared_folder, Toolchain.run)
+def _compiled_once(shared_folder: SharedFolder) -> Iterator[None]:
+    """What tests compile again is compiled once."""
+    once = CompiledOnce(shared_folder, Toolchain.run)
 
     def run(toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
-        objects.run(toolchain, arguments, what)
+        once.run(toolchain, arguments, what)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", run)
