@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -37,5 +38,12 @@ def sanitized(folder: Path, sources: Sequence[str], requests: bytes, compiler: s
 
 @functools.cache
 def _linker(compiler: str) -> list[str]:
-    """LLVM's, where it is there: the sanitizers' libraries are large."""
-    return ["-fuse-ld=lld"] if compiler == "clang" and shutil.which("ld.lld") else []
+    """LLVM's linker, and the sanitizers as a library that is loaded, where they are there: copied into each program,
+    they take a third of the time to make it."""
+    if compiler != "clang":
+        return []
+    runtime = f"libclang_rt.asan-{platform.machine()}.so"
+    said = subprocess.run([compiler, f"-print-file-name={runtime}"], capture_output=True, text=True, check=True)
+    folder = Path(said.stdout.strip()).parent
+    loaded = ["-shared-libasan", f"-Wl,-rpath,{folder}"] if (folder / runtime).is_file() else []
+    return [*(["-fuse-ld=lld"] if shutil.which("ld.lld") else []), *loaded]
