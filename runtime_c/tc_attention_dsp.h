@@ -3,7 +3,7 @@
  *
  * scratch, int32: words of two rows of queries or of shares (four for each four of the greater of depth and
  * keys), keys by columns, values by columns (tc_matmul_dsp.h: eight words for each four steps and four
- * columns), two rows of scores.
+ * columns), what the softmax keeps of a row, two rows of scores.
  */
 #ifndef TC_ATTENTION_DSP_H
 #define TC_ATTENTION_DSP_H
@@ -13,18 +13,20 @@
 
 typedef struct {
     tc_matmul_job_t product, context;
-    int32_t *xs, *ks, *vs;
+    int32_t *xs, *ks, *vs, *kept;
     int8_t *scores;
 } tc_attention_job_t;
 
-static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, void *scratch)
+/* words: that the softmax keeps of a row. */
+static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, void *scratch, int32_t words)
 {
     const int32_t most = p->depth > p->keys ? p->depth : p->keys;
     int32_t *xs = (int32_t *)scratch, *ks = xs + ((most + 3) & ~3);
     int32_t *vs = ks + 8 * ((p->depth + 3) >> 2) * ((p->keys + 3) >> 2);
     tc_attention_job_t job = {{xs, ks, (p->depth + 3) >> 2, 0, 0, 0}, {xs, vs, (p->keys + 3) >> 2, 0, 0, 0},
-                              xs, ks, vs, 0};
-    job.scores = (int8_t *)(vs + 8 * ((p->keys + 3) >> 2) * ((p->width + 3) >> 2));
+                              xs, ks, vs, 0, 0};
+    job.kept = vs + 8 * ((p->keys + 3) >> 2) * ((p->width + 3) >> 2);
+    job.scores = (int8_t *)(job.kept + words);
     return job;
 }
 
@@ -38,14 +40,15 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                       job->vs);
 }
 
-/* A kernel `name` with parameters `name`_t. shares(layer, row, xs): the softmax of p->keys scores, widened to
- * every other word of xs as tc_matmul_widen does; the scores may be lost. An odd last row is made twice. */
-#define TC_ATTENTION_DSP(name, shares)                                                                       \
+/* A kernel `name` with parameters `name`_t. shares(layer, row, kept, xs): the softmax of p->keys scores, widened
+ * to every other word of xs as tc_matmul_widen does; the scores may be lost. It has `words` words at kept. An
+ * odd last row is made twice. */
+#define TC_ATTENTION_DSP(name, shares, words)                                                                \
     static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y,    \
                      void *scratch)                                                                          \
     {                                                                                                        \
         const tc_attention_t *p = &layer->at;                                                                \
-        tc_attention_job_t job = tc_attention_begin(p, scratch);                                             \
+        tc_attention_job_t job = tc_attention_begin(p, scratch, words);                                      \
         int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                             \
         for (int32_t h = 0; h < p->heads; h++) {                                                             \
             const int8_t *head = q + p->q_first + h * p->q_head;                                             \
@@ -58,8 +61,8 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                 tc_matmul_two_rows(&layer->product, &job.product, p->keys, row0, row1);                      \
                 tc_attention_look_up(p, h, t, row0);                                                         \
                 tc_attention_look_up(p, h, other, row1);                                                     \
-                shares(layer, row0, job.xs);                                                                 \
-                shares(layer, row1, job.xs + 1);                                                             \
+                shares(layer, row0, job.kept, job.xs);                                                       \
+                shares(layer, row1, job.kept, job.xs + 1);                                                   \
                 tc_matmul_two_rows(&layer->context, &job.context, p->width, out + t * p->y_row,              \
                                    out + other * p->y_row);                                                  \
             }                                                                                                \

@@ -14,12 +14,13 @@ typedef struct {
 } tc_attention_f32_s8_dsp_t;
 
 static inline void tc_attention_f32_s8_shares(const tc_attention_f32_s8_dsp_t *layer, int8_t *row,
-                                              int32_t *xs)
+                                              int32_t *kept, int32_t *xs)
 {
+    (void)kept;
     tc_softmax_f32_s8(&layer->softmax, row, row);
     tc_matmul_widen(row, layer->at.keys, 1, layer->at.share_zero, 2, xs);
 }
 
-TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_attention_f32_s8_shares)
+TC_ATTENTION_DSP(tc_attention_f32_s8_dsp, tc_attention_f32_s8_shares, 0)
 
 #endif

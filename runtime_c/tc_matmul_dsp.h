@@ -39,19 +39,21 @@ typedef char tc_matmul_blocks_reads[
     __builtin_offsetof(tc_matmul_job_t, y1) == 20 ? 1 : -1];
 
 /* Two steps of the sum: rows in r2 and r3, sums of the first row in r4 r6 r8 r10, of the second in r5 r7 r9
- * r11. 44 bytes. */
-#define TC_MATMUL_PAIR                                                             \
+ * r11. 44 bytes. TC_MATMUL_FIRST: the first two, on top of what is in r11. */
+#define TC_MATMUL_STEPS(c4, c5, c6, c7, c8, c9, c10)                               \
     "ldrd   r2, r3, [r0], #8     \n"                                               \
     "ldrd   r12, lr, [r1], #8    \n"                                               \
-    "smlad  r4, r2, r12, r4      \n"                                               \
-    "smlad  r5, r3, r12, r5      \n"                                               \
-    "smlad  r6, r2, lr, r6       \n"                                               \
-    "smlad  r7, r3, lr, r7       \n"                                               \
+    "smlad  r4, r2, r12, " c4 "  \n"                                               \
+    "smlad  r5, r3, r12, " c5 "  \n"                                               \
+    "smlad  r6, r2, lr, " c6 "   \n"                                               \
+    "smlad  r7, r3, lr, " c7 "   \n"                                               \
     "ldrd   r12, lr, [r1], #8    \n"                                               \
-    "smlad  r8, r2, r12, r8      \n"                                               \
-    "smlad  r9, r3, r12, r9      \n"                                               \
-    "smlad  r10, r2, lr, r10     \n"                                               \
+    "smlad  r8, r2, r12, " c8 "  \n"                                               \
+    "smlad  r9, r3, r12, " c9 "  \n"                                               \
+    "smlad  r10, r2, lr, " c10 " \n"                                               \
     "smlad  r11, r3, lr, r11     \n"
+#define TC_MATMUL_PAIR TC_MATMUL_STEPS("r4", "r5", "r6", "r7", "r8", "r9", "r10")
+#define TC_MATMUL_FIRST TC_MATMUL_STEPS("r11", "r11", "r11", "r11", "r11", "r11", "r11")
 
 #define TC_MATMUL_ONCE(sum, to, n)                                                 \
     "smmla  " sum ", " sum ", r2, r3 \n"                                           \
@@ -64,9 +66,9 @@ typedef char tc_matmul_blocks_reads[
     "ssat   " sum ", #8, " sum ", asr #" #n " \n"                                  \
     "strb   " sum ", [" to "], #1 \n"
 
-/* Inner loop: 91 instructions for 128 MAC, four units per turn; the first turn starts in its middle when
- * units is not a multiple of four. Frame: [0] xs [4] its end [8] mult [12] add [16] y0 [20] y1 [24] blocks to
- * do [28] first unit [32] start */
+/* Inner loop: 91 instructions for 128 MAC, four units per turn, after the first unit. The first turn starts in
+ * its middle where what is left is not a multiple of four. Frame: [0] xs [4] start [8] where to go on after the
+ * first unit [12] end of xs [16] mult [20] add [24] y0 [28] y1 [32] end of ys */
 #define TC_MATMUL_BLOCKS(name, finish, n)                                          \
     static TC_NAKED void name##_##n(const tc_matmul_requant_t *p TC_UNUSED,                                  \
                                     const tc_matmul_job_t *job TC_UNUSED)                                    \
@@ -77,46 +79,45 @@ typedef char tc_matmul_blocks_reads[
             "sub    sp, sp, #36          \n"                                       \
             "ldm    r1, {r2-r7}          \n" /* xs, ys, units, blocks, y0, y1 */   \
             "ldm    r0, {r9-r11}         \n" /* mult, add, start */                \
+            "strd   r9, r10, [sp, #16]   \n"                                       \
+            "strd   r6, r7, [sp, #24]    \n"                                       \
+            "strd   r2, r11, [sp]        \n"                                       \
+            "mul    r5, r5, r4           \n"                                       \
+            "add    r5, r3, r5, lsl #5   \n"                                       \
+            "str    r5, [sp, #32]        \n"                                       \
             "add    r8, r2, r4, lsl #4   \n"                                       \
-            "strd   r2, r8, [sp]         \n"                                       \
-            "strd   r9, r10, [sp, #8]    \n"                                       \
-            "strd   r6, r7, [sp, #16]    \n"                                       \
-            "rsb    r4, r4, #0           \n"                                       \
-            "and    r4, r4, #3           \n" /* units to skip, 88 bytes each */    \
-            "mov    r6, #88              \n"                                       \
             "adr    r7, 2f               \n"                                       \
-            "mla    r6, r4, r6, r7       \n"                                       \
-            "orr    r6, r6, #1           \n"                                       \
-            "strd   r5, r6, [sp, #24]    \n"                                       \
-            "str    r11, [sp, #32]       \n"                                       \
+            "rsb    r6, r4, #1           \n"                                       \
+            "and    r6, r6, #3           \n" /* units to skip, 88 bytes each */    \
+            "cmp    r4, #1               \n"                                       \
+            "it     eq                   \n"                                       \
+            "moveq  r6, #4               \n"                                       \
+            "mov    r5, #88              \n"                                       \
+            "mla    r7, r6, r5, r7       \n"                                       \
+            "orr    r7, r7, #1           \n"                                       \
+            "strd   r7, r8, [sp, #8]     \n"                                       \
             "mov    r1, r3               \n"                                       \
             "1:                          \n" /* four columns */                    \
-            "ldrd   r12, r4, [sp, #28]   \n"                                       \
-            "ldr    r0, [sp]             \n"                                       \
-            "mov    r5, r4               \n"                                       \
-            "mov    r6, r4               \n"                                       \
-            "mov    r7, r4               \n"                                       \
-            "mov    r8, r4               \n"                                       \
-            "mov    r9, r4               \n"                                       \
-            "mov    r10, r4              \n"                                       \
-            "mov    r11, r4              \n"                                       \
+            "ldrd   r0, r11, [sp]        \n"                                       \
+            TC_MATMUL_FIRST                                                        \
+            TC_MATMUL_PAIR                                                         \
+            "ldr    r12, [sp, #8]        \n"                                       \
             "bx     r12                  \n"                                       \
             ".balign 4                   \n"                                       \
             "2:                          \n"                                       \
             ".rept 8                     \n" /* four units */                      \
             TC_MATMUL_PAIR                                                         \
             ".endr                       \n"                                       \
-            "ldr    r2, [sp, #4]         \n"                                       \
+            "ldr    r2, [sp, #12]        \n"                                       \
             "cmp    r0, r2               \n"                                       \
             "bne.w  2b                   \n"                                       \
-            "ldrd   r2, r3, [sp, #8]     \n"                                       \
-            "ldrd   r12, lr, [sp, #16]   \n"                                       \
+            "ldrd   r2, r3, [sp, #16]    \n"                                       \
+            "ldrd   r12, lr, [sp, #24]   \n"                                       \
             finish("r4", "r12", n) finish("r6", "r12", n) finish("r8", "r12", n) finish("r10", "r12", n) \
             finish("r5", "lr", n) finish("r7", "lr", n) finish("r9", "lr", n) finish("r11", "lr", n) \
-            "ldr    r4, [sp, #24]        \n"                                       \
-            "strd   r12, lr, [sp, #16]   \n"                                       \
-            "subs   r4, r4, #1           \n"                                       \
-            "str    r4, [sp, #24]        \n"                                       \
+            "ldr    r2, [sp, #32]        \n"                                       \
+            "strd   r12, lr, [sp, #24]   \n"                                       \
+            "cmp    r1, r2               \n"                                       \
             "bne.w  1b                   \n"                                       \
             "add    sp, sp, #36          \n"                                       \
             "pop    {r4-r11, pc}         \n");                                     \
@@ -177,7 +178,11 @@ TC_MATMUL_SHIFTS(tc_matmul_blocks_twice, TC_MATMUL_TWICE)
 #undef TC_MATMUL_BLOCKS
 #undef TC_MATMUL_ONCE
 #undef TC_MATMUL_TWICE
+#if TC_DSP_ASM
+#undef TC_MATMUL_FIRST
 #undef TC_MATMUL_PAIR
+#undef TC_MATMUL_STEPS
+#endif
 
 /* n <= 4 int8 at x, `next` apart, minus the zero point, as the words (0, 2) and (1, 3); 0 beyond. */
 static inline void tc_matmul_gather(const int8_t *x, int32_t n, int32_t next, int32_t zero, int32_t *even,
@@ -225,18 +230,37 @@ static inline void tc_matmul_turn(const int8_t *y, int32_t down, int32_t zeros, 
     ys[7] = tc_pkhtb(b3, b1);
 }
 
+/* Four steps of four columns that are each in one piece, `right` apart. */
+static inline void tc_matmul_beside(const int8_t *y, int32_t right, int32_t zeros, int32_t *ys)
+{
+    const int32_t v0 = tc_load4(y), v1 = tc_load4(y + right), v2 = tc_load4(y + 2 * right),
+        v3 = tc_load4(y + 3 * right);
+    ys[0] = tc_centred(zeros, v0);
+    ys[1] = tc_centred(zeros, v1);
+    ys[2] = tc_centred(zeros, v2);
+    ys[3] = tc_centred(zeros, v3);
+    ys[4] = tc_centred_ror8(zeros, v0);
+    ys[5] = tc_centred_ror8(zeros, v1);
+    ys[6] = tc_centred_ror8(zeros, v2);
+    ys[7] = tc_centred_ror8(zeros, v3);
+}
+
 /* The right side [depth][cols], steps `down` and columns `right` apart, to ys: 32 bytes a unit for every four
  * columns. */
 static TC_UNUSED void tc_matmul_columns(const int8_t *y, int32_t depth, int32_t cols, int32_t down,
                                         int32_t right, int32_t zero, int32_t *ys)
 {
-    const int32_t units = (depth + 3) >> 2, whole = right == 1 ? depth >> 2 : 0;
+    const int32_t units = (depth + 3) >> 2, whole = right == 1 || down == 1 ? depth >> 2 : 0;
     const int32_t zeros = tc_centred_zeros(zero);
 
     for (; cols > 0; cols -= 4, y += 4 * right, ys += 8 * units) {
         const int32_t whole_units = cols >= 4 ? whole : 0;
         for (int32_t u = 0; u < whole_units; u++) {
-            tc_matmul_turn(y + 4 * u * down, down, zeros, ys + 8 * u);
+            if (down == 1) {
+                tc_matmul_beside(y + 4 * u, right, zeros, ys + 8 * u);
+            } else {
+                tc_matmul_turn(y + 4 * u * down, down, zeros, ys + 8 * u);
+            }
         }
         for (int32_t c = 0; c < 4 && whole_units < units; c++) {
             const int8_t *rest = y + 4 * whole_units * down + c * right;

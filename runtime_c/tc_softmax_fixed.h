@@ -23,17 +23,41 @@ static inline int32_t tc_softmax_shift_left(int32_t v, int32_t bits)
     return wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : (int32_t)wide;
 }
 
-/* 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31; inside Q2.29. */
+/* c + round(a * b / 2^32), halves up */
+static inline int32_t tc_softmax_high(int32_t a, int32_t b, int32_t c)
+{
+    return c + (int32_t)(((int64_t)a * b + ((int64_t)1 << 31)) >> 32);
+}
+
+/* 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31; inside Q2.29.
+ *
+ * gemmlowp multiplies by d = (1 + a) / 2 as round(d * x / 2^31). Twice d, less 2^32, is an int32, so that this
+ * is x + round(twice * x / 2^32). Of its saturating shifts only the last one can saturate, where 1 / (1 + a)
+ * is 1. */
 static inline int32_t tc_softmax_reciprocal(int32_t a)
 {
-    const int32_t half_denominator = (int32_t)(((int64_t)a + INT32_MAX + 1) >> 1);
-    int32_t x = 1515870810 + tc_softmax_mul(half_denominator, -1010580540); /* 48/17 - 32/17 d */
+    const int32_t twice = (a & ~1) + INT32_MIN;
+    int32_t x = tc_softmax_high(twice, -1010580540, 1515870810 - 1010580540); /* 48/17 - 32/17 d */
 
     for (int32_t step = 0; step < 3; step++) {
-        const int32_t error = ((int32_t)1 << 29) - tc_softmax_mul(half_denominator, x);
-        x += tc_softmax_shift_left(tc_softmax_mul(x, error), 2);
+        const int32_t error = ((int32_t)1 << 29) - tc_softmax_high(twice, x, x);
+        x += 4 * tc_softmax_high(2 * error, x, 0);
     }
-    return tc_softmax_shift_left(x, 1);
+    return x >= (int32_t)1 << 30 ? INT32_MAX : 2 * x;
+}
+
+/* Leading zeros of a sum, which is not 0. */
+static inline int32_t tc_softmax_headroom(uint32_t sum)
+{
+#if TC_GNU
+    return __builtin_clz(sum);
+#else
+    int32_t headroom = 0;
+    while ((sum << headroom) < 0x80000000u) {
+        headroom++;
+    }
+    return headroom;
+#endif
 }
 
 static inline int32_t tc_softmax_exp(const tc_softmax_s8_t *p, int32_t below)
@@ -59,9 +83,7 @@ static inline tc_softmax_row_t tc_softmax_row(const tc_softmax_s8_t *p, const in
     for (int32_t c = 0; c < p->depth; c++) {
         sum += (int32_t)(((uint32_t)tc_softmax_exp(p, row.max - x[c]) + (1u << 11)) >> 12);
     }
-    while (((uint32_t)sum << row.headroom) < 0x80000000u) {
-        row.headroom++;
-    }
+    row.headroom = tc_softmax_headroom((uint32_t)sum);
     row.scale = tc_softmax_reciprocal((int32_t)(((uint32_t)sum << row.headroom) - 0x80000000u));
     return row;
 }

@@ -62,19 +62,12 @@ static inline int32_t tc_softmax_many_share(const tc_softmax_many_row_t *row, in
 static inline tc_softmax_many_row_t tc_softmax_many_of(const int32_t *e, uint32_t sum, uint32_t whole)
 {
     tc_softmax_many_row_t row = {e, 0, 0, 0};
-    int32_t headroom = 0;
-
-#if TC_GNU
-    headroom = __builtin_clz(sum);
-#else
-    while ((sum << headroom) < 0x80000000u) {
-        headroom++;
-    }
-#endif
+    const int32_t headroom = tc_softmax_headroom(sum);
     const uint32_t share = (uint32_t)tc_softmax_reciprocal((int32_t)((sum << headroom) - 0x80000000u));
     row.scale = share - whole * ((share + 128u) >> 8);
-    row.shift = 34 - headroom; /* of the high word */
-    row.half = (uint32_t)1 << (row.shift - 1);
+    /* Of the high word. Where the sum is 2^29 or more, no share is half a step: the high word has 30 bits. */
+    row.shift = headroom > 2 ? 34 - headroom : 31;
+    row.half = headroom > 2 ? (uint32_t)1 << (row.shift - 1) : 0;
     return row;
 }
 

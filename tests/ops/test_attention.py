@@ -8,12 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.ops.attention_graphs import Crossed, Heads, attention_graph, crossed_graph, edges, masked
+from tests.ops.attention_graphs import OUT, Crossed, Heads, attention_graph, crossed_graph, edges, masked
 from tests.ops.harness import check_kernels
 from tinyc.base.numerics import Numerics
 from tinyc.ir.check import check
+from tinyc.kernel.kernel import Offer, Refused
+from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.ops.attention import Attention, HeadWalk
+from tinyc.ops.attention import OP, Attention, HeadWalk, prepare
+from tinyc.ops.softmax import fixed_exps
 from tinyc.passes.attention import join_attention
 from tinyc.reference.interpreter import run_int
 
@@ -132,6 +135,52 @@ def test_crossed(sides, numerics):
         for sample in samples:
             np.testing.assert_array_equal(run_int(joined, sample, numerics)["y"], run_int(graph, sample, numerics)["y"])
         assert len(check_kernels(joined, samples, numerics)) == 3
+
+
+@pytest.mark.parametrize("keys", [511, 512, 1100, 2050])
+def test_long_rows_of_nearly_equal_scores(keys):
+    """No share is half a step where 512 keys have the same one."""
+    sides = Crossed(2, keys, 1, 4, 3)
+    rng = np.random.default_rng(5)
+    values = rng.integers(-128, 128, sides.shapes["v"]).astype(np.int8)
+    equal = {name: np.full(sides.shapes[name], 20, np.int8) for name in ("q", "k")}
+    one = {"q": equal["q"], "k": np.where(np.arange(keys)[:, None] == 7, 127, equal["k"]).astype(np.int8)}
+    joined = join_attention(crossed_graph(sides), Numerics.OURS)
+    samples = [{**made, "v": values} for made in (equal, one)]
+    assert len(check_kernels(joined, samples, Numerics.OURS)) == 3
+    assert (run_int(joined, samples[0], Numerics.OURS)["y"] == OUT[1]).all() == (keys > 511)
+
+
+def _share(scale, e, shift):
+    """As softmax and tc_softmax_many_s8.h have it."""
+    return (scale * e + (1 << 30) + (1 << (31 + shift))) >> (32 + shift)
+
+
+def _share_dsp(scale, e, shift):
+    """As tc_attention_s8_dsp.h has it."""
+    start = ((scale + 1) >> 1) + (1 << shift)
+    return (scale * (2 * e - (1 << 31)) + (start << 32) + (1 << 31)) >> (33 + shift)
+
+
+@pytest.mark.parametrize("scale", [1 << 30, (1 << 30) + 2, 1518500250, (1 << 31) - 2, (1 << 31) - 1])
+def test_shares_of_doubled_exponentials(scale):
+    """Those of every reciprocal, which are even but the saturated one, and the table that this one does not allow."""
+    exps = [0, 1, (1 << 31) - 1, *fixed_exps(1.0, 0.02, 8).tolist(), *(k << 22 for k in range(257))]
+    for shift in range(22, 31):
+        assert [_share(scale, e, shift) for e in exps] == [_share_dsp(scale, e, shift) for e in exps]
+    tie = (1 << 30) + (1 << 22)
+    differs = _share(scale, tie, 22) != _share_dsp(scale, tie, 22)
+    assert differs == (scale == (1 << 31) - 1)
+
+
+def test_a_table_with_a_tie_is_refused():
+    graph = join_attention(attention_graph(SHAPES[0]), Numerics.OURS)
+    site = Site(graph, graph.nodes[0], Numerics.OURS)
+    params = prepare(site)
+    (kernel,) = (kernel for kernel in OP.kernels if kernel.name == "tc_attention_s8_dsp")
+    assert isinstance(kernel.offer(site, params), Offer)
+    tie = replace(params.softmax, exps=np.array([(1 << 31) - 1, (1 << 30) + (1 << 22)], np.int32))
+    assert isinstance(kernel.offer(site, replace(params, softmax=tie)), Refused)
 
 
 def test_a_score_that_others_read_stays():

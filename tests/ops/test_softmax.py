@@ -66,6 +66,19 @@ def test_kernels(setting, numerics):
     assert names == (["tc_softmax_f32_s8"] if numerics in (Numerics.LITERT, Numerics.ONNX) else fixed)
 
 
+@pytest.mark.parametrize("y_scale", [1 / 256, 1 / 255], ids=["256", "255"])
+@pytest.mark.parametrize("depth", [511, 512, 1023, 1024, 2048, 4095])
+def test_long_rows_of_nearly_equal_elements(depth, y_scale):
+    """No share reaches half a step where 512 elements have the same one."""
+    x = np.zeros((3, depth), np.int8)
+    x[1, ::2] = -1
+    x[2, 0] = 127
+    graph = one_node("softmax", Softmax(), [tensor("x", x.shape, 0.05, 0)], y_scale, -128)
+    assert len(check_kernels(graph, [{"x": x}], Numerics.OURS)) == 3
+    found = run_int(graph, {"x": x}, Numerics.OURS)["y"]
+    assert (found[0] == -128).all() == (2 / y_scale <= depth)
+
+
 @pytest.mark.parametrize("setting", [SETTINGS[1], SETTINGS[4], SETTINGS[6], SETTINGS[8]])
 def test_a_whole_one(setting):
     """At scale 1/255 the shares are those of the reals to a step, and one element that has it all is 127."""

@@ -96,8 +96,8 @@ def row_words(depth: int) -> int:
 def product_instructions(rows: int, columns: int, depth: int, requant: ProductRequantization) -> float:
     """Of a product whose right side is widened: loop and finish, as counted on a Cortex-M4."""
     blocks, units = -(-columns // _COLUMNS), -(-depth // _UNIT)
-    turns = -(-units // 4)
-    block = 22 * units + 3 * turns + 20 + 8 * requant.per_output
+    turns = -(-(units - 1) // 4)  # after the first unit
+    block = 22 * units + 3 * turns + 9 + 8 * requant.per_output
     return -(-rows // 2) * (blocks * block + 90)
 
 

@@ -31,7 +31,9 @@ _Q, _K, _V, _TABLE, _MASK = range(5)
 _PER_SHARE = 19  # instructions of a softmax in fixed point for each score, on a Cortex-M4
 _PER_HIDDEN = 2  # instructions for each score where a mask hides some
 _PER_VECTOR_SHARE = 5  # of one by Helium
-_PER_WIDE_SHARE = 12  # of one whose shares are not made bytes first, less what widening them would take
+_PER_WIDE_SHARE = 7.3  # of one whose shares are not made bytes first, less what widening them would take
+_PER_FLOAT_SHARE = 24  # of one in float32
+_PER_LOOKED_UP = 4  # instructions for each score where a table stands between
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,10 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
             return Refused(matmul.ASKS)
         cost = _cost_dsp(p, first, second)
         fields = _common(p) | first.fields("product") | second.fields("context")
+        if isinstance(p.softmax, FixedSoftmax):
+            if not softmax.has_doubled(p.softmax):
+                return Refused(_ASKS_DOUBLED)
+            fields["softmax.exps"] = softmax.every_doubled_exp(p.softmax)
         call = Once(lambda: _call(site, f"tc_attention_{suffix}_dsp_t", fields))
         return Offer(cost.scratch_bytes, cost, call)
 
@@ -279,15 +285,18 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
 
 
 def _cost_dsp(p: AttentionParams, first: matmul.ProductRequantization, second: matmul.ProductRequantization) -> Cost:
-    a, per_share = p.attrs, _PER_WIDE_SHARE + (_PER_HIDDEN if p.mask is not None else 0)
+    a, per_share = p.attrs, _PER_WIDE_SHARE if isinstance(p.softmax, FixedSoftmax) else _PER_FLOAT_SHARE
+    per_share += _PER_HIDDEN if p.mask is not None else 0
+    per_share += _PER_LOOKED_UP if p.table is not None else 0
     sides = ((a.keys, a.depth, first), (a.width, a.keys, second))
     each = sum(
         matmul.widening_instructions(a.rows, columns, depth) + matmul.product_instructions(a.rows, columns, depth, r)
         for columns, depth, r in sides
     )
-    executed = int(a.heads * (each + a.rows * (a.keys * per_share + 150)))
+    executed = int(a.heads * (each + a.rows * (a.keys * per_share + 110)))
     words = matmul.row_words(max(a.depth, a.keys)) + (a.keys + 1) // 2
     words += matmul.widened_words(a.depth, a.keys) + matmul.widened_words(a.keys, a.width)
+    words += -(-a.keys // 4) * 4 if isinstance(p.softmax, FixedSoftmax) else 0  # exponentials of a row
     return Cost(executed, 3000, 4 * words, executed * 3 // 2)
 
 
@@ -303,7 +312,7 @@ def _offer_mve(suffix: str, kind: type) -> Offering:
         a = p.attrs
         if not vectors.reaches(a.q.next, a.k.next, a.k.row, a.v.next, a.v.row):
             return Refused(vectors.FAR)
-        per_share = _PER_VECTOR_SHARE if kind is FixedSoftmax else _PER_WIDE_SHARE
+        per_share = _PER_VECTOR_SHARE if kind is FixedSoftmax else _PER_FLOAT_SHARE
         cost = _cost_mve(p, first, second, per_share)
         fields = _common(p) | vectors.requant_fields("product", first) | vectors.requant_fields("context", second)
         call = Once(lambda: _call(site, f"tc_attention_{suffix}_mve_t", fields))
@@ -324,6 +333,7 @@ def _cost_mve(
     return Cost(int(executed), 2000, scratch, int(a.heads * (made.cycles + 1.5 * shares)))
 
 
+_ASKS_DOUBLED = "no exponential at which a rounding of its shares would tie"
 _ASKS = {FixedSoftmax: "a softmax in fixed point", FloatSoftmax: "a softmax in float32 (numerics litert, onnx)"}
 
 

@@ -39,6 +39,7 @@ _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
 _FIXED_CODE = 950  # bytes; 770 to 1,040
 _MANY = 1024  # elements for which a table of 1 KB is worth its flash
+_FINEST_STEP = 22  # a share of 8 bits is rounded at e in Q0.31 by 2^22 or more
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
 
 
@@ -188,6 +189,19 @@ def every_exp(p: FixedSoftmax) -> Const:
     return Const(exps, "[256] by 255 less the steps below the maximum, Q0.31", "exp")
 
 
+def has_doubled(p: FixedSoftmax) -> bool:
+    """Whether tc_attention_s8_dsp.h finds every share: where the reciprocal saturates, it adds 1/2 too much, which
+    changes those of exponentials above 1/2 that are a multiple of the finest rounding step."""
+    exps = p.exps.astype(np.int64)
+    return not bool(((exps > 1 << 30) & (exps % (1 << _FINEST_STEP) == 0)).any())
+
+
+def every_doubled_exp(p: FixedSoftmax) -> Const:
+    """`every_exp`, each 2 * e - 2^31."""
+    doubled = 2 * every_exp(p).data.astype(np.int64) - (1 << 31)
+    return Const(doubled.astype(np.int32), "[256] by 255 less the steps below the maximum, 2 * e - 2^31", "exp")
+
+
 def many_elements(site: Site) -> bool:
     """1,024 elements or more"""
     return site.x(0).elements >= _MANY
@@ -200,7 +214,7 @@ def lower_many(site: Site, p: FixedSoftmax) -> Call:
 
 def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
     rows, elements = _sizes(site)["outer"], site.x(0).elements
-    executed = 19 * elements + 110 * rows
+    executed = 16 * elements + 50 * rows
     return Cost(executed, 1024 + 400, 0, executed * 3 // 2)
 
 
