@@ -34,10 +34,10 @@ def main() -> int:
     parser.add_argument("--model", action="append", choices=MODELS, help="only these, printed and not written")
     args = parser.parse_args()
     parts = [
-        f"Each row is `tinyc build MODEL --board {args.board}` with these options. A budget is of estimates, so the "
-        "library may end a little beside it. Without `--memory speed` rows are streamed where that makes the arena "
+        f"Each row is `tinyc build MODEL --board {args.board}` with these options. No library takes more "
+        "than its budget. Without `--memory speed` rows are streamed where that makes the arena "
         "smaller, for up to 5 % more instructions: so a faster library may have the larger arena. Budgets "
-        "below the least that is estimated are left out."
+        "that no library of these options keeps are left out."
     ]
     good = True
     for model in args.model or MODELS:
@@ -59,7 +59,7 @@ def curve(model: str, board: str) -> Mapping[str, Report]:
     found = {"--optimize size": least}
     for number in range(1, POINTS + 1):
         kib = round(low * (high / low) ** (number / (POINTS + 1)) / 1024)
-        with suppress(TinycError):  # a budget of estimates may be below the least that the library took
+        with suppress(TinycError):  # for speed a compiler makes the same C larger
             found[f"--flash-budget {kib}K"] = _report(model, board, flash_budget=1024 * kib)
     return found | {"--memory speed": most}
 

@@ -37,6 +37,8 @@ _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
 # Cores for which C is compiled to what it is for another one: what was not measured on them is as measured there.
 _LIKE = {"cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
+# Where else code of a kernel is looked for that no measured library of the core had.
+_NEXT = ("cortex-m3", "cortex-m0plus")
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
 
 
@@ -126,12 +128,19 @@ class MeasuredCosts:
 
     def code_of(self, core: str, kernels: Iterable[str]) -> int:
         """Bytes of a library's compiled code. kernels: of its steps, one by one."""
-        of_core, size = self.code.get(core, {}), self.base.get(core, 0)
+        size = self.base.get(core, 0)
         for kernel, steps in Counter(kernels).items():
+            of_core = self._code_with(core, kernel)
             keys = (f"{kernel} {'alone' if steps == 1 else 'shared'}", kernel, "")
             size += steps * next((of_core[key] for key in keys if key in of_core), 0)
             size += of_core.get(f"{kernel} function", 0) if steps > 1 else 0
         return size
+
+    def _code_with(self, core: str, kernel: str) -> Mapping[str, int]:
+        """The code of the core, or else of the one most like it, that this kernel was measured on."""
+        cores = (core, _LIKE.get(core, core), *_NEXT)
+        own = self.code.get(core, {})
+        return next((self.code[name] for name in cores if kernel in self.code.get(name, {})), own)
 
 
 def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
@@ -228,8 +237,7 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     if not isinstance(core, PerInstruction) and compiled not in known.cycles:
         core = None
     layers = tuple(_layers(program, compiled, known, core))
-    consts = sum(symbol.const.data.nbytes for symbol in program.symbols)
-    code = assembly_bytes(program) + known.code_of(compiled, (step.choice.kernel.name for step in program.steps))
+    consts, code = _constants(program), _code(program, compiled, known)
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
     return Estimate(
@@ -251,6 +259,22 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
     )
+
+
+def library_flash(program: Program, board: Board) -> int | None:
+    """Bytes of code and constants that the library will take; None for a core on which no code was measured."""
+    compiled = core_named(board.core).code or board.core
+    if compiled not in _file.measured.code:
+        return None
+    return _constants(program) + _code(program, compiled, _file.measured)
+
+
+def _constants(program: Program) -> int:
+    return sum(symbol.const.data.nbytes for symbol in program.symbols)
+
+
+def _code(program: Program, core: str, known: MeasuredCosts) -> int:
+    return assembly_bytes(program) + known.code_of(core, (step.choice.kernel.name for step in program.steps))
 
 
 def _layers(program: Program, core: str, known: MeasuredCosts, timed: Core | None) -> Iterator[LayerEstimate]:

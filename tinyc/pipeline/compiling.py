@@ -23,6 +23,7 @@ from tinyc.emit.library import Info, blob_of, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
+from tinyc.explain.estimate import library_flash
 from tinyc.export import as_in_files
 from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
@@ -40,6 +41,7 @@ from tinyc.passes.integer_ports import has_scales, trees_among_floats
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
+from tinyc.pipeline.flash_budget import RESERVE, Tried, check_flash, in_flash
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
@@ -233,9 +235,28 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
 
 @one_thread
 def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
-    """From the integer graph to the steps of the library for a board: all that says what it costs, and no text."""
+    """From the integer graph to the steps of the library for a board: all that says what it costs, and no text.
+
+    Raises TinycError with exit code 1 where no library that is found takes as little flash as the user allows.
+    """
     graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
+    asked = options.flash_budget
+    if asked is None:
+        return _lowered(graph, made, board, options, progress)
+
+    def attempt(budget: int) -> Tried[Lowered]:
+        lowered = _lowered(graph, made, board, replace(options, flash_budget=budget), progress)
+        said, taken = lowered.plan.flash_bytes, library_flash(lowered.program, board)
+        return Tried(lowered, said, said if taken is None else taken)
+
+    found = in_flash(attempt, asked - asked // RESERVE)
+    check_flash(found.made.program, found.taken, asked)
+    return found.made
+
+
+def _lowered(graph: Graph, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+    """The graph's steps, by the kernels and plan that the options lead to."""
     laid = _lay_out(graph, made.numerics, board, options, progress)
     turned = time_as_rows(graph)
     if turned is not graph:
@@ -420,7 +441,8 @@ def _chosen(
     is_slow = board.flash_timing is not None
     price = FASTEST if options.optimize == "speed" and (options.memory == "speed" or is_slow) else None
     if options.flash_budget is not None or board.flash_bytes is None:
-        yield choose(found, Goal(options.optimize, options.flash_budget, price)), options.flash_budget
+        budget = options.flash_budget and max(options.flash_budget, least_flash(found))
+        yield choose(found, Goal(options.optimize, budget, price)), budget
         return
     usual = interpreted_bytes(graph)
     room = max(board.flash_bytes // 2, min(usual, board.flash_bytes - APPLICATION_BYTES))

@@ -75,6 +75,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         firmware = replace(firmware, sequence=samples.sequence)
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         check_program_fits(board, compiled, size)
+        check_flash_budget(compiled, size, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
         wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
@@ -149,6 +150,7 @@ def write_unproved(
                 made = compile_library(Path(work), compiled, board, options, toolchain)
                 size = library_size(made.library_object, toolchain, board, Path(work) / "firmware")
             check_program_fits(board, compiled, size)
+            check_flash_budget(compiled, size, options)
     return UnprovedReport(
         **_planned(compiled, board, options),
         layers=layer_reports(compiled, options.optimize),
@@ -325,6 +327,24 @@ def check_ram_budget(compiled: Compiled, options: Options) -> None:
         f"{plan.arena_bytes - budget:,} too few",
         layer.node.where,
         "; ".join(helps),
+        exit_code=1,
+    )
+
+
+def check_flash_budget(compiled: Compiled, size: LibrarySize, options: Options) -> None:
+    """Raises TinycError (exit code 1) when the compiled library is larger than the budget that the user gave: kernels
+    were chosen by estimates of what a compiler makes of C."""
+    budget, taken = options.flash_budget, size.code_bytes + size.const_bytes
+    if budget is None or taken <= budget:
+        return
+    layer = max(compiled.program.steps, key=lambda step: step.const_bytes)
+    smaller = max(budget - 2 * (taken - budget), 1)
+    small = "" if options.optimize == "size" else "; with --optimize size a compiler makes C smaller"
+    raise TinycError(
+        f"the compiled library takes {taken:,} bytes of flash, the budget is {budget:,}: {taken - budget:,} too few",
+        layer.node.where,
+        f"kernels were chosen by estimates of their code: --flash-budget {smaller} chooses smaller ones{small}; "
+        f"this layer has the most constants, {layer.const_bytes:,} bytes",
         exit_code=1,
     )
 
