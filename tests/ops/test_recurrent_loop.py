@@ -49,7 +49,7 @@ def test_kernels(name):
     graph = loop(*LAYERS[name])
     cell = LAYERS[name][0].cell
     made = check_kernels(graph, [random_inputs(graph, seed) for seed in range(2)], Numerics.OURS)
-    assert made == [f"tc_{cell}_loop_asm", f"tc_{cell}_loop"]
+    assert made == [f"tc_{cell}_loop_mve", f"tc_{cell}_loop_asm", f"tc_{cell}_loop"]
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])

@@ -30,7 +30,7 @@ Fields = dict[str, int | float | str | Const]
 _Q, _K, _V, _TABLE, _MASK = range(5)
 _PER_SHARE = 19  # instructions of a softmax in fixed point for each score, on a Cortex-M4
 _PER_HIDDEN = 2  # instructions for each score where a mask hides some
-_PER_VECTOR_SHARE = 5  # of one by Helium
+_PER_VECTOR_SHARE = 4  # of one by Helium
 _PER_WIDE_SHARE = 7.3  # of one whose shares are not made bytes first, less what widening them would take
 _PER_FLOAT_SHARE = 24  # of one in float32
 _PER_LOOKED_UP = 4  # instructions for each score where a table stands between
@@ -326,7 +326,7 @@ def _cost_mve(
 ) -> Cost:
     a, each = p.attrs, per_share + (_PER_HIDDEN if p.mask is not None else 0)
     made = vectors.work(a.rows, a.keys, a.depth, first) + vectors.work(a.rows, a.width, a.keys, second)
-    shares = a.rows * (a.keys * each + 150)
+    shares = a.rows * (a.keys * each + 90)
     scratch = vectors.row_bytes(max(a.depth, a.keys)) + 2 * a.keys
     scratch += vectors.side_bytes(a.depth, a.keys) + vectors.side_bytes(a.keys, a.width)
     executed = a.heads * (made.instructions + shares)

@@ -49,6 +49,7 @@ from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_bias
 from tinyc.kernels import recurrent as packed
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
+from tinyc.kernels.mve import recurrent as vectors
 from tinyc.ops import gates
 from tinyc.ops.batched import Batched
 from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
@@ -455,6 +456,13 @@ class Vector:
     taps: int
 
     @classmethod
+    def by_eights(cls, p: RecurrentParams) -> Vector:
+        """As vectors take taps; both sides of a GRU have sums of their own."""
+        inputs, units = p.sums.w.shape[1], p.sums.r.shape[1]
+        at = inputs if p.attrs.cell == "lstm" else inputs + -inputs % vectors.EIGHT
+        return cls(at, at + units + -(at + units) % vectors.EIGHT)
+
+    @classmethod
     def of(cls, p: RecurrentParams) -> Vector:
         """Packed words hold two taps, and of a row that is in no pair four of one side."""
         inputs, units = p.sums.w.shape[1], p.sums.r.shape[1]
@@ -496,6 +504,11 @@ def lower(site: Site, p: RecurrentParams) -> Call:
     return Call(arguments(site), Struct("tc_recurrent_s8_t", fields(site, p)))
 
 
+def lower_mve(site: Site, p: RecurrentParams) -> Call:
+    """tc_lstm_loop_mve, tc_gru_loop_mve: all steps."""
+    return Call(arguments(site), Struct("tc_recurrent_mve_t", vector_fields(site, p)))
+
+
 def lower_asm(site: Site, p: RecurrentParams) -> Call:
     """The function that is written for the layer."""
     return Call(arguments(site), Struct("tc_recurrent_packed_t", packed_fields(site, p)))
@@ -522,6 +535,20 @@ def packed_fields(site: Site, p: RecurrentParams) -> Fields:
     """Of tc_recurrent_packed_t."""
     words = packed.stream(loop_layer(site, p), Vector.of(p).rows(p), _starts(p), _factors(p))
     return {"stream": Const(words, "tc_recurrent_packed.h", "stream")} | _fields(site, p)
+
+
+def vector_fields(site: Site, p: RecurrentParams) -> Fields:
+    """Of tc_recurrent_mve_t."""
+    vector = Vector.by_eights(p)
+    whole, first, second = slice(None), slice(vector.at), slice(vector.at, None)
+    parts = (whole,) * 4 if p.attrs.cell == "lstm" else (whole, whole, first, second)
+    words = vectors.constants(_starts(p), _factors(p))
+    return _fields(site, p) | {
+        "cell.state_at": vector.at,
+        "cell.taps": vector.taps,
+        "w": Const(vectors.weights(vector.rows(p), parts), "tc_recurrent_mve.h", "w"),
+        "constants": Const(words, "[units / 4][start, factor][sum][4]", "scaling"),
+    }
 
 
 def loop_layer(site: Site, p: RecurrentParams) -> packed.LoopLayer:
@@ -605,11 +632,27 @@ def cost_asm(site: Site, p: RecurrentParams) -> Cost:
     return packed.cost(loop_layer(site, p), constant_bytes(p), states)
 
 
+def vector_loop(site: Site, p: RecurrentParams) -> vectors.VectorLoop:
+    """What the cost with Helium depends on."""
+    vector, (steps, inputs) = Vector.by_eights(p), site.x(_X).shape
+    states = sum(site.has(k) for k in (_HIDDEN, _CELL)) + len(site.node.outputs) - 1
+    return vectors.VectorLoop(p.attrs.cell, p.sums.r.shape[1], inputs, vector.at, vector.taps, steps, states)
+
+
+def scratch_mve(site: Site, p: RecurrentParams) -> int:
+    return vector_loop(site, p).scratch_bytes
+
+
+def cost_mve(site: Site, p: RecurrentParams) -> Cost:
+    return vectors.cost(vector_loop(site, p), constant_bytes(p))
+
+
 def special(site: Site, p: RecurrentParams) -> SpecializedKernel:
     return packed.special(f"tc_{p.attrs.cell}_loop_asm", loop_layer(site, p))
 
 
 _PORTABLE = offered(lower, scratch=scratch, cost=cost)
+_MVE = offered(lower_mve, scratch=scratch_mve, cost=cost_mve)
 _ASM = offered(lower_asm, scratch=scratch, cost=cost_asm, specialize=special)
 
 OP = Op(
@@ -622,6 +665,8 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
+        Kernel("tc_lstm_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_integer, is_lstm)),
+        Kernel("tc_gru_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_integer, is_gru)),
         Kernel("tc_lstm_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_lstm), written=True),
         Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_gru), written=True),
         Kernel("tc_lstm_loop", _PORTABLE, when=(is_integer, is_lstm)),

@@ -139,6 +139,11 @@ def lower(site: Site, p: KeptParams) -> Call:
     return Call(_arguments(site), Struct("tc_recurrent_s8_t", loop.fields(site, p.loop) | _fields(p)))
 
 
+def lower_mve(site: Site, p: KeptParams) -> Call:
+    """tc_lstm_loop_mve, tc_gru_loop_mve: all steps."""
+    return Call(_arguments(site), Struct("tc_recurrent_mve_t", loop.vector_fields(site, p.loop) | _fields(p)))
+
+
 def lower_asm(site: Site, p: KeptParams) -> Call:
     """The function that is written for the layer."""
     return Call(_arguments(site), Struct("tc_recurrent_packed_t", loop.packed_fields(site, p.loop) | _fields(p)))
@@ -167,6 +172,11 @@ def _fields(p: KeptParams) -> Fields:
 _PORTABLE = offered(
     lower, scratch=lambda site, p: loop.scratch(site, p.loop), cost=lambda site, p: loop.cost(site, p.loop)
 )
+_MVE = offered(
+    lower_mve,
+    scratch=lambda site, p: loop.scratch_mve(site, p.loop),
+    cost=lambda site, p: loop.cost_mve(site, p.loop),
+)
 _ASM = offered(
     lower_asm,
     scratch=lambda site, p: loop.scratch(site, p.loop),
@@ -185,6 +195,8 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
     quant_out=(Observed(), Observed(), Observed()),
     kernels=(
+        Kernel("tc_lstm_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_kept, is_lstm)),
+        Kernel("tc_gru_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_kept, is_gru)),
         Kernel("tc_lstm_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_kept, is_lstm), written=True),
         Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_kept, is_gru), written=True),
         Kernel("tc_lstm_loop", _PORTABLE, when=(is_kept, is_lstm)),

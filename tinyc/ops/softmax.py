@@ -221,7 +221,7 @@ def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
 def _cost_many_vectors(site: Site, p: FixedSoftmax) -> Cost:
     """Four elements take 20 instructions; two thirds of these are vectors, and a gather needs a cycle for each."""
     rows, elements = _sizes(site)["outer"], site.x(0).elements
-    return Cost(5 * elements + 120 * rows, 1024 + 500, 0, 11 * elements + 180 * rows)
+    return Cost(5 * elements + 80 * rows, 1024 + 500, 0, 11 * elements + 120 * rows)
 
 
 def _many_kernel(name: str, holds: Condition) -> tuple[Kernel, Kernel]:
