@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,12 @@ from tests.load.tflite_models import numbers
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc import build as build_library
 from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.export.tflite_file import Subgraph
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
 from tinyc.passes import normalize
-from tinyc.reference.interpreter import run_float
+from tinyc.reference.interpreter import run_float, run_int
 
 STEPS, INPUTS, UNITS = 3, 3, 4
 Parts = tuple[list[Tensor], list[Operator]]
@@ -144,7 +146,29 @@ def scalar(name: str, number: int) -> Tensor:
     return Tensor(name, (), "s32", data=np.array(number, np.int32))
 
 
-def keras_loop(limit: int = STEPS, sequences: bool = True, cell: str = "lstm") -> bytes:
+_SCALES = (  # names, scale, zero point of int8 tensors; the others are sums
+    ("x xs xt e_xs", 0.03, 2),
+    ("rows rows2 e_rows hidden hidden2 e_hidden head tail row y", 1 / 128, 0),
+    ("i f o", 1 / 256, -128),
+    ("g shown", 1 / 128, 0),
+    ("cell cell2 e_cell kept new", 0.02, 5),
+    ("w r", 0.015, 0),
+)
+
+
+def in_int8(tensor: Tensor) -> Tensor:
+    """A float tensor as a file that was quantized has it: the same in every step."""
+    if tensor.dtype != "f32":
+        return tensor
+    known = ((scale, zero) for names, scale, zero in _SCALES if tensor.name in names.split())
+    scale, zero = next(known, (0.05, -3))
+    data = tensor.data
+    if data is not None:
+        data = np.clip(np.rint(data / scale) + zero, -127, 127).astype(np.int8)
+    return replace(tensor, dtype="s8", scale=(scale,), zero=(zero,), data=data)
+
+
+def keras_loop(limit: int = STEPS, sequences: bool = True, cell: str = "lstm", quantized: bool = False) -> bytes:
     """x [1, STEPS, INPUTS] -> all hidden states, or tanh of the last one."""
     set_tensors, set_operators = set_item("rows", "hidden2", "rows2")
     cell_tensors, cell_operators = CELLS[cell]()
@@ -174,6 +198,11 @@ def keras_loop(limit: int = STEPS, sequences: bool = True, cell: str = "lstm") -
     loop = Operator("WHILE", CARRIED, tuple(t.name for t in ends), "WhileOptions",
                     {"CondSubgraphIndex": 1, "BodySubgraphIndex": 2})  # fmt: skip
     operators = [Operator("TRANSPOSE", ("x", "turn"), ("xs",), "TransposeOptions"), loop, last]
+    if quantized:
+        main = [in_int8(tensor) for tensor in main]
+        condition, body = (
+            replace(part, tensors=[in_int8(tensor) for tensor in part.tensors]) for part in (condition, body)
+        )
     return build_model(main, operators, ("x",), ("y",), others=[condition, body])
 
 
@@ -205,6 +234,35 @@ def test_layers_of_keras(cell: str, sequences: bool, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=x)
     for given in ({"precision": "float32", "inputs": tmp_path / "data.npz"}, {"calibration": tmp_path / "data.npz"}):
         assert build_library(tmp_path / "m.tflite", "host", out=tmp_path / "out", **given).report.passed
+
+
+def test_quantized_steps_stay_as_they_are(tmp_path: Path) -> None:
+    """The file's integers are the definition, LiteRT's bytes. The first step is a layer on constants."""
+    content = keras_loop(quantized=True)
+    (tmp_path / "m.tflite").write_bytes(content)
+    graph = normalize(load_model(tmp_path / "m.tflite"))
+    assert "recurrent" not in [node.op for node in graph.nodes]
+    x = np.random.default_rng(3).integers(-128, 128, (8, 1, STEPS, INPUTS)).astype(np.int8)
+    found = np.stack([run_int(graph, {"x": sample}, Numerics.LITERT)["y"] for sample in x])
+    np.testing.assert_array_equal(found, of_litert(content, list(x)))
+    for numerics in ("litert", "tflm"):
+        assert build_library(tmp_path / "m.tflite", "host", out=tmp_path / "out", numerics=numerics).report.passed
+
+
+@pytest.mark.slow
+def test_quantized_steps_share_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More steps take no more of them."""
+    monkeypatch.setitem(globals(), "UNITS", 32)
+    monkeypatch.setitem(globals(), "INPUTS", 16)
+    sizes = []
+    for steps in (4, 8):
+        monkeypatch.setitem(globals(), "STEPS", steps)
+        (tmp_path / "m.tflite").write_bytes(keras_loop(steps, quantized=True))
+        report = build_library(tmp_path / "m.tflite", "cortex-m4", out=tmp_path / "out").report
+        assert report.passed
+        assert report.flash is not None
+        sizes.append(report.flash.const_bytes)
+    assert sizes[1] - sizes[0] < 128 * 16  # the smaller matrix
 
 
 def counted(limit: int, of_data: bool = False) -> bytes:

@@ -29,6 +29,7 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
+from tinyc.passes.known import compute_known
 from tinyc.passes.weights import has_weights, weights_of
 
 Ints = npt.NDArray[np.int64]
@@ -43,6 +44,7 @@ def drop_dead_channels(graph: Graph, numerics: Numerics) -> Graph:
     """
     if any(graph.values[name].dtype != "s8" for name in graph.sources):
         return graph
+    graph = compute_known(graph, numerics)
     ranges = _Ranges(graph, numerics).find()
     live = _Liveness(graph, numerics, ranges).find()
     if all(mask.all() for mask in live.values()):
