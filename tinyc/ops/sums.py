@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -198,11 +198,12 @@ def linear_form(p: Sum) -> Linear | None:
         return folded
     x = np.arange(-128, 128)
     target = p.run(x[:, None], x[None, :]).astype(np.int64)
-    real0, real1 = _real_ratios(p)
-    largest = _largest_shift(p.y_zero, real0, real1)
+    ratios = _real_ratios(p)
+    largest = _largest_shift(p.y_zero, *ratios)
+    bounds = cache(lambda shift: _bounds(p, target, ratios, shift))
     for reach in _REACHES:
         for shift in range(largest, max(largest - _SHIFTS, 0), -1):
-            found = _search(p, target, real0, real1, shift, reach)
+            found = _search(p, target, bounds(shift), reach)
             if found is not None:
                 return found
     return p if isinstance(p, Linear) else None
@@ -232,26 +233,51 @@ def _largest_shift(y_zero: int, real0: float, real1: float) -> int:
     return min(30, math.floor(31 - math.log2(most)))
 
 
-def _search(p: Sum, target: npt.NDArray[np.int64], real0: float, real1: float, shift: int, reach: int) -> Linear | None:
-    """The best (a, b, c) for this shift with a and b at most `reach` from the rounded real ones, or None."""
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The rounded real coefficients for a shift, and between which values [256, 256] c must lie beside them."""
+
+    a: int
+    b: int
+    shift: int
+    least: npt.NDArray[np.int64]
+    most: npt.NDArray[np.int64]
+
+
+def _bounds(p: Sum, target: npt.NDArray[np.int64], ratios: tuple[float, float], shift: int) -> _Bounds:
+    """target*one <= a*x0 + b*x1 + c < (target+1)*one wherever the clamp leaves the value alone."""
     x = np.arange(-128, 128)
     one = 1 << shift
-    a0, b0 = round(real0 * one), round(real1 * one)
-    # c must satisfy target*one <= a*x0 + b*x1 + c < (target+1)*one wherever the clamp leaves the value alone.
-    base = a0 * x[:, None] + b0 * x[None, :]
+    a, b = (round(real * one) for real in ratios)
+    base = a * x[:, None] + b * x[None, :]
     least = np.where(target > p.y_min, target * one - base, -_FREE)
     most = np.where(target < p.y_max, (target + 1) * one - 1 - base, _FREE)
+    return _Bounds(a, b, shift, least, most)
+
+
+def _search(p: Sum, target: npt.NDArray[np.int64], near: _Bounds, reach: int) -> Linear | None:
+    """The best (a, b, c) for this shift with a and b at most `reach` from the rounded real ones, or None."""
+    x = np.arange(-128, 128)
     slack = 2 * 2 * 128 * reach  # twice what the neighbourhood can move a sum
-    i0, i1 = np.nonzero((least >= least.max() - slack) | (most <= most.min() + slack))
-    least, most, x0, x1 = least[i0, i1], most[i0, i1], x[i0], x[i1]
-    room, da, db = max(_room(least - da * x0, most - da * x0, x1, da, reach) for da in range(-reach, reach + 1))
+    close = (near.least >= near.least.max() - slack) | (near.most <= near.most.min() + slack)
+    i1, i0 = np.nonzero(close.T)  # pairs with the same x1 side by side: b moves their bounds alike
+    least, most, x0 = near.least[i0, i1], near.most[i0, i1], x[i0]
+    first = np.flatnonzero(np.diff(i1, prepend=-1))
+    x1 = x[i1[first]]
+
+    def bounds_of(da: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(least, most) for each x1, with a moved by da."""
+        return np.maximum.reduceat(least - da * x0, first), np.minimum.reduceat(most - da * x0, first)
+
+    room, da, db = max(_room(*bounds_of(da), x1, da, reach) for da in range(-reach, reach + 1))
     if room < 0:
         return None
-    a, b = a0 + da, b0 + db
+    a, b = near.a + da, near.b + db
     bound = 2**31 - 1 - (abs(a) + abs(b)) * 128  # on |c|, so that no sum leaves int32
-    low = max(int((least - da * x0 - db * x1).max()), -bound)
-    high = min(int((most - da * x0 - db * x1).min()), bound)
-    found = Linear(a, b, (low + high) // 2, shift, 0, p.y_min, p.y_max)
+    lowest, highest = bounds_of(da)
+    low = max(int((lowest - db * x1).max()), -bound)
+    high = min(int((highest - db * x1).min()), bound)
+    found = Linear(a, b, (low + high) // 2, near.shift, 0, p.y_min, p.y_max)
     return found if low <= high and np.array_equal(found.run(x[:, None], x[None, :]), target) else None
 
 
