@@ -112,14 +112,15 @@ def unlike(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
     Every value of every parameter is among them if so few can hold it. Which of equals is taken goes by the golden
     ratio, so that lists whose neighbors are alike are not taken from one end.
     """
-    rest = [case for _, case in sorted(enumerate(cases), key=lambda place: place[0] * (5**0.5 - 1) / 2 % 1)]
+    places = sorted(range(len(cases)), key=lambda place: place * (5**0.5 - 1) / 2 % 1)
+    rest = [(cases[place], parameters(cases[place])) for place in places]
     chosen: list[pytest.Item] = []
     seen: Counter[tuple[str, str]] = Counter()
     while rest and len(chosen) < most:
-        values = [parameters(case) for case in rest]
-        best = min(range(len(rest)), key=lambda place: sum(seen[value] for value in values[place]))
-        seen.update(values[best])
-        chosen.append(rest.pop(best))
+        best = min(range(len(rest)), key=lambda place: sum(seen[value] for value in rest[place][1]))
+        case, values = rest.pop(best)
+        seen.update(values)
+        chosen.append(case)
     return chosen
 
 

@@ -85,18 +85,26 @@ def _made(
     return ran.stdout.splitlines()
 
 
-def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], tmp_path: Path) -> None:
-    expected = _made(inputs, tmp_path / "a", QUICK, PLAIN)
-    assert {line.split("  ")[1] for line in expected} > {"int4.onnx", "host/m.c", "host/report.json"}
+@pytest.fixture(scope="module")
+def plain(inputs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What comes of QUICK in plain surroundings."""
+    return _made(inputs, tmp_path_factory.mktemp("plain") / "a", QUICK, PLAIN)
+
+
+def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], plain: list[str], tmp_path: Path) -> None:
+    assert {line.split("  ")[1] for line in plain} > {"int4.onnx", "host/m.c", "host/report.json"}
     moved = tmp_path / "copies"
     moved.mkdir()
     copies = tuple(Path(shutil.copy(file, moved)) for file in inputs)
-    assert _made((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == expected
+    assert _made((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == plain
 
 
 @pytest.mark.parametrize("processor", ["prescott", pytest.param("sandybridge", marks=pytest.mark.slow)])
-def test_the_same_bytes_on_another_processor(inputs: tuple[Path, Path], tmp_path: Path, processor: str) -> None:
-    expected = _made(inputs, tmp_path / "a", ["int4.onnx"], PLAIN)
+def test_the_same_bytes_on_another_processor(
+    inputs: tuple[Path, Path], plain: list[str], tmp_path: Path, processor: str
+) -> None:
+    expected = [line for line in plain if line.endswith("  int4.onnx")]
+    assert len(expected) == 1
     assert _made(inputs, tmp_path / "b", ["int4.onnx"], PLAIN | PROCESSORS[processor]) == expected
 
 

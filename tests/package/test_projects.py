@@ -16,6 +16,7 @@ import pytest
 
 from tests.package import build_systems, csolution_stand_in
 from tests.package.tools import debian_crates, emulated, needed, ran
+from tests.shared_folder import SharedFolder
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 
@@ -120,17 +121,22 @@ def spoken(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Builds the model for a board as the pages do, once: the folder of the library."""
-    root = tmp_path_factory.mktemp("keywords")
-    shutil.copytree(ROOT / "examples" / "kws", root / "examples" / "kws")  # beside it is kept what quantizing finds
+def library(shared_folder: SharedFolder) -> Callable[[str], Path]:
+    """Builds the model for a board as the pages do, once in a run of tests: the folder of the library."""
+
+    def copied(root: Path) -> None:
+        shutil.copytree(ROOT / "examples" / "kws", root / "examples" / "kws")  # beside it is kept what quantizing finds
 
     def build(board: str) -> Path:
-        folder = root / board / "kws"
-        if not folder.exists():
-            command = ("build", "examples/kws/kws.onnx", "--board", board, "--out", folder, "--samples", "1", "--cache")
-            ran(sys.executable, "-m", "tinyc", *command, cwd=root, env={"PYTHONPATH": str(ROOT)})
-        return folder
+        root = shared_folder.made("the example of the projects", copied)
+
+        def make(out: Path) -> None:
+            command = ("build", "examples/kws/kws.onnx", "--board", board, "--samples", "1", "--cache")
+            out.mkdir(exist_ok=True)
+            env = {"PYTHONPATH": str(ROOT)}
+            ran(sys.executable, "-m", "tinyc", *command, "--out", out / "kws", cwd=root, env=env)
+
+        return shared_folder.made(("the library of the projects", board), make) / "kws"
 
     return build
 
