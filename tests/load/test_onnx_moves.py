@@ -60,6 +60,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "resize, linear": one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], mode="linear"),
     "resize, opset 10": one("Resize", IMAGE, [np.float32([1, 1, 2, 3])], opset=10),
     "upsample": one("Upsample", IMAGE, [np.float32([1, 1, 2, 2])], opset=9),
+    "upsample, opset 7": one("Upsample", IMAGE, opset=7, scales=[1.0, 1.0, 2.0, 3.0]),
     "depth to space": one("DepthToSpace", [1, 8, 3, 5], blocksize=2),
     "depth to space, CRD": one("DepthToSpace", [1, 8, 3, 5], blocksize=2, mode="CRD"),
     "space to depth": one("SpaceToDepth", [1, 3, 4, 6], blocksize=2),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -282,6 +284,18 @@ def test_verify_against_given_outputs(tmp_path: Path) -> None:
 def test_bad_arrays(library: tinyc.Library, bad: np.ndarray, message: str) -> None:
     with pytest.raises(tinyc.TinycError, match=message):
         library(bad)
+
+
+@pytest.mark.parametrize("batch", [None, 1, 4])
+def test_other_order_of_axes(library: tinyc.Library, batch: int | None) -> None:
+    """The hint for an array in the model's order gives what the library takes."""
+    channels_first = np.zeros((*([] if batch is None else [batch]), SHAPE[-1], *SHAPE[:-1]), np.int8)
+    with pytest.raises(tinyc.TinycError) as raised:
+        library(channels_first)
+    order = re.search(r"numpy.transpose\(x, (\(.*?\))\)", raised.value.hint)
+    assert order is not None
+    assert library.inputs[0].axes == (0, 2, 3, 1)
+    library(np.transpose(channels_first, ast.literal_eval(order[1])))
 
 
 def test_bad_calls(library: tinyc.Library, tmp_path: Path) -> None:

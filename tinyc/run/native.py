@@ -32,13 +32,14 @@ _DTYPES: Mapping[str, type] = {
 @dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a library. shape: as in C, images NHWC. real = scale * (q - zero_point); scale None: no
-    quantization."""
+    quantization. axes: the model's own axes in the order of the library, where that is another one; else ()."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     scale: float | None
     zero_point: int
+    axes: tuple[int, ...] = ()
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -77,7 +78,7 @@ class Port:
             raise TinycError(
                 f"input '{self.name}' is an array of {array.dtype} {list(array.shape)}; expected {self.dtype} or "
                 f"reals of shape {list(self.sample_shape)}, or one axis more for several samples",
-                hint="bring it to that shape: numpy.reshape; the axes are in the model's order",
+                hint=self._brought(array.shape),
             )
         real = array.dtype.kind == "f"
         if real and not np.isfinite(array).all():
@@ -93,6 +94,17 @@ class Port:
         if samples.size and (samples.min() < lowest or samples.max() > highest):
             raise TinycError(f"input '{self.name}' has values outside {self.dtype} [{lowest}, {highest}]")
         return samples.astype(self.dtype), batch, False
+
+    def _brought(self, given: tuple[int, ...]) -> str:
+        """How an array of another shape becomes one that the port takes."""
+        rank = len(self.axes)
+        if not rank:
+            return "bring it to that shape: numpy.reshape; the axes are in the model's order"
+        order = self.axes
+        if len(given) == rank - 1 and order[0] == 0:  # a sample, without the axis of the batch
+            order = tuple(axis - 1 for axis in order[1:])
+        words = ", ".join(map(str, order))
+        return f"the library has the model's axes in another order: numpy.transpose(x, ({words})) brings yours to it"
 
     def _limits(self) -> tuple[int, int]:
         info = np.iinfo(self.dtype)
@@ -279,7 +291,11 @@ def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> t
         ctype = re.search(rf"^(?:const )?(\w+) \*{name}_{kind}_{index}\(", header, re.MULTILINE)
         if kind == "input" and ctype is None:
             ctype = re.search(rf"^int {name}_push_rows?\(.*const (\w+) \*data\);", header, re.MULTILINE)
-        title = re.search(rf"^/\* {kind} {index} '(.*)': \w+ \[", header, re.MULTILINE)
+        title = re.search(
+            rf"^/\* {kind} {index} '(.*)': \w+ \[.*(?:\n \* Its axes are the model's own axes ([\d, ]+):)?",
+            header,
+            re.MULTILINE,
+        )
         if ctype is None or ctype[1] not in _DTYPES:
             raise TinycError(f"cannot tell the type of {kind} {index} from {name}.h", hint="build the library again")
         scale = defines.get(f"{prefix}_SCALE")
@@ -290,6 +306,7 @@ def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> t
                 dtype=np.dtype(_DTYPES[ctype[1]]),
                 scale=None if scale is None else float(scale.rstrip("f")),
                 zero_point=int(defines.get(f"{prefix}_ZERO_POINT", "0").strip("()")),
+                axes=tuple(int(axis) for axis in re.findall(r"\d+", title[2] or "")) if title else (),
             )
         )
     return tuple(ports)

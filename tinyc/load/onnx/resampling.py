@@ -79,7 +79,7 @@ def _resized(s: OnnxStep, x: Value, how: Resampling) -> _Resized:
     own = [x.shape[k] for k in axes]
     recent = s.node.op == "Resize" and s.opset >= 11
     by_sizes = recent and s.has(3) and s.numbers(3) and (not s.has(2) or not s.weights(2).size)
-    given = s.numbers(3) if by_sizes else [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
+    given = s.numbers(3) if by_sizes else _given_scales(s, recent)
     if len(given) != len(axes):
         raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes do not fit together", s.where)
     if by_sizes:
@@ -97,6 +97,13 @@ def _resized(s: OnnxStep, x: Value, how: Resampling) -> _Resized:
     if min(to.sizes) < 1:
         raise TinycError(f"{list(x.shape)} cannot be resized to {to.sizes}", s.where)
     return to
+
+
+def _given_scales(s: OnnxStep, recent: bool) -> list[float]:
+    """One factor per axis: an attribute of Upsample before operator set 9, an input since."""
+    if s.node.op == "Upsample" and s.opset < 9:
+        return [float(v) for v in s.node.all_reals("scales")]
+    return [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
 
 
 def _kept_aspect(s: OnnxStep, own: list[int], wanted: list[int]) -> tuple[list[int], list[float]]:
