@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -141,3 +142,65 @@ def test_a_loop_of_anything_else_is_unrolled(tmp_path: Path) -> None:
     next(node for node in body.node if node.op_type == "Sub").op_type = "Add"
     graph = check(made, tmp_path)
     assert "distance" not in {node.op for node in graph.nodes}
+
+
+def test_one_hot_of_numbers_that_are_no_category(tmp_path: Path) -> None:
+    """All of it 0, as ONNX Runtime has it; reals count as the integers below them."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("OneHotEncoder", ["whole"], ["y"], cats_int64s=[-2, 0, 1, 7], zeros=1, domain="ai.onnx.ml"),
+        helper.make_node("OneHotEncoder", ["x"], ["z"], cats_int64s=[1, 3, 0], zeros=1, domain="ai.onnx.ml"),
+    ]
+    made = model(nodes, 3, [("y", TensorProto.FLOAT), ("z", TensorProto.FLOAT)])
+    graph = normalize(load_model(saved(made, tmp_path)), True)
+    run = prepare_int(graph, Numerics.OURS)
+    x = np.array([[-2, 0, 7], [5, 1, -1], [1.75, 3.5, 0.25]], np.float32)
+    wanted = dict(zip(graph.outputs, theirs(made, x), strict=True))
+    assert wanted["y"].any()
+    for k, row in enumerate(x):
+        got = run({"x": row[None]})
+        for name, want in wanted.items():
+            np.testing.assert_array_equal(got[name][0], want[k])
+
+
+def test_columns_of_a_table_at_computed_places(tmp_path: Path) -> None:
+    """As forests of several outputs and CategoricalNB look up their numbers."""
+    table = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["places"], to=TensorProto.INT64),
+        helper.make_node("ArrayFeatureExtractor", ["table", "places"], ["y"], domain="ai.onnx.ml"),
+    ]
+    made = model(nodes, 2, [("y", TensorProto.FLOAT)], [numpy_helper.from_array(table, "table")])
+    run = prepare_int(normalize(load_model(saved(made, tmp_path)), True), Numerics.OURS)
+    for places in ([0, 3], [2, 2]):
+        x = np.array([places], np.float32)
+        (wanted,) = theirs(made, x)
+        np.testing.assert_array_equal(run({"x": x})["y"], wanted)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_classes_with_names_are_quantized(zipped: bool, tmp_path: Path) -> None:
+    """What ONNX Runtime gives as texts, or as a list of maps, is not compared with the model's numbers."""
+    ml = {"domain": "ai.onnx.ml"}
+    weights = np.random.default_rng(6).normal(size=6).tolist()
+    names = ["red", "green", "blue"]
+    linear = {"coefficients": weights, "intercepts": [0.1, 0.2, 0.3], "post_transform": "SOFTMAX"}
+    nodes = [helper.make_node("LinearClassifier", ["x"], ["label", "p"], classlabels_strings=names, **linear, **ml)]
+    outputs = [("label", TensorProto.STRING), ("p", TensorProto.FLOAT)]
+    if zipped:
+        nodes.append(helper.make_node("ZipMap", ["p"], ["maps"], classlabels_strings=names, **ml))
+        outputs[1] = ("maps", TensorProto.UNDEFINED)
+    made = model(nodes, 2, outputs)
+    if zipped:
+        maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+        made.graph.output[1].type.CopyFrom(helper.make_sequence_type_proto(maps))
+    x = np.random.default_rng(7).normal(size=(40, 1, 2)).astype(np.float32)
+    built = api.build(saved(made, tmp_path), "host", calibration=x, out=tmp_path / "out", proof=False)
+    library = built.load()
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    agreed = 0
+    for row in x:
+        label, _ = library.run(row[0])
+        (text,) = session.run(["label"], {"x": row})[0]
+        agreed += names[int(label[0])] == text
+    assert agreed >= len(x) - 2

@@ -25,7 +25,7 @@ from tinyc.ops.sigmoid import Sigmoid
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, Recipe, quantize
 from tinyc.quantize.activations import Set, WidthChoice, extra_cost, first_good, options
-from tinyc.quantize.assign import is_activation
+from tinyc.quantize.groups import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import every_value, pattern_of, runs_wide, values_of_layers
 from tinyc.verify.accuracy import integers_of

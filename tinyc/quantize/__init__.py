@@ -15,6 +15,7 @@ from tinyc.quantize.calibration import Calibration, calibrate
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.loops import wide_loops
+from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
@@ -107,6 +108,7 @@ def quantize(
     nothing but activations leaves open too. Numerics of the result: `Numerics.OURS`. TinycError if the calibration
     does not fit the graph's inputs, an operator has no integer form, or what the recipe asks for cannot be met.
     """
+    graph = with_near_factors(graph)
     recipe = _with_default(recipe or Recipe(), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
         need_room(with_biases(graph), recipe.weight_bytes)

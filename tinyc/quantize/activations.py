@@ -18,7 +18,7 @@ from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Site
 from tinyc.ops import is_a, op_of
 from tinyc.ops.op import Trait
-from tinyc.quantize.assign import Groups, is_activation
+from tinyc.quantize.groups import Groups, is_activation
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch

@@ -7,7 +7,7 @@ one quantization. A group is fixed by an operator (softmax) or takes the range t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -16,61 +16,17 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.ir.names import free_name
-from tinyc.ops import node_of, op_of
+from tinyc.ops import node_of
 from tinyc.ops.choose import HIDDEN, Choose
-from tinyc.ops.op import Fixed, Kept, QuantRule, SameAs
+from tinyc.ops.op import Fixed, Kept, SameAs
 from tinyc.ops.requantize import Requantize
+from tinyc.quantize.groups import Groups, input_rule, is_activation, output_rule, ties
+from tinyc.quantize.masks import BELOW, mask_ranges, zero_ranges
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import Method, Range, affine, merged, minmax
 
 _HEADROOM = 2.0  # of int16 ranges: clipping unseen values costs more than one bit of sixteen
 _LEAST_WIDE = 2.0**-31  # scale of a tensor that is always zero
-
-
-def input_rule(node: Node, index: int) -> QuantRule:
-    """The rule for input `index`; the last one holds for all further inputs."""
-    rules = op_of(node).quant_in
-    return rules[min(index, len(rules) - 1)]
-
-
-def output_rule(node: Node, index: int) -> QuantRule:
-    return op_of(node).quant_out[index]
-
-
-def is_activation(graph: Graph, name: str) -> bool:
-    """Whether a value is computed in float and has to get a quantization of its own."""
-    return bool(name) and name not in graph.consts and graph.values[name].dtype == "f32"
-
-
-class Groups:
-    """Values that share one quantization, as a forest (union-find)."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._parent = {name: name for name in graph.values}
-        for node in graph.nodes:
-            for name, other in _ties(node):
-                self._parent[self.of(name)] = self.of(other)
-        for state in graph.states:
-            self._parent[self.of(state.after)] = self.of(state.name)
-
-    def of(self, name: str) -> str:
-        """The value that stands for the group."""
-        while self._parent[name] != name:
-            self._parent[name] = self._parent[self._parent[name]]
-            name = self._parent[name]
-        return name
-
-
-def _ties(node: Node) -> Iterator[tuple[str, str]]:
-    """Pairs of values that the node's rules tie together."""
-    for index, name in enumerate(node.inputs):
-        rule = input_rule(node, index)
-        if isinstance(rule, SameAs) and name:
-            yield name, node.inputs[rule.index]
-    for index, name in enumerate(node.outputs):
-        rule = output_rule(node, index)
-        if isinstance(rule, SameAs):
-            yield name, node.inputs[rule.index]
 
 
 def separate_fixed(graph: Graph) -> Graph:
@@ -82,7 +38,7 @@ def separate_fixed(graph: Graph) -> Graph:
     nodes: list[Node] = []
     values = dict(graph.values)
     for node in graph.nodes:
-        tied = [name for pair in _ties(node) for name in pair if name in node.inputs]
+        tied = [name for pair in ties(node) for name in pair if name in node.inputs]
         if len({fixed.get(name) for name in tied}) <= 1:
             nodes.append(node)
             continue
@@ -137,8 +93,8 @@ def assign_activations(
     has a bit to spare for what was not.
     TinycError if an operator without an integer form is in the graph.
     """
-    groups, fixed, hides = Groups(graph), _fixed_values(graph), _hiding(graph)
-    last = _last(graph, groups)
+    groups, fixed = Groups(graph), _fixed_values(graph)
+    last, ranges = _last(graph, groups), _Ranges(graph, groups, stats, method)
     members: dict[str, list[str]] = {}
     for name in graph.values:
         members.setdefault(groups.of(name), []).append(name)
@@ -155,14 +111,12 @@ def assign_activations(
         if before is not None:
             quant = before
         elif any(name in wide for name in names):
-            quant = (
-                _fixed_wide(rule) if rule is not None else symmetric_wide(*_range(graph, names, stats, minmax, hides))
-            )
+            quant = _fixed_wide(rule) if rule is not None else symmetric_wide(*ranges.of(names, minmax))
         elif rule is not None:
             scale, zero = (rule.scale, rule.zero) if rule.at_output is None or not last(names) else rule.at_output
             quant = Quant((scale,), (zero,))
         else:
-            quant = affine(*_range(graph, names, stats, minmax if set(names) & set(graph.inputs) else method, hides))
+            quant = affine(*ranges.of(names, minmax if set(names) & set(graph.inputs) else method))
         quants.update(dict.fromkeys(names, quant))
     return quants
 
@@ -189,27 +143,40 @@ def symmetric_wide(lo: float, hi: float) -> Quant:
     return Quant((float(np.float32(max(-lo, hi, 32767 * _LEAST_WIDE) * _HEADROOM / 32767)),), (0,))
 
 
-_BELOW = 6.0  # exp(-6) is half a step of a softmax's output
-
-
 def _hiding(graph: Graph) -> frozenset[str]:
     """Constants that a choose takes for minus infinity."""
     taken = {node.inputs[2] for node in graph.nodes if isinstance(node.attrs, Choose)} & graph.consts.keys()
     return frozenset(name for name in taken if graph.consts[name].min() < -HIDDEN)
 
 
-def _range(graph: Graph, names: list[str], stats: Mapping[str, Stats], method: Method, hides: frozenset[str]) -> Range:
-    seen = [stats[name] for name in names if name in stats]
-    hidden = hides.intersection(names)
-    if hidden:  # minus infinity: a place so far below all others that a softmax makes nothing of it
-        lo, hi = method(merged([one for one in seen if one.lo > -HIDDEN] or seen), "s8")
-        lo -= _BELOW
-    else:
-        lo, hi = method(merged(seen), "s8")
-    for name in names:
-        if name in graph.consts and name not in hidden:  # a constant among them has to fit as well
-            lo, hi = min(lo, float(graph.consts[name].min())), max(hi, float(graph.consts[name].max()))
-    return lo, hi
+class _Ranges:
+    """Ranges of groups: what was observed, and what masks and values that were always zero get in its place."""
+
+    def __init__(self, graph: Graph, groups: Groups, stats: Mapping[str, Stats], method: Method) -> None:
+        self._graph, self._groups, self._stats = graph, groups, stats
+        self._hides = _hiding(graph)
+        self._zeros = zero_ranges(graph, stats)
+        self._masks = mask_ranges(graph, groups, stats, self._zeros, method)
+
+    def of(self, names: list[str], method: Method) -> Range:
+        mask = self._masks.get(self._groups.of(names[0]))
+        if mask is not None:
+            return mask
+        seen = [self._stats[name] for name in names if name in self._stats]
+        hidden = self._hides.intersection(names)
+        if hidden:  # minus infinity: a place so far below all others that a softmax makes nothing of it
+            lo, hi = method(merged([one for one in seen if one.lo > -HIDDEN] or seen), "s8")
+            lo -= BELOW
+        else:
+            lo, hi = method(merged(seen), "s8")
+        if lo == hi == 0:
+            unseen = [self._zeros[name] for name in names if name in self._zeros]
+            lo, hi = min((one[0] for one in unseen), default=0.0), max((one[1] for one in unseen), default=0.0)
+        for name in names:
+            if name in self._graph.consts and name not in hidden:  # a constant among them has to fit as well
+                lo = min(lo, float(self._graph.consts[name].min()))
+                hi = max(hi, float(self._graph.consts[name].max()))
+        return lo, hi
 
 
 def symmetric_weights(w: Array, axis: int, bias: Array | None, x_scale: float) -> Quant:

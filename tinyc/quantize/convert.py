@@ -12,7 +12,8 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, State, Value, read_only
 from tinyc.ops import is_a
 from tinyc.ops.op import Bias, Kept, Observed, Trait
-from tinyc.quantize.assign import input_rule, is_activation, symmetric_weights, symmetric_wide, weights_beside
+from tinyc.quantize.assign import symmetric_weights, symmetric_wide, weights_beside
+from tinyc.quantize.groups import input_rule, is_activation
 from tinyc.quantize.ranges import affine
 from tinyc.quantize.widths import runs_wide
 

@@ -17,10 +17,10 @@ from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
-from tinyc.quantize.assign import Groups, is_activation
 from tinyc.quantize.calibration import Calibration, Sequences
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.correct import correct_biases
+from tinyc.quantize.groups import Groups, is_activation
 from tinyc.quantize.recipe import FloatDraft, drafts, rounded_to_nearest, widen
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db

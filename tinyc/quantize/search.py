@@ -11,8 +11,8 @@ import numpy as np
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops.op import Fixed
 from tinyc.passes.weights import has_weights
-from tinyc.quantize.assign import Groups, output_rule
 from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.groups import Groups, output_rule
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import METHODS, affine, merged
 from tinyc.quantize.score import Teacher

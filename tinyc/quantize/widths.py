@@ -19,7 +19,7 @@ from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.compare import Compare
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
-from tinyc.quantize.assign import Groups, is_activation
+from tinyc.quantize.groups import Groups, is_activation
 from tinyc.quantize.observe import Stats
 
 _KEEP_SIGNALS = (Trait.ELEMENTWISE, Trait.BROADCASTS)

@@ -21,6 +21,7 @@ from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.clip import Clip
+from tinyc.ops.compare import Compare
 from tinyc.ops.convert import Convert
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.extremum import Extremum
@@ -262,7 +263,10 @@ def _cast(s: OnnxStep, to: int) -> None:
 
 def _to_integers(s: OnnxStep, x: Value, kind: DType) -> None:
     """Reals towards zero, saturated at int32; of fewer bits the low ones."""
-    if kind in ("s32", "bool"):
+    if kind == "bool":
+        s.emit([x, _scalar(s, 0.0, "false")], Compare("not_equal"))  # which integers have, too
+        return
+    if kind == "s32":
         s.emit([x], Convert(kind))
         return
     wide = s.insert([x], Convert("s32"), "int32")

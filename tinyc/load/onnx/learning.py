@@ -18,6 +18,7 @@ from tinyc.ops.absolute import Absolute
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
 from tinyc.ops.concat import Concat
+from tinyc.ops.convert import Convert
 from tinyc.ops.div import Div
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.gather import Gather
@@ -28,6 +29,9 @@ from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
+from tinyc.ops.transpose import Transpose
+
+_EQUAL = Compare("equal")
 
 
 def _per_feature(s: OnnxStep, numbers: npt.NDArray[np.float64], x: Value, what: str) -> Value:
@@ -74,7 +78,7 @@ def normalizer(s: OnnxStep) -> None:
 
 @imports("ArrayFeatureExtractor", domain=ML_DOMAIN)
 def array_feature_extractor(s: OnnxStep) -> None:
-    """The columns that constant indices say, or the numbers of a constant row at computed places."""
+    """The columns that constant indices say, or those of a constant table at computed places."""
     texts = s.texts(0)
     if texts:
         _texts_at(s, texts)
@@ -98,13 +102,41 @@ def _texts_at(s: OnnxStep, texts: tuple[str, ...]) -> None:
 
 
 def _from_table(s: OnnxStep) -> None:
+    """table [.., K] at places [n]: [R, n], where R is how many rows there are in all."""
     table, places = s.constant(0), s.value(1)
-    if table is None or table.size != table.shape[-1] or table.ndim > 2:
-        raise TinycError("computed columns of more than one row cannot be compiled", s.where)
-    row = s.const(table.ravel(), 0) if table.dtype.kind == "f" else constant(s, 0, "s32")
+    if table is None or not table.ndim or not table.size:
+        raise TinycError("columns of no numbers cannot be compiled", s.where)
+    width = table.shape[-1]
+    count = table.size // width
     flat = s.reshape(places, (places.elements,), "flat")
-    found = s.insert([s.reshape(row, (table.size,), "row"), flat], Gather(0), "found")
-    s.emit([found], Reshape((1, places.elements)))
+    if count == 1:
+        row = s.const(table.ravel(), 0) if table.dtype.kind == "f" else constant(s, 0, "s32")
+        found = s.insert([s.reshape(row, (width,), "row"), flat], Gather(0), "found")
+        s.emit([found], Reshape((1, places.elements)))
+        return
+    if table.dtype.kind != "f":
+        raise TinycError("computed columns of several rows of integers cannot be compiled", s.where)
+    columns = s.builder.add_const(f"{s.node.outputs[0]}:columns", table.reshape(count, width).T)
+    s.emit([s.insert([columns, flat], Gather(0), "found")], Transpose((1, 0)))
+
+
+@imports("OneHotEncoder", ignores=("zeros",), domain=ML_DOMAIN)
+def one_hot_encoder(s: OnnxStep) -> None:
+    """1 at the category that x is equal to, 0 elsewhere, along a new last axis; of another number all are 0."""
+    if "cats_strings" in s.node.attributes:
+        raise TinycError("categories that are texts cannot be compiled", s.where, "give their numbers")
+    x, held = s.value(0), s.node.all_ints("cats_int64s")
+    if not len(held) or np.abs(held).max() >= 2**31:
+        raise TinycError(f"{len(held)} categories, or some beyond int32, cannot be compiled", s.where)
+    name = s.node.outputs[0]
+    if x.dtype == "f32":
+        x = s.insert([x], Convert("s32"), "whole")  # as ONNX Runtime rounds: towards zero
+    if x.dtype != "s32":
+        raise TinycError(f"categories of {x.dtype} cannot be compiled", s.where)
+    wide = s.reshape(x, (*x.shape, 1), "wide")
+    here = s.insert([wide, s.builder.add_integers(f"{name}:categories", held.astype(np.int32), "s32")], _EQUAL, "here")
+    on, off = (s.builder.add_const(f"{name}:{v}", np.array(v, np.float32)) for v in (1, 0))
+    s.emit([here, on, off], Choose())
 
 
 @imports("ZipMap", ignores=("classlabels_int64s",), domain=ML_DOMAIN)
