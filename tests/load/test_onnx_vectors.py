@@ -163,9 +163,10 @@ def test_one_hot_of_numbers_that_are_no_category(tmp_path: Path) -> None:
             np.testing.assert_array_equal(got[name][0], want[k])
 
 
-def test_columns_of_a_table_at_computed_places(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
+def test_columns_of_a_table_at_computed_places(shape: tuple[int, ...], tmp_path: Path) -> None:
     """As forests of several outputs and CategoricalNB look up their numbers."""
-    table = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+    table = np.random.default_rng(5).normal(size=shape).astype(np.float32)
     nodes = [
         helper.make_node("Cast", ["x"], ["places"], to=TensorProto.INT64),
         helper.make_node("ArrayFeatureExtractor", ["table", "places"], ["y"], domain="ai.onnx.ml"),
@@ -176,6 +177,17 @@ def test_columns_of_a_table_at_computed_places(tmp_path: Path) -> None:
         x = np.array([places], np.float32)
         (wanted,) = theirs(made, x)
         np.testing.assert_array_equal(run({"x": x})["y"], wanted)
+
+
+def test_calibration_that_onnxruntime_refuses(tmp_path: Path) -> None:
+    table = numpy_helper.from_array(np.ones((3, 4), np.float32), "table")
+    nodes = [
+        helper.make_node("Cast", ["x"], ["places"], to=TensorProto.INT64),
+        helper.make_node("ArrayFeatureExtractor", ["table", "places"], ["y"], domain="ai.onnx.ml"),
+    ]
+    made = saved(model(nodes, 2, [("y", TensorProto.FLOAT)], [table]), tmp_path)
+    with pytest.raises(TinycError, match="onnxruntime does not run the model on a calibration sample: .*range"):
+        api.build(made, "host", calibration=np.full((40, 1, 2), 9, np.float32), out=tmp_path / "out", proof=False)
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -197,7 +197,12 @@ class _Model:
         """Tensors by their name in the model, inputs included."""
         feeds: dict[str, Array] = {i.name: sample[i.name].astype(_TYPES[i.type]) for i in self.session.get_inputs()}
         wanted = [tensor for tensor in dict.fromkeys(self.tensors.values()) if tensor not in sample]
-        return {**sample, **dict(zip(wanted, self.session.run(wanted, feeds), strict=True))}
+        try:
+            return {**sample, **dict(zip(wanted, self.session.run(wanted, feeds), strict=True))}
+        except Exception as e:  # onnxruntime has many kinds: an index out of range, say
+            said = str(e).splitlines()[0][:200]
+            hint = "calibrate with inputs that the model takes; made-up ones may be none"
+            raise TinycError(f"onnxruntime does not run the model on a calibration sample: {said}", hint=hint) from e
 
 
 def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Model | None:

@@ -102,7 +102,7 @@ def _texts_at(s: OnnxStep, texts: tuple[str, ...]) -> None:
 
 
 def _from_table(s: OnnxStep) -> None:
-    """table [.., K] at places [n]: [R, n], where R is how many rows there are in all."""
+    """table [.., K] at places [n]: [.., n]."""
     table, places = s.constant(0), s.value(1)
     if table is None or not table.ndim or not table.size:
         raise TinycError("columns of no numbers cannot be compiled", s.where)
@@ -117,7 +117,8 @@ def _from_table(s: OnnxStep) -> None:
     if table.dtype.kind != "f":
         raise TinycError("computed columns of several rows of integers cannot be compiled", s.where)
     columns = s.builder.add_const(f"{s.node.outputs[0]}:columns", table.reshape(count, width).T)
-    s.emit([s.insert([columns, flat], Gather(0), "found")], Transpose((1, 0)))
+    found = s.insert([s.insert([columns, flat], Gather(0), "found")], Transpose((1, 0)), "rows")
+    s.emit([found], Reshape((*table.shape[:-1], places.elements)))
 
 
 @imports("OneHotEncoder", ignores=("zeros",), domain=ML_DOMAIN)
