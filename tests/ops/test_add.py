@@ -74,7 +74,7 @@ def test_a_sum_without_linear_form_keeps_the_general_kernel():
     inputs = [tensor("a", x0.shape, 0.05, -7), tensor("b", x1.shape, 0.03, 100)]
     graph = one_node("add", Add(RELU6), inputs, 0.06, -128)
     assert sums.linear_form(sums.prepare_sum(Site(graph, graph.nodes[0], Numerics.OURS), 1)) is None
-    assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == ["tc_add_s8"]
+    assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == ["tc_add_s8_mve", "tc_add_s8"]
 
 
 @pytest.mark.quick_cases(6)
