@@ -224,3 +224,26 @@ def test_classes_with_names_are_quantized(zipped: bool, tmp_path: Path) -> None:
         (text,) = session.run(["label"], {"x": row})[0]
         agreed += names[int(label[0])] == text
     assert agreed >= len(x) - 2
+
+
+def test_missing_numbers_before_a_linear_model(tmp_path: Path) -> None:
+    ml = {"domain": "ai.onnx.ml"}
+    numbers = np.random.default_rng(8).normal(size=9)
+    nodes = [
+        helper.make_node(
+            "Imputer", ["x"], ["filled"], imputed_value_floats=[0.5, -1.0, 3.0], replaced_value_float=np.nan, **ml
+        ),
+        helper.make_node("Scaler", ["filled"], ["scaled"], offset=[0.1, 2.0, -0.3], scale=[3.0, -0.7, 1.5], **ml),
+        helper.make_node("LinearRegressor", ["scaled"], ["y"], coefficients=numbers[:3].tolist(), **ml),
+    ]
+    made = model(nodes, 3, [("y", TensorProto.FLOAT)])
+    run = prepare_int(normalize(load_model(saved(made, tmp_path)), True), Numerics.OURS)
+    x = np.random.default_rng(9).normal(size=(20, 3)).astype(np.float32)
+    x[np.random.default_rng(10).random(x.shape) < 0.3] = np.nan
+    (wanted,) = theirs(made, x)
+    assert np.isnan(x).any()
+    assert not np.isnan(wanted).any()
+    for row, want in zip(x, wanted, strict=True):
+        np.testing.assert_allclose(run({"x": row[None]})["y"][0], want, rtol=1e-5, atol=1e-5)
+    built = api.build(tmp_path / "forest.onnx", "host", precision="float32", out=tmp_path / "out", proof=False)
+    assert built.folder.exists()

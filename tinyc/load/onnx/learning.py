@@ -22,7 +22,6 @@ from tinyc.ops.convert import Convert
 from tinyc.ops.div import Div
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.gather import Gather
-from tinyc.ops.impute import Impute
 from tinyc.ops.mul import Mul
 from tinyc.ops.pick import Pick
 from tinyc.ops.reduce_extremum import ReduceExtremum
@@ -52,11 +51,13 @@ def scaler(s: OnnxStep) -> None:
 
 @imports("Imputer", ignores=("imputed_value_int64s", "replaced_value_int64"), domain=ML_DOMAIN)
 def imputer(s: OnnxStep) -> None:
-    """Numbers in the place of NaN, before trees, where it costs nothing."""
+    """Numbers in the place of NaN; before trees they cost nothing (see tracing.py)."""
     found = s.node.attributes.get("replaced_value_float")
     if found is None or not np.isnan(found.f):
         raise TinycError("an Imputer of anything but NaN is not supported", s.where, "let missing values be NaN")
-    s.emit([s.value(0)], Impute(tuple(s.node.all_reals("imputed_value_floats").tolist())))
+    x = s.value(0)
+    numbers = _per_feature(s, s.node.all_reals("imputed_value_floats"), x, "filled")
+    s.emit([s.insert([x, x], Compare("equal"), "known"), x, numbers], Choose())
 
 
 @imports("Normalizer", domain=ML_DOMAIN)

@@ -18,8 +18,9 @@ from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep
 from tinyc.load.tree_sums import PLACES
 from tinyc.ops import is_a, op_of
 from tinyc.ops.add import Add
+from tinyc.ops.choose import Choose
+from tinyc.ops.compare import Compare
 from tinyc.ops.concat import Concat
-from tinyc.ops.impute import Impute
 from tinyc.ops.mul import Mul
 from tinyc.ops.sub import Sub
 from tinyc.ops.tree_ensemble import TreeEnsemble
@@ -86,11 +87,11 @@ class _Tracer:
         computed = [other for other in node.inputs if other not in self._builder.consts]
         if is_a(node, *PLACES) and len(computed) == len(node.inputs):
             return self._moved(node, [self.elements(other, steps - 1) for other in computed])
+        if self._fills(node):
+            return self._filled(node, self.elements(node.inputs[1], steps - 1), here)
         if len(computed) != 1 or self._builder.values[computed[0]].elements != value.elements:
             return here
-        if is_a(node, *_SCALES):
-            return self._scaled(node, self.elements(computed[0], steps - 1), value)
-        return self._filled(node, self.elements(computed[0], steps - 1), here)
+        return self._scaled(node, self.elements(computed[0], steps - 1), value) if is_a(node, *_SCALES) else here
 
     def _moved(self, node: Node, sources: Sequence[list[_Element]]) -> list[_Element]:
         """The operator says of numbers where each one goes."""
@@ -115,8 +116,19 @@ class _Tracer:
 
         return [replace(element, maps=(*element.maps, step(k))) for k, element in enumerate(before)]
 
+    def _fills(self, node: Node) -> bool:
+        """Whether it is an imputer: x where x is equal to itself, which NaN is not, else constants."""
+        known = self._producer.get(node.inputs[0]) if isinstance(node.attrs, Choose) else None
+        return (
+            known is not None
+            and known.attrs == Compare("equal")
+            and known.inputs == (node.inputs[1],) * 2
+            and node.inputs[2] in self._builder.consts
+        )
+
     def _filled(self, node: Node, before: list[_Element], here: list[_Element]) -> list[_Element]:
-        """An imputer that comes before everything else; any other operator is where a feature begins."""
-        if not isinstance(node.attrs, Impute) or any(element.maps or element.fill is not None for element in before):
+        """An imputer that comes before everything else; any other is where a feature begins."""
+        if len(before) != len(here) or any(element.maps or element.fill is not None for element in before):
             return here
-        return [replace(e, fill=v) for e, v in zip(before, np.resize(node.attrs.values, len(before)), strict=True)]
+        numbers = np.resize(self._builder.consts[node.inputs[2]], len(before))
+        return [replace(e, fill=float(v)) for e, v in zip(before, numbers, strict=True)]
