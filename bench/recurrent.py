@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent layers on a Cortex-M4: constants, time to quantize, instructions, errors beside onnxruntime's floats.
 
-`python bench/recurrent.py [int16] [CASE...]` prints a Markdown table; int16: of the activations. The layers are
+`python bench/recurrent.py [int16] [CASE...]` prints a Markdown table; int16: of the activations. `limits [CASE...]`
+prints what of the int8 error is made by 8 bits of x, weights and y, with everything else in float. The layers are
 PyTorch's (Y read, batch 1), with random weights as large as trained ones; inputs are smooth random sequences. 96
 sequences calibrate, 32 others are measured on.
 """
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from tinyc.load.onnx import load_onnx
 from tinyc.passes import normalize
 from tinyc.quantize import Recipe, calibrate, quantize_model
 from tinyc.quantize.recipe import ActivationBits
-from tinyc.reference.interpreter import prepare_int
+from tinyc.reference.interpreter import prepare_int, run_float
 
 CASES = {  # operator, units, numbers, steps, direction
     "LSTM 32, 16 steps": ("LSTM", 32, 16, 16, "forward"),
@@ -85,6 +87,45 @@ def sqnr_db(model: onnx.ModelProto, graph: Graph, inputs: Array) -> float:
     return 10 * float(np.log10(signal / noise))
 
 
+def limits(case: str) -> list[str]:
+    """SQNR in dB where 8 bits have: x, y, both, both and the weights; and of the layer, where nothing is in float."""
+    _, _, numbers, steps, _ = CASES[case]
+    model = layer(*CASES[case])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "layer.onnx")
+        path.write_bytes(model.SerializeToString())
+        np.savez(path.with_suffix(".calib.npz"), x=sequences(1, 96, steps, numbers))
+        graph = normalize(load_onnx(path))
+        integer = quantize_model(graph, calibrate(path, graph, None), Recipe())
+    weights = {name: _rounded(integer, name, array) for name, array in graph.consts.items()}
+    inputs = sequences(2, 32, steps, numbers)
+    wanted = _outputs(graph, inputs)
+
+    def db(found: Array) -> str:
+        return f"{10 * float(np.log10(np.square(wanted).sum() / np.square(wanted - found).sum())):.1f}"
+
+    near = _outputs(graph, _rounded(integer, "x", inputs))
+    all_three = _outputs(replace(graph, consts=weights), _rounded(integer, "x", inputs))
+    ends = [wanted, near, all_three]
+    kept = [_rounded(integer, "y", found) for found in ends]
+    layer_db = sqnr_db(model, integer, inputs)
+    return [case, db(near), *(db(found) for found in kept), f"{layer_db:.1f}"]
+
+
+def _outputs(graph: Graph, inputs: Array) -> Array:
+    return np.stack([run_float(graph, {"x": x})["y"] for x in inputs]).astype(float)
+
+
+def _rounded(integer: Graph, name: str, array: Array) -> Array:
+    """Numbers as the integer graph holds the value of that name; as they are if it has none."""
+    value = integer.values.get(name)
+    if value is None or value.quant is None or value.dtype != "s8":
+        return array
+    if name in integer.consts:
+        return value.quant.dequantize(integer.consts[name])
+    return value.quant.dequantize(quantize_array(array, *value.quant.per_tensor, *INT_RANGE["s8"]))
+
+
 def measured(case: str, activations: ActivationBits) -> list[str]:
     """The cells of a row, as `main` names them."""
     _, _, numbers, steps, _ = CASES[case]
@@ -112,7 +153,16 @@ def measured(case: str, activations: ActivationBits) -> list[str]:
     ]
 
 
+def print_limits(cases: list[str]) -> None:
+    print("| Layer | x | y | x and y | x, y and weights | the layer |\n|---|--:|--:|--:|--:|--:|")
+    for case in cases or list(CASES):
+        print(f"| {' | '.join(limits(case))} |", flush=True)
+
+
 def main(cases: list[str]) -> None:
+    if cases[:1] == ["limits"]:
+        print_limits(cases[1:])
+        return
     activations: ActivationBits = "int16" if "int16" in cases else "int8"
     cases = [case for case in cases if case != "int16"]
     names = ["Layer", "Parameters", "Constants, bytes", "CPU s to quantize", "Instructions per MAC", "SQNR, dB"]

@@ -17,11 +17,13 @@ from tests.ops.test_recurrent import random_inputs, reals
 from tests.target.state_cases import loop
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.ops.recurrent import GATES, Recurrent, prepare
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.passes import normalize
+from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.quantize import Recipe, calibrate, quantize_model
 from tinyc.quantize.batched import compute
 from tinyc.quantize.recipe import hurried
@@ -137,3 +139,16 @@ def test_a_layer_of_a_file_is_a_loop_with_one_copy_of_its_weights(tmp_path, kind
     assert sqnr_db(model, integer, sequences(2, 16, 12, 8)) > 36
     wide = quantize_model(graph, data, hurried(Recipe(activations="int16")))
     assert sqnr_db(model, wide, sequences(2, 16, 12, 8)) > 44
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_library_has_hardly_more_constants_than_the_layer_has_parameters(tmp_path, direction):
+    """Weights, biases, factors, the table of the gates, and what the structures of the layers hold."""
+    model = layer("LSTM", 32, 16, 4, direction)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    np.savez(tmp_path / "data.npz", x=sequences(1, 8, 4, 16))
+    options = Options("cortex-m4", calibration=tmp_path / "data.npz", recipe=hurried(Recipe()))
+    program = compile_model(tmp_path / "model.onnx", load_board("cortex-m4"), options, Progress()).program
+    directions = 2 if direction == "bidirectional" else 1
+    held = sum(array.const.data.nbytes for array in program.symbols) + 184 * directions
+    assert held <= 1.2 * directions * 4 * 32 * (16 + 32 + 2)
