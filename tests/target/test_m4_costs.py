@@ -33,16 +33,19 @@ POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 32), (24, 1, 1, 32), y_zero=
 SQUARE = Layer("conv2d", Conv2D(pad=ONE), (1, 8, 16, 8), (8, 3, 3, 8))
 HALVING = DepthwiseConv2D(Pair(2, 2), ONE, act=RELU)
 DEPTHWISE = Layer("depthwise_conv2d", HALVING, (1, 20, 20, 12), (3, 3, 12), y_zero=-128)
+LINE = Layer("depthwise_conv2d", DepthwiseConv2D(act=RELU), (1, 32, 1, 64), (5, 1, 64), y_zero=-128)
 DENSE = Layer("fully_connected", FullyConnected(act=RELU), (1, 200), (40, 200), y_zero=-128, per_channel=False)
 CASES = [
     ("tc_conv2d_s8_w16_asm", POINT),
     ("tc_conv2d_s8_w16_fpu_asm", POINT),
     ("tc_conv2d_s8_asm", SQUARE),
     ("tc_conv2d_s8_rolled_asm", SQUARE),
+    ("tc_conv2d_s8_quads_asm", POINT),
     ("tc_conv2d_3x3_s8_tiles4_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
     ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
+    ("tc_depthwise_conv2d_s8_asm_folded", LINE),
     ("tc_depthwise_conv2d_s8_direct_asm", DEPTHWISE),
     ("tc_fully_connected_s8_asm", DENSE),
     ("tc_fully_connected_s8_rolled_asm", DENSE),

@@ -10,7 +10,8 @@ from one_layer import check_together, counts_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import select
+from tinyc.choose.select import ask, select
+from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.depthwise import depthwise
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
@@ -48,12 +49,29 @@ LAYERS = {
     "9x1": layer((17, 1, 8), (9, 1)),
     "narrower": layer((40, 37, 4), (3, 5), DepthwiseConv2D(pad=Padding(1, 0, 1, 0))),
     "wider, lower": layer((37, 30, 4), (5, 3), DepthwiseConv2D(pad=Padding(0, 2, 0, 2))),
+    "1x5, long row": layer((1, 32, 12), (1, 5), DepthwiseConv2D(act=RELU), y_zero=-128),
+    "1x4, stride 2": layer((1, 30, 7), (1, 4), DepthwiseConv2D(Pair(1, 2)), x_zero=-128),
+    "12x1, more than is read": layer((40, 1, 5), (12, 1), DepthwiseConv2D(Pair(2, 1))),
     "15x1, one output": layer((15, 1, 8), (15, 1), per_channel=False),
 }
 
 
 LARGE = {"stride 2, bands", "narrower", "wider, lower"}  # their planes of two channels take more than 2 KiB
-RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if not (name in LARGE and kernel.endswith("_pairs"))]
+FOLDED = {"3x1", "8x1", "9x1", "1x5, long row", "1x4, stride 2", "12x1, more than is read"}  # one row, unpadded
+
+
+def is_run(name: str, kernel: str) -> bool:
+    return name in FOLDED if kernel.endswith("_folded") else not (name in LARGE and kernel.endswith("_pairs"))
+
+
+RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if is_run(name, kernel)]
+
+
+def test_folded_are_single_rows_without_padding() -> None:
+    kernel = next(kernel for kernel in depthwise.KERNELS if kernel.name.endswith("_folded"))
+    graphs = {name: graph_of(one) for name, one in LAYERS.items()}
+    sites = {name: Site(graph, graph.nodes[0], Numerics.TFLM) for name, graph in graphs.items()}
+    assert {name for name, site in sites.items() if isinstance(ask(kernel, site, frozenset({"dsp"})), Offer)} == FOLDED
 
 
 @pytest.mark.quick_cases(3)

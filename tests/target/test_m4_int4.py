@@ -18,7 +18,9 @@ from tinyc.ops.fully_connected import FullyConnected
 ONE = Padding(1, 1, 1, 1)
 CONV, FPU, FEW = (f"tc_conv2d_s8_w4{kind}_asm" for kind in ("", "_fpu", "_few"))
 DENSE = "tc_fully_connected_s8_w4_asm"
-DEPTHWISE, LEAN, ROWS = (f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_lean", "_rows"))
+DEPTHWISE, LEAN, ROWS, FOLDED = (
+    f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_lean", "_rows", "_folded")
+)
 COLUMN = "tc_depthwise_conv2d_s8_w4_column_asm"
 
 
@@ -56,6 +58,8 @@ LAYERS = {
     "depthwise, least": (depthwise((6, 6, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="least"), (DEPTHWISE, ROWS)),
     "depthwise, stride 2": (depthwise((8, 7, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), x_zero=127), (DEPTHWISE,)),
     "depthwise, column": (depthwise((17, 1, 4), (7, 1), DepthwiseConv2D(pad=Padding(3, 0, 3, 0))), (DEPTHWISE, COLUMN)),
+    "depthwise, 5x1 unpadded": (depthwise((20, 1, 6), (5, 1), weights="least"), (DEPTHWISE, FOLDED)),
+    "depthwise, 1x11 unpadded": (depthwise((1, 22, 8), (1, 11)), (DEPTHWISE, FOLDED)),
     "depthwise, 15x1": (depthwise((17, 1, 4), (15, 1)), (DEPTHWISE, LEAN, COLUMN)),
     "depthwise, 4x1 of 9": (
         depthwise((9, 3, 9), (4, 1), DepthwiseConv2D(Pair(2, 1), act=RELU), y_zero=-128, weights="least"),

@@ -27,7 +27,7 @@ from tinyc.ops.fully_connected import FullyConnected
 from tinyc.run import RunResult
 
 ONE = Padding(1, 1, 1, 1)
-CONV = {kernel.name: kernel for kernel in (*conv.KERNELS, *conv.FPU_KERNELS, *conv.ROLLED_KERNELS)}
+CONV = {kernel.name: kernel for kernel in (*conv.KERNELS, *conv.FPU_KERNELS, *conv.ROLLED_KERNELS, conv.QUAD_KERNEL)}
 FC = {kernel.name: kernel for kernel in (*fully_connected.KERNELS, *held_dense.KERNELS)}
 KERNELS = {**CONV, **FC}
 ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
@@ -62,6 +62,11 @@ CONVS = {
     "1x1, taps in scratch": relu((1, 3, 257), (6, 1, 1, 257)),
     "1x1, stride 2": layer((9, 9, 16), (8, 1, 1, 16), Conv2D(Pair(2, 2))),
     "1x1, stride 2, clamp": layer((8, 7, 5), (7, 1, 1, 5), Conv2D(Pair(2, 2), act=Act(-0.5, 0.5))),
+    "1x1, four pixels": layer((1, 4, 8), (4, 1, 1, 8)),
+    "1x1, five pixels": relu((5, 1, 12), (12, 1, 1, 12)),
+    "1x1, six pixels, most taps for fours": relu((2, 3, 128), (36, 1, 1, 128)),
+    "1x1, seven pixels, clamp": layer((1, 7, 52), (8, 1, 1, 52), Conv2D(act=Act(-0.5, 0.5))),
+    "1x1, fours of steps": layer((3, 4, 84), (16, 1, 1, 84), x_zero=-128, per_channel=False),
     "first layer, 10x4": relu((13, 10, 1), (17, 10, 4, 1), Conv2D(Pair(2, 2), Padding(4, 1, 5, 1))),
     "first layer, RGB": relu((9, 33, 3), (8, 3, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
     "3x3": relu((5, 9, 16), (16, 3, 3, 16), Conv2D(pad=ONE)),
@@ -103,6 +108,8 @@ DENSES = {
 EXTREMES = {
     "ones": layer((4, 3, 64), (5, 1, 1, 64), weights="largest"),
     "signs": relu((4, 3, 64), (5, 1, 1, 64), weights="signs"),
+    "fours of ones": layer((4, 3, 64), (8, 1, 1, 64), weights="largest"),
+    "fours of signs": layer((3, 3, 128), (4, 1, 1, 128), weights="signs"),
     "3x3 signs": layer((4, 5, 16), (5, 3, 3, 16), Conv2D(pad=ONE), weights="signs"),
     "dense signs": dense((1, 100), 8, Act(), weights="signs"),
     "dense ones": dense((1, 100), 9, weights="largest"),
@@ -123,12 +130,14 @@ def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
 
 
 def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> dict[str, Layer]:
-    """The layers that the kernel takes: all, (in FPU registers) most, (in a short loop) those with enough taps."""
+    """The layers that the kernel takes: all, (in FPU registers) most, (in a short loop) those with enough taps, (four
+    pixels together) those by fours."""
     found = {name: one for name, one in layers.items() if takes(kernel, graph_of(one), numerics)}
     if "rolled" in kernel.name and not found:
         pytest.skip("too few taps for a loop")
     fewer = "fpu" in kernel.name or kernel in held_dense.KERNELS
-    some = "rolled" in kernel.name or (fewer and len(found) > len(layers) // 4)
+    fours = kernel is conv.QUAD_KERNEL and len(found) > 5
+    some = "rolled" in kernel.name or fours or (fewer and len(found) > len(layers) // 4)
     assert len(found) == len(layers) or some
     return found
 
@@ -178,7 +187,7 @@ def test_extremes(numerics: Numerics) -> None:
         op = "conv2d" if name in CONV else "fully_connected"
         layers = {what: (one, graph_of(one)) for what, one in EXTREMES.items() if one.op == op}
         found = {what: made for what, made in layers.items() if takes(kernel, made[1], numerics)}
-        assert "signs" in found or "dense signs" in found
+        assert {"signs", "dense signs", "fours of signs"} & set(found)
         cases += [(graph, samples(one), name) for one, graph in found.values()]
     check_together(cases, numerics)
 

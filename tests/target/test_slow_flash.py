@@ -43,14 +43,18 @@ POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 64), (64, 1, 1, 64), y_zero=
 SQUARE = Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 16, 16), (16, 3, 3, 16), y_zero=-128)
 DEPTHWISE = Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 25, 5, 64), (3, 3, 64), y_zero=-128)
 DENSE = Layer("fully_connected", FullyConnected(act=RELU), (1, 256), (64, 256), y_zero=-128, per_channel=False)
+LINE = Layer("depthwise_conv2d", DepthwiseConv2D(act=RELU), (1, 32, 1, 64), (5, 1, 64), y_zero=-128)
 CASES = [
     ("tc_conv2d_s8_w16_fpu_asm", POINT),
     ("tc_conv2d_s8_rolled_asm", POINT),
+    ("tc_conv2d_s8_quads_asm", POINT),
     ("tc_conv2d_1x1_s8_dsp", POINT),
     ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
     ("tc_conv2d_s8_rolled_asm", SQUARE),
     ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
+    ("tc_depthwise_conv2d_s8_asm", LINE),
+    ("tc_depthwise_conv2d_s8_asm_folded", LINE),
     ("tc_fully_connected_s8_asm", DENSE),
     ("tc_fully_connected_s8_rolled_asm", DENSE),
 ]
@@ -144,7 +148,7 @@ def test_kernels_wait_as_they_say(kernel: str, layer: Layer, tmp_path: Path) -> 
     assert slow.cost.instructions == plain.cost.instructions
     estimated = slow.cost.cycles - plain.cost.cycles
     assert measured / 1.4 < estimated < measured * 1.4
-    assert bool(copying) == kernel.startswith(("tc_conv2d_s8", "tc_conv2d_3x3"))
+    assert bool(copying) == (kernel.startswith(("tc_conv2d_s8", "tc_conv2d_3x3")) and "quads" not in kernel)
     for choice in copying:
         _check_copy(layer, choice, plain, compiler, tmp_path / "copying")
 

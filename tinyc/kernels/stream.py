@@ -13,6 +13,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import fours as digits
 from tinyc.kernels.finish import Finish, finish_packed, finish_wide
 from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.requantize import Int64s
 
 T = TypeVar("T")
 
@@ -68,18 +69,35 @@ PROVED: Mapping[Fit, str] = {  # what kernels ask for
 
 def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...], nibbles: bool = False) -> npt.NDArray[np.int32]:
     """The words of the layer. slots: the tap of each half step, -1 for none. nibbles: of `raised` weights, int4."""
-    s, groups = finish.scaling, len(matrix.taps) // GROUP
-    places = np.array(slots)
-    taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
+    s, taps = finish.scaling, _live_taps(matrix, finish, slots)
     if finish.requant.offsets:
         halves = digits.halves(taps, finish.requant.offsets)
     elif nibbles:
         halves = digits.nibbles(taps)
     else:
         halves = 256 * taps[0::2] + taps[1::2] if finish.requant.packed else taps << s.scale[:, None]
+    return _in_order(matrix, finish, halves, GROUP)
+
+
+def stream_by_twos(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """The words of a layer of `packed` weights by two channels (runtime_c/tc_stream_by_twos.h)."""
+    taps = _live_taps(matrix, finish, slots)
+    return _in_order(matrix, finish, 256 * taps[0::2] + taps[1::2], 2)
+
+
+def _live_taps(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> Int64s:
+    """int64[O, half steps]: the weights in the order of use, 0 for channels whose output is always the same."""
+    places = np.array(slots)
+    return np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
+
+
+def _in_order(matrix: Matrix, finish: Finish, halves: Int64s, together: int) -> npt.NDArray[np.int32]:
+    """For each `together` channels their start values, the weights of each step, their constants. halves: int64[O or
+    less, half steps], what lies in a half word."""
+    groups = len(matrix.taps) // together
     words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
-    weights = words.reshape(groups, -1, len(slots) // 2).transpose(0, 2, 1).reshape(groups, -1)
-    start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, GROUP)
+    weights = words.reshape(groups, -1, words.shape[1]).transpose(0, 2, 1).reshape(groups, -1)
+    start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, together)
     constants = finish.constants().reshape(groups, -1)
     rows = np.concatenate([start, weights, constants], axis=1)
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

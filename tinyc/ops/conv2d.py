@@ -256,6 +256,7 @@ OP = Op(
         *rows_conv.KERNELS,
         *rows_conv.FPU_KERNELS,
         *conv.ROLLED_KERNELS,
+        rows_conv.QUAD_KERNEL,
         *thin.KERNELS,
         *winograd.KERNELS,
         *tight.KERNELS,

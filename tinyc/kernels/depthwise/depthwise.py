@@ -45,6 +45,7 @@ _STACKED_WORDS = 64  # of int4 weights of a channel: what the portable twin has 
 _BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
 _SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
 _CALL_COST = Work(20, 30)  # instructions of a step, or of a row's loop, around a call
+_SMALL_CODE = 1024  # bytes of code that a small cache holds, all but the beginning
 _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
 
 
@@ -126,6 +127,32 @@ def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
     found = [replace(oriented, band=oriented.out_h, group=2) for oriented in (layer, transposed(layer))]
     yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
+
+
+def folded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+    """A single row without padding as several rows that overlap: their code is a loop that a small cache holds."""
+    for oriented in (layer, transposed(layer)):
+        if oriented.in_h == oriented.k_h == 1 and oriented.pad_left == 0 and oriented.columns <= oriented.in_w:
+            found = [_cut(oriented, rows) for rows in range(2, oriented.out_w // 2 + 1) if oriented.out_w % rows == 0]
+            yield from [one for one in found if _fits(one) and 4 * _written(one)[0].lines <= _SMALL_CODE]
+
+
+def _cut(layer: PlaneLayer, rows: int) -> PlaneLayer:
+    """The layer of one row with its outputs as so many rows."""
+    out_w = layer.out_w // rows
+    step = out_w * layer.stride_w
+    return replace(
+        layer,
+        in_h=rows,
+        in_w=step - layer.stride_w + layer.k_w,
+        in_row=step * layer.in_step,
+        out_h=rows,
+        out_w=out_w,
+        out_row=out_w * layer.out_step,
+        stride_h=1,
+        band=rows,
+        most_unrolled=out_w,
+    )
 
 
 def _bands_in_place(layer: PlaneLayer) -> bool:
@@ -265,24 +292,42 @@ def cost(work: PlanePlan, site: Site, p: ConvParams) -> Cost:
     words = 1 + work.layer.channels * work.layer.channel_words
     code = WrittenCode((NAME, work.layer), work.function.code_bytes)
     whole = calls * (work.executed + _CALL_COST)
-    fetches = Fetches.around(4 * words * calls, work.function.inner_loop_bytes, whole.instructions)
+    fetches = Fetches(4 * words * calls, _loops(work, calls, whole.instructions))
     return Cost(whole.instructions, 4 * words + code.size, work.layer.scratch_bytes, whole.cycles, fetches, code)
+
+
+def _loops(work: PlanePlan, calls: int, executed: int) -> tuple[tuple[int, int], ...]:
+    """(bytes, turns) of the loop over groups of channels, which is nearly all of the code, and of that within."""
+    groups, inner = calls * work.layer.groups, work.function.inner_loop_bytes
+    return (work.function.code_bytes, groups), (inner, max(-(-4 * executed // max(inner, 1)) - groups, 0))
 
 
 _ASKS = (
     "stride 1 or 2 along rows (or columns) of at most 240 places, less padding than taps, planes that fit, and "
     "a requantization that is proved"
 )
+_ASKS_FOLDED = (
+    "one row (or column) without padding that comes apart in equal pieces whose code fits 1 KiB, stride 1 or 2, and "
+    "a requantization that is proved"
+)
 KERNELS = tuple(
     Kernel(
         f"{NAME}{suffix}",
-        planned(partial(plan, choices=choices), _ASKS, call=call, cost=cost, special=special),
+        planned(partial(plan, choices=choices), asks, call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
         when=(is_s8, takes),
-        asks=_ASKS,
+        asks=asks,
         inplace=() if choices is by_rows else (0,),
         shrinks=choices is not by_rows,
+        slow_flash=choices is folded,
         written=True,
     )
-    for suffix, choices in (("", fast), ("_lean", lean), ("_rows", by_rows), ("_bands", banded), ("_pairs", paired))
+    for suffix, choices, asks in (
+        ("", fast, _ASKS),
+        ("_lean", lean, _ASKS),
+        ("_rows", by_rows, _ASKS),
+        ("_bands", banded, _ASKS),
+        ("_pairs", paired, _ASKS),
+        ("_folded", folded, _ASKS_FOLDED),
+    )
 )

@@ -61,6 +61,7 @@ class PlaneLayer:
     transposed: they are. int4: weights are, and registers hold them (resident) times 2^12. band: output rows
     per band. by_rows: a call gets pointers to in_h = k_h rows, and
     makes one output row. group: channels whose planes are in scratch at a time, 4; or 2 in a single band.
+    most_unrolled: outputs in a turn of the row loop, if rows are not longer.
     """
 
     in_h: int
@@ -85,6 +86,7 @@ class PlaneLayer:
     by_rows: bool = False
     int4: bool = False
     group: int = GROUP
+    most_unrolled: int = _UNROLLED_OUTPUTS
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -181,4 +183,4 @@ class PlaneLayer:
         """Output rows per turn of the row loop: a divisor of all bands' rows."""
         sizes = (self.band, self.last_band) if self.bands > 1 else (self.out_h,)
         fits = [n for n in range(1, min(sizes) + 1) if all(size % n == 0 for size in sizes)]
-        return max((n for n in fits if n * self.out_w <= _UNROLLED_OUTPUTS), default=1)
+        return max((n for n in fits if n * self.out_w <= self.most_unrolled), default=1)

@@ -150,3 +150,16 @@ def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:
 
 KERNELS = tuple(_with_rows(kernel, fit, False) for kernel, fit in zip(conv.KERNELS, (wide, packed), strict=True))
 FPU_KERNELS = tuple(_with_rows(kernel, fit, True) for kernel, fit in zip(conv.FPU_KERNELS, (wide, packed), strict=True))
+
+
+def _quad_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """A row of four pixels or more; made in place where a pixel keeps its bytes."""
+    if site.y().shape[2] < conv.QUAD_PIXELS:
+        return ()
+    work = conv.quads_plan(site, p, by_rows=True)
+    assert work is not None  # or there is no offer to add this to
+    in_place = (0,) if p.w.shape[0] == p.w.shape[3] else ()
+    return (_pairs_form(work, conv.QUAD_KERNEL.name, in_place),)
+
+
+QUAD_KERNEL = conv.QUAD_KERNEL.with_row_forms(_quad_form)

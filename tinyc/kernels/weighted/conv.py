@@ -3,11 +3,13 @@
 
 Two families, equal but for the weights: `tc_conv2d_s8_w16_asm` widens them to int16 (fewer instructions, twice
 the flash), `tc_conv2d_s8_asm` keeps them int8, two channels over each other. `tc_conv2d_s8_rolled_asm` is the latter
-with the taps in a loop that a small cache holds, for boards with slow flash.
+with the taps in a loop that a small cache holds, for boards with slow flash, and `tc_conv2d_s8_quads_asm` makes four
+pixels by two channels, so that weights are read half as often there.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from functools import partial
 
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
@@ -16,12 +18,15 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.block import RowBlock
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
-from tinyc.kernels.weighted.taps import Run, WeightedLayer
+from tinyc.kernels.weighted.taps import QuadLayer, Run, WeightedLayer
 from tinyc.machine.cores import Core
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
 _ROLLED_TAPS = 16  # the least for a loop
+QUAD_PIXELS = 4  # the least that four pixels together are for
+_QUAD_TAPS = range(8, 129, 4)  # whose words for four pixels lie on the stack
+_QUAD_CHANNELS = 1364  # a store's immediate reaches the fourth pixel
 _PIECE_COST = 40  # instructions of one more piece
 POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
@@ -52,6 +57,15 @@ def plan(
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
+
+
+def quads_plan(site: Site, p: ConvParams, by_rows: bool = False) -> WeightedPlan | None:
+    """As `plan`, of packed weights, four pixels by two channels."""
+    work = plan(site, p, packed, by_rows)
+    if work is None:
+        return None
+    layer = QuadLayer(**{field.name: getattr(work.layer, field.name) for field in fields(WeightedLayer)})
+    return replace(work, layer=layer)
 
 
 def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
@@ -132,6 +146,15 @@ def is_long(site: Site) -> bool:
     return site.x(1).elements // site.x(1).shape[0] >= _ROLLED_TAPS
 
 
+def is_in_fours(site: Site) -> bool:
+    """1x1 weights of stride 1 without padding, at least four pixels, 8 to 128 input channels and at most 1364 output
+    channels by fours"""
+    out_c, k_h, k_w, in_c = site.x(1).shape
+    pixels = site.y().elements // site.y().shape[3]
+    fits = in_c in _QUAD_TAPS and out_c % 4 == 0 and out_c <= _QUAD_CHANNELS
+    return Window.of(site.attrs, k_h, k_w) == POINT and fits and pixels >= QUAD_PIXELS
+
+
 def kernel(name: str, fit: Fit, when: tuple[Condition, ...], fpu: bool = False, rolled: bool = False) -> Kernel:
     """The kernel of these weights. when: conditions beside `takes`."""
     return Kernel(
@@ -161,3 +184,18 @@ FPU_KERNELS = (
     kernel("tc_conv2d_s8_fpu_asm", packed, (is_s8, is_held), fpu=True),
 )
 ROLLED_KERNELS = (kernel("tc_conv2d_s8_rolled_asm", packed, (is_s8, is_held, is_long), rolled=True),)
+QUAD_KERNEL = Kernel(
+    "tc_conv2d_s8_quads_asm",
+    planned(
+        quads_plan,
+        PROVED[packed],
+        call=lambda work, site, p: call(work),
+        cost=lambda work, site, p: cost(work),
+        special=lambda work, site, p: special(work, "tc_conv2d_s8_quads_asm"),
+    ),
+    isa=frozenset({"dsp"}),
+    when=(is_s8, takes, is_in_fours),
+    asks=PROVED[packed],
+    slow_flash=True,
+    written=True,
+)

@@ -16,7 +16,7 @@ from tinyc.kernels import fours
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
-from tinyc.machine.thumb import Naked, Work
+from tinyc.machine.thumb import Work
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
 _CHUNK = 4  # steps
@@ -29,13 +29,6 @@ def dense_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
     """The function for one pixel, and what it executes."""
     writer = DenseWriter(layer)
     return writer, writer.write()
-
-
-@lru_cache(maxsize=256)
-def dense_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
-    """The naked function `name` for one pixel, and what it executes."""
-    writer, count = dense_code(layer)
-    return Naked(name, writer.parameters, writer.asm), count
 
 
 class MultipleLoad(NamedTuple):

@@ -32,12 +32,13 @@ from tinyc.kernel.kernel import (
 from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import stream, twin_text
-from tinyc.kernels.weighted.dense import dense_code, dense_function
+from tinyc.kernels.stream import stream, stream_by_twos, twin_text
+from tinyc.kernels.weighted.dense import dense_code
 from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
-from tinyc.kernels.weighted.pixels import pixels_code, pixels_function
-from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.thumb import Work
+from tinyc.kernels.weighted.pixels import pixels_code
+from tinyc.kernels.weighted.quads import quads_code
+from tinyc.kernels.weighted.taps import QuadLayer, WeightedLayer
+from tinyc.machine.thumb import Naked, Work
 
 NEEDS_FPU = """#ifndef __ARM_FP
 #error this code holds values in FPU registers: compile for a core with an FPU
@@ -76,6 +77,8 @@ class WeightedPlan:
     @cached_property
     def code(self) -> tuple[GroupWriter, PixelWork]:
         """The function of the pixels. Only of the kernel that is chosen it is printed."""
+        if isinstance(self.layer, QuadLayer):
+            return quads_code(self.layer)
         return (dense_code if self.layer.alone else pixels_code)(self.layer)
 
     @cached_property
@@ -110,14 +113,19 @@ def special(work: WeightedPlan, family: str) -> SpecializedKernel:
     text = _text("@", work)
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_stream.h",))
+    return SpecializedKernel(name, text.replace("@", name), (_header(work.layer),))
+
+
+def _header(layer: WeightedLayer) -> str:
+    """The header of runtime_c/ that describes the layer's stream."""
+    return "tc_stream_by_twos.h" if isinstance(layer, QuadLayer) else "tc_stream.h"
 
 
 def _text(name: str, work: WeightedPlan) -> str:
     """C text of the functions of a row."""
     layer, finish = work.layer, work.finish
-    pixels, _ = (dense_function if layer.alone else pixels_function)(f"{name}_pixels", layer)
-    fast, portable = [pixels.text], []
+    writer, _ = work.code
+    fast, portable = [Naked(f"{name}_pixels", writer.parameters, writer.asm).text], []
     portable.append(twin_text(name, finish, layer))
     portable.append(_pixels_twin(name, layer))
     for piece, (text, _) in work.blocks.items():
@@ -135,18 +143,20 @@ def _contract(work: WeightedPlan) -> str:
     weights = "int4 weights, four channels in half a word" if layer.words_per_step == 1 else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
-    n = "" if not work.is_direct else " n: 1." if layer.alone else " n: pixels, 2 or more."
+    least = "" if isinstance(layer, QuadLayer) else ", 2 or more"
+    n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
     return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
- * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
+ * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: {_header(layer)}.
  */"""
 
 
 def _pixels_twin(name: str, layer: WeightedLayer) -> str:
     parameters = ", ".join(PARAMETERS if layer.in_scratch else PARAMETERS[:-1])
     unused = "    (void)buffer;\n" if layer.in_scratch else ""
+    twin = _header(layer).removesuffix(".h") + "_pixels"
     return f"""static void {name}_pixels({parameters})
 {{
-{unused}    tc_stream_pixels(&{name}_layer, stream, x, first, n, y);
+{unused}    {twin}(&{name}_layer, stream, x, first, n, y);
 }}
 """
 
@@ -184,8 +194,15 @@ def _row_function(name: str, work: WeightedPlan) -> str:
 
 def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
-    layout = f"stream of tc_stream.h, {work.layer.steps} steps"
-    made = Once(lambda: stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles))
+    layout = f"stream of {_header(work.layer)}, {work.layer.steps} steps"
+    by_twos = isinstance(work.layer, QuadLayer)
+    made = Once(
+        lambda: (
+            stream_by_twos(work.matrix, work.finish, work.layer.slots)
+            if by_twos
+            else stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles)
+        )
+    )
     words = Const(made, layout, "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
@@ -196,12 +213,12 @@ def call(work: WeightedPlan) -> Call:
 
 
 def _flow(work: WeightedPlan) -> Rows:
-    """How a layer of one row goes along it: pair by pair, each read before its outputs are written. Windows may
-    overlap, or leave some out."""
+    """How a layer of one row goes along it: by pairs of pixels (or fours), each read before its outputs are written.
+    Windows may overlap, or leave some out."""
     last, step, whole = work.layer.runs[-1], work.layer.pixel_bytes, work.rows.in_row_bytes
     window = last.offset + last.size
     if window == step == whole // work.pixels:
-        return buffered_flow(work.pixels, 2, step, work.layer.out_c)
+        return buffered_flow(work.pixels, work.layer.at_once, step, work.layer.out_c)
     unit = gcd(window, step, whole)
     count, rows = work.pixels, whole // unit
     return Rows(rows, count, window // unit, step // unit, 0, 1, unit, work.layer.out_c, None, 2, buffered=True)
@@ -221,11 +238,13 @@ def cost(work: WeightedPlan) -> Cost:
 
 
 def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
-    """Each pair of pixels takes the whole stream, and all of the function; its loop is that over the channels."""
+    """Each pair of pixels (or four) takes the whole stream, and all of the function; its loop is that over the
+    channels."""
     layer = work.layer
     if layer.alone:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
-    pairs = work.rows.out_h * sum((piece.stop - piece.start + 1) // 2 for piece in work.pieces)
+    pairs = work.rows.out_h * sum(-(-(piece.stop - piece.start) // layer.at_once) for piece in work.pieces)
     stream_bytes = 4 * layer.group_words * layer.groups
-    loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.groups - 1)))
-    return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs))
+    loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
+    copied = not isinstance(layer, QuadLayer)  # fours are for where there is no room for a copy
+    return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs) if copied else (0, 0))

@@ -91,6 +91,11 @@ class WeightedLayer:
         return self.alone or self.rolled or self.buffer_bytes - 8 > _REACH
 
     @property
+    def at_once(self) -> int:
+        """Pixels that are read before their outputs are written."""
+        return 2
+
+    @property
     def windows_overlap(self) -> bool:
         """Whether two pixels share taps, in whole eights of the buffer."""
         eights = len(self.runs) == 1 and self.row_taps % 8 == 0 and self.pixel_bytes % 8 == 0
@@ -117,6 +122,11 @@ class WeightedLayer:
     def groups(self) -> int:
         return -(-self.out_c // GROUP)
 
+    @property
+    def turns(self) -> int:
+        """Of the loop over the channels."""
+        return self.groups
+
     def tap_place(self, tap: int) -> tuple[int, int]:
         """(kernel row, byte in the row's window) of a tap number."""
         row, place = divmod(tap, self.row_taps)
@@ -125,3 +135,28 @@ class WeightedLayer:
                 return row, run.offset + place
             place -= run.size
         raise ValueError(f"tap {tap} is beyond the window")
+
+
+class QuadLayer(WeightedLayer):
+    """A layer of 1x1 weights of which four pixels by two channels are made together (`quads.py`): its stream goes by
+    two channels, and the unpacked taps of four pixels are on the stack."""
+
+    @property
+    def looped(self) -> bool:
+        return True
+
+    @property
+    def buffer_bytes(self) -> int:
+        return 4 * self.steps * self.at_once
+
+    @property
+    def in_scratch(self) -> bool:
+        return False
+
+    @property
+    def at_once(self) -> int:
+        return 4
+
+    @property
+    def turns(self) -> int:
+        return self.out_c // 2
