@@ -240,6 +240,8 @@ def test_other_cores_and_compilers(board: str, toolchain: str) -> None:
             if (kernel.name in CONV) == (one.op == "conv2d") and takes(kernel, graph, Numerics.TFLM)
         ]
         cases.append((graph, samples(one), takers[number % len(takers)].name))
+    fours = CONVS["1x1, six pixels, most taps for fours"]
+    cases.append((graph_of(fours), samples(fours), conv.QUAD_KERNEL.name))  # which takes few of them
     assert {kernel for *_, kernel in cases} == set(KERNELS)
     check_together(cases, toolchain=toolchain, board_name=board)
 
