@@ -405,6 +405,17 @@ def test_a_declared_output_shape_that_disagrees_is_said(tmp_path: Path) -> None:
             load(model, tmp_path)
 
 
+def test_scikit_learns_exporter_may_declare_other_columns_but_no_other_batch(tmp_path: Path) -> None:
+    model = build([op("Binarizer", "x", "y", domain="ai.onnx.ml")], {"x": ["batch", 3]}, ["y"])
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    for shape in (["batch"], ["batch", 1]):
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
+        load(model, tmp_path)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, 3]))
+    with pytest.raises(TinycError, match=r"declares output 'y' as \[6, 3\], but its nodes make \[1, 3\]"):
+        load(model, tmp_path)
+
+
 @pytest.mark.parametrize("parts", [1, 3, 0])
 def test_split_of_a_constant_into_other_than_its_outputs(tmp_path: Path, parts: int) -> None:
     """With num_outputs below the outputs, ONNX's inference of shapes would end the process by an assertion."""

@@ -257,7 +257,9 @@ class OnnxBuilder:
     def _check_declared(self, output: str) -> None:
         """The shape that the file declares must be the one that its nodes make; open sizes fit any."""
         made, declared = self.values[output].shape, self.file.declared.get(output)
-        if declared is None or 0 in declared or any(node.domain == ML_DOMAIN for node in self.file.nodes):
+        if declared is None or 0 in declared:
+            return
+        if declared[0] is None and any(node.domain == ML_DOMAIN for node in self.file.nodes):
             return  # scikit-learn's exporter declares [?] for [1, 1], and one column for several
         if len(made) != len(declared) or any(n not in (None, m) for n, m in zip(declared, made, strict=True)):
             says = ", ".join("?" if n is None else str(n) for n in declared)
