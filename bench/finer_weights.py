@@ -6,7 +6,9 @@
 PICTURES: `fit` and `test`, [n,32,32,3] of 0 to 255; variants of the first are learned from, the second measured.
 Simulated: scales for each row and each so many input channels (on a grid of 8 bits, 24 dB below the error of 4), and
 rows of 4 and of 8 bits in one layer, those with the largest error per weight in 8; for comparison whole layers by the
-same measure. Ranges `mse`, learned rounding. Bytes: of weights, and one for each scale beyond the first of a row.
+same measure. And what bounds them all: float weights between int8 activations, int8 weights, and int4 weights learned
+from the very pictures that are measured. Ranges `mse`, learned rounding. Bytes: of weights, and one for each scale
+beyond the first of a row.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from tinyc.quantize import layerwise
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.layerwise import LEVELS, Memo, layers
-from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts
+from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts, rounded_to_nearest
 from tinyc.quantize.rounding import Doubles, Moments, Rounded, best_scale, diagonals, learn
 from tinyc.quantize.score import Teacher
+from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 Learn = Callable[..., Rounded]
@@ -43,13 +46,13 @@ _FOUR, _EIGHT = LEVELS[4], LEVELS[8]
 
 
 class Trial:
-    """A float model, pictures to learn from and to measure on."""
+    """A float model, pictures to measure on, and those to learn from: `part` of the file."""
 
-    def __init__(self, path: Path, pictures: Path) -> None:
+    def __init__(self, path: Path, pictures: Path, part: str = "fit") -> None:
         self.graph: Graph = normalize(load_model(path))
         (name,) = self.graph.inputs
         held, shape = load_npz(pictures), self.graph.values[name].shape
-        fit, self.test = ({name: held[part].astype(np.float32).reshape(-1, *shape)} for part in ("fit", "test"))
+        fit, self.test = ({name: held[of].astype(np.float32).reshape(-1, *shape)} for of in (part, "test"))
         calibration = Calibration(fit, pictures.name, True, path)
         varied = augmented(self.graph, calibration, 0)
         self.draft = draft_of(drafts(self.graph, varied), _PLAN)
@@ -72,9 +75,17 @@ class Trial:
         turns = iter(each)
         with patch.object(layerwise, "learn", lambda *args, **options: next(turns)(*args[:3])):
             made = carry_out(_PLAN, self.draft, self.data, dict.fromkeys(self.names, 8), memo=Memo(felt=True))
-        found = self._run(made)
+        self._print(kind, f"{size:,.0f}", self._run(made))
+
+    def show_activations(self, kind: str) -> None:
+        """The row of float weights between integer activations."""
+        batch = with_float_weights(self.draft.graph, rounded_to_nearest(self.draft, _PLAN.method))
+        (found,) = batch.run(self.test).values()
+        self._print(kind, "", found.reshape(len(found), -1))
+
+    def _print(self, kind: str, size: str, found: Array) -> None:
         same = 100 * float((found.argmax(axis=1) == self.wanted.argmax(axis=1)).mean())
-        sys.stdout.write(f"| {kind} | {size:,.0f} | {sqnr_db(self.wanted, found):.1f} | {same:.1f} |\n")
+        sys.stdout.write(f"| {kind} | {size} | {sqnr_db(self.wanted, found):.1f} | {same:.1f} |\n")
         sys.stdout.flush()
 
 
@@ -179,7 +190,10 @@ def main() -> None:
     parser.add_argument("models", type=Path)
     parser.add_argument("pictures", type=Path)
     given = parser.parse_args()
-    trial = Trial(given.models / "mlperf_tiny" / "ic_fp32.onnx", given.pictures)
+    path = given.models / "mlperf_tiny" / "ic_fp32.onnx"
+    trial = Trial(path, given.pictures)
+    trial.show_activations("float weights, int8 activations")
+    trial.show("int8", trial.weights, [eight] * len(trial.names))
     found: list[Doubles] = []
     trial.show("int4", trial.weights / 2, [errors(found)] * len(trial.names))
     for size in (16, 8):
@@ -189,6 +203,8 @@ def main() -> None:
     for kind, whole in (("layers of 4 and 8 bits", True), ("rows of 4 and 8 bits", False)):
         wide, total = widest(trial, found, whole)
         trial.show(kind, total, [mixed(rows) for rows in wide])
+    seen = Trial(path, given.pictures, part="test")
+    seen.show("int4, learned from the pictures measured", seen.weights / 2, [four] * len(seen.names))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from tinyc.load import load_model
 from tinyc.passes import normalize
 from tinyc.passes.weights import has_weights
 from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
-from tinyc.quantize.score import decides
+from tinyc.quantize.score import before_softmax, decides
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.reference.samples import fit_samples
 
@@ -57,11 +57,13 @@ BUDGET = 0.55  # of the bytes of int8 weights
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A quantized model on the test half. top1 in percent where there are labels."""
+    """A quantized model on the test half. top1 in percent where there are labels. before_db: SQNR of what a softmax at
+    the output gets, of its variation from input to input."""
 
     model: str
     tool: str
     sqnr_db: float
+    before_db: float | None
     agreement: float | None
     top1_float: float | None
     top1: float | None
@@ -81,6 +83,18 @@ class Task:
     labels: Array | None
     wanted: Array
 
+    def own_row(self, tool: str, made: Graph, began: float) -> Row:
+        """The figures of an integer graph of ours."""
+        quant = made.values[made.outputs[0]].quant
+        assert quant is not None  # every output is an integer
+        row = self.row(tool, quant.dequantize(integer_outputs(made, self.test)), weight_bytes(made), began)
+        names = before_softmax(self.graph)
+        if not names:
+            return row
+        wanted, found = (Batch(graph).run(self.test, names)[names[0]] for graph in (self.graph, made))
+        centre = wanted.mean(axis=0)
+        return replace(row, before_db=round(sqnr_db(wanted - centre, found - centre), 2))
+
     def row(self, tool: str, found: Array, size: int | None, began: float, wanted: Array | None = None) -> Row:
         """The figures of one tool's outputs."""
         wanted = self.wanted if wanted is None else wanted
@@ -90,6 +104,7 @@ class Task:
             model=self.name,
             tool=tool,
             sqnr_db=round(sqnr_db(rows, made), 2),
+            before_db=None,
             agreement=_percent(rows.argmax(axis=1) == made.argmax(axis=1)) if decides(self.graph) else None,
             top1_float=None if labels is None else _percent(rows.argmax(axis=1) == labels),
             top1=None if labels is None else _percent(made.argmax(axis=1) == labels),
@@ -128,10 +143,7 @@ def ours(task: Task) -> Iterator[Row]:
     }
     for tool, recipe in recipes.items():
         began = time.perf_counter()
-        made = quantize(task.graph, calibration, recipe).graph
-        quant = made.values[made.outputs[0]].quant
-        assert quant is not None  # every output is an integer
-        yield task.row(tool, quant.dequantize(integer_outputs(made, task.test)), weight_bytes(made), began)
+        yield task.own_row(tool, quantize(task.graph, calibration, recipe).graph, began)
 
 
 class _Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
@@ -260,7 +272,8 @@ def main() -> None:
         for source in sources(task, given.models, given.ours):
             for row in source:
                 found.append(asdict(row))
-                shown = [row.model, row.tool, row.sqnr_db, row.agreement, row.top1_float, row.top1, row.weight_bytes]
+                shown = [row.model, row.tool, row.sqnr_db, row.before_db, row.agreement]
+                shown += [row.top1_float, row.top1, row.weight_bytes]
                 sys.stdout.write("  ".join("-" if value is None else str(value) for value in shown))
                 sys.stdout.write(f"  {row.seconds} s\n")
                 sys.stdout.flush()
