@@ -40,9 +40,9 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                       job->vs);
 }
 
-/* A kernel `name` with parameters `name`_t. shares(layer, row, kept, xs): the softmax of p->keys scores, widened
- * to every other word of xs as tc_matmul_widen does; the scores may be lost. It has `words` words at kept. An
- * odd last row is made twice. */
+/* A kernel `name` with parameters `name`_t. shares(layer, row, kept, xs): the softmax of p->keys scores,
+ * widened to every other word of xs as tc_matmul_widen does; the scores may be lost. It has `words` words at
+ * kept. An odd last row is made twice. */
 #define TC_ATTENTION_DSP(name, shares, words)                                                                \
     static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y,    \
                      void *scratch)                                                                          \

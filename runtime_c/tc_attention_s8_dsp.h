@@ -9,8 +9,8 @@
  *   2^19 * f / 2^32, rounded, is round(e / 2^12) - 2^18
  *   2 * (scale * e + 2^30) = scale * f + (scale + 1) * 2^31
  *
- * scale is even, since it was doubled at last, but where 1 / sum(e) saturates. SMMLAR adds 2^31 too much there,
- * which the compiler has proved to change no share of this table.
+ * scale is even, since it was doubled at last, but where 1 / sum(e) saturates. SMMLAR adds 2^31 too much
+ * there, which the compiler has proved to change no share of this table.
  */
 #ifndef TC_ATTENTION_S8_DSP_H
 #define TC_ATTENTION_S8_DSP_H
@@ -131,8 +131,8 @@ static inline int32_t tc_attention_s8_words(const tc_attention_t *p)
 }
 
 /* Elements beyond the last of a row count as exponentials of 0. */
-static TC_UNUSED void tc_attention_s8_shares(const tc_attention_s8_dsp_t *layer, const int8_t *x, int32_t *row,
-                                             int32_t *xs)
+static TC_UNUSED void tc_attention_s8_shares(const tc_attention_s8_dsp_t *layer, const int8_t *x,
+                                             int32_t *row, int32_t *xs)
 {
     const int32_t n = layer->at.keys, whole = n & ~3;
     const int32_t *f = layer->softmax.exps + 255 - tc_softmax_many_max(x, n);
@@ -151,7 +151,8 @@ static TC_UNUSED void tc_attention_s8_shares(const tc_attention_s8_dsp_t *layer,
     /* Where the total is 2^28 or more, no share is half a step: the high word has 31 bits. */
     const int32_t shift = headroom > 3 ? 35 - headroom : 31;
     const uint32_t half = headroom > 3 ? (uint32_t)1 << (shift - 1) : 0;
-    const tc_attention_s8_row_t of_row = {row, xs, scale, (int32_t)((((uint32_t)scale + 1) >> 1) + half), shift};
+    const int32_t add = (int32_t)((((uint32_t)scale + 1) >> 1) + half);
+    const tc_attention_s8_row_t of_row = {row, xs, scale, add, shift};
     tc_attention_s8_fours(&of_row, row + tc_attention_s8_words(&layer->at));
 }
 

@@ -66,9 +66,9 @@ typedef char tc_matmul_blocks_reads[
     "ssat   " sum ", #8, " sum ", asr #" #n " \n"                                  \
     "strb   " sum ", [" to "], #1 \n"
 
-/* Inner loop: 91 instructions for 128 MAC, four units per turn, after the first unit. The first turn starts in
- * its middle where what is left is not a multiple of four. Frame: [0] xs [4] start [8] where to go on after the
- * first unit [12] end of xs [16] mult [20] add [24] y0 [28] y1 [32] end of ys */
+/* Inner loop: 91 instructions for 128 MAC, four units per turn, after the first unit. The first turn starts
+ * in its middle where what is left is not a multiple of four. Frame: [0] xs [4] start [8] where to go on
+ * after the first unit [12] end of xs [16] mult [20] add [24] y0 [28] y1 [32] end of ys */
 #define TC_MATMUL_BLOCKS(name, finish, n)                                          \
     static TC_NAKED void name##_##n(const tc_matmul_requant_t *p TC_UNUSED,                                  \
                                     const tc_matmul_job_t *job TC_UNUSED)                                    \

@@ -31,9 +31,9 @@ static inline int32_t tc_softmax_high(int32_t a, int32_t b, int32_t c)
 
 /* 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31; inside Q2.29.
  *
- * gemmlowp multiplies by d = (1 + a) / 2 as round(d * x / 2^31). Twice d, less 2^32, is an int32, so that this
- * is x + round(twice * x / 2^32). Of its saturating shifts only the last one can saturate, where 1 / (1 + a)
- * is 1. */
+ * gemmlowp multiplies by d = (1 + a) / 2 as round(d * x / 2^31). Twice d, less 2^32, is an int32, so that
+ * this is x + round(twice * x / 2^32). Of its saturating shifts only the last one can saturate, where
+ * 1 / (1 + a) is 1. */
 static inline int32_t tc_softmax_reciprocal(int32_t a)
 {
     const int32_t twice = (a & ~1) + INT32_MIN;

@@ -57,8 +57,8 @@ static inline int32_t tc_softmax_many_share(const tc_softmax_many_row_t *row, in
     return (int32_t)((uint32_t)(sum >> 32) >> row->shift);
 }
 
-/* Of a row whose sum of exponentials this is, each in steps of 2^12. whole: 1 where 1 is 255 steps, 0 where it
- * is 256 and cut off. */
+/* Of a row whose sum of exponentials this is, each in steps of 2^12. whole: 1 where 1 is 255 steps, 0 where
+ * it is 256 and cut off. */
 static inline tc_softmax_many_row_t tc_softmax_many_of(const int32_t *e, uint32_t sum, uint32_t whole)
 {
     tc_softmax_many_row_t row = {e, 0, 0, 0};

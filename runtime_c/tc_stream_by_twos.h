@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Layers of 1x1 weights whose constants lie in flash by two output channels: what the functions compute that the
- * compiler writes for single layers in assembly, in plain C. As tc_stream.h, packed int8 weights, but for the order:
+/* Layers of 1x1 weights whose constants lie in flash by two output channels: what the functions compute that
+ * the compiler writes for single layers in assembly, in plain C. As tc_stream.h, packed int8 weights, but for
+ * the order:
  *
  * stream: for each two output channels
  *   2 words      start values of the accumulators
@@ -34,7 +35,8 @@ static inline const int32_t *tc_stream_by_twos_sums(const tc_stream_t *p, const 
     return w;
 }
 
-/* n pixels -> y [n][out_c]. Four pixels are read before their outputs are written, which may lie over them. */
+/* n pixels -> y [n][out_c]. Four pixels are read before their outputs are written, which may lie over
+ * them. */
 static TC_UNUSED void tc_stream_by_twos_pixels(const tc_stream_t *p, const int32_t *stream,
                                                const int8_t *const *x, int32_t first, int32_t n, int8_t *y)
 {

@@ -86,6 +86,7 @@ def _convolutions() -> Iterator[Graph]:
     layers = [
         Layer("conv2d", Conv2D(), (1, 1, 2, 21), (13, 1, 1, 21)),
         Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
+        Layer("conv2d", Conv2D(act=RELU), (1, 3, 5, 16), (12, 1, 1, 16), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 5, 9, 3), (8, 3, 3, 3), **relu),
         Layer("conv2d", Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
@@ -94,6 +95,7 @@ def _convolutions() -> Iterator[Graph]:
         Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE, act=RELU6), (1, 8, 7, 8), (3, 3, 8)),
         Layer("depthwise_conv2d", DepthwiseConv2D(pad=Padding(2, 0, 2, 0)), (1, 9, 1, 4), (5, 1, 4)),
         Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 6, 1, 9), (6, 1, 9)),
+        Layer("depthwise_conv2d", DepthwiseConv2D(act=RELU), (1, 12, 1, 8), (5, 1, 8), **relu),
         Layer("fully_connected", FullyConnected(act=RELU), (1, 37), (9, 37), **relu),
         Layer("fully_connected", FullyConnected(act=RELU), (1, 40), (9, 40), **relu),
         Layer("fully_connected", FullyConnected(), (3, 16), (7, 16)),
