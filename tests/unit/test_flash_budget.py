@@ -63,11 +63,31 @@ def test_a_library_keeps_the_budget_by_the_estimate_of_all_its_code(models_dir: 
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     free = library_flash(compile_model(file, M4, Options("cortex-m4", memory="speed"), Progress()).program, M4)
     assert free is not None
-    budget = int(free * share)
+    budget = int(free.total * share)
     made = compile_model(file, M4, Options("cortex-m4", flash_budget=budget), Progress())
     taken = library_flash(made.program, M4)
     assert taken is not None
-    assert 0.88 * budget < taken <= budget
+    assert 0.88 * budget < taken.total <= budget
+
+
+def test_the_last_bytes_are_not_bought_with_all_time(models_dir: Path) -> None:
+    """Where the kernels of `--optimize size` fit, a budget gives no slower ones."""
+    file = models_dir / "mlperf_tiny" / "sww_int8.tflite"
+    small = compile_model(file, M4, Options("cortex-m4", optimize="size"), Progress())
+    taken = library_flash(small.program, M4)
+    assert taken is not None
+    for more in (1.02, 1.05, 1.1):
+        made = compile_model(file, M4, Options("cortex-m4", flash_budget=int(taken.total * more) + 1000), Progress())
+        assert made.plan.time <= small.plan.time
+
+
+def test_a_budget_for_slow_kernels_alone_is_warned_of(models_dir: Path) -> None:
+    file, said = models_dir / "mlperf_tiny" / "sww_int8.tflite", list[str]()
+    compile_model(file, M4, Options("cortex-m4", flash_budget=62 * 1024), Progress(on_warning=said.append))
+    assert any("--optimize size" in warning for warning in said)
+    said.clear()
+    compile_model(file, M4, Options("cortex-m4", flash_budget=74 * 1024), Progress(on_warning=said.append))
+    assert not said
 
 
 def test_a_compiled_library_over_its_budget_is_an_error(models_dir: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinyc.board import Board
 from tinyc.board.core import core_named
@@ -95,6 +95,17 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """Plain values, with `flash_bytes` and `fits`."""
         return asdict(self) | {"flash_bytes": self.flash_bytes, "fits": self.fits}
+
+
+class FlashEstimate(NamedTuple):
+    """Bytes of a library: the code is estimated, the constants are exact."""
+
+    code_bytes: int
+    const_bytes: int
+
+    @property
+    def total(self) -> int:
+        return self.code_bytes + self.const_bytes
 
 
 @dataclass(frozen=True)
@@ -261,12 +272,12 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
     )
 
 
-def library_flash(program: Program, board: Board) -> int | None:
-    """Bytes of code and constants that the library will take; None for a core on which no code was measured."""
+def library_flash(program: Program, board: Board) -> FlashEstimate | None:
+    """What the library will take; None for a core on which no code was measured."""
     compiled = core_named(board.core).code or board.core
     if compiled not in _file.measured.code:
         return None
-    return _constants(program) + _code(program, compiled, _file.measured)
+    return FlashEstimate(_code(program, compiled, _file.measured), _constants(program))
 
 
 def _constants(program: Program) -> int:

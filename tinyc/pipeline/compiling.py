@@ -14,7 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
-from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, least_flash, made_small, repriced
+from tinyc.choose.select import FASTEST, Choice, Goal, Optimize, candidates, choose, least_flash, made_small, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -41,7 +41,7 @@ from tinyc.passes.integer_ports import has_scales, trees_among_floats
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
-from tinyc.pipeline.flash_budget import RESERVE, Tried, check_flash, in_flash
+from tinyc.pipeline.flash_budget import Tried, check_flash, in_flash, with_reserve
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
@@ -68,6 +68,7 @@ _OPERATOR_BYTES = 700
 _SYSTEM_BUS = 0x2000_0000  # where the addresses begin that an Armv7-M core fetches over the same bus as data
 _MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
 _PRICES = 9
+_SLOW = 2  # times as long as what is nearly as small
 APPLICATION_BYTES = 12 * 1024  # of flash that are left beside a library where it would fill it: our test firmware's
 
 
@@ -241,16 +242,28 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
     """
     graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
-    asked = options.flash_budget
-    if asked is None:
+    if options.flash_budget is None:
         return _lowered(graph, made, board, options, progress)
+    return _within(graph, made, board, options, progress)
 
-    def attempt(budget: int) -> Tried[Lowered]:
-        lowered = _lowered(graph, made, board, replace(options, flash_budget=budget), progress)
+
+def _within(graph: Graph, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+    """The graph's steps, by kernels whose library keeps the budget of flash as it is estimated."""
+    asked = options.flash_budget or 0
+
+    def attempt(budget: int | None, optimize: Optimize = options.optimize) -> Tried[Lowered]:
+        asking = replace(options, flash_budget=budget, optimize=optimize)
+        lowered = _lowered(graph, made, board, asking, progress)
         said, taken = lowered.plan.flash_bytes, library_flash(lowered.program, board)
-        return Tried(lowered, said, said if taken is None else taken)
+        return Tried(lowered, said, said if taken is None else with_reserve(taken))
 
-    found = in_flash(attempt, asked - asked // RESERVE)
+    found = in_flash(attempt, asked)
+    small = attempt(None, "size")  # does without the last bytes, which cost most
+    if small.made.plan.time < found.made.plan.time:
+        if small.taken <= asked:
+            found = small
+        elif _SLOW * small.made.plan.time < found.made.plan.time:
+            progress.on_warning("only slow kernels fit the flash budget: with --optimize size faster ones may")
     check_flash(found.made.program, found.taken, asked)
     return found.made
 

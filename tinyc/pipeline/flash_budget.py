@@ -13,10 +13,12 @@ from typing import Generic, TypeVar
 
 from tinyc.base.errors import TinycError
 from tinyc.emit.program import Program
+from tinyc.explain.estimate import FlashEstimate
 
 T = TypeVar("T")
 
-RESERVE = 100  # one part of so many of a budget is left for what a compiler makes more of C than estimated
+# What is left for what a compiler makes more of C than estimated: one part of so many of the code, and of the library.
+_OF_CODE, _OF_ALL = 16, 100
 _ROUNDS = 8  # of choosing kernels
 _NEAR = 100  # a library that leaves one part of so many of its budget is near enough
 _ERROR = 20  # the size of compiled code is estimated to one part of so many of a library; what is compiled says
@@ -56,6 +58,11 @@ def in_flash(attempt: Callable[[int], Tried[T]], asked: int) -> Tried[T]:
         if not high and found.taken == before.taken:
             break  # there is nothing better to buy
     return best
+
+
+def with_reserve(taken: FlashEstimate) -> int:
+    """Bytes that a library takes at most, but for compilers that make much more of C than estimated."""
+    return taken.total + max(taken.code_bytes // _OF_CODE, taken.total // _OF_ALL)
 
 
 def _next(guess: int, low: int, high: int) -> int:
