@@ -90,6 +90,14 @@ def test_a_budget_for_slow_kernels_alone_is_warned_of(models_dir: Path) -> None:
     assert not said
 
 
+def test_what_is_tried_warns_once(models_dir: Path) -> None:
+    """However many times kernels are chosen."""
+    file, said = models_dir / "mlperf_tiny" / "kws_int8.tflite", list[str]()
+    options = Options("cortex-m4", flash_budget=42_000, stream_weights=64)
+    compile_model(file, M4, options, Progress(on_warning=said.append))
+    assert len([warning for warning in said if "--stream-weights" in warning]) == 1
+
+
 def test_a_compiled_library_over_its_budget_is_an_error(models_dir: Path) -> None:
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     options = Options("cortex-m4", flash_budget=42_000)

@@ -251,21 +251,26 @@ def _within(graph: Graph, made: IntegerModel, board: Board, options: Options, pr
     """The graph's steps, by kernels whose library keeps the budget of flash as it is estimated."""
     asked = options.flash_budget or 0
 
-    def attempt(budget: int | None, optimize: Optimize = options.optimize) -> Tried[Lowered]:
-        asking = replace(options, flash_budget=budget, optimize=optimize)
-        lowered = _lowered(graph, made, board, asking, progress)
+    def attempt(budget: int | None, optimize: Optimize = options.optimize) -> Tried[tuple[Lowered, list[str]]]:
+        warnings: list[str] = []
+        quiet = replace(progress, on_warning=warnings.append)
+        lowered = _lowered(graph, made, board, replace(options, flash_budget=budget, optimize=optimize), quiet)
         said, taken = lowered.plan.flash_bytes, library_flash(lowered.program, board)
-        return Tried(lowered, said, said if taken is None else with_reserve(taken))
+        return Tried((lowered, warnings), said, said if taken is None else with_reserve(taken))
 
     found = in_flash(attempt, asked)
-    small = attempt(None, "size")  # does without the last bytes, which cost most
-    if small.made.plan.time < found.made.plan.time:
-        if small.taken <= asked:
+    if options.optimize != "size":
+        small = attempt(None, "size")  # does without the last bytes, which cost most
+        times = [tried.made[0].plan.time for tried in (small, found)]
+        if times[0] < times[1] and small.taken <= asked:
             found = small
-        elif _SLOW * small.made.plan.time < found.made.plan.time:
+        elif _SLOW * times[0] < times[1]:
             progress.on_warning("only slow kernels fit the flash budget: with --optimize size faster ones may")
-    check_flash(found.made.program, found.taken, asked)
-    return found.made
+    lowered, warnings = found.made
+    for warning in warnings:  # of what was tried beside it nobody hears
+        progress.on_warning(warning)
+    check_flash(lowered.program, found.taken, asked)
+    return lowered
 
 
 def _lowered(graph: Graph, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
