@@ -20,6 +20,7 @@ class Network:
         self.rng = np.random.default_rng(seed)
         self.input_shape = (1, int(self.rng.integers(1, 4)), *(int(n) for n in self.rng.integers(6, 11, 2)))
         self.x, self.shape = "x", self.input_shape
+        self.others: dict[str, tuple[int, ...]] = {}  # inputs
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = {}
 
@@ -94,6 +95,20 @@ class Network:
         self.add("Mul", before, self.x)
         self.shape = shape
 
+    def gate(self) -> None:
+        """A factor per channel, from an input of its own."""
+        name = f"gate{len(self.others)}"
+        self.others[name] = (1, self.shape[1], 1, 1)
+        self.add("Mul", self.x, name)
+
+    def update(self) -> None:
+        """What a recurrent cell does: all is mixed with a state, which is an input, and what becomes of that."""
+        name = f"state{len(self.others)}"
+        self.others[name] = self.shape
+        before, kept = self.x, self.add("Sigmoid", self.x)
+        self.add("Mul", kept, name)
+        self.add("Add", self.x, before)
+
     def pad(self) -> None:
         self.constants["pads"] = np.array([0, 0, 1, 0, 0, 0, 2, 1], np.int64)
         self.add("Pad", self.x, "pads")
@@ -120,7 +135,7 @@ class Network:
             self.add("Softmax", self.x)
 
     def model(self) -> onnx.ModelProto:
-        return build(self.nodes, {"x": self.input_shape}, [self.x], self.constants)
+        return build(self.nodes, {"x": self.input_shape} | self.others, [self.x], self.constants)
 
 
 BLOCKS: tuple[Callable[[Network], None], ...] = (
@@ -152,4 +167,17 @@ def random_network(seed: int) -> onnx.ModelProto:
         if min(net.shape[2:]) > 2 or block in (Network.relu, Network.batch_norm):
             block(net)
     net.head()
+    return net.model()
+
+
+def random_network_of_inputs(seed: int) -> onnx.ModelProto:
+    """A small one with gates and states that are inputs, before, between or behind layers with rows."""
+    net = Network(seed)
+    blocks = (Network.gate, Network.update, Network.conv, Network.depthwise, Network.strided, Network.relu)
+    for block in net.rng.permutation(len(blocks))[: int(net.rng.integers(3, 6))]:
+        blocks[block](net)
+    if net.rng.random() < 0.5:
+        net.head()
+    else:
+        net.update()
     return net.model()

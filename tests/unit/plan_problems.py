@@ -120,6 +120,11 @@ def with_moves(problem: Problem, seed: int) -> Problem:
     return replace(problem, layers=tuple(tasks), tensors=tensors, joins=joins, cuts=cuts, outputs=outputs)
 
 
+def without_sliding(problem: Problem) -> Problem:
+    """The same as problems with rows have it: a layer that runs whole takes its input's place, or leaves it alone."""
+    return replace(problem, layers=tuple(changed(task, sliding=None) for task in problem.layers))
+
+
 def _ready(tasks: Sequence[Layer], names: Sequence[str], inputs: Sequence[str]) -> int:
     """Behind the last task that makes one of the tensors, and no earlier than any of them is read in place."""
     made = [i for i, task in enumerate(tasks) if set(names) & set(task.writes)]

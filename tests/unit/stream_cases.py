@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from tests.load.onnx_models import load
-from tests.unit.networks import random_network
+from tests.unit.networks import random_network, random_network_of_inputs
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Optimize, candidates
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
@@ -37,6 +37,12 @@ ANY = Limits(float("inf"), float("inf"), None, None)
 def integer_graph(seed: int) -> Graph:
     """A random network in integers."""
     return in_integers(random_network(seed), seed)
+
+
+@cache
+def graph_of_inputs(seed: int) -> Graph:
+    """A random network in integers, with several inputs."""
+    return in_integers(random_network_of_inputs(seed), seed)
 
 
 def in_integers(model: onnx.ModelProto, seed: int) -> Graph:

@@ -15,9 +15,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.plan_problems import random_problem, with_moves
+from tests.unit.plan_problems import random_problem, with_moves, without_sliding
 from tinyc.kernel.kernel import Across
 from tinyc.plan import InvalidPlanError, Layer, Plan, Problem, SlidingInput, solve, validate
+from tinyc.plan.placement import in_order, plan_of
 
 
 class Memory:
@@ -138,6 +139,17 @@ def test_every_plan_computes_the_model(seed: int) -> None:
     plan = solve(problem)
     assert plan.lower_bound_bytes <= plan.arena_bytes
     assert execute(problem, plan) == expected(problem)
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_layers_that_run_whole_where_rows_could_move(first: int) -> None:
+    """Their inputs are there before turn 0, some of them are never read."""
+    for seed in range(first, first + 50):
+        problem = without_sliding(random_problem(seed, 14, width=6))
+        plan = plan_of(problem, in_order(problem, range(len(problem.layers))), work=1)
+        validate(plan)
+        assert execute(problem, plan) == expected(problem)
 
 
 @pytest.mark.quick_cases(30)

@@ -171,6 +171,29 @@ def test_equalization_keeps_the_float_function(tmp_path: Path, seed: int) -> Non
         np.testing.assert_allclose(restored, stats[name].largest, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_equalization_through_views_that_repeat_channels(tmp_path: Path, width: int, groups: int) -> None:
+    """Pixels or columns become channels: of `width` channels each becomes several, and any layer may read them."""
+    nodes = [
+        op("MatMul", "x m", "a"),
+        op("Reshape", "a shape", "r"),
+        op("Transpose", "r", "t", perm=[0, 2, 1]),
+        op("Conv", "t w", "y", group=groups, kernel_shape=[2]),
+    ]
+    constants = {
+        "m": rand(1, 5, width) * np.array([10, 0.1][:width], np.float32),
+        "shape": np.array([1, 3, 4]),
+        "w": rand(2, 4, 4 // groups, 2),
+    }
+    model = build(nodes, {"x": [1, 12 // width, 5]}, ["y"], constants)
+    graph, calibration = calibrated(model, tmp_path)
+    assert find_links(graph)
+    equal, _ = equalize(graph, observe(graph, calibration))
+    sample = calibration.sample(0)
+    np.testing.assert_allclose(run_float(equal, sample)["y"], run_float(graph, sample)["y"], rtol=1e-3, atol=1e-4)
+
+
 def uneven_network(act: str = "Relu", head: bool = False) -> onnx.ModelProto:
     """A layer whose channels have very different ranges, then a depthwise one."""
     spread = np.array([100, 10, 1, 0.1], np.float32)

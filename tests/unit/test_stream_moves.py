@@ -70,6 +70,31 @@ def test_nothing_overlaps_and_the_bound_is_reached(seed: int, arriving: bool) ->
     assert max(ends) <= bound + 8  # scratch begins at multiples of 8
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_there_before_turn_0_keeps_apart_and_in_place(seed: int) -> None:
+    """Inputs, one of them never read, of the rows' size or another; and what stays to the end."""
+    rng = random.Random(seed)
+    inputs = [(rng.choice([64, 64, 16, 24]), -1, rng.randint(0, 9), 4) for _ in range(3)]
+    outputs = [(64, rng.randint(5, 12), 20, 4) for _ in range(2)]
+    rows = [(64, turn, min(turn + rng.randint(2, 6), 20), 4) for turn in range(20)]
+    blocks, first = [*inputs, *outputs, *rows], len(inputs + outputs + rows)
+    scratch = [(rng.choice([40, 104, 216]), turn, turn + 1, 8) for turn in range(0, 20, 3)]
+    still = range(len(inputs + outputs))
+    kinds = Kinds(frozenset(range(first, first + len(scratch))), frozenset(), frozenset(still))
+    layout = layout_of(blocks + scratch)
+    bound = bound_of(layout)
+    places = place_with_moves(layout, kinds, range(bound, 3 * bound, 4))
+    assert places is not None
+    assert all(len(places[i]) == 1 for i in still)
+    for turn in range(-1, 20):
+        there = sorted(
+            ([at for since, at in places[i] if since <= max(turn, 0)][-1], block.size)
+            for i, block in enumerate(layout.blocks)
+            if block.born <= turn < block.dies
+        )
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(there))
+
+
 def test_rows_that_leave_no_room_have_no_places() -> None:
     layout = layout_of([(64, 0, 3, 4), (64, 1, 4, 4), (64, 2, 5, 4)])
     kinds = Kinds(frozenset(), frozenset())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.ops.one_node import one_node, tensor
-from tests.unit.stream_cases import NUMERICS, Machine, integer_graph, random_sample, smallest_plan
+from tests.unit.stream_cases import NUMERICS, Machine, graph_of_inputs, integer_graph, random_sample, smallest_plan
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import FLASH_PER_RAM, Goal, candidates, choose
 from tinyc.ir.graph import Graph
@@ -21,11 +21,14 @@ from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.plan import InvalidPlanError, validate
-from tinyc.plan.answer import Plan
+from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.blocks import Block, Member
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.live import lower_bound_of
+from tinyc.plan.placement import in_order, plan_of
+from tinyc.plan.problem import Problem
+from tinyc.plan.rows import plan_streamed
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
@@ -49,6 +52,62 @@ def test_every_row_is_right_when_the_plan_runs(seed: int, by_rows: bool) -> None
     machine = Machine(graph, plan, NUMERICS, random_sample(graph, seed))
     assert machine.run() == []
     check_pieces(plan)
+
+
+@pytest.mark.quick_cases(12)
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_is_right_with_several_inputs(seed: int) -> None:
+    """Of the smallest arena, and where all layers run whole but one or more could run by rows."""
+    graph = graph_of_inputs(seed)
+    problem = problem_of(graph, candidates(graph, frozenset(), NUMERICS))
+    plans = [plan_of(problem, in_order(problem, range(len(problem.layers))), work=1)]
+    plans += [plan for plan in (smallest_plan(graph), cheapest_plan(problem)) if plan is not None]
+    for plan in plans:
+        validate(plan)
+        assert not plan.refused
+        assert Machine(graph, plan, NUMERICS, random_sample(graph, seed)).run() == []
+
+
+def cheapest_plan(problem: Problem) -> Plan | None:
+    """Of the least time, at any arena."""
+    cut = cheapest(weigh_all(measure(problem), lambda form: form.time), 2**40)
+    return None if cut is None else plan_of(problem, cut, work=1)
+
+
+def on_one_heap(plan: Plan) -> Plan:
+    """The plan with all tensors at byte 0: smaller, and wrong."""
+    offsets = {name: tuple(0 for _ in rows) for name, rows in plan.row_offsets.items()}
+    return replace(plan, row_offsets=offsets, arena_bytes=plan.lower_bound_bytes)
+
+
+def test_a_plan_by_rows_that_is_refused_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one of the same turns whose rows do not move, and it says so."""
+    graph = integer_graph(0)
+    assert not streamed(0)[1].refused
+
+    def wrong(problem: Problem, cut: Partition, work: int = 1, room: int = 0, moves: bool = True) -> Plan:
+        plan = plan_of(problem, cut, work, room, moves)
+        return on_one_heap(plan) if moves else plan
+
+    monkeypatch.setitem(plan_streamed.__globals__, "plan_of", wrong)
+    plan = smallest_plan(graph)
+    assert plan is not None
+    validate(plan)
+    assert plan.refused
+    assert Machine(graph, plan, NUMERICS, random_sample(graph, 3)).run() == []
+
+
+def test_a_plan_layer_by_layer_that_is_refused_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = integer_graph(0)
+    found = candidates(graph, frozenset(), NUMERICS)
+    kernels = Kernels(found, choose(found, Goal("speed")))
+    plan = plan_memory(graph, kernels, Aim(memory="speed"))
+    assert not plan.refused
+    monkeypatch.setitem(plan_memory.__globals__, "shrink", lambda *_: (kernels.chosen, on_one_heap(plan)))
+    other = plan_memory(graph, kernels, Aim(memory="speed"))
+    validate(other)
+    assert other.refused
+    assert Machine(graph, other, NUMERICS, random_sample(graph, 3)).run() == []
 
 
 def check_pieces(plan: Plan) -> None:

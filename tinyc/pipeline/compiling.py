@@ -328,6 +328,8 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
         chosen = tuple(_chosen(graph, found, board, options))
     with progress.stage("plan"):
         plan = _laid_out(graph, found, chosen, board, options)
+    for refused in plan.refused:
+        progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     ram = _aim(board, options, None).ram_bytes
     return LaidOut(graph, found, plan, ram is None or plan.arena_bytes <= ram)
 

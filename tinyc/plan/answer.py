@@ -93,7 +93,8 @@ class Plan:
     node, of each call, for layers with scratch. accumulator_offsets: by node. allocations: everything above as
     rectangles over turns and bytes. moves: in the order in which they are made. bottom_up: layers that run whole and
     walk through their rows from the last to the first. lasting: where the values lie that the problem does not have,
-    because they last from run to run.
+    because they last from run to run. refused: what the validator said of plans that were better, which are faults of
+    the planner.
 
     arena_bytes is one past the last byte in use, slow_bytes the same of the slow part; slow_waits: cycles that an
     inference waits for that, estimated. lower_bound_bytes: no placement is smaller, for these turns and forms.
@@ -116,6 +117,7 @@ class Plan:
     optimal: bool = False
     slow_bytes: int = 0
     slow_waits: int = 0
+    refused: tuple[str, ...] = ()
 
     @property
     def gap_bytes(self) -> int:

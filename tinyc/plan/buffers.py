@@ -33,6 +33,13 @@ class Buffers:
     where: Mapping[Key, tuple[int, int]]
     tall: frozenset[int]
 
+    def still(self, problem: Problem) -> frozenset[int]:
+        """The blocks that hold what the caller writes before all turns or reads after them."""
+        seen = {*(name for name in problem.inputs if problem.is_resident(name)), *problem.outputs}
+        return frozenset(
+            block for (kind, name, _), (block, _) in self.where.items() if kind == "tensor" and name in seen
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tinyc.plan.blocks import Layout
+from tinyc.plan.blocks import Block, Layout
 from tinyc.plan.slots import highest, lowest, taken
 
 _FEW = 4  # rows of another size that have places of their own
@@ -27,10 +27,12 @@ Residences = dict[int, list[tuple[int, int]]]  # of each block: (turn, slot)
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What blocks are: scratch, no two alive together; tall: tensors whose rows die one by one."""
+    """What blocks are: scratch, no two alive together; tall: tensors whose rows die one by one; still: what may not
+    move, because the caller knows its place."""
 
     scratch: frozenset[int]
     tall: frozenset[int]
+    still: frozenset[int] = frozenset()
 
 
 def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | None:
@@ -38,7 +40,8 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
 
     Blocks that move in a turn do so before it, those of the larger size first.
     """
-    found, arena = None, _Packing(layout, kinds)
+    early = max((-block.born for block in layout.blocks), default=0)  # turns before turn 0, or less than none
+    found, arena = None, _Packing(_later(layout, early), kinds)
     first, last = 0, len(heights)
     while first < last:
         middle = (first + last) // 2
@@ -47,7 +50,21 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
             first = middle + 1
         else:
             found, last = places, middle
-    return found
+    if found is None or early <= 0:
+        return found
+    return {i: [(max(turn - early, 0), at) for turn, at in own] for i, own in found.items()}
+
+
+def _later(layout: Layout, turns: int) -> Layout:
+    """The same layout, so many turns later."""
+    if turns <= 0:
+        return layout
+
+    def later(block: Block) -> Block:
+        members = (replace(m, born=m.born + turns, dies=m.dies + turns) for m in block.members)
+        return replace(block, members=tuple(members))
+
+    return replace(layout, blocks=tuple(map(later, layout.blocks)))
 
 
 class _Packing:
@@ -184,6 +201,8 @@ class _Packing:
             moved = {i for _, i in moving}
             for i in sorted(lows, key=lambda i: (i not in moved, lows[i])):
                 most = min(limit, reached[turn]) if i in moved else limit
+                if i in self.kinds.still:
+                    most = min(most, lows[i])
                 free = [slot for slot in range(most) if slot not in held]
                 if not free:
                     return None

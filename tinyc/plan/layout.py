@@ -7,7 +7,7 @@ little, unless the smallest arena is wanted or nothing else fits the RAM.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.base.errors import TinycError
@@ -17,9 +17,11 @@ from tinyc.kernel.kernel import instructions_of
 from tinyc.plan.answer import Plan
 from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.plan.persistent import place_states, state_bytes
+from tinyc.plan.planner import draft_plan
+from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.rows import Limits, plan_incremental, plan_streamed
 from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
-from tinyc.plan.validate import validate
+from tinyc.plan.validate import first_valid
 
 # A streamed arena has to be smaller than this share of the one layer by layer.
 WORTHWHILE: Mapping[str, float] = {"speed": 0.0, "balanced": 0.9, "min": 1.0}
@@ -77,20 +79,27 @@ def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
     changed, plan = _layer_by_layer(graph, kernels, aim)
     fits = aim.ram_bytes is None or plan.arena_bytes <= aim.ram_bytes
     if fits and (aim.memory == "speed" or (aim.memory == "balanced" and len(changed) > STREAMED_UP_TO)):
-        return _checked(plan)
+        return _checked(graph, changed, plan)
     limits = _limits(kernels, aim)
     if fits:
         limits = _worth(limits, kernels, aim, plan.arena_bytes)
-    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
+    try:
+        streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
+    except InvalidPlanError as error:
+        return replace(_checked(graph, changed, plan), refused=(str(error),))
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
-        return _checked(plan)
+        return _checked(graph, changed, plan)
     return streamed
 
 
-def _checked(plan: Plan) -> Plan:
-    """The plan, validated."""
-    validate(plan)
-    return plan
+def _checked(graph: Graph, chosen: Mapping[str, Choice], plan: Plan) -> Plan:
+    """The plan, validated; or one with the same kernels in which nothing shares bytes with what it is made of."""
+
+    def plans() -> Iterator[Plan]:
+        yield plan
+        yield draft_plan(graph, chosen, fuse=False)
+
+    return first_valid(plans())
 
 
 def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Plan) -> Plan:
@@ -138,8 +147,8 @@ def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Pla
         raise TinycError("a model with state takes its input whole", hint="leave out --input-rows")
     left = None if aim.ram_bytes is None else max(aim.ram_bytes - state_bytes(graph), 0)
     left_aim = replace(aim, ram_bytes=left)
-    _, plan = _layer_by_layer(graph, kernels, left_aim)
-    return place_states(graph, _in_parts(graph, kernels, left_aim, _checked(plan)))
+    changed, plan = _layer_by_layer(graph, kernels, left_aim)
+    return place_states(graph, _in_parts(graph, kernels, left_aim, _checked(graph, changed, plan)))
 
 
 def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:

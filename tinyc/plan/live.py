@@ -150,7 +150,8 @@ def lower_bound(problem: Problem, order: Sequence[int]) -> int:
 def lower_bound_of(blocks: Sequence[Block], turns: int, unit: int) -> int:
     """The same of blocks, whose overlaps are decided: most live bytes in any turn. Bytes that two members of a block
     share count once. Every start is a multiple of `unit`; the topmost block of a turn may end between."""
-    changes, slack = [0] * (turns + 1), 0
+    early = max((0, *(-block.born for block in blocks)))  # turns before turn 0
+    changes, slack = [0] * (early + turns + 1), 0
     for block in blocks:
         times = sorted({time for m in block.members for time in (m.born, m.dies)})
         for born, dies in pairwise(times):
@@ -158,8 +159,8 @@ def lower_bound_of(blocks: Sequence[Block], turns: int, unit: int) -> int:
             for low, high in joined(alive, touching=True):
                 # Bytes that begin between two units: another block may end there, and has that unit in its own count.
                 size = max(0, round_up(high, unit) - round_up(low, unit))
-                changes[born] += size
-                changes[dies] -= size
+                changes[early + born] += size
+                changes[early + dies] -= size
                 slack = max(slack, round_up(high, unit) - high)
     return max(accumulate(changes)) - slack
 

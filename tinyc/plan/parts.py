@@ -17,6 +17,7 @@ from tinyc.plan.answer import SLOW, Partition, Plan
 from tinyc.plan.live import costs_of, round_up
 from tinyc.plan.placement import plan_of, plan_order
 from tinyc.plan.problem import Form, Layer, Problem
+from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
 
 Names = frozenset[str]
@@ -65,7 +66,10 @@ def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
         slow_bytes=there.arena_bytes,
         slow_waits=round(sum(costs[name] for name in others)),
     )
-    validate(made)
+    try:
+        validate(made)
+    except InvalidPlanError:  # the whole arena in one part, or another plan, is there
+        return None
     limit = min(slow.bytes, problem.unit * _TABLE_UNITS) if plan.runs_by_rows else slow.bytes
     return made if made.slow_bytes <= limit else None
 

@@ -62,7 +62,7 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
     starts = in_slots or _starts(layout, bound, _enough(bound), work)
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
-        kinds = Kinds(frozenset(layout.scratch), buffers.tall)
+        kinds = Kinds(frozenset(layout.scratch), buffers.tall, buffers.still(problem))
         moved = place_with_moves(layout, kinds, range(round_up(bound, unit), reached, unit))
         if moved is not None:
             return draft.moving_plan(buffers, moved, bound)

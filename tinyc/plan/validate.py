@@ -6,11 +6,13 @@ Uses nothing of the planner but the words of `problem.py` and `answer.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from tinyc.plan.answer import Allocation, Plan, in_line
 from tinyc.plan.problem import WHOLE
-from tinyc.plan.replay import PlanRun, Replay, Row, require
+from tinyc.plan.replay import InvalidPlanError, PlanRun, Replay, Row, require
 
 
 def validate(plan: Plan) -> None:
@@ -22,6 +24,20 @@ def validate(plan: Plan) -> None:
     _check_places(run, plan)
     _check_allocations(run, plan)
     Replay(run).run()
+
+
+def first_valid(plans: Iterable[Plan]) -> Plan:
+    """The first plan that `validate` takes; `refused` says what it said of those before. Raises InvalidPlanError where
+    it refuses them all."""
+    refused: list[InvalidPlanError] = []
+    for plan in plans:
+        try:
+            validate(plan)
+        except InvalidPlanError as error:
+            refused.append(error)
+        else:
+            return replace(plan, refused=(*plan.refused, *map(str, refused)))
+    raise refused[-1]
 
 
 def _run_of(plan: Plan) -> PlanRun:

@@ -44,7 +44,8 @@ def equalize(graph: Graph, stats: Mapping[str, Stats]) -> tuple[Graph, dict[str,
     divisors: dict[str, Channels] = {}
     for link in find_links(graph):
         first, second = nodes[link.first.name], nodes[link.second.name]
-        factors = best_factors(second, consts[second.inputs[1]], stats[link.first.outputs[0]])
+        width = graph.values[second.inputs[0]].shape[-1]
+        factors = best_factors(second, consts[second.inputs[1]], stats[link.first.outputs[0]], width)
         editor = _Editor(values, consts)
         w = consts[first.inputs[1]]
         inputs = [first.inputs[0], editor.replaced(first.inputs[1], w / per_output(first, w, factors))]
@@ -52,10 +53,10 @@ def equalize(graph: Graph, stats: Mapping[str, Stats]) -> tuple[Graph, dict[str,
             inputs.append(editor.replaced(first.inputs[2], consts[first.inputs[2]] / factors))
         nodes[first.name] = replace(first, inputs=tuple(inputs))
         w = consts[second.inputs[1]]
-        scaled = editor.replaced(second.inputs[1], w * per_input(second, w, factors))
+        scaled = editor.replaced(second.inputs[1], w * per_input(second, w, _repeated(factors, width)))
         nodes[second.name] = replace(second, inputs=(second.inputs[0], scaled, *second.inputs[2:]))
         for name in link.between:
-            divisors[name] = np.tile(factors, graph.values[name].shape[-1] // len(factors))
+            divisors[name] = _repeated(factors, graph.values[name].shape[-1])
     changed = replace(graph, nodes=tuple(nodes[n.name] for n in graph.nodes), values=values, consts=consts)
     return changed, divisors
 
@@ -107,8 +108,14 @@ def _keeps_channels(graph: Graph, node: Node) -> bool:
     return op.scales(node.attrs) and op.channels(node.attrs, x, y) is not None
 
 
-def best_factors(second: Node, w: Array, stats: Stats) -> Channels:
-    """Divisors of the channels of the value that `second` (weights w) reads, largest 1: (largest / max)^a.
+def _repeated(channels: Channels, width: int) -> Channels:
+    """One number for each of `width` places of a last axis; a view of an image may have its channels there many times,
+    as a flattened one has, or one with its columns as channels."""
+    return np.tile(channels, width // len(channels))
+
+
+def best_factors(second: Node, w: Array, stats: Stats, width: int) -> Channels:
+    """Divisors of the channels of the value that `second` (weights w) reads `width` wide, largest 1: (largest / max)^a.
 
     `a` in [0, 1] minimizes the expected squared error of the second layer's sums: rounding of the int8
     activations, amplified by the weights, plus rounding of the weights, amplified by the activations.
@@ -118,7 +125,9 @@ def best_factors(second: Node, w: Array, stats: Stats) -> Channels:
         return np.ones_like(largest)
     powers = exact.log(largest / largest.max())
     candidates = [exact.exp(a * powers) for a in _EXPONENTS]
-    errors = [_error(second, w, largest / s, stats.power / s**2, s) for s in candidates]
+    errors = [
+        _error(second, w, *(_repeated(one, width) for one in (largest / s, stats.power / s**2, s))) for s in candidates
+    ]
     return candidates[int(np.argmin(errors))]
 
 

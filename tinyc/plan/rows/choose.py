@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,7 +31,7 @@ from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.slot_forms import cuts_in_slots, others_in_slots
 from tinyc.plan.rows.wider import with_wider
 from tinyc.plan.uses import uses_of
-from tinyc.plan.validate import validate
+from tinyc.plan.validate import first_valid
 
 UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
@@ -138,8 +138,15 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
         few = len(problem.layers) <= _SLOTTED_UP_TO
         if fits and few and best.lower_bound_bytes < _WORTHWHILE * best.arena_bytes:
             best = _smaller_in_slots(problem, ranked[0], limits, best, FLASH_PER_RAM[optimize])
-        validate(best)
-    return best
+        return first_valid(_then(best, sorted((*harder, *plans), key=rank)))
+    return None
+
+
+def _then(best: Plan, others: Iterable[Plan]) -> Iterator[Plan]:
+    """The best plan, and what is taken where it is refused: the others, and the same turns without moves."""
+    yield best
+    yield from others
+    yield plan_of(best.problem, Partition(best.groups, best.forms, 0), moves=False)
 
 
 def _plan_among(plans: Sequence[Plan], problem: Problem, cut: Partition, work: int = QUICK_WORK) -> Plan:
@@ -167,7 +174,7 @@ def _in_flash(problem: Problem, found: InFlash, limits: Limits, rank: Callable[[
         plans = [_placed(problem, cut, ram) for cut in cuts if limits.allow(cut)]
         plans = [plan for plan in plans if ram is None or plan.arena_bytes <= ram]
         if plans:
-            return _validated(min(plans, key=rank))
+            return _first_valid(plans, rank)
     tried: list[Plan] = []
     for arena in _ladder_down(_UNLIMITED if ram is None else ram):
         cut = found.cheapest(arena)
@@ -178,7 +185,7 @@ def _in_flash(problem: Problem, found: InFlash, limits: Limits, rank: Callable[[
             break
     if not tried and (fewest := found.smallest(limits.fit_flash)) is not None:
         tried.append(_placed(problem, fewest[1], ram))
-    return _validated(min(tried, key=rank)) if tried else None
+    return _first_valid(tried, rank) if tried else None
 
 
 def _placed(problem: Problem, cut: Partition, ram: int | None) -> Plan:
@@ -190,9 +197,9 @@ def _placed(problem: Problem, cut: Partition, ram: int | None) -> Plan:
     return plan
 
 
-def _validated(plan: Plan) -> Plan:
-    validate(plan)
-    return plan
+def _first_valid(plans: Sequence[Plan], rank: Callable[[Plan], Rank]) -> Plan:
+    best, *others = sorted(plans, key=rank)
+    return first_valid(_then(best, others))
 
 
 def _ladder(least: int, exchange: float | None) -> Iterator[int]:
