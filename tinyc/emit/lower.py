@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tinyc.emit.order import given_by_rows, incremental_of, moves_between_turns,
 from tinyc.emit.program import KeptState, Place, Program, Step
 from tinyc.emit.row_tables import row_step
 from tinyc.ir.graph import Graph, Node, State
-from tinyc.kernel.kernel import Call, Const, Copied
+from tinyc.kernel.kernel import Arg, Call, Const, Copied, In
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Plan
 
@@ -72,7 +73,7 @@ def _step(graph: Graph, plan: Plan, pool: ConstPool, number: int, index: int, no
     """The step that runs a layer in its form."""
     form = plan.forms[index]
     choice, row, before = form.choice, form.row, pool.total_bytes
-    call = row.call if row else choice.offer.call()
+    call = row.call if row else _with_constants(graph, node, choice.offer.call())
     for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
         pool.add(const, node.name)
     by_rows = row_step(form, row, index, node, plan, pool) if row else None
@@ -91,6 +92,16 @@ def _step(graph: Graph, plan: Plan, pool: ConstPool, number: int, index: int, no
         bottom_up=index in plan.bottom_up,
         row_step=by_rows,
     )
+
+
+def _with_constants(graph: Graph, node: Node, call: Call) -> Call:
+    """The call of a kernel that takes a tensor, where that is a constant: of an output that no input reaches."""
+
+    def held(arg: Arg) -> Arg:
+        array = graph.consts.get(node.inputs[arg.index]) if isinstance(arg, In) else None
+        return arg if array is None else Const(array, f"[{','.join(map(str, array.shape))}]", "x")
+
+    return replace(call, args=tuple(map(held, call.args)))
 
 
 def _input(graph: Graph, name: str, plan: Plan) -> Place | None:

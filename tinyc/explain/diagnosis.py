@@ -255,7 +255,8 @@ def _alone(
     batch.quants = {name: quant for name, quant in batch.quants.items() if values and name in node.outputs}
     known = dict(floats)
     inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
-    for name, array in zip(node.outputs, compute(integer, node, inputs), strict=True):
+    count = len(next(iter(known.values())))
+    for name, array in zip(node.outputs, compute(integer, node, inputs, count), strict=True):
         known[name] = batch.rounded(name, array)
     return teacher.score_of(batch.resume(known, index + 1))
 

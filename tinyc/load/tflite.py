@@ -82,7 +82,7 @@ def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[TfliteBuilder, lis
             poison(builder, operator)
     if not problems:
         for index in file.outputs:
-            builder.settle(index)
+            builder.settle_output(index)
         close_variables(builder)
         _check_outputs(builder)
     return builder, problems

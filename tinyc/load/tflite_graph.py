@@ -20,6 +20,7 @@ from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile
 from tinyc.load.tflite_options import OptionsTable
 from tinyc.ops import all_ops, is_a, node_of, op_with
 from tinyc.ops.op import Trait
+from tinyc.ops.reshape import Reshape
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
 INT8_MAX = 127
@@ -116,6 +117,19 @@ class TfliteBuilder:
         """Make a deferred tensor now."""
         if index in self.deferred and index not in self.made:
             self.define(index, self.deferred[index].make())
+
+    def settle_output(self, index: int) -> None:
+        """Make an output of the model now: what was deferred, or a constant."""
+        self.settle(index)
+        tensor = self.file.tensors[index]
+        where = Loc(self.file.file, None, tensor.name)
+        array = None if index in self.made else self.constant(tensor, where)
+        if array is None:
+            return
+        dtype = dtype_of(tensor, where)
+        held = self.share(tensor, array, quant_of(tensor, dtype), dtype)
+        self.define(index, replace(held, name=self.unique(held.name)))
+        self.nodes.append(node_of(Reshape(held.shape), (held.name,), (self.made[index].name,), (where,)))
 
     def constant(self, tensor: StoredTensor, where: Loc) -> Array | None:
         """The tensor's elements if they are known when the model is loaded."""

@@ -13,6 +13,7 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose, strided_loops
+from tinyc.passes.constants import constant_for, is_stored
 from tinyc.passes.repeats import drop_broadcast
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
 
@@ -28,7 +29,7 @@ def drop_identity(view: View, node: Node) -> Rewrite | None:
     """reshape to the same shape, transpose that keeps the order -> the input itself."""
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     identity = isinstance(node.attrs, Reshape) or node.attrs.perm == tuple(range(len(x.shape)))
-    if not identity or x.shape != y.shape or x.quant != y.quant:
+    if not identity or x.shape != y.shape or x.quant != y.quant or view.is_const(x.name):  # or `compute_now`
         return None
     return Rewrite(same=(y.name, x.name))
 
@@ -71,16 +72,14 @@ def compute_now(view: View, node: Node) -> Rewrite | None:
     if not computable or not all(view.is_const(name) for name in node.inputs if name):
         return None
     outputs = [view.value(name) for name in node.outputs]
-    if len(outputs) != 1 or view.is_output(outputs[0].name):  # an output must be computed at run time
+    if len(outputs) != 1 or is_stored(view, node):
         return None
     with np.errstate(all="ignore"):
         (array,) = op_of(node).float_ref(node.attrs, *(view.const(n) if n else None for n in node.inputs))
     if not np.isfinite(array).all():
         message = f"'{outputs[0].name}' is computed from constants and holds NaN or infinity"
         raise TinycError(message, node.where, "the model is damaged, or its training diverged")
-    draft = RewriteDraft(view, node)
-    name = draft.const(np.asarray(array), outputs[0], "folded")
-    return draft.becomes(name)
+    return constant_for(view, node, np.asarray(array), "folded")
 
 
 def cleanup(graph: Graph) -> Graph:

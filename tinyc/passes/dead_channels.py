@@ -42,9 +42,9 @@ def drop_dead_channels(graph: Graph, numerics: Numerics) -> Graph:
     `numerics` decides how accumulators round, hence which channels are constant. Every value keeps at
     least one channel; inputs, outputs and states of the model keep all.
     """
+    graph = compute_known(graph, numerics)
     if any(graph.values[name].dtype != "s8" for name in graph.sources):
         return graph
-    graph = compute_known(graph, numerics)
     ranges = _Ranges(graph, numerics).find()
     live = _Liveness(graph, numerics, ranges).find()
     if all(mask.all() for mask in live.values()):
@@ -220,7 +220,7 @@ class _Liveness:
             name = inputs[0]
             read = (_taps(graph, node)[live[node.outputs[0]]] != 0).any(axis=(0, 1))
             live[name] |= read & ~_foldable(graph, node, self._ranges[name])
-        elif isinstance(node.attrs, Concat) and node.attrs.axis in (-1, len(graph.values[inputs[0]].shape) - 1):
+        elif isinstance(node.attrs, Concat) and node.attrs.axis in (-1, len(graph.values[node.outputs[0]].shape) - 1):
             self._tie_concat(node)
         elif _channelwise(graph, node):
             for name in inputs:

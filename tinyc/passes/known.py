@@ -10,19 +10,20 @@ from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Site
 from tinyc.ops import op_of
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.constants import constant_for, is_stored
+from tinyc.passes.rewrite import Rewrite, View, rewrite, rule
 
 
 def compute_known(graph: Graph, numerics: Numerics) -> Graph:
-    """The same integer function. Outputs and states of the model are computed as it runs."""
+    """The same integer function, with what it computes of constants alone as constants."""
 
     @rule()
     def known(view: View, node: Node) -> Rewrite | None:
         given = [name for name in node.inputs if name]
-        integers = all(view.value(name).quant is not None for name in (*given, *node.outputs))
-        if not integers or not all(view.is_const(name) for name in given):
+        integers = all(view.value(name).quant is not None for name in given)
+        if not integers or not given or not all(view.is_const(name) for name in given):
             return None
-        if len(node.outputs) != 1 or view.is_output(node.outputs[0]):
+        if len(node.outputs) != 1 or is_stored(view, node):
             return None
         alone = Graph(
             "known",
@@ -35,7 +36,6 @@ def compute_known(graph: Graph, numerics: Numerics) -> Graph:
         op = op_of(node)
         params = op.prepare(Site(alone, node, numerics))
         (array,) = op.int_ref(params, *(view.const(name) if name else None for name in node.inputs))
-        draft = RewriteDraft(view, node)
-        return draft.becomes(draft.const(array, view.value(node.outputs[0]), "known"))
+        return constant_for(view, node, array, "known")
 
     return rewrite(graph, (known,))

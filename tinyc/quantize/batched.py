@@ -20,17 +20,17 @@ from tinyc.ops.op import Trait
 _ALONE = (Trait.ELEMENTWISE, Trait.BROADCASTS, Trait.LAST_AXIS)
 
 
-def compute(graph: Graph, node: Node, inputs: list[Array | None]) -> tuple[Array, ...]:
-    """The node's outputs, [samples, *shape] each, of inputs in the order of the node."""
+def compute(graph: Graph, node: Node, inputs: list[Array | None], count: int) -> tuple[Array, ...]:
+    """The node's outputs, [count, *shape] each, of inputs in the order of the node."""
     is_const = [name in graph.consts for name in node.inputs]
     if all(is_const):
-        raise ValueError(f"{node.name} computes a constant; constants are folded before")
+        return tuple(np.broadcast_to(y, (count, *y.shape)) for y in op_of(node).float_ref(node.attrs, *inputs))
     forward = op_of(node).batched.forward
     if forward is not None:
         return (forward(node.attrs, *inputs),)
     if is_a(node, *_ALONE) and _broadcasts(graph, node):
         return op_of(node).float_ref(node.attrs, *inputs)
-    return _one_by_one(node, inputs, is_const)
+    return _one_by_one(node, inputs, is_const, count)
 
 
 def _broadcasts(graph: Graph, node: Node) -> bool:
@@ -40,8 +40,7 @@ def _broadcasts(graph: Graph, node: Node) -> bool:
     return len(set(activations)) == 1 and max(ranks) == activations[0]
 
 
-def _one_by_one(node: Node, inputs: list[Array | None], is_const: list[bool]) -> tuple[Array, ...]:
-    count = next(len(x) for x, const in zip(inputs, is_const, strict=True) if x is not None and not const)
+def _one_by_one(node: Node, inputs: list[Array | None], is_const: list[bool], count: int) -> tuple[Array, ...]:
     float_ref = op_of(node).float_ref
     rows = [
         float_ref(node.attrs, *(x if const or x is None else x[k] for x, const in zip(inputs, is_const, strict=True)))

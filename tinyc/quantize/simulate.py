@@ -59,7 +59,7 @@ class Batch:
     def step(self, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
         """The node's outputs, rounded."""
         inputs = [(self.consts[n] if n in self.consts else known[n]) if n else None for n in node.inputs]
-        results = compute(self.graph, node, inputs)
+        results = compute(self.graph, node, inputs, len(next(iter(known.values()))))
         return {name: self.rounded(name, y) for name, y in zip(node.outputs, results, strict=True)}
 
     def run(self, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:

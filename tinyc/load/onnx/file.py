@@ -240,7 +240,7 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
     nodes = [_node(i, n, path.name) for i, n in enumerate(graph.node)]
     known = {*initializers, *(i.name for i in inputs)}
     ordered = _needed(_in_run_order(nodes, known, where), outputs)
-    made = {name for node in nodes for name in node.outputs}
+    made = {name for node in nodes for name in node.outputs} | initializers.keys()
     for name in outputs:
         if name not in made:
             raise TinycError(f"output '{name}' is not computed by any node", where)

@@ -11,6 +11,7 @@ is empty for values that are no tensor of the model. The quantizer observes rang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -231,11 +232,22 @@ class OnnxBuilder:
     def graph(self, name: str) -> Graph:
         for output in self.file.outputs:
             if output not in self.values:
-                raise TinycError(f"output '{output}' does not depend on any input", Loc(self.file.file, None, output))
+                self._store(output)
             self._check_declared(output)
         inputs = tuple(i.name for i in self.file.inputs)
         graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts, (), self._labels())
         return with_unsigned_ports(graph, self.unsigned)
+
+    def _store(self, output: str) -> None:
+        """A node that makes a constant output of the model."""
+        array, where = self.constant(output), Loc(self.file.file, None, output)
+        if array is None:
+            raise TinycError(f"output '{output}' is not computed", where, "name others with --outputs")
+        if array.dtype.kind in "iu" and not np.array_equal(array, array.astype(np.int32)):
+            raise TinycError(f"output '{output}' holds integers of more than 32 bits", where)
+        made = self.add_const(output, array.astype(np.int32) if array.dtype.kind in "iu" else array)
+        self.values[output] = replace(made, name=output)
+        self.nodes.append(node_of(Reshape(made.shape), (made.name,), (output,), (where,), output))
 
     def _labels(self) -> dict[str, Labels]:
         """Of the outputs: texts stay with numbers that are only moved, but those of places do not."""
