@@ -7,10 +7,15 @@ import wave
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
 from tests.frontend.pushing import expected, pushed, random_chunks, window_model
+from tests.load.onnx_forests import model as forest_model
+from tests.load.onnx_forests import saved
 from tinyc.base.errors import TinycError
 from tinyc.frontend import MotionFront, load_frontend
 from tinyc.ir.graph import Array, Quant
@@ -117,6 +122,57 @@ def test_pushed_samples_give_the_outputs_of_the_twin(text: str, tmp_path: Path) 
     wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
     assert len(set(wanted)) > 5
     assert found == wanted
+
+
+def deciding(features: Array) -> onnx.ModelProto:
+    """A forest of a stump for each feature, whose threshold lies in the middle of the widest gap between windows."""
+    ordered = np.sort(features, axis=0)
+    widest = np.diff(ordered, axis=0).argmax(axis=0)[None]
+    below, above = (np.take_along_axis(ordered, widest + step, 0)[0] for step in (0, 1))
+    count = features.shape[1]
+    trees, nodes = np.repeat(np.arange(count), 3), np.tile([0, 1, 2], count)
+    values = np.stack([(below + above) / 2, 0 * below, 0 * below], 1).ravel()
+    arrays = {
+        "nodes_treeids": trees, "nodes_nodeids": nodes, "nodes_featureids": trees, "nodes_values": values.astype(float),
+        "nodes_truenodeids": 1 * (nodes == 0), "nodes_falsenodeids": 2 * (nodes == 0),
+        "class_treeids": trees[nodes > 0], "class_nodeids": nodes[nodes > 0],
+        "class_ids": np.random.default_rng(4).integers(0, 3, 2 * count), "class_weights": np.ones(2 * count),
+    }  # fmt: skip
+    node = helper.make_node(
+        "TreeEnsembleClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", classlabels_int64s=[2, 5, 9],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * count, **{name: array.tolist() for name, array in arrays.items()},
+    )  # fmt: skip
+    return forest_model([node], count, [("label", TensorProto.INT64), ("scores", TensorProto.FLOAT)])
+
+
+def test_a_forest_decides_by_the_features_that_it_was_trained_with(tmp_path: Path) -> None:
+    """Reals go to a model that takes them: the library's classes of pushed samples are ONNX Runtime's of `features`."""
+    path = tmp_path / "front.toml"
+    path.write_text(OWN.replace("hop = 2", ""))
+    front = tinyc.frontend(str(path))
+    samples = walk(400, front.axes)
+    features = front.features(samples)
+    model = deciding(features)
+    made = pushed(saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    wanted = [int(session.run(["label"], {"x": row[None]})[0][0]) for row in features]
+    assert len(set(wanted)) > 1
+    assert [int.from_bytes(label, "little") for label in made] == wanted
+
+
+def test_a_model_of_float32_gets_the_features_in_float32(tmp_path: Path) -> None:
+    path = tmp_path / "front.toml"
+    path.write_text(APART.replace("step = 9", "step = 4"))
+    front = tinyc.frontend(str(path))
+    model = forest_model(
+        [helper.make_node("Identity", ["x"], ["copy"]), helper.make_node("Mul", ["copy", "two"], ["y"])],
+        front.channels, [("y", TensorProto.FLOAT)], [numpy_helper.from_array(np.float32([2]), "two")],
+    )  # fmt: skip
+    model.producer_name = "skl2onnx"
+    samples = walk(200, 1)
+    made = pushed(saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path)
+    reals = np.stack([np.frombuffer(run, np.float32) for run in made])
+    np.testing.assert_allclose(reals, 2 * front.features(samples), rtol=1e-6, atol=1e-6)
 
 
 BAD = {

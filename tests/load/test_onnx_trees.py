@@ -154,7 +154,7 @@ def test_trees_behind_layers_that_compute_run_in_float32(tmp_path: Path) -> None
     graph = check(made, x, tmp_path)
     assert [node.op for node in graph.nodes] == ["fully_connected", "tree_ensemble", "argmax", "gather"]
     with pytest.raises(TinycError) as refused:
-        tinyc.build(file, "host", out=tmp_path / "int8", proof=False)
+        tinyc.build(file, "host", out=tmp_path / "int8", precision="integer", proof=False)
     assert "--precision float32" in refused.value.hint
     built = tinyc.build(file, "cortex-m4", out=tmp_path / "f32", inputs=x[:20], precision="float32")
     assert built.report.passed

@@ -89,7 +89,9 @@ def test_naive_bayes(tmp_path: Path) -> None:
     check(made, tmp_path)
     data = np.random.default_rng(1).standard_normal((32, FEATURES)).astype(np.float32)
     with pytest.raises(TinycError) as refused:  # the class is a real in the file, which int8 would not hold
-        api.build(saved(made, tmp_path), "host", out=tmp_path / "int8", calibration=data, proof=False)
+        api.build(
+            saved(made, tmp_path), "host", out=tmp_path / "int8", calibration=data, precision="integer", proof=False
+        )
     assert "--precision float32" in refused.value.hint
 
 
@@ -215,7 +217,9 @@ def test_classes_with_names_are_quantized(zipped: bool, tmp_path: Path) -> None:
         maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
         made.graph.output[1].type.CopyFrom(helper.make_sequence_type_proto(maps))
     x = np.random.default_rng(7).normal(size=(40, 1, 2)).astype(np.float32)
-    built = api.build(saved(made, tmp_path), "host", calibration=x, out=tmp_path / "out", proof=False)
+    built = api.build(
+        saved(made, tmp_path), "host", calibration=x, out=tmp_path / "out", precision="integer", proof=False
+    )
     library = built.load()
     session = onnxruntime.InferenceSession(made.SerializeToString())
     agreed = 0

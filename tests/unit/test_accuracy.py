@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tinyc.cli.quantize import decibels
 from tinyc.ir.graph import Graph, Value
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
+from tinyc.quantize.score import class_output, classes
 from tinyc.verify import accuracy
 
 
@@ -28,8 +30,25 @@ ROWS = np.array([[0.1, 0.9, 0.0], [0.8, 0.1, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0
 OTHER = np.array([[0.6, 0.4, 0.0], [0.7, 0.2, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0.1]])
 
 
+def _agreement(graph: Graph, wanted: np.ndarray, made: np.ndarray) -> float | None:
+    return accuracy.agreement(*(classes(graph, {"y": rows}) for rows in (wanted, made)))
+
+
 def test_agreement_is_a_share_of_equal_decisions() -> None:
-    assert accuracy.agreement(_graph((1, 3)), ROWS, OTHER) == 0.75
+    assert _agreement(_graph((1, 3)), ROWS, OTHER) == 0.75
+
+
+def test_the_number_of_a_class_is_no_score() -> None:
+    """A label beside scores is the class itself; nobody looks for the largest of its one element."""
+    graph = _graph((1, 3))
+    label = Value("label", (1,), "s32")
+    graph = replace(graph, outputs=("label", "y"), values={**graph.values, "label": label})
+    outputs = {"label": np.array([[7], [2], [9], [2]]), "y": ROWS}
+    assert class_output(graph) == "label"
+    assert classes(graph, outputs).tolist() == [7, 2, 9, 2]
+    plain = replace(graph, outputs=("y",))
+    assert class_output(plain) is None
+    assert classes(plain, outputs).tolist() == [1, 0, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +61,7 @@ def test_agreement_is_a_share_of_equal_decisions() -> None:
     ],
 )
 def test_agreement_of_what_is_no_decision_is_not_stated(shape: tuple[int, ...], rows: np.ndarray) -> None:
-    assert accuracy.agreement(_graph(shape), rows, rows) is None
+    assert _agreement(_graph(shape), rows, rows) is None
 
 
 def test_sqnr_is_stated_of_a_signal_with_an_error() -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tinyc import __version__
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Loc, TinycError
 from tinyc.bench.references import Feed, Runtime, UnavailableError, computer, cpu_runner, generated_c, gpu_runner
 from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelResult, Parity, ReferenceResult
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
@@ -20,7 +20,8 @@ from tinyc.board import Board, load_board
 from tinyc.build.toolchain import OPTIMIZE_FLAGS, find_toolchain
 from tinyc.ir.graph import Array, Graph
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
-from tinyc.reference.samples import Samples
+from tinyc.quantize.score import class_output, classes
+from tinyc.reference.samples import Samples, as_classes
 from tinyc.run.native import load_library
 from tinyc.verify.accuracy import agreement, arithmetic_of, dequantize
 from tinyc.verify.compare import Outputs, reference_outputs
@@ -177,30 +178,38 @@ def _feeds(samples: Samples, graph: Graph) -> list[Feed]:
 
 
 def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, labels: Array | None) -> Parity:
-    """Outputs of a desktop run, [sample][output], against the board's integers, which `graph` gives a meaning."""
-    quants = [graph.values[name].quant for name in graph.outputs]
-    signal = noise = 0.0
+    """Outputs of a desktop run, [sample][output], against the board's, which `graph` gives a meaning."""
     different: int | None = 0
-    tops, firsts = [], []
-    for reference, board in zip(theirs, ours, strict=True):
-        reals = []
-        for a, b, quant in zip(reference, board, quants, strict=True):
-            integer = a.dtype.kind in "iu" and a.dtype == b.dtype
-            different = different + int((a.ravel() != b.ravel()).sum()) if integer and different is not None else None
-            meant = dequantize(a, quant).ravel() if a.dtype.kind in "iu" else a.astype(np.float64).ravel()
-            reals.append((meant, dequantize(b, quant).ravel()))
-        signal += sum(float(np.square(a).sum()) for a, _ in reals)
-        noise += sum(float(np.square(a - b).sum()) for a, b in reals)
-        firsts.append(reals[0])
-        tops.append((int(reals[0][0].argmax()), int(reals[0][1].argmax())))
-    them, us = np.array(tops).T
-    agreed = agreement(graph, *(np.stack(rows) for rows in zip(*firsts, strict=True)))
+    meant: dict[str, tuple[Array, Array]] = {}
+    for index, name in enumerate(graph.outputs):
+        them = _as_numbers(graph, name, np.stack([np.ravel(row[index]) for row in theirs]))
+        us = np.stack([np.ravel(row[index]) for row in ours])
+        integer = them.dtype.kind in "iu" and them.dtype == us.dtype
+        different = different + int((them != us).sum()) if integer and different is not None else None
+        quant = graph.values[name].quant
+        meant[name] = (dequantize(them, quant) if them.dtype.kind in "iu" else them), dequantize(us, quant)
+    reals = [meant[name] for name in graph.outputs if name != class_output(graph)]
+    signal = sum(float(np.square(them, dtype=np.float64).sum()) for them, _ in reals)
+    noise = sum(float(np.square(them.astype(np.float64) - us).sum()) for them, us in reals)
+    chosen = [classes(graph, {name: pair[side] for name, pair in meant.items()}) for side in (0, 1)]
+    agreed = agreement(*chosen)
     known = labels if labels is not None and len(np.unique(labels)) > 1 else None
+    top = [None if known is None or picked is None else round(float((picked == known).mean()), 4) for picked in chosen]
     return Parity(
-        inputs=len(tops),
+        inputs=len(theirs),
         agreement=None if agreed is None else round(agreed, 4),
         sqnr_db=round(10 * float(np.log10(signal / noise)), 2) if noise > 0 and signal > 0 else None,
         different=different,
-        top1_reference=None if known is None else round(float((them == known).mean()), 4),
-        top1_board=None if known is None else round(float((us == known).mean()), 4),
+        top1_reference=top[0],
+        top1_board=top[1],
     )
+
+
+def _as_numbers(graph: Graph, name: str, rows: Array) -> Array:
+    """A runtime's output [samples, elements]; of texts the numbers that the library gives in their place."""
+    if rows.dtype.kind not in "OUS":
+        return rows
+    numbers = as_classes(graph, rows.astype(str))
+    if numbers is None:
+        raise TinycError(f"the output '{name}' holds texts, and the model says no numbers for them", Loc(graph.name))
+    return numbers

@@ -230,13 +230,16 @@ Picture = Annotated[
 class PrecisionName(StrEnum):
     """What a float model computes in on the board."""
 
+    AUTO = "auto"
     INTEGER = "integer"
     FLOAT32 = "float32"
 
 
 PrecisionOption = Annotated[
     PrecisionName,
-    typer.Option("--precision", help="Of a float model: quantize it to integers, or leave it in float32."),
+    typer.Option(
+        "--precision", help="Of a float model: quantize it, or leave it in float32. auto: scikit-learn's stays."
+    ),
 ]
 
 
@@ -407,7 +410,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "state": (StatePairs, None),
     "state_init": (StateInit, None),
     "numerics": (NumericsName, None),
-    "precision": (PrecisionOption, PrecisionName.INTEGER),
+    "precision": (PrecisionOption, PrecisionName.AUTO),
     "float_layers": (FloatLayers, None),
     "float_fallback": (FloatFallback, False),
     "optimize": (OptimizeOption, OptimizeFor.SPEED),

@@ -137,6 +137,8 @@ def _accuracy(found: Accuracy) -> str:
         text += f", output SQNR {found.sqnr_db:.1f} dB"
     if found.top1_float is not None and found.top1_int is not None:
         text += f", top-1 float {found.top1_float:.1%} -> integers {found.top1_int:.1%}"
+    elif found.top1_int is not None:
+        text += f", top-1 {found.top1_int:.1%}"
     return f"{text} ({plural(found.inputs, 'input')})"
 
 

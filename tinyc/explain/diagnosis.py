@@ -17,11 +17,12 @@ from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute
 from tinyc.quantize.calibration import Sequences
-from tinyc.quantize.score import Teacher, decides
+from tinyc.quantize.score import Teacher, class_output, classes
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import pattern_of
 from tinyc.reference.interpreter import prepare_int
+from tinyc.reference.samples import as_classes
 from tinyc.verify import accuracy
 
 _LOOKED_AT = 64  # samples that layers are measured on
@@ -84,9 +85,14 @@ class Diagnosis:
 def integer_outputs(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> Array:
     """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals. A model with
     state goes on from sample to sample with its own; starts: the samples before which it is reset."""
+    return integer_results(graph, inputs, starts)[graph.outputs[0]]
+
+
+def integer_results(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> dict[str, Array]:
+    """`integer_outputs` of every output, by its name."""
     rows = integer_inputs(graph, inputs)
     made = {name: np.stack([row[name] for row in rows]) for name in graph.inputs}
-    return Sequences(made, starts).run(prepare_int(graph, Numerics.OURS), made)[graph.outputs[0]]
+    return Sequences(made, starts).run(prepare_int(graph, Numerics.OURS), made)
 
 
 def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, Array]]:
@@ -112,28 +118,32 @@ def diagnose(
     proven: bool = True,
     starts: tuple[int, ...] = (0,),
 ) -> Diagnosis:
-    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape]. Models with state
-    go on from sample to sample, and are reset before `starts`; layers are looked at with the float model's states.
+    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape]: the first output
+    that holds reals, and the classes that the model chooses. Models with state go on from sample to sample, and are
+    reset before `starts`; layers are looked at with the float model's states.
 
     labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs. proven: the inputs
     are the user's; of others no accuracy is stated.
     """
-    name = graph.outputs[0]
     if graph.states:
         inputs = Sequences(inputs, starts).with_states(graph)
-    wanted = Batch(graph).run(inputs)[name]
-    quant = quantized.graph.values[name].quant
-    assert quant is not None
-    found = quant.dequantize(integer_outputs(quantized.graph, inputs, starts))
-    rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+    wanted = Batch(graph).run(inputs)
+    quants = {name: quantized.graph.values[name].quant for name in graph.outputs}
+    made = {
+        name: array if quant is None else quant.dequantize(array)
+        for name, array in integer_results(quantized.graph, inputs, starts).items()
+        if (quant := quants[name]) is not None or name == class_output(graph)
+    }
+    chosen = classes(graph, wanted), classes(graph, made)
+    name = next((name for name in graph.outputs if quants[name] is not None), graph.outputs[0])
     few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
     worst = min(layers, key=lambda layer: layer.own_db, default=None)
     return Diagnosis(
-        samples=len(wanted),
-        sqnr_db=accuracy.sqnr_db(rows, made),
-        agreement=accuracy.agreement(graph, rows, made) if proven else None,
-        qualities=tuple(qualities(graph, inputs, wanted, found, labels)),
+        samples=len(wanted[name]),
+        sqnr_db=None if quants[name] is None else accuracy.sqnr_db(_rows(wanted[name]), _rows(made[name])),
+        agreement=accuracy.agreement(*chosen) if proven else None,
+        qualities=tuple(qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)),
         layers=tuple(layers),
         worst="" if worst is None else worst.name,
         advice="" if worst is None else advice(quantized, worst),
@@ -141,30 +151,39 @@ def diagnose(
 
 
 def qualities(
-    graph: Graph, inputs: Mapping[str, Array], wanted: Array, found: Array, labels: Array | None
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    outputs: tuple[Array, Array],
+    chosen: tuple[Array | None, Array | None],
+    labels: Array | None,
 ) -> list[Quality]:
-    """The figures that the labels allow: top-1, AUC, MSE."""
+    """The figures that the labels allow: top-1, AUC, MSE. outputs, chosen: reals [samples, *shape] and classes
+    [samples] of the float and of the integer model."""
+    wanted, rows = outputs[0], [_rows(output) for output in outputs]
     if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
         return []
-    rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
     if labels.dtype.kind == "f" and labels.size == wanted.size:
         with np.errstate(over="ignore"):
             flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
         if not np.isfinite(flat).all():
             message = "the labels 'y' have values that are no finite 32-bit floats"
             raise TinycError(message, hint="leave 'y' out, or mend it")
-        return [Quality("MSE", float(np.square(rows - flat).mean()), float(np.square(made - flat).mean()))]
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(np.unique(labels)) < 2:
+        return [Quality("MSE", *(float(np.square(output - flat).mean()) for output in rows))]
+    labels = as_classes(graph, labels)
+    if labels is None or labels.ndim != 1 or len(np.unique(labels)) < 2:
         return []
     figures = []
-    if decides(graph) and labels.max() < rows.shape[1]:
-        top = [float((scores.argmax(axis=1) == labels).mean()) for scores in (rows, made)]
-        figures.append(Quality("top-1", top[0], top[1]))
+    theirs, ours = chosen
+    if theirs is not None and ours is not None and (class_output(graph) or labels.max() < rows[0].shape[1]):
+        figures.append(Quality("top-1", float((theirs == labels).mean()), float((ours == labels).mean())))
     if set(np.unique(labels)) == {0, 1}:
         x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
-        scores = [_anomaly_or_class(x, y) for y in (rows, made)]
-        figures.append(Quality("AUC", auc(scores[0], labels), auc(scores[1], labels)))
+        figures.append(Quality("AUC", *(auc(_anomaly_or_class(x, output), labels) for output in rows)))
     return figures
+
+
+def _rows(array: Array) -> Array:
+    return array.reshape(len(array), -1)
 
 
 def _anomaly_or_class(x: Array, y: Array) -> npt.NDArray[np.float64]:

@@ -8,20 +8,30 @@ from tinyc.ir.names import free_name
 from tinyc.ops import node_of, op_with
 from tinyc.ops.signals import COUNT
 
-_DTYPES: dict[str, DType] = {"int8": "s8", "int16": "s16", "int32": "s32", "uint64": "u64"}
+_DTYPES: dict[str, DType] = {"float32": "f32", "int8": "s8", "int16": "s16", "int32": "s32", "uint64": "u64"}
 
 
 class Draft:
-    """quant, dtype: of the features that the model gets. Names differ from all of the model's."""
+    """quant, dtype: of the features that the model gets; None: reals. Names differ from all of the model's."""
 
-    def __init__(self, graph: Graph, quant: Quant, dtype: DType = "s8") -> None:
-        self.quant, self.dtype = quant, dtype
+    def __init__(self, graph: Graph, quant: Quant | None, dtype: DType = "s8") -> None:
+        self._quant, self.dtype = quant, dtype
         self.nodes: list[Node] = []
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
         self.states: list[State] = []
         self._taken = {*graph.values, *(node.name for node in graph.nodes)}
         self._tables: dict[str, Value] = {}
+
+    @property
+    def gives_reals(self) -> bool:
+        return self._quant is None
+
+    @property
+    def quant(self) -> Quant:
+        """Of features that are integers."""
+        assert self._quant is not None
+        return self._quant
 
     def _free(self, name: str) -> str:
         found = free_name(name, self._taken)

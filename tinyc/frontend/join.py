@@ -22,7 +22,9 @@ from tinyc.ir.graph import Graph, Value
 from tinyc.ops.concat import Concat
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
+from tinyc.ops.tree_ensemble import TreeEnsemble
 
+_TYPES = {"s8": "int8", "s16": "int16", "f32": "float32"}
 SAMPLES = "samples"  # what the joined graph's input is called
 NODES: Mapping[type, Callable[[Draft, Any], FrameNodes]] = MappingProxyType(
     {
@@ -57,7 +59,6 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     new ones. TinycError where model and front end do not fit.
     """
     target = features_of(graph, front)
-    assert target.quant is not None
     made = Draft(graph, target.quant, target.dtype)
     rows = target.elements // front.channels
     frames = rows if graph.states or window is not None else front.hop
@@ -108,9 +109,12 @@ def features_of(graph: Graph, front: FrontEnd) -> Value:
         )
     value = graph.values[graph.inputs[0]]
     what = f"input '{value.name}' {value.dtype} {list(value.shape)}"
-    if value.dtype not in front.widths or value.quant is None or value.quant.axis is not None:
-        widths = " or ".join(f"int{width[1:]}" for width in front.widths)
-        hint = "quantize the model to int8"
+    one_scale = value.quant is not None and value.quant.axis is None
+    if value.dtype not in front.widths or not (one_scale or value.dtype == "f32"):
+        widths = " or ".join(_TYPES[width] for width in front.widths)
+        hint = "quantize the model to int8: --precision integer --calibration FILE"
+        if any(isinstance(node.attrs, TreeEnsemble) for node in graph.nodes):
+            hint = 'decision trees take reals, which a front end of kind = "motion" gives: docs/frontend.md'
         if value.dtype == "s16":
             hint = 'a model of samples has its own front end: leave out --frontend, or give a file of kind = "samples"'
         raise TinycError(f"{what}: the front end gives {widths} features", value.loc, hint)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A front end for accelerometers and the like: numbers of windows over several axes, by their parameters.
 
-window of samples -> mean, root mean square, deviation, ends, crossings, peaks of the spectrum -> scaling -> int8
+window of samples -> mean, root mean square, deviation, ends, crossings, peaks of the spectrum -> scaling -> int8, or
+float32 for decision trees and models that compute in it
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from tinyc.frontend.draft import Draft
 from tinyc.frontend.front import FrameByFrame, quant_of
 from tinyc.frontend.mel import Reals
 from tinyc.ir.graph import Array, DType, Quant, Value
+from tinyc.kernel.site import Act
+from tinyc.ops.add import Add
+from tinyc.ops.convert import Convert
 from tinyc.ops.motion import COUNT_BITS, FEATURES, MOST_AXES, MOST_PEAKS, MOST_WINDOW, Motion, moved
+from tinyc.ops.mul import Mul
 from tinyc.ops.spectrum_log import FRACTION
 from tinyc.ops.spectrum_project import ProjectParams, SpectrumProject, fixed_point, projected
 
@@ -43,7 +48,7 @@ class MotionFront:
     scaling: Scaling = field(default_factory=Scaling)
     hop: int = 1
     before: ClassVar[int] = 0
-    widths: ClassVar[tuple[DType, ...]] = ("s8",)
+    widths: ClassVar[tuple[DType, ...]] = ("s8", "f32")
 
     def __post_init__(self) -> None:
         """TinycError for settings that do not fit each other."""
@@ -149,22 +154,37 @@ class MotionNodes(FrameByFrame):
 
     def __init__(self, made: Draft, front: MotionFront) -> None:
         self._made, self._front = made, front
-        self._projection = front.projection(made.quant)
 
     def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
-        """What is computed of the samples directly, and the int8 features, of window `number` of the new samples x and
-        those before."""
+        """What is computed of the samples directly, and the features in the model's type, of window `number` of the
+        new samples x and those before."""
         made, held = self._made, (before,) if before is not None else ()
-        found = made.node(self._front.operator(number), (x, *held), name="motion")
-        project, factor, offset = self._projection
-        tables = (made.table("factor", factor), made.table("offset", offset))
-        return found, made.node(project, (found, *tables), name="feature")
+        numbers = made.node(self._front.operator(number), (x, *held), name="motion")
+        return numbers, self._reals(numbers) if made.gives_reals else self._projected(numbers)
+
+    def _projected(self, numbers: Value) -> Value:
+        project, factor, offset = self._front.projection(self._made.quant)
+        tables = (self._made.table("factor", factor), self._made.table("offset", offset))
+        return self._made.node(project, (numbers, *tables), name="feature")
+
+    def _reals(self, numbers: Value) -> Value:
+        """number * factor + offset in float32, limited: `MotionFront.features` but for the rounding of each step."""
+        made, scaling = self._made, self._front.scaling
+        factor, offset = (made.table(name, part.astype(np.float32)) for name, part in self._named_affine())
+        x = made.node(Convert("f32"), (numbers,), name="real")
+        x = made.node(Mul(Act()), (x, factor), name="scaled")
+        return made.node(Add(Act(scaling.least, scaling.most)), (x, offset), name="feature")
+
+    def _named_affine(self) -> tuple[tuple[str, Reals], tuple[str, Reals]]:
+        factor, offset = self._front.affine
+        return ("factor", factor), ("offset", offset)
 
     def finish(self) -> None:
         """After the last window: nothing more."""
 
     def silence(self) -> bytes:
         """The features of a sensor that says nothing."""
-        scale, zero = self._made.quant.per_tensor
         still = np.zeros((self._front.samples, self._front.axes), np.int16)
-        return self._front.quantized(still, scale, zero).tobytes()
+        if self._made.gives_reals:
+            return self._front.features(still).tobytes()
+        return self._front.quantized(still, *self._made.quant.per_tensor).tobytes()

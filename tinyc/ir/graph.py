@@ -138,7 +138,8 @@ class Labels:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A model: nodes in run order, every value by name, constants as read-only arrays. labels: of outputs, by their
-    names, where the file has texts for them."""
+    names, where the file has texts for them. classical: exported by a library of classical learning, whose features are
+    numbers of many units in one tensor, so that one scale does not serve them."""
 
     name: str
     inputs: tuple[str, ...]
@@ -148,6 +149,7 @@ class Graph:
     consts: Mapping[str, Array] = field(default_factory=dict)
     states: tuple[State, ...] = ()
     labels: Mapping[str, Labels] = field(default_factory=dict)
+    classical: bool = False
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.flash_budget import Tried, check_flash, in_flash, with_reserve
 from tinyc.pipeline.joining import with_front_end
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.options import Options, Precision, Progress
 from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
 from tinyc.plan.answer import Plan
 from tinyc.plan.layout import OF_TIME, WORTHWHILE, Aim, Kernels, plan_memory, plan_window
@@ -143,6 +143,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
         loaded = load_with_states(path, options, progress)
         check(loaded, "load", all_ops())
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    options = replace(options, precision=precision_of(path, loaded, options, progress))
     with progress.stage("normalize"):
         graph = normalize(loaded, options.precision == "float32")  # checks the graph after each pass
     float_graph: Graph | None = None
@@ -150,7 +151,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     scaled: Graph | None = None
     activations: KeptActivations | None = None
     perms: Mapping[str, Perm] = {}
-    stays = stays_float(path, graph, options, progress)
+    stays = stays_float(path, graph, options)
     if is_float(graph) and not stays:
         with progress.stage("quantize"):
             float_graph = graph
@@ -534,7 +535,28 @@ def _slow_part(board: Board, options: Options) -> SlowPart | None:
     return SlowPart(ram.bytes, ram.read_waits * share, ram.write_waits * share)
 
 
-def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) -> bool:
+def precision_of(path: Path, graph: Graph, options: Options, progress: Progress) -> Precision:
+    """What a model computes in, where `auto` is asked for: models of classical learning, and decision trees among
+    layers that compute with reals, in float32, unless options of quantizing ask for integers; all others in
+    integers."""
+    unread = options.calibration is not None and options.inputs is None
+    if options.precision != "auto":
+        if options.precision == "float32" and unread:
+            words = "with --precision float32 nothing is calibrated: give the data as --inputs to run on them"
+            progress.on_warning(words)
+        return options.precision
+    asked = options.recipe is not None or options.float_layers or options.float_fallback or options.like is not None
+    if asked or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
+        return "integer"
+    progress.on_warning(
+        f"{path.name} is a model of classical learning and computes in float32"
+        + (": give the data as --inputs to run on them; " if unread else "; ")
+        + "--precision integer --calibration FILE quantizes it"
+    )
+    return "float32"
+
+
+def stays_float(path: Path, graph: Graph, options: Options) -> bool:
     """Whether the model is to run in float32. TinycError where it is quantized already, or options ask for integers."""
     if options.precision != "float32":
         return False
@@ -547,8 +569,6 @@ def stays_float(path: Path, graph: Graph, options: Options, progress: Progress) 
     if options.recipe is not None:
         message = "with --precision float32 nothing is quantized"
         raise TinycError(message, hint="leave out the options of quantizing, or --precision")
-    if options.calibration is not None and options.inputs is None:
-        progress.on_warning("with --precision float32 nothing is calibrated: give the data as --inputs to run on them")
     return True
 
 

@@ -19,7 +19,7 @@ from tinyc.load.states import Asked
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Pictures, Recipe
 
-Precision = Literal["integer", "float32"]
+Precision = Literal["auto", "integer", "float32"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Options:
     state_init: Path | None = None  # .npz: what states begin with; zeros for the others
     numerics: Numerics | None = None
     optimize: Optimize = "speed"
-    precision: Precision = "integer"  # of a float model: it is quantized, or stays float32
+    precision: Precision = "auto"  # of a float model: it is quantized, or stays float32; auto: `compiling.precision_of`
     float_layers: tuple[str, ...] = ()  # names, or patterns, of layers of an integer model that run in float32
     float_fallback: bool = False  # so do layers that no integer kernel runs
     calibration: Path | None = None  # a file, a folder, or `module:function`

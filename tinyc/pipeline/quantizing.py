@@ -91,6 +91,9 @@ def quantize_file(
             "the quantized model would replace the float one", Loc(str(out)), "choose another file with -o"
         )
     if not is_float(graph):
+        if graph.classical:
+            message = "decision trees run in integers as they are: there is nothing to quantize"
+            raise TinycError(message, Loc(str(path)), f"tinyc build {path.name} makes the library")
         raise TinycError("the model is quantized already", Loc(str(path)), "give the float model")
     with progress.stage("quantize"):
         made, data = quantize_float(path, graph, None, options, progress)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import Array, Graph, Value
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -22,7 +22,8 @@ class Teacher:
     """Samples with what the float graph makes of them.
 
     wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
-    all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts.
+    all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
+    number of a class is no quantity: it is left out beside reals.
     """
 
     inputs: Mapping[str, Array]
@@ -33,7 +34,9 @@ class Teacher:
     def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
         names = tuple(dict.fromkeys((*graph.sinks, *before_softmax(graph))))
         run = Batch(graph).run(inputs, names)
-        return cls(inputs, {name: run[name] for name in names}, decides(graph))
+        wanted = {name: run[name] for name in names}
+        reals = {name: rows for name, rows in wanted.items() if graph.values[name].dtype == "f32"}
+        return cls(inputs, reals or wanted, decides(graph))
 
     def __len__(self) -> int:
         return min(len(array) for array in self.inputs.values())
@@ -84,7 +87,37 @@ def before_softmax(graph: Graph) -> tuple[str, ...]:
 
 
 def decides(graph: Graph) -> bool:
-    """Whether the first output is a choice between classes: a vector, of another shape than the input."""
-    shape = graph.values[graph.outputs[0]].shape
+    """Whether the first output that holds reals is a choice between classes: a vector, of another shape than the
+    input."""
+    scores = _scores(graph)
+    shape = graph.values[scores].shape if scores else ()
     vector = int(np.prod(shape)) == shape[-1] > 1 if shape else False
     return vector and all(shape != graph.values[name].shape for name in graph.inputs[:1])
+
+
+def class_output(graph: Graph) -> str | None:
+    """The output that is the number of a class: one integer that stands for itself. None of a model without one."""
+    values = (graph.values[name] for name in graph.outputs)
+    return next((value.name for value in values if _is_number(value) and value.elements == 1), None)
+
+
+def classes(graph: Graph, outputs: Mapping[str, Array]) -> Array | None:
+    """The class that each sample gets, [samples]: what `class_output` says, else where the first vector of scores has
+    its maximum. None of models that choose no class. outputs: of every output of the graph, [samples, *shape], the
+    numbers of classes as they are, scores as reals or integers of one scale."""
+    label = class_output(graph)
+    if label is not None:
+        return outputs[label].reshape(len(outputs[label]))
+    if not decides(graph):
+        return None
+    scores = outputs[_scores(graph)]
+    return scores.reshape(len(scores), -1).argmax(axis=1)
+
+
+def _scores(graph: Graph) -> str:
+    """The first output that holds reals; "" where there is none."""
+    return next((name for name in graph.outputs if not _is_number(graph.values[name])), "")
+
+
+def _is_number(value: Value) -> bool:
+    return value.quant is None and value.dtype != "f32"

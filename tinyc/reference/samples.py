@@ -94,14 +94,27 @@ def _has_steps(array: Array, value: Value) -> bool:
 
 def _labels(where: Loc, held: Mapping[str, Array], graph: Graph, count: int) -> Array | None:
     """One class for each sample, where the file has such labels; other arrays called `y` are not for us."""
-    labels = held.get(LABELS)
-    if labels is None or LABELS in graph.inputs or labels.dtype.kind not in "iu" or labels.ndim != 1:
+    labels = None if LABELS in graph.inputs or LABELS not in held else as_classes(graph, held[LABELS])
+    if labels is None or labels.ndim != 1:
         return None
     if len(labels) != count:
         raise TinycError(
             f"there are {len(labels)} labels '{LABELS}' for {count} samples", where, f"leave out '{LABELS}', or mend it"
         )
     return labels
+
+
+def as_classes(graph: Graph, labels: Array) -> Array | None:
+    """Labels as the numbers that the library gives: integers as they are, texts as their places among the model's own
+    texts, -1 of a text that is none of them. None of other arrays, and of texts where the model has none."""
+    if labels.dtype.kind in "iu":
+        return labels
+    texts = next(iter(graph.labels.values())).texts if graph.labels else ()
+    if labels.dtype.kind not in "US" or not texts:
+        return None
+    places = {text: place for place, text in enumerate(texts)}
+    said = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in labels.ravel()]
+    return np.array([places.get(text, -1) for text in said], np.int64).reshape(labels.shape)
 
 
 def quantized(samples: Samples, graph: Graph, perms: Mapping[str, tuple[int, ...]]) -> Samples:

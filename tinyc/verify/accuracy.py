@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.passes.weights import has_weights
-from tinyc.quantize.score import decides
+from tinyc.quantize.score import classes
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
 from tinyc.verify.compare import Outputs
@@ -18,39 +20,54 @@ _WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
 
 def measure(
-    float_graph: Graph, integer_graph: Graph, samples: Samples, outputs: Outputs, sequence: int = 0
+    float_graph: Graph | None, graph: Graph, samples: Samples, outputs: Outputs, sequence: int = 0
 ) -> Accuracy | None:
-    """SQNR over all outputs, agreement and top-1 (where labels differ) of the first output; None of inputs that tinyc
-    made up: they say nothing of the model's task.
+    """SQNR over all outputs that hold reals; agreement and, where labels differ, top-1 of the classes chosen
+    (`quantize.score.classes`). None of inputs that tinyc made up: they say nothing of the model's task.
 
-    samples: reals, as the float model takes them; so the loss from rounding the inputs is part of the
-    result. outputs: the integer model's, [sample][output]. sequence: a model with state was reset after each so many.
+    float_graph: None where the library computes what the file does; then the labels are all that it is compared
+    with, and without them the result is None. graph: what the library computes. samples: reals, as the float model
+    takes them; so the loss from rounding the inputs is part of the result. outputs: the library's, [sample][output].
+    sequence: a model with state was reset after each so many.
     """
     if samples.source == SYNTHETIC:
         return None
-    run = prepare_float(float_graph)
-    floats, integers = [], []
-    rows = (samples.sample(index, float_graph) for index in range(len(outputs)))
-    for output, result in zip(outputs, run.sequence(rows, every=sequence), strict=True):
-        floats.append([result[name].ravel() for name in float_graph.outputs])
-        integers.append(
-            [
-                dequantize(array, integer_graph.values[name].quant).ravel()
-                for name, array in _named(integer_graph, output)
-            ]
-        )
-    wanted, made = (np.stack([np.concatenate(row) for row in rows]) for rows in (floats, integers))
-    first = floats[0][0].size
-    top_float, top_int = wanted[:, :first].argmax(axis=1), made[:, :first].argmax(axis=1)
     labels = samples.labels if samples.labels is not None and len(np.unique(samples.labels)) > 1 else None
+    made = _by_name(graph, outputs)
+    own = classes(graph, made)
+    right = None if labels is None or own is None else float((own == labels).mean())
+    if float_graph is None:
+        plain = Accuracy(len(outputs), None, None, None, right, arithmetic_of(graph))
+        return None if right is None else plain
+    run = prepare_float(float_graph)
+    rows = (samples.sample(index, float_graph) for index in range(len(outputs)))
+    results = [[result[name] for name in float_graph.outputs] for result in run.sequence(rows, every=sequence)]
+    wanted = _by_name(float_graph, results)
+    theirs = classes(float_graph, wanted)
     return Accuracy(
         inputs=len(outputs),
-        sqnr_db=sqnr_db(wanted, made),
-        agreement=agreement(float_graph, wanted[:, :first], made[:, :first]),
-        top1_float=None if labels is None else float((top_float == labels).mean()),
-        top1_int=None if labels is None else float((top_int == labels).mean()),
-        integers=integers_of(integer_graph),
+        sqnr_db=sqnr_db(*(_reals(float_graph, rows) for rows in (wanted, made))),
+        agreement=agreement(theirs, own),
+        top1_float=None if right is None or theirs is None else float((theirs == labels).mean()),
+        top1_int=right,
+        integers=integers_of(graph),
     )
+
+
+def _by_name(graph: Graph, outputs: Outputs) -> dict[str, Array]:
+    """Each output as the reals, or numbers of classes, that it stands for: [samples, elements]."""
+    quants = {name: graph.values[name].quant for name in graph.outputs}
+    columns = zip(*outputs, strict=True)
+    return {
+        name: np.stack([dequantize(array, quants[name]).ravel() for array in column])
+        for name, column in zip(graph.outputs, columns, strict=True)
+    }
+
+
+def _reals(graph: Graph, outputs: Mapping[str, Array]) -> Array:
+    """All outputs but those that the float graph has as integers, [samples, elements]."""
+    rows = [array for name, array in outputs.items() if graph.values[name].dtype == "f32"]
+    return np.concatenate(rows, axis=1) if rows else np.zeros((len(next(iter(outputs.values()))), 0))
 
 
 def varies(rows: Array) -> bool:
@@ -69,12 +86,12 @@ def sqnr_db(wanted: Array, made: Array) -> float | None:
     return round(10 * float(np.log10(signal / noise)), 2)
 
 
-def agreement(graph: Graph, wanted: Array, made: Array) -> float | None:
-    """Share of samples in which the first output, as rows, has its maximum at the same place. None where that says
-    nothing: the output is no choice between classes (`decides`), or the same for every sample."""
-    if not decides(graph) or not varies(wanted):
+def agreement(wanted: Array | None, made: Array | None) -> float | None:
+    """Share of samples that get the same class [samples]. None where that says nothing: the model chooses no class,
+    or the same for every sample."""
+    if wanted is None or made is None or not varies(wanted):
         return None
-    return float((wanted.argmax(axis=1) == made.argmax(axis=1)).mean())
+    return float((wanted == made).mean())
 
 
 def integers_of(graph: Graph) -> str:
@@ -101,7 +118,3 @@ def dequantize(array: Array, quant: Quant | None) -> Array:
         return array
     scale, zero = quant.per_tensor
     return (array.astype(np.float64) - zero) * scale
-
-
-def _named(graph: Graph, output: object) -> list[tuple[str, Array]]:
-    return list(zip(graph.outputs, output, strict=True))  # type: ignore[call-overload]

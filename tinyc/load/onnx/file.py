@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 MIN_OPSET = 7  # older ones are read as this one: older.py
 ML_DOMAIN = "ai.onnx.ml"  # classical learning
+_SKLEARN_EXPORTER = "skl2onnx"
 MICROSOFT = "com.microsoft"  # onnxruntime's own operators
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
@@ -196,7 +197,8 @@ class OnnxFile:
     """The main graph: nodes that the outputs need, in run order. `file` is the name without its folder.
 
     declared: the shapes that the file says the outputs have, None for a size that it leaves open. ml_opset: the version
-    of ML_DOMAIN's operators. opset: at least MIN_OPSET; older: the file's own.
+    of ML_DOMAIN's operators. opset: at least MIN_OPSET; older: the file's own. classical: it has operators of ML_DOMAIN
+    or comes from the exporter of scikit-learn, which writes some models without them.
     """
 
     file: str
@@ -209,6 +211,7 @@ class OnnxFile:
     declared: Mapping[str, tuple[int | None, ...]]
     ml_opset: int
     older: int
+    classical: bool
 
     def opset_of(self, domain: str) -> int:
         """The operator set of the standard domain, or of ML_DOMAIN."""
@@ -250,7 +253,10 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
         max((o.version for o in model.opset_import if o.domain == ML_DOMAIN), default=1),
     )
     read_as = max(opset, MIN_OPSET)
-    return OnnxFile(path.name, path.parent, read_as, ordered, inputs, outputs, initializers, declared, ml_opset, opset)
+    classical = model.producer_name == _SKLEARN_EXPORTER or any(node.domain == ML_DOMAIN for node in nodes)
+    return OnnxFile(
+        path.name, path.parent, read_as, ordered, inputs, outputs, initializers, declared, ml_opset, opset, classical
+    )
 
 
 def parse(content: bytes, where: Loc) -> onnx.ModelProto:

@@ -236,7 +236,7 @@ class OnnxBuilder:
             self._check_declared(output)
         inputs = tuple(i.name for i in self.file.inputs)
         graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts, (), self._labels())
-        return with_unsigned_ports(graph, self.unsigned)
+        return with_unsigned_ports(replace(graph, classical=self.file.classical), self.unsigned)
 
     def _store(self, output: str) -> None:
         """A node that makes a constant output of the model."""
