@@ -60,9 +60,17 @@ def row(name: str, program: Path, install: float) -> str:
     build, *commands = [line for line in shown(PROJECTS / name / "README.md") if not spoken(line)]
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         place = Place(Path(folder), name, tuple(commands))
-        shutil.copytree(ROOT / "examples", place.root / "examples", ignore=shutil.ignore_patterns(".tinyc-cache"))
+        shutil.copytree(ROOT / "examples", place.root / "examples")
         path = f"{program.parent}:{os.environ['PATH']}"
-        built = seconds(lambda: ran("bash", "-c", build, cwd=place.root, env={"PYTHONPATH": "", "PATH": path}))
+        built = seconds(
+            lambda: ran(
+                "bash",
+                "-c",
+                build,
+                cwd=place.root,
+                env={"PYTHONPATH": "", "PATH": path, "TINYC_CACHE": str(place.root / "cache")},
+            )
+        )
         said: list[str] = []
         try:
             used = seconds(lambda: said.append(HOW[name].build(place)))

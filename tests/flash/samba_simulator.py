@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Arduino SAM-BA bootloader, byte by byte: ASCII commands, X, Y and Z extensions; at a pseudo-terminal or at a
-stm32_simulator.SimulatedLine. What is no command is left out, as the monitor does."""
+"""Two SAM-BA bootloaders of Arduino's, byte by byte, at a pseudo-terminal or at a stm32_simulator.SimulatedLine.
+
+SamdBoard is the monitor of the SAMD21 (ArduinoCore-samd, bootloaders/zero/sam_ba_monitor.c): S and Y take addresses in
+RAM, X erases. NrfBoard is that of the Nano 33 BLE (ArduinoCore-nRF528x-mbedos, bootloaders/nano33ble): it was written
+from the machine code of its `main`, for no source is published. What is no command is left out, as both do.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ RAM = 0x2000_0000
 @dataclass
 class SamBaBoard:
     """flash_bytes of flash from address 0; `letters`: the extensions that it announces; corrupt: this flash address
-    takes a wrong byte."""
+    takes a wrong byte. accidents: what would have crashed a real board."""
 
     flash_bytes: int = 65_536
     letters: str = "XYZ"
@@ -29,6 +33,7 @@ class SamBaBoard:
     flash: bytearray = field(init=False)
     reset: bool = field(init=False, default=False)
     problems: list[str] = field(init=False, default_factory=list)
+    accidents: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.flash = bytearray(b"\x00" * self.flash_bytes)
@@ -83,6 +88,23 @@ class SamBaBoard:
         return b""
 
     def _answer(self, command: str) -> bytes:
+        raise NotImplementedError
+
+    def _program(self, address: int, size: int) -> None:
+        """Programming only clears bits."""
+        for index, byte in enumerate(self._ram[self._buffer : self._buffer + size]):
+            wrong = address + index == self.corrupt
+            self.flash[address + index] &= byte ^ (1 if wrong else 0)
+
+    def _crc(self, at: int, size: int) -> bytes:
+        return f"Z{binascii.crc_hqx(bytes(self.flash[at : at + size]), 0):08X}#\n\r".encode()
+
+
+@dataclass
+class SamdBoard(SamBaBoard):
+    """A SAMD21. Writing beyond its flash is answered by something else than the confirmation."""
+
+    def _answer(self, command: str) -> bytes:
         name, numbers = command[:1], [int(text, 16) for text in re.findall(r"[0-9A-Fa-f]+", command[1:])]
         fixed = {"N": b"\n\r", "V": f"v1.1 [Arduino:{self.letters}] Nov 21\n\r".encode(), "K": b""}
         if name in fixed:
@@ -103,7 +125,7 @@ class SamBaBoard:
         elif name == "R":
             return bytes(self.flash[at : at + size])
         elif name == "Z":
-            return f"Z{binascii.crc_hqx(bytes(self.flash[at : at + size]), 0):08X}#\n\r".encode()
+            return self._crc(at, size)
         return b""
 
     def _write(self, address: int, size: int) -> bytes:
@@ -112,7 +134,48 @@ class SamBaBoard:
             return b"Y\n\r"
         if address + size > self.flash_bytes:
             return b"!\n\r"
-        for index, byte in enumerate(self._ram[self._buffer : self._buffer + size]):
-            wrong = address + index == self.corrupt
-            self.flash[address + index] &= byte ^ (1 if wrong else 0)
+        self._program(address, size)
         return b"Y\n\r"
+
+
+@dataclass
+class NrfBoard(SamBaBoard):
+    """A Nano 33 BLE. Its address 0 is 0x10000 of the chip. page: what its flash erases at once."""
+
+    letters: str = "IKXYZ"
+    page: int = 4096
+
+    def _answer(self, command: str) -> bytes:
+        name = command[:1]
+        version = f"Arduino Bootloader (SAM-BA extended) 2.0 [Arduino:{self.letters}]\n\r\0n".encode()
+        fixed = {"N": b"\n\r", "V": version, "I": b"nRF52840-QIAA\n\r\0X", "X": b"X\n\r", "K": b""}
+        if name in fixed:
+            self.reset = self.reset or name == "K"
+            return fixed[name]
+        first, second = self._number(command[1:]), self._number(command[10:])
+        if name == "S":
+            if first + second > 8192:
+                self.accidents.append(f"{second} bytes to {first:#x} of a buffer of 8,192")
+            self._fill = (first, second)
+        elif name == "Y" and second == 0:
+            self._buffer = first
+        elif name == "Y":
+            self._write(first, second)
+        elif name == "Z":
+            return self._crc(first, second)
+        return b"Y\n\r" if name == "Y" else b""
+
+    @staticmethod
+    def _number(text: str) -> int:
+        """As strtoul."""
+        digits = re.match(r"[0-9A-Fa-f]*", text)
+        return int(digits[0] or "0", 16) if digits is not None else 0
+
+    def _write(self, address: int, size: int) -> None:
+        """Nothing says whether the flash took it."""
+        if address + size > self.flash_bytes:
+            return
+        if address % self.page == 0 and size % self.page == 0:
+            self.flash[address : address + size] = b"\xff" * size
+        if address % 4 == 0 and size % 4 == 0:
+            self._program(address, size)

@@ -6,6 +6,7 @@ pseudo-terminal (`Stm32.at_port`) or at a line without time (`SimulatedLine`), a
 from __future__ import annotations
 
 import os
+import random
 import threading
 import tty
 from collections import Counter
@@ -361,3 +362,20 @@ class SimulatedLine:
             else:
                 arrived += bytes([byte]) * {"lose": 0, "twice": 2}.get(kind or "", 1)
         return bytes(arrived)
+
+
+class NoisyLine(SimulatedLine):
+    """A share of all bytes has a wrong bit, is lost, or comes twice."""
+
+    def __init__(self, chip: Chip, share: float, seed: int) -> None:
+        super().__init__(chip)
+        self._random, self._share = random.Random(seed), share
+
+    def _carried(self, to_chip: bool, data: bytes) -> bytes:
+        arrived = b""
+        for byte in data:
+            self.bytes[to_chip] += 1
+            kind = self._random.randrange(10) if self._random.random() < self._share else None
+            damaged = bytes([byte ^ 1 << self._random.randrange(8)]) if kind is not None and kind < 8 else bytes([byte])
+            arrived += damaged * {8: 0, 9: 2}.get(kind if kind is not None else 0, 1)
+        return arrived

@@ -18,21 +18,23 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from samba_simulator import SamBaBoard
+from samba_simulator import NrfBoard, SamBaBoard, SamdBoard
 from serial.tools.list_ports_common import ListPortInfo
 from stm32_simulator import LineFault, SimulatedLine, Stm32
 
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
-from tinyc.build.elf import Elf, Segment
+from tinyc.build.compile import Sources, compile_firmware
+from tinyc.build.elf import Elf, Segment, read_elf
 from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
+from tinyc.build.toolchain import find_toolchain
 from tinyc.cli.main import main
 from tinyc.cli.monitor import frame_text
-from tinyc.flash import flash, plan_flash
+from tinyc.flash import flash, plan_flash, samba
 from tinyc.flash.handover import tool_command
 from tinyc.flash.samba import flash_samba
-from tinyc.run import protocol
+from tinyc.run import protocol, serial
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "target"))
 from serial_board import board_at_port
@@ -235,6 +237,18 @@ def test_run_sees_wrong_outputs(
     assert "5 differ, first in input 2" in out
 
 
+def test_a_fault_is_looked_up_in_what_was_flashed(built: Callable[[str], Path], tmp_path: Path) -> None:
+    """The emulator's firmware has its functions at other addresses."""
+    folder, board = built("cortex-m4"), load_board("cortex-m4")
+    (step,) = read_elf(folder / "device" / "net.elf").step_functions("net").values()
+    firmware = compile_firmware(Sources(folder, "net"), board, find_toolchain(board), "balanced", tmp_path)
+    assert firmware.read_elf().step_functions("net")[0].address != step.address
+    fault = protocol.FaultFrame(0, 3, 0xFFFFFFF9, 0, (step.address & ~1) + 4, 0, 1 << 25, 0, 0, 0)
+    said = serial._fault_on_board(firmware, fault, 7)
+    assert said.message == f"the firmware faulted in step 0, {step.name}+0x4: division by zero (inference 7)"
+    assert said.step == 0
+
+
 def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: Tinyc) -> None:
     """It begins again when it is told to end, without a reset of the machine, and then answers as before."""
     elf = built("riscv32imc") / "device" / "net.elf"
@@ -368,43 +382,66 @@ def samba_job(tmp_path: Path, port: str, offset: int = 0x1_0000):
     return replace(job, flashing=replace(job.flashing, enter=()))
 
 
-@pytest.mark.parametrize("letters", ["XYZ", "XY"])
-def test_samba(tmp_path: Path, letters: str) -> None:
-    board = SamBaBoard(letters=letters)
+BOARDS = {
+    "samd": SamdBoard,
+    "samd, no checksum": lambda **options: SamdBoard(letters="XY", **options),
+    "nrf": NrfBoard,
+}
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+def test_samba(tmp_path: Path, kind: str) -> None:
+    board = BOARDS[kind]()
     with board.at_port() as port:
         result = flash(samba_job(tmp_path, port))
     assert board.flash[: len(DATA)] == DATA
     assert board.reset
-    assert f"[Arduino:{letters}]" in result.how
+    assert not board.accidents
+    assert f"[Arduino:{board.letters}]" in result.how
 
 
-def test_samba_finds_wrong_bytes(tmp_path: Path) -> None:
-    board = SamBaBoard(corrupt=5000)
+@pytest.mark.parametrize("kind", ["samd", "nrf"])
+def test_samba_finds_wrong_bytes(tmp_path: Path, kind: str) -> None:
+    board = BOARDS[kind](corrupt=5000)
     with board.at_port() as port, pytest.raises(TinycError, match="what was written at 0x00011000 is not there"):
         flash(samba_job(tmp_path, port))
     assert not board.reset
 
 
 def test_samba_without_extensions(tmp_path: Path) -> None:
-    board = SamBaBoard(letters="")
+    board = SamdBoard(letters="")
     with board.at_port() as port, pytest.raises(TinycError, match="cannot write flash by itself"):
         flash(samba_job(tmp_path, port))
     assert not any(board.flash)  # nothing was erased
 
 
-def test_samba_beyond_the_flash(tmp_path: Path) -> None:
-    board = SamBaBoard(flash_bytes=8192)
-    with board.at_port() as port, pytest.raises(TinycError, match="writing at 0x00002000 failed"):
+@pytest.mark.parametrize(
+    ("kind", "message"), [("samd", "writing at 0x00002000 failed"), ("nrf", "what was written at 0x00012000 is not")]
+)
+def test_samba_beyond_the_flash(tmp_path: Path, kind: str, message: str) -> None:
+    board = BOARDS[kind](flash_bytes=8192)
+    with board.at_port() as port, pytest.raises(TinycError, match=message):
         flash(samba_job(tmp_path, port))
 
 
-@pytest.mark.parametrize("letters", ["XYZ", "XY"])
-def test_samba_every_byte(letters: str) -> None:
+def test_samba_version_without_an_end() -> None:
+    class Endless(SamdBoard):
+        def _answer(self, command: str) -> bytes:
+            return b"v" * 1000 if command == "V" else super()._answer(command)
+
+    with pytest.raises(TinycError, match="has no end"):
+        flash_samba(SimulatedLine(Endless()), 0, Image(0, DATA))
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+def test_samba_every_byte(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every byte of a session is lost, comes twice or is damaged: a wrong flash is never called good."""
     image = Image(0x1_0000, DATA[:40])
+    monkeypatch.setattr(samba, "PAGE", 64)
+    options = {"page": 64} if kind == "nrf" else {}
 
     def run(*faults: LineFault) -> tuple[SamBaBoard, SimulatedLine, bool]:
-        board = SamBaBoard(flash_bytes=8192, letters=letters)
+        board = BOARDS[kind](flash_bytes=8192, **options)
         line = SimulatedLine(board, *faults)
         try:
             flash_samba(line, 0x1_0000, image)
@@ -417,8 +454,8 @@ def test_samba_every_byte(letters: str) -> None:
     flashed = 0
     for to_board, count in line.bytes.items():
         for position in range(count):
-            for kind in ("lose", "twice", 0x01, 0x02, 0x10, 0x40, 0xFF):
-                board, _, done = run(LineFault(to_board, position, kind))
+            for kind_of_fault in ("lose", "twice", 0x01, 0x02, 0x10, 0x40, 0xFF):
+                board, _, done = run(LineFault(to_board, position, kind_of_fault))
                 assert not done or board.flash[:40] == image.data
                 flashed += done
     assert flashed > 20  # in the version's text, and where the same digits come twice
@@ -447,7 +484,6 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     ("board", "name", "port", "arguments"),
     [
         ("nrf52840-dk", "pyocd", None, "load --no-wait --target nrf52840 --base-address 0x0 {stem}.bin"),
-        ("esp32-c3", "esptool", "/dev/ttyUSB0", "--port /dev/ttyUSB0 write_flash 0x0 {stem}.bin"),
         ("arduino-nano-33-ble", "bossac", "/dev/ttyACM0", "--port ttyACM0 --erase --write --verify {stem}.bin --reset"),
         ("raspberry-pi-pico", "picotool", None, "load --verify --execute {stem}.bin"),
     ],
@@ -458,9 +494,35 @@ def test_handed_over(
     binary = tmp_path / "app.bin"
     binary.write_bytes(DATA)
     called = program(name)
-    result = flash(plan_flash(binary, board, port))
+    result = flash(plan_flash(binary, board, port, name))
     assert result.method == name
     assert called.read_text().strip() == arguments.format(stem=tmp_path / "app")
+
+
+ESP_APP = b"\xe9" + bytes(31) + (0xABCD5432).to_bytes(4, "little") + bytes(500)
+ESP_MERGED = (b"\xe9" + bytes(31) + b"P\0\0\0").ljust(0x8000, b"\xff") + b"\xaa\x50" + bytes(0x8000) + ESP_APP
+
+
+@pytest.mark.parametrize(("says", "write"), [("esptool.py v4.8.1\n4.8.1", "write_flash"), ("v5.0.2", "write-flash")])
+@pytest.mark.parametrize(("data", "offset"), [(ESP_APP, "0x10000"), (ESP_MERGED, "0x0")])
+def test_an_image_of_espressif_belongs_where_its_kind_does(
+    tmp_path: Path, program: Callable[..., Path], says: str, write: str, data: bytes, offset: str
+) -> None:
+    binary = tmp_path / "app.bin"
+    binary.write_bytes(data)
+    called = program("esptool", f"[ $1 = version ] && echo '{says}' || true")
+    job = plan_flash(binary, "esp32-c3", "/dev/ttyUSB0")
+    assert job.image.origin == int(offset, 0)
+    flash(job)
+    assert called.read_text().strip() == f"--port /dev/ttyUSB0 {write} {offset} {binary}"
+
+
+@pytest.mark.parametrize("data", [DATA, b"", ESP_MERGED[:0x8000], b"\xe9", b"\x7fELF" + ESP_APP[4:]])
+def test_what_is_no_image_of_espressif_is_refused(tmp_path: Path, data: bytes) -> None:
+    binary = tmp_path / "app.bin"
+    binary.write_bytes(data)
+    with pytest.raises(TinycError, match="neither an application of ESP-IDF nor"):
+        plan_flash(binary, "esp32-c3", "/dev/ttyUSB0")
 
 
 def test_program_that_fails(tmp_path: Path, program: Callable[..., Path]) -> None:

@@ -19,6 +19,7 @@ from stm32_simulator import (
     READ,
     WRITE,
     Fault,
+    NoisyLine,
     SimulatedLine,
     Stm32,
 )  # fmt: skip
@@ -132,7 +133,7 @@ def test_start_without_an_answer() -> None:
         ),
         pytest.param(Fault(EXTENDED, 1, "stall", 99), "erasing sector 0 failed: no answer", marks=pytest.mark.slow),
         pytest.param(Fault(GET, 1, "stall", 99), "asking what it is failed: no answer", marks=pytest.mark.slow),
-        (Fault(READ, 3, "silent", 99), "reading at 0x08000000 failed 3 times: it sent 255 of 256 bytes"),
+        (Fault(READ, 3, "silent", 99), "reading at 0x08000000 failed 8 times: it sent 255 of 256 bytes"),
     ],
 )
 def test_lasting_faults_are_named(fault: Fault, message: str) -> None:
@@ -148,8 +149,8 @@ def test_lasting_faults_are_named(fault: Fault, message: str) -> None:
         (Stm32(faults=(Fault(WRITE, 5, "nack", 99),)), "it refuses the command, writing at 0x08000400", "RDP"),
         (Stm32(faults=(Fault(WRITE, 5, "nack_last", 99),)), "it refuses the data, writing at 0x08000400", "WRP"),
         (Stm32(faults=(Fault(EXTENDED, 2, "nack_last", 99),)), "the sectors, erasing sector 1", "no such sector"),
-        (Stm32(faults=(Fault(READ, 9, "nack", 99),)), "it refuses the command, reading at 0x08000600", "RDP"),
-        (Stm32(faults=(Fault(READ, 9, "nack_last", 99),)), "the length, reading at 0x08000600", "lower --baud"),
+        (Stm32(faults=(Fault(READ, 11, "nack", 99),)), "it refuses the command, reading at 0x08000600", "RDP"),
+        (Stm32(faults=(Fault(READ, 11, "nack_last", 99),)), "the length, reading at 0x08000600", "lower --baud"),
         (Stm32(origin=0x0900_0000), "it refuses the address, reading at 0x08000000", "no memory there"),
         (Stm32(write_protected=(1,), contents=bytes(40_000)), "there: at 0x08004000 is 0x00", "against writ"),
     ],
@@ -202,6 +203,32 @@ def test_refusals(chip: Stm32, size: int, message: str) -> None:
     assert caught.value.exit_code == 1
     assert chip.erased == []
     assert chip.counts[WRITE] == 0
+
+
+def test_a_line_that_damages_bytes() -> None:
+    """Two bytes of a thousand: half of all blocks of 256 arrive damaged, in either direction."""
+    image = Image(ORIGIN, DATA[:3000])
+    for seed in range(6):
+        chip = Stm32()
+        flash_stm32(NoisyLine(chip, 0.002, seed), FLASHING, ORIGIN, image)
+        assert chip.flash[:3000] == image.data
+
+
+def test_reads_that_never_agree_are_no_wrong_byte() -> None:
+    class Doubtful(Stm32):
+        """Each read has a damaged byte, in another place each time."""
+
+        reads = 0
+
+        def _memory(self, address: int, count: int) -> bytes | None:
+            data = bytearray(super()._memory(address, count) or b"")
+            self.reads += 1
+            if data:
+                data[self.reads % len(data)] ^= 1
+            return bytes(data)
+
+    with pytest.raises(TinycError, match="cannot be read back: at 0x08000000 each read gives other bytes"):
+        flash_stm32(SimulatedLine(Doubtful(size_register=0)), FLASHING, ORIGIN, Image(ORIGIN, bytes(32)))
 
 
 def test_silence() -> None:

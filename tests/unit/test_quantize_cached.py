@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantizing found is kept by its content, and nothing but data is read back."""
+"""What quantizing found is kept by its content in the user's cache, and nothing but data is read back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.quantize import Recipe, cached
 from tinyc.quantize.recipe import hurried
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where results are kept."""
+    monkeypatch.setenv("TINYC_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / cached.FOLDER
 
 
 @pytest.fixture
@@ -48,19 +55,39 @@ def built(model: Path, recipe: Recipe | None = None, cache: bool = True) -> tupl
     return dict(compile_model(model, load_board("host"), options, progress).files), steps
 
 
-def test_the_second_time_is_the_first_without_work(model: Path) -> None:
+def test_the_second_time_is_the_first_without_work(model: Path, folder: Path) -> None:
     plain, worked = built(model, cache=False)
     assert worked
-    assert not (model.parent / cached.FOLDER).exists()
+    assert not folder.exists()
     assert built(model) == (plain, worked)
     assert built(model) == (plain, [])
-    kept = list((model.parent / cached.FOLDER).glob("*.npz"))
-    assert len(kept) == 1
-    kept[0].write_bytes(kept[0].read_bytes()[:-30])
+    (kept,) = folder.glob("*.npz")
+    kept.write_bytes(kept.read_bytes()[:-30])
     assert built(model) == (plain, worked), "a damaged file is as good as none"
+    assert sorted(path.name for path in model.parent.iterdir()) == ["cache", "m.calib.npz", "m.onnx"]
 
 
-def test_another_recipe_or_other_inputs_are_something_else(model: Path) -> None:
+def test_what_comes_with_a_model_is_not_read(model: Path, folder: Path) -> None:
+    """Whoever gives a model away could decide its weights, and the proof would be of them."""
+    plain, worked = built(model, cache=False)
+    held = stored.from_bytes(_stored_by(model, folder))
+    weights = {name: np.zeros_like(array) for name, array in held.graph.consts.items()}
+    forged = stored.to_bytes(replace(held, graph=replace(held.graph, consts=weights)))
+    (kept,) = folder.glob("*.npz")
+    (model.parent / ".tinyc-cache").mkdir()
+    for place in (folder, model.parent / ".tinyc-cache"):
+        (place / kept.name).write_bytes(forged)
+        (place / f"m-{kept.name[:32]}.npz").write_bytes(forged)
+    assert built(model) == (plain, worked)
+
+
+def _stored_by(model: Path, folder: Path) -> bytes:
+    built(model)
+    (kept,) = folder.glob("*.npz")
+    return kept.read_bytes()
+
+
+def test_another_recipe_or_other_inputs_are_something_else(model: Path, folder: Path) -> None:
     fast = hurried(Recipe())
     first, steps = built(model, fast)
     assert steps.count("calibration method") == 0
@@ -69,18 +96,18 @@ def test_another_recipe_or_other_inputs_are_something_else(model: Path) -> None:
         changed = data["x"] * 2
     np.savez(model.with_suffix(".calib.npz"), x=changed)
     assert built(model, fast)[1], "other inputs, and nothing was worked out"
-    assert len(list((model.parent / cached.FOLDER).glob("*.npz"))) == 3
+    assert len(list(folder.glob("*.npz"))) == 3
 
 
-def test_only_so_many_are_kept(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_are_kept(model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached, "MOST", 2)
     for seed in range(4):
         built(model, replace(hurried(Recipe()), seed=seed))
-    assert len(list((model.parent / cached.FOLDER).glob("*.npz"))) == 2
+    assert len(list(folder.glob("*.npz"))) == 2
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(model: Path) -> None:
-    (model.parent / cached.FOLDER).write_text("a file")
+def test_a_folder_that_cannot_be_written_is_no_error(model: Path, folder: Path) -> None:
+    folder.parent.write_text("a file")
     assert built(model) == built(model, cache=False)
 
 

@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 import tty
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tinyc.base import serial_line
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
@@ -259,3 +261,59 @@ def test_frames_between_noise() -> None:
     stream = b"TTCT" + encode(Reply.END) + b"T" + info_frame() + b"TC\x01\x82\xff\xff\xff\xff" + encode(Reply.END)
     found = [frame.type for byte in stream for frame in reader.feed(bytes([byte]))]
     assert found == [Reply.END, Reply.INFO, Reply.END]
+
+
+class Endless:
+    """A line on which a frame is there whenever somebody looks."""
+
+    port = "endless"
+
+    def __init__(self, frame: bytes) -> None:
+        self._frame = frame
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def read(self, most: int, seconds: float) -> bytes:
+        return self._frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (b"TC\x01\x99\0\0\0\0" + struct.pack("<I", zlib.crc32(b"\x01\x99\0\0\0\0")), "frames of type 0x99"),
+        (encode(Reply.END), "frames of type 0x86"),
+        (b"hello\n", "does not answer"),
+    ],
+)
+def test_valid_frames_without_end_are_no_answer(frame: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serial, "GREETING_SECONDS", 0.02)
+    with pytest.raises(TinycError, match=said):
+        serial._greet(serial._Frames(Endless(frame), 1024), "endless")  # type: ignore[arg-type]
+
+
+def test_late_infos_without_end_are_no_answer() -> None:
+    frames = serial._Frames(Endless(info_frame() * 50), 1024)  # type: ignore[arg-type]
+    assert SerialTarget("endless", 9600, stall_seconds=0.02)._past_late_info(frames) is None
+
+
+def test_a_line_that_is_never_quiet_is_drained_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serial_line, "_BABBLE_SECONDS", 0.1)
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    stop = threading.Event()
+
+    def babble() -> None:
+        while not stop.wait(0.005):
+            os.write(master, b"x")
+
+    thread = threading.Thread(target=babble, daemon=True)
+    thread.start()
+    try:
+        with SerialPort(os.ttyname(slave), 9600) as line:
+            line.drain()
+    finally:
+        stop.set()
+        thread.join()
+        os.close(slave)
+        os.close(master)

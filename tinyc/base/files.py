@@ -1,13 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the user names: written as a whole or not at all."""
+"""Files that the user names: read up to a limit, and written as a whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
+
+MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
+MAX_TEXT_BYTES = 1 << 26  # of a text that is parsed, which takes ten times its size
+
+
+def plain_file(path: Path, most: int = MAX_BYTES) -> Path:
+    """The path, if reading it comes to an end: OSError, with words for the user in `strerror`, for what is no file of
+    up to `most` bytes. A pipe without a writer waits for ever, and a device may have no end."""
+    found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
+    if found.st_size > most:
+        raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes; up to {most:,} are read", str(path))
+    return path
+
+
+def read_file(path: Path, most: int = MAX_BYTES) -> bytes:
+    """The content of a file. OSError as `plain_file` says."""
+    return plain_file(path, most).read_bytes()
+
+
+def read_text(path: Path, most: int = MAX_TEXT_BYTES) -> str:
+    """The content of a UTF-8 file. OSError as `plain_file` says, UnicodeDecodeError for other bytes."""
+    return plain_file(path, most).read_text(encoding="utf-8")
 
 
 def write_file(path: Path, data: bytes) -> None:

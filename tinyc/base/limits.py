@@ -2,7 +2,7 @@
 """How much a model may make the compiler hold or compute, known from shapes before anything of that size is made.
 
 Every tensor and every constant goes through here once, whatever the file's format. What a file brings along is bounded
-by the file's own size (`load.problems.MAX_BYTES`); what it asks for is bounded by the figures below, and messages name
+by the file's own size (`base.files.MAX_BYTES`); what it asks for is bounded by the figures below, and messages name
 them. docs/reliability.md, Limits, says what they mean for a user.
 """
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 
 try:
     import fcntl
@@ -104,7 +105,7 @@ def _write_manifest(folder: Path) -> None:
 def _manifest(folder: Path) -> frozenset[str]:
     """The files that tinyc wrote into the folder, and the folders that they lie in; none where nothing says so."""
     try:
-        files = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
+        files = json.loads(read_text(folder / MANIFEST))["files"]
         found = {name for name in files if isinstance(name, str)}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return frozenset()

@@ -28,6 +28,7 @@ _GONE: tuple[type[Exception], ...] = (*_BROKEN, TypeError)  # TypeError: closed 
 
 # Of one look at the line. pyserial sets the whole port up again when its timeout changes, so that stays as it is.
 _SLICE_SECONDS = 0.02
+_BABBLE_SECONDS = 2.0  # a firmware that prints all the time is never quiet
 
 
 class LineError(TinycError):
@@ -98,8 +99,9 @@ class SerialPort:
         return data
 
     def drain(self, seconds: float = 0.05) -> None:
-        """Throws away what arrives until the line is quiet for `seconds`."""
-        while self.read(4096, seconds):
+        """Throws away what arrives until the line is quiet for `seconds`, or is not for _BABBLE_SECONDS."""
+        end = time.monotonic() + _BABBLE_SECONDS
+        while self.read(4096, seconds) and time.monotonic() < end:
             pass
 
     def sequence(self, steps: Iterable[str]) -> None:

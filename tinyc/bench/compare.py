@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.bench.report import SCHEMA
 
 _COSTS = ("instructions", "cycles", "arena_bytes", "stack_bytes", "code_bytes", "const_bytes")
@@ -87,9 +88,7 @@ def _is_worse(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.exists() and not path.is_file():
-            raise TinycError("this is no file", Loc(str(path)), _HINT)
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(read_text(path))
     except OSError as error:
         raise TinycError(f"cannot read the report: {error.strerror}", Loc(str(path)), _HINT) from error
     except (ValueError, RecursionError) as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import Html, visible
+from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, ModelResult, ReferenceResult
 from tinyc.explain.report_charts import bars, cut
@@ -21,7 +22,7 @@ _HINT = "give the output folder of `tinyc build`, or what `tinyc bench --json` p
 def read_bench(file: Path) -> BenchReport:
     """What `tinyc bench --json` printed. Raises TinycError for another file."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_text(file))
     except OSError as error:
         raise TinycError(f"the report cannot be read: {error.strerror}", Loc(str(file)), _HINT) from error
     except (ValueError, RecursionError) as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
@@ -140,9 +141,7 @@ def load_board(name_or_path: str | Path) -> Board:
 
 def _read(file: Path) -> Board:
     try:
-        if file.exists() and not file.is_file() and not file.is_dir():
-            raise TinycError("the board file is a pipe or a device", Loc(str(file)), "give a file")
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         hint = "`tinyc boards` lists the boards that tinyc knows; docs/boards.md describes a file of your own"

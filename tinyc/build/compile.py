@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.build.elf import Elf, read_elf
@@ -98,7 +99,7 @@ class Firmware:
 
     library_object: the library alone, compiled. dump_steps: it also sends the output of every step (and
     its counts and stack are then those of the sending, so they are not reported). sequence: of a model with state,
-    how many inferences follow each reset; 0: all.
+    how many inferences follow each reset; 0: all. sources: of the library.
     """
 
     elf: Path
@@ -110,6 +111,7 @@ class Firmware:
     dump_steps: bool = False
     sanitize: bool = False
     sequence: int = 0
+    sources: Sources | None = None
 
     @property
     def resets(self) -> int | None:
@@ -177,7 +179,9 @@ def firmware_around(
     defines |= IO_DEFINES.get(board.io, {})
     harness = Harness(("main.c", f"port_{board.io}.c"), defines, sanitize=checks.sanitize)
     elf, info = link_firmware(sources, board, toolchain, library, out_dir, harness)
-    return Firmware(elf, sources.name, board, toolchain, library, info, checks.dump_steps, checks.sanitize)
+    return Firmware(
+        elf, sources.name, board, toolchain, library, info, checks.dump_steps, checks.sanitize, sources=sources
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +351,6 @@ def macro(header: Path, name: str) -> int:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except OSError as error:
         raise TinycError(f"cannot read the library: {error.strerror}", Loc(str(path))) from error

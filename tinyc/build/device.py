@@ -11,6 +11,7 @@ from typing import Literal
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.board.core import core_named
@@ -123,7 +124,7 @@ def read_device(folder: Path) -> Device:
     """What `tinyc build` wrote into the folder. Raises TinycError when there is no such file, or it is damaged."""
     path = folder / MANIFEST
     try:
-        return Device(**json.loads(path.read_text(encoding="utf-8")))
+        return Device(**json.loads(read_text(path)))
     except OSError as error:
         raise TinycError(
             f"there is no firmware for a board here: {error.strerror}",

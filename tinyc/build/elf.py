@@ -19,6 +19,7 @@ from elftools.elf.enums import ENUM_ST_INFO_BIND, ENUM_ST_INFO_TYPE
 from elftools.elf.sections import SymbolTableSection
 
 from tinyc.base.errors import TinycError
+from tinyc.base.files import plain_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class Elf:
 def read_elf(path: Path) -> Elf:
     """Symbols, segments and sections of an ELF file. Raises TinycError when it is not one."""
     try:
-        with path.open("rb") as stream:
+        with plain_file(path).open("rb") as stream:
             elf = ELFFile(stream)
             return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)), elf["e_machine"])
     except OSError as error:
@@ -143,7 +144,7 @@ def read_elf(path: Path) -> Elf:
 
 def section_bytes(path: Path, name: str) -> bytes:
     """The bytes of one section of an ELF file, which may be an object file. Raises TinycError when it has none."""
-    with path.open("rb") as stream:
+    with plain_file(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(name)
         if section is None:
             raise TinycError(f"{path.name} has no section {name}")

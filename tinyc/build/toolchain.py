@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tinyc.base import paths
 from tinyc.base.errors import TinycError
+from tinyc.base.private import private_folder
 from tinyc.board import Board
 
 Family = Literal["gcc", "clang", "zig"]
@@ -69,8 +69,9 @@ class Toolchain:
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "LC_ALL": "C"}
         if self.family == "zig":
-            environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(paths.cache_dir() / "zig"))
-            environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(paths.cache_dir() / "zig"))
+            cache = str(private_folder("zig"))
+            environment.setdefault("ZIG_GLOBAL_CACHE_DIR", cache)
+            environment.setdefault("ZIG_LOCAL_CACHE_DIR", cache)
         return environment
 
 

@@ -374,7 +374,7 @@ EffortOption = Annotated[
 CacheOption = Annotated[
     bool,
     typer.Option(
-        "--cache/--no-cache", envvar="TINYC_QUANTIZE_CACHE", help="Keep what quantizing finds beside the model."
+        "--cache/--no-cache", envvar="TINYC_QUANTIZE_CACHE", help="Keep what quantizing finds in the user's cache."
     ),
 ]
 PictureMean = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.base.files import write_file
+from tinyc.base.files import read_file, write_file
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, guarded
 from tinyc.emit.blob import BlobFile, numbered, read_blob
@@ -70,7 +70,7 @@ def _read(source: Path) -> BlobFile:
     if source.is_dir():
         return find_blob(source)[1]
     try:
-        return read_blob(source.read_bytes(), str(source))
+        return read_blob(read_file(source), str(source))
     except OSError as error:
         hint = "give a .blob file, or the folder of a build with --weights-blob"
         raise TinycError(f"cannot read the constants: {error.strerror}", Loc(str(source)), hint) from error

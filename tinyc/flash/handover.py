@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,8 @@ INSTALL = {
     "pyocd": "`pip install pyocd`",
     "esptool": "`pip install esptool`",
     "picotool": "`apt install picotool`, or github.com/raspberrypi/picotool",
-    "bossac": "`apt install bossa-cli`",
+    "bossac": "Arduino's own is in the board's core of the Arduino IDE; bossa-cli does not know the board. Or "
+    "`--method samba`, which needs no program",
 }
 
 
@@ -78,8 +80,19 @@ def _arguments(method: str, flashing: Flashing, files: Files, port: str | None) 
     if port is None:
         raise TinycError(f"{method} needs to know the port", hint="give --port")
     if method == "esptool":
-        return ["--port", port, "write_flash", "0x0", str(files.binary)]
+        return ["--port", port, write_command(), hex(files.origin), str(files.binary)]
     return ["--port", port.removeprefix("/dev/"), "--erase", "--write", "--verify", str(files.binary), "--reset"]
+
+
+def write_command() -> str:
+    """What the esptool that is installed calls writing: version 5 deprecates the name of 4, which does not know its."""
+    try:
+        command = [*(tool_command("esptool") or []), "version"]
+        said = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace", timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        said = ""
+    version = re.search(r"v?(\d+)\.\d+", said)
+    return "write-flash" if version is not None and int(version[1]) >= 5 else "write_flash"
 
 
 def copy_to_drive(flashing: Flashing, files: Files, method: str) -> Path:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_file
 from tinyc.base.serial_line import SerialPort, touch
 from tinyc.board import Board, load_board
 from tinyc.board.parts import Flashing
 from tinyc.build.device import MANIFEST, read_device
 from tinyc.build.image import Image
 from tinyc.flash.base import Manner, Report, check_image, silent
+from tinyc.flash.esp_image import place_esp_image
 from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
@@ -66,8 +68,12 @@ def plan_flash(
     chosen = _method(board.flashing, method, port)
     if chosen in SERIAL and port is None:
         raise TinycError(f"the method {chosen} needs the board's port", hint="give --port; `tinyc monitor` lists them")
-    if chosen != "esptool":
-        check_image(image, board.memory.flash_origin, board.memory.flash_bytes, Loc(str(files.binary)))
+    origin = board.memory.flash_origin
+    if chosen == "esptool":
+        origin = 0  # esptool's addresses are offsets in the flash
+        image = place_esp_image(image, Loc(str(files.binary)))
+        files = replace(files, origin=image.origin)
+    check_image(image, origin, board.memory.flash_bytes, Loc(str(files.binary)))
     default = STM32_BAUD if chosen == "stm32" else SAMBA_BAUD
     return FlashJob(board, board.flashing, chosen, image, files, port, baud or default)
 
@@ -103,7 +109,7 @@ def _from_file(file: Path, board_name: str | None) -> tuple[Board, Image, Files]
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_file(file)
     except OSError as error:
         raise TinycError(
             f"cannot read the firmware: {error.strerror}", Loc(str(file)), "check the file's permissions"

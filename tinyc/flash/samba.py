@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client of the SAM-BA bootloader in Arduino's form: ASCII commands that end in `#`, over a USB serial port.
+"""Client of the SAM-BA bootloader in Arduino's two forms: ASCII commands that end in `#`, over a USB serial port.
 
 Commands (Microchip's SAM-BA monitor, and the extensions that Arduino's bootloaders announce in their version text as
 `[Arduino:XYZ]`): N# binary answers; V# version; S<address>,<size># followed by bytes fills RAM; R<address>,<size>#
 reads; X<address># erases from there to the end; Y<address>,0# chooses the buffer in RAM; Y<address>,<size># writes it
 to flash; Z<address>,<size># answers the CRC-16 (CCITT, start 0) of a piece as Z<8 hex digits>#; K# resets.
+
+That is the form of the SAMD21. Boards with other chips (Nano 33 BLE) announce an I too, `[Arduino:IKXYZ]`, and differ:
+S and Y take an offset into a buffer of the bootloader's own, X answers but erases nothing, Y erases what it writes, but
+whole pages of 4,096 bytes alone, R is not there, numbers have eight digits, and bytes that do not belong to it follow
+the version text.
 
 Commands carry no checksum, so one that broke off is never sent again: USB checks what it carries, and a bootloader that
 has lost the thread is started anew by hand. What was written is compared before it is called good.
@@ -24,8 +29,10 @@ from tinyc.flash.stm32_commands import SerialLine
 ANSWER_SECONDS = 2.0
 ERASE_SECONDS = 60.0
 PAGE = 4096
-BUFFER = 0x2000_0000 + 0x4000  # RAM above what the bootloader itself uses
+RAM_BUFFER = 0x2000_0000 + 0x4000  # of a SAMD21: above what the bootloader itself uses
+_MOST_TEXT = 256  # of a version
 TRIES = 3
+_NO_EXTENSIONS = "only bootloaders of Arduino's can (docs/flash.md); is it the board's own?"
 _AGAIN = "press the reset button twice, quickly, and flash again"
 
 
@@ -35,6 +42,20 @@ class Extensions:
 
     version: str
     letters: frozenset[str]
+
+    @property
+    def own_buffer(self) -> bool:
+        """Whether it has the buffer, and erases page by page."""
+        return "I" in self.letters
+
+    @property
+    def buffer(self) -> int:
+        return 0 if self.own_buffer else RAM_BUFFER
+
+    @property
+    def unit(self) -> int:
+        """Bytes that are written at once, or a multiple of them."""
+        return PAGE if self.own_buffer else 4
 
 
 class SamBa:
@@ -59,21 +80,22 @@ class SamBa:
             )
         self._send("V#")
         text = self._text().strip()
+        self._line.drain()
         letters = re.search(r"\[Arduino:([A-Z]*)\]", text)
         found = Extensions(text, frozenset(letters[1] if letters else ""))
         if not {"X", "Y"} <= found.letters:
-            raise FlashError(f"the bootloader cannot write flash by itself: {text!r}", self._where, "use bossac")
+            raise FlashError(f"the bootloader cannot write flash by itself: {text!r}", self._where, _NO_EXTENSIONS)
         return found
 
     def erase_from(self, address: int) -> None:
         self._send(f"X{address:08X}#")
         self._confirmed("X\n\r", f"erasing from 0x{address:08x}", ERASE_SECONDS)
 
-    def write_page(self, address: int, data: bytes) -> None:
+    def write_page(self, buffer: int, address: int, data: bytes) -> None:
         """Sends up to PAGE bytes to the buffer and from there to flash."""
-        self._send(f"S{BUFFER:08X},{len(data):08X}#")
+        self._send(f"S{buffer:08X},{len(data):08X}#")
         self._line.write(data)
-        self._send(f"Y{BUFFER:08X},0#")
+        self._send(f"Y{buffer:08X},00000000#")
         self._confirmed("Y\n\r", f"sending what belongs to 0x{address:08x}")
         self._send(f"Y{address:08X},{len(data):08X}#")
         self._confirmed("Y\n\r", f"writing at 0x{address:08x}")
@@ -106,8 +128,8 @@ class SamBa:
         said = b""
         while not said.endswith(b"\n\r"):
             more = self._line.read_exactly(1, ANSWER_SECONDS)
-            if not more:
-                raise FlashError("the bootloader's answer is cut short", self._where, _AGAIN)
+            if not more or len(said) > _MOST_TEXT:
+                raise FlashError("the bootloader's answer has no end", self._where, _AGAIN)
             said += more
         return said.decode("ascii", "replace")
 
@@ -127,15 +149,16 @@ def flash_samba(line: SerialLine, offset: int, image: Image, *, report: Report =
     samba = SamBa(line)
     found = samba.connect()
     start = image.origin - offset
-    report("erase", 0, 1)
-    samba.erase_from(start)
-    report("erase", 1, 1)
-    for at in range(0, len(image.data), PAGE):
-        report("write", at, len(image.data))
-        page = image.data[at : at + PAGE]
-        samba.write_page(start + at, page + bytes([ERASED]) * (-len(page) % 4))
-    report("write", len(image.data), len(image.data))
-    _verify(samba, start, image, "Z" in found.letters, Loc(line.port), report)
+    if not found.own_buffer:
+        report("erase", 0, 1)
+        samba.erase_from(start)
+        report("erase", 1, 1)
+    whole = Image(image.origin, image.data + bytes([ERASED]) * (-len(image.data) % found.unit))
+    for at in range(0, len(whole.data), PAGE):
+        report("write", at, len(whole.data))
+        samba.write_page(found.buffer, start + at, whole.data[at : at + PAGE])
+    report("write", len(whole.data), len(whole.data))
+    _verify(samba, start, whole, "Z" in found.letters, Loc(line.port), report)
     samba.reset()
     return found.version
 

@@ -17,8 +17,8 @@ from tinyc.flash.base import PLAINLY, FlashError, Manner, Report, Sector, check_
 from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, CommandRefused, SerialLine
 
 BLOCK = 256  # bytes of one read or write
-ROUNDS = 2  # of erasing and writing a sector
-READS = 3  # of bytes that seem to be wrong: the line may have damaged them
+ROUNDS = 3  # of erasing and writing a sector
+READS = 3  # of what seems to be wrong: the line may have damaged it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,9 @@ def flash_stm32(
     bootloader, report = Bootloader(line), manner.report
     where = Loc(line.port)
     chip = bootloader.connect()
+    for _ in range(READS):
+        if not _suits(chip, flashing):
+            chip = bootloader.identify()
     sectors = _check(bootloader, chip, flashing, flash_origin, image, where)
     wanted = sectors_under(image, sectors)
     stale = tuple(_differences(bootloader, image, wanted, "compare", report)) if manner.resume else wanted
@@ -57,6 +60,10 @@ def flash_stm32(
         raise _not_there(bootloader, image, min(wrong.values()), where)
     started = manner.start and bootloader.go(image.origin)
     return FlashedSectors(chip.chip_id, len(stale), len(wanted) - len(stale), started)
+
+
+def _suits(chip: Chip, flashing: Flashing) -> bool:
+    return chip.chip_id in flashing.chip_ids and bool({Command.EXTENDED_ERASE, Command.ERASE} & chip.commands)
 
 
 def _write_sectors(
@@ -95,9 +102,9 @@ def _check(
             where,
             "ST's STM32CubeProgrammer removes the protection, which erases the chip. Nothing was erased",
         ) from error
-    there = _flash_size(bootloader, flashing.size_register)
-    if there is not None:
-        check_image(image, origin, min(size, there), where)
+    there = [found for _ in range(READS) if (found := _flash_size(bootloader, flashing.size_register)) is not None]
+    if there:
+        check_image(image, origin, min(size, max(there)), where)
     return sectors
 
 
@@ -125,14 +132,10 @@ def _differences(
     pieces = [piece for sector in sectors for piece in _pieces(image, sector)]
     for number, (sector, at, data) in enumerate(pieces):
         report(what, number, len(pieces))
-        if sector not in found and not _holds(bootloader, at, data):
+        if sector not in found and not bootloader.holds(at, data):
             found[sector] = at
     report(what, len(pieces), len(pieces))
     return found
-
-
-def _holds(bootloader: Bootloader, address: int, data: bytes) -> bool:
-    return any(bootloader.read(address, len(data)) == data for _ in range(READS))
 
 
 def _pieces(image: Image, sector: Sector) -> list[tuple[Sector, int, bytes]]:
@@ -157,9 +160,16 @@ def _write_blocks(bootloader: Bootloader, blocks: Sequence[tuple[int, bytes]], r
 
 def _not_there(bootloader: Bootloader, image: Image, at: int, where: Loc) -> FlashError:
     expected = _part(image, at, min(at + BLOCK, image.end))
-    found = bootloader.read(at, len(expected))
-    first = next((i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), 0)
-    byte = f"0x{found[first]:02x}, not 0x{expected[first]:02x}"
+    reads = [bootloader.read(at, len(expected)) for _ in range(READS)]
+    wrong = [i for i, byte in enumerate(expected) if all(read[i] != byte for read in reads)]
+    if not wrong:
+        return FlashError(
+            f"what was written cannot be read back: at 0x{at:08x} each read gives other bytes",
+            where,
+            "the line damages bytes: try a lower --baud, a shorter cable",
+        )
+    first = wrong[0]
+    byte = f"0x{reads[0][first]:02x}, not 0x{expected[first]:02x}"
     return FlashError(
         f"what was written is not there: at 0x{at + first:08x} is {byte}",
         where,

@@ -25,10 +25,11 @@ from tinyc.flash.stm32_filler import LIMIT, filler
 ACK, NACK, AUTO_BAUD = 0x79, 0x1F, 0x7F
 ANSWER_SECONDS = 1.0
 SECTOR_SECONDS = 5.0  # the slowest sector of 256 KiB takes up to 4 s
-TRIES = 3
+TRIES = 8  # of a step; what is refused for a reason is refused as often, in less than a second
 _BURST = 32
 _QUIET_SECONDS = 0.05
 _ALIGN = 8  # the widest flash word
+_PIECE = 16  # bytes of a block that come through where the block as a whole does not
 _RESET = "reset the board with BOOT0 high, and run `tinyc flash` again with --resume"
 
 
@@ -110,6 +111,10 @@ class Bootloader:
                 "start it: BOOT0 high and reset (docs/flash.md); is the adapter at the bootloader's pins, RX to TX? "
                 "Some lines need a lower --baud",
             )
+        return self.identify()
+
+    def identify(self) -> Chip:
+        """What it says that it is. The line may have damaged that: no checksum goes with it."""
         return self._retry(self._identify, "asking what it is")
 
     def _wakes(self) -> bool:
@@ -144,27 +149,46 @@ class Bootloader:
             raise NoAnswer(f"it sent {len(data)} of {count} bytes", self._where)
         return data
 
+    def holds(self, address: int, data: bytes) -> bool:
+        """Whether the flash holds the data. What seems to be wrong is read again in halves, so that a line that damages
+        a byte here and there does not make a fault of it."""
+        if self.read(address, len(data)) == data:
+            return True
+        if len(data) <= _PIECE:
+            return any(self.read(address, len(data)) == data for _ in range(1, self._tries))
+        half = len(data) // 2
+        return self.holds(address, data[:half]) and self.holds(address + half, data[half:])
+
     def write(self, address: int, data: bytes) -> None:
         """Up to 256 bytes to erased flash; the chip wants words, so 0xFF follows what is no multiple of 8.
 
-        What a broken line makes of a write is looked at, and written again only where it is still erased: other flash
-        would refuse it or, worse, mix old and new. Then the caller finds by reading that the sector has to be erased.
+        What a broken line makes of a write is looked at, and written again, in halves, only where it is still erased:
+        other flash would refuse it or, worse, mix old and new. Then the caller finds by reading that the sector has to
+        be erased.
         """
         padded = data + bytes([ERASED]) * (-len(data) % _ALIGN)
         if len(padded) > _ALIGN and _address_may_shift(address, padded):
-            half = len(padded) // 2 // _ALIGN * _ALIGN
-            self.write(address, padded[:half])
-            self.write(address + half, padded[half:])
+            self._write_halves(address, padded)
             return
-        tried = False
-
-        def step() -> None:
-            nonlocal tried
-            if not tried or not any(byte != ERASED for byte in self._read(address, len(padded))):
-                tried = True
+        what = f"writing at 0x{address:08x}"
+        tries = self._tries if len(padded) <= _PIECE else 1
+        for attempt in range(1, tries + 1):
+            try:
                 self._write(address, padded)
+            except (CommandRefused, NoAnswer) as error:
+                back = self._comes_back()
+                if not back or (attempt == tries and len(padded) <= _PIECE):
+                    raise self._gives_up(error, what, attempt, back) from error
+            else:
+                return
+            if not self.holds(address, bytes([ERASED]) * len(padded)):
+                return
+        self._write_halves(address, padded)
 
-        self._retry(step, f"writing at 0x{address:08x}")
+    def _write_halves(self, address: int, data: bytes) -> None:
+        half = len(data) // 2 // _ALIGN * _ALIGN
+        self.write(address, data[:half])
+        self.write(address + half, data[half:])
 
     def _write(self, address: int, data: bytes) -> None:
         self._command(Command.WRITE)
@@ -268,7 +292,7 @@ class Bootloader:
             heard = self._line.read_exactly(_BURST, _QUIET_SECONDS)
             left -= burst
         self._line.drain()
-        for _ in range(3):  # one byte may be left over, and an answer to a command of before may still come
+        for _ in range(self._tries):  # one byte may be left over, and an answer to a command of before may still come
             self._line.write(bytes(islice(endless, 1)))
             if self._line.read_exactly(1, _QUIET_SECONDS) == bytes([NACK]):
                 self._line.drain()

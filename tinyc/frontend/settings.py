@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.board.table import TomlTable
 from tinyc.frontend.declared import DCT_NORMS, LOGS, Dct, Declared, Scaling
 from tinyc.frontend.front import FrontEnd
@@ -46,7 +47,7 @@ def read_settings(name: str, kind: str, page: str) -> TomlTable:
     """The table of a TOML file. kind: what file it is, page: of docs/, for messages. TinycError naming the file."""
     path = Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise TinycError(f"cannot read the {kind}: {reason}", Loc(str(path)), page) from error

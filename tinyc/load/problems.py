@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import MAX_BYTES
 
 OF_OPERATORS = (
     "docs/operators.md says what tinyc takes of each operator; if the file itself is wrong, export it again; "
     "--outputs NAME ends the model earlier"
 )
-MAX_BYTES = 1 << 30  # more than any model for a microcontroller by three orders of magnitude
 
 
 class FollowUpError(Exception):

@@ -13,6 +13,7 @@ import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import C, Rust
+from tinyc.base.files import read_text
 from tinyc.base.names import identifier
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.board import Board, load_board
@@ -146,7 +147,7 @@ def read_facts(folder: Path) -> Facts:
     """
     report = _read_report(folder)
     name = find_name(folder)
-    header = (folder / f"{name}.h").read_text(encoding="utf-8")
+    header = read_text(folder / f"{name}.h")
     defines = defines_of(header)
     upper = name.upper()
     library = load_library(folder, "size")
@@ -167,7 +168,7 @@ def read_facts(folder: Path) -> Facts:
             for port in _facts_of(ports_of(name, "output", header, defines))
         ),
         files=_sources(folder, name),
-        sbom=(folder / SBOM_FILE).read_text(encoding="utf-8"),
+        sbom=read_text(folder / SBOM_FILE),
         board=_board(str(report["board"])),
         selftest=digest_of_run(library),
         hop_rows=library.hop_rows,
@@ -178,7 +179,7 @@ def read_facts(folder: Path) -> Facts:
 def _read_report(folder: Path) -> dict[str, Any]:
     hint = "give the output folder of `tinyc build`"
     try:
-        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        report = json.loads(read_text(folder / REPORT_FILE))
         proof = report["verify"]
         wrong = proof is None or int(proof["mismatches"])
         report["model"], report["board"], report["tinyc"], report["model_sha256"], report["macs"]
@@ -196,7 +197,7 @@ def _read_report(folder: Path) -> dict[str, Any]:
 def _sources(folder: Path, name: str) -> dict[str, str]:
     """The library's files: nothing else in the folder is C, but for subfolders."""
     found = [*folder.glob(f"{name}*.h"), *folder.glob("tc_*.h"), folder / f"{name}.c"]
-    return {file.name: file.read_text(encoding="utf-8") for file in sorted(found)}
+    return {file.name: read_text(file) for file in sorted(found)}
 
 
 def _board(name: str) -> Board | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
+from tinyc.base.files import read_file
 from tinyc.emit.blob import SIGNATURE, BlobFile, with_signature
 
 _MAKE = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, without a password"
@@ -37,7 +38,7 @@ def is_signed_by(blob: BlobFile, key_file: Path) -> bool:
 def _key(file: Path, load: Any, kind: str, hint: str) -> Any:
     where = Loc(str(file))
     try:
-        key = load(file.read_bytes())
+        key = load(read_file(file))
     except OSError as error:
         raise TinycError(f"cannot read the {kind} key: {error.strerror}", where, hint) from error
     except (ValueError, TypeError) as error:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Graph, Labels, Value
 
@@ -52,7 +53,7 @@ def labels_of(labels: Path | None, graph: Graph) -> Labels:
         return own or Labels(numbers, is_class)
     where = Loc(str(labels))
     try:
-        held = load_npz(labels).get(_LABELS) if labels.suffix == ".npz" else labels.read_text("utf-8")[:_MOST_LETTERS]
+        held = load_npz(labels).get(_LABELS) if labels.suffix == ".npz" else read_text(labels)[:_MOST_LETTERS]
     except OSError as error:
         raise TinycError(f"cannot read the labels: {error.strerror}", where, _LABELS_HINT) from error
     except UnicodeDecodeError as error:

@@ -393,7 +393,7 @@ def quantize_float(
     if not options.cache:
         return work(), data
     runs = () if data.sequences is None else (data.sequences.inputs, data.sequences.starts)
-    return kept(path, (graph, data.inputs, runs, data.source, data.proven, recipe), Quantized, work), data
+    return kept((graph, data.inputs, runs, data.source, data.proven, recipe), Quantized, work), data
 
 
 def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:

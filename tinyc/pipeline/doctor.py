@@ -144,7 +144,7 @@ def _flashing() -> list[Finding]:
             ("pyocd", ("pip install pyocd",), "boards with a debug probe"),
             ("esptool", ("pip install esptool",), "Espressif's chips"),
             ("picotool", ("apt install picotool",), "the Raspberry Pi Pico"),
-            ("bossac", ("apt install bossa-cli",), "Arduino boards"),
+            ("bossac", (), "Arduino boards, which `--method samba` flashes without"),
         )
     ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_file, read_text
 from tinyc.emit.blob import BlobFile, read_blob
 from tinyc.quantize import KeptActivations
 
@@ -30,7 +31,7 @@ def read_activations(folder: Path) -> KeptActivations:
     """Of the library in the folder. Raises TinycError where they are not there."""
     file = folder / ACTIVATIONS
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        said = json.loads(read_text(file))
         return _activations(said)
     except OSError as error:
         message = f"no integers of activations: {error.strerror}"
@@ -54,7 +55,7 @@ def find_blob(folder: Path) -> tuple[str, BlobFile]:
     if len(found) != 1:
         what = "no constants of their own" if not found else "constants of several libraries"
         raise TinycError(f"there are {what} in this folder", Loc(str(folder)), _REBUILD)
-    return found[0].stem, read_blob(found[0].read_bytes(), str(found[0]))
+    return found[0].stem, read_blob(read_file(found[0]), str(found[0]))
 
 
 def check_same_code(folder: Path, name: str, files: Mapping[str, str], blob: bytes) -> None:
@@ -75,7 +76,7 @@ def _difference(folder: Path, name: str, files: Mapping[str, str]) -> str:
         old = folder / file
         if not old.is_file():
             return f"{file} is new"
-        theirs, ours = (_lines(one) for one in (old.read_text(encoding="utf-8"), text))
+        theirs, ours = (_lines(one) for one in (read_text(old), text))
         for line in (b for a, b in zip(theirs, ours, strict=False) if a != b):
             return f"{file} would say `{line}`"
         if len(theirs) != len(ours):

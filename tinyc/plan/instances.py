@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.base.errors import TinycError
+from tinyc.base.files import read_text
 from tinyc.plan.blocks import Block, Layout, Member, conflicts
 
 COLUMNS = ("id", "lower", "upper", "size")
@@ -36,7 +37,7 @@ def read_instance(path: Path) -> Instance:
     The capacity is the number in a name like `A.1048576.csv`. Raises TinycError with the line that is wrong.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TinycError(f"{path}: cannot be read: {error}") from error
     reader = csv.DictReader(lines)

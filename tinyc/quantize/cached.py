@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantizing found is kept beside the model, by its content: the same model, calibration inputs and recipe are not
-searched through twice.
+"""What quantizing found is kept in the user's cache, by its content: the same model, calibration inputs and recipe are
+not searched through twice.
 
-The name of a file is a digest of all that its content depends on: the float graph, the inputs, the recipe, and the
-source code of this package, so nothing stale is ever read. A file that cannot be read or written is as good as none.
+The key is a digest of all that the result depends on: the float graph, the inputs, the recipe, and the source code of
+this package, so nothing stale is ever read. Nothing is read that another user could have written, or that comes with a
+model: the result decides the weights, and no proof would notice.
 """
 
 from __future__ import annotations
@@ -15,44 +16,38 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tinyc.base.errors import TinycError
-from tinyc.base.files import write_file
+from tinyc.base import private
 from tinyc.base.source import source_digest
 from tinyc.ir import stored
 
-FOLDER = ".tinyc-cache"
-MOST = 16  # files; the one that was used longest ago goes first
-_IGNORE = b"*\n"  # for git: what can be computed again does not belong into a repository
+FOLDER = "quantized"
+MOST = 64  # files; the one that was used longest ago goes first
+_SUFFIX = ".npz"
 
 Found = TypeVar("Found")
 
 
-def kept(beside: Path, parts: Any, kind: type[Found], work: Callable[[], Found]) -> Found:
+def kept(parts: Any, kind: type[Found], work: Callable[[], Found]) -> Found:
     """What `work` returns, a dataclass of this kind, or what it returned for the same parts before.
 
-    beside: the model; the files lie in a folder FOLDER next to it. parts: all that the work depends on, such that
-    `stored` takes it. Raises what `work` raises.
+    parts: all that the work depends on, such that `stored` takes it. Raises what `work` raises.
     """
-    folder = beside.parent / FOLDER
-    file = folder / f"{beside.stem}-{_key(parts)}.npz"
-    with suppress(OSError, ValueError):
-        before = stored.from_bytes(file.read_bytes())
-        if isinstance(before, kind):
-            os.utime(file)
-            return before
+    folder, key = private.private_folder(FOLDER), _key(parts)
+    if (before := private.stored(folder, key, _SUFFIX)) is not None:
+        with suppress(OSError, ValueError):
+            value = stored.from_bytes(before[1])
+            if isinstance(value, kind):
+                os.utime(before[0])
+                return value
     made = work()
-    with suppress(OSError, TinycError):
-        _keep(file, stored.to_bytes(made))
+    with suppress(OSError):
+        private.store(folder, key, _SUFFIX, stored.to_bytes(made))
+        _drop_oldest(folder)
     return made
 
 
-def _keep(file: Path, data: bytes) -> None:
-    file.parent.mkdir(exist_ok=True)
-    ignore = file.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_bytes(_IGNORE)
-    write_file(file, data)
-    files = sorted(file.parent.glob("*.npz"), key=lambda path: path.stat().st_mtime)
+def _drop_oldest(folder: Path) -> None:
+    files = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
     for old in files[:-MOST]:
         old.unlink()
 

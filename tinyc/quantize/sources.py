@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
+from tinyc.base.files import plain_file
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.reference.pictures import PICTURES
@@ -138,7 +139,7 @@ def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -
     made = []
     for path in files:
         try:
-            with image_of.open(path) as opened:
+            with image_of.open(plain_file(path)) as opened:
                 picture = opened.convert("L" if colors == 1 else "RGB")
                 pixels = np.asarray(_resized(picture, height, width, pictures.fit), np.float32)
         except Exception as error:  # whatever the reader of its format raises

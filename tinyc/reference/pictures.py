@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
+from tinyc.base.files import plain_file, read_file
 from tinyc.frontend import Camera
 from tinyc.frontend.encoding import as_frames
 from tinyc.ir.graph import Array, Value
@@ -45,7 +46,7 @@ def pictured(path: Path, camera: Camera, value: Value) -> tuple[Samples, list[st
 
 def _raw(file: Path, camera: Camera) -> Array:
     try:
-        held = np.frombuffer(file.read_bytes(), np.uint8)
+        held = np.frombuffer(read_file(file), np.uint8)
     except OSError as error:
         raise TinycError(
             f"cannot read the frames: {error.strerror}", Loc(str(file)), "give a file of frames"
@@ -68,7 +69,7 @@ def _colors(file: Path, camera: Camera) -> Array:
     if not file.is_file():
         raise TinycError("cannot read the picture: there is no such file", where, "give the path of a picture")
     try:
-        with image_of.open(file) as opened:
+        with image_of.open(plain_file(file)) as opened:
             colors = np.asarray(opened.convert("RGB"))
     except Exception as error:  # whatever the reader of its format raises
         raise TinycError("this is not a readable picture", where, f"give a PNG, or frames in a {RAW} file") from error

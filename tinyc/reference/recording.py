@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import plain_file
 from tinyc.ir.graph import Value
 from tinyc.reference.samples import Samples
 
@@ -30,7 +31,7 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
     """
     where, hint = Loc(str(path)), _HINT.format(rate=rate) if axes == 1 else _AXES_HINT
     try:
-        with wave.open(str(path), "rb") as file:
+        with wave.open(str(plain_file(path)), "rb") as file:
             found = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
             if found != (round(rate / axes), axes, 16):
                 raise TinycError(

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.build.compile import Firmware
+from tinyc.build.device import build_device
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -72,8 +75,7 @@ class SerialTarget:
                 self._reset(frames)
             self._infer(frames, talk, number, b"".join(tensors), firmware.info.has_state)
             if talk.fault is not None:
-                reason = protocol.fault_reason(talk.fault)
-                raise fault_error(firmware, reason, None, None, number)
+                raise _fault_on_board(firmware, talk.fault, number)
 
     def _check_model(self, firmware: Firmware, info: protocol.InfoFrame) -> None:
         expected = firmware.info
@@ -101,7 +103,7 @@ class SerialTarget:
         """The next message that is no late answer to a question for INFO; None when none comes."""
         deadline = time.monotonic() + self.stall_seconds
         while True:
-            answer = frames.next(deadline - time.monotonic())
+            answer = frames.next(deadline)
             if not isinstance(answer, protocol.InfoFrame) or answer.started:
                 return answer
 
@@ -136,6 +138,21 @@ class SerialTarget:
         return answer
 
 
+def _fault_on_board(firmware: Firmware, fault: protocol.FaultFrame, number: int) -> RunError:
+    """The error for a fault, its address looked up in what `tinyc build` links for the board: the firmware of the
+    emulator, around the same library, has its functions elsewhere."""
+    reason = protocol.fault_reason(fault)
+    if firmware.sources is None or fault.pc is None:
+        return fault_error(firmware, reason, None, None, number)
+    board, toolchain, library = firmware.board, firmware.toolchain, firmware.library_object
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        build_device(firmware.sources, board, toolchain, library, Path(folder))
+        flashed = replace(firmware, elf=Path(folder) / f"{firmware.model}.elf")
+        steps = flashed.read_elf().step_functions(firmware.model)
+        inside = (n for n, s in steps.items() if s.address & ~1 <= fault.pc < (s.address & ~1) + s.size)
+        return fault_error(flashed, reason, next(inside, None), fault.pc, number)
+
+
 class _Frames:
     """What frames say that come from a line with noise between them."""
 
@@ -143,27 +160,28 @@ class _Frames:
         self.line = line
         self._reader = protocol.FrameReader(skip_noise=True, most=most)
         self._ready: list[protocol.ProtocolFrame] = []
+        self.left_behind: int | None = None  # type of the last frame that was no INFO where one was asked for
 
-    def next(self, seconds: float) -> protocol.Message | None:
-        """The next frame's message, None when none is complete within `seconds`. Raises FrameError."""
-        frame = self._next(seconds)
+    def next(self, deadline: float) -> protocol.Message | None:
+        """The next frame's message, None when none is there at the time `deadline`. Raises FrameError."""
+        frame = self._next(deadline)
         return None if frame is None else protocol.decode(frame)
 
-    def next_info(self, seconds: float) -> protocol.InfoFrame | None:
+    def next_info(self, deadline: float) -> protocol.InfoFrame | None:
         """The next INFO; what is before it is left behind, whatever it says."""
-        while (frame := self._next(seconds)) is not None:
+        while (frame := self._next(deadline)) is not None:
             if frame.type == protocol.Reply.INFO:
                 return protocol.parse_info(frame.payload)
+            self.left_behind = frame.type
         return None
 
-    def _next(self, seconds: float) -> protocol.ProtocolFrame | None:
-        deadline = time.monotonic() + seconds
-        while not self._ready:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None
+    def _next(self, deadline: float) -> protocol.ProtocolFrame | None:
+        """None at the deadline even where frames come without end."""
+        while (left := deadline - time.monotonic()) > 0:
+            if self._ready:
+                return self._ready.pop(0)
             self._ready += self._reader.feed(self.line.read(4096, left))
-        return self._ready.pop(0)
+        return None
 
 
 def _greet(frames: _Frames, port: str) -> protocol.InfoFrame:
@@ -172,10 +190,11 @@ def _greet(frames: _Frames, port: str) -> protocol.InfoFrame:
     deadline = time.monotonic() + GREETING_SECONDS
     while time.monotonic() < deadline:
         frames.line.write(protocol.encode(protocol.Request.INFO))
-        if (info := frames.next_info(_QUIET_SECONDS)) is not None:
+        if (info := frames.next_info(time.monotonic() + _QUIET_SECONDS)) is not None:
             return info
+    sent = frames.left_behind
     raise TinycError(
-        "the board does not answer",
+        "the board does not answer" + (f": it sends frames of type 0x{sent:02x} alone" if sent is not None else ""),
         Loc(port),
         "is the firmware of `tinyc build` flashed (`tinyc flash`), the right port given, and the baud rate that of "
         "the board's [uart]? `tinyc monitor` shows what it sends",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyc.base import paths
+from tinyc.base import paths, private
 from tinyc.base.errors import TinycError
 from tinyc.build.compile import Firmware
 from tinyc.build.disassembly import RISCV, instruction_bytes
@@ -27,8 +27,8 @@ RETURN_SYMBOL = "tc_run_return"
 def build_trace_library(qemu_api: int | None) -> Path | None:
     """The compiled tracer: a QEMU plugin for that API version, or (None) the library for unicorn.
 
-    Kept in the cache folder under the hash of its source. None when this computer has no C compiler, or
-    no cache folder that can be written.
+    Kept in the user's cache under the hash of its source. None when this computer has no C compiler, or no folder that
+    can be written.
     """
     compiler = host_compiler()
     if compiler is None:
@@ -36,22 +36,20 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
     source = paths.templates_dir() / "host" / "block_trace.c"
     defines = [] if qemu_api is None else [f"-DTC_QEMU_API={qemu_api}"]
     key = hashlib.sha256(source.read_bytes() + f"{compiler} {defines}".encode()).hexdigest()[:16]
-    library = paths.cache_dir() / "trace" / f"block_trace-{key}.so"
     try:
-        if not library.is_file():
-            _compile_library(compiler, [*defines, str(source)], library)
+        folder = private.private_folder("trace")
+        if (before := private.stored(folder, key, ".so")) is not None:
+            return before[0]
+        return private.store(folder, key, ".so", _compiled(compiler, [*defines, str(source)]))
     except OSError:
         return None
-    return library
 
 
-def _compile_library(compiler: Toolchain, arguments: Sequence[str], library: Path) -> None:
-    """Not in place: another process may look for the file at the same time."""
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        made = Path(folder) / library.name
+def _compiled(compiler: Toolchain, arguments: Sequence[str]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "block_trace.so"
         compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *arguments, "-o", made], "building the tracer")
-        made.replace(library)
+        return made.read_bytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from tinyc import __version__
 from tinyc.base.errors import TinycError
-from tinyc.base.files import write_file
+from tinyc.base.files import read_file, write_file
 from tinyc.base.numerics import Numerics
-from tinyc.base.paths import cache_dir
+from tinyc.base.private import private_folder
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
 from tinyc.pipeline import Options, Progress, estimate_model, verify_model
@@ -159,8 +159,8 @@ def _written(job: Job, contents: Mapping[str, bytes]) -> dict[str, Path]:
     """The job's files in a folder that jobs of this machine share, each under the digest of its bytes."""
     places = {}
     for file in job.files:
-        place = cache_dir() / "sweep" / file.sha256 / file.name
-        if not place.exists():
+        place = private_folder("sweep") / file.sha256 / file.name
+        if not place.is_file() or hashlib.sha256(read_file(place)).hexdigest() != file.sha256:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_file(place, contents[file.sha256])
         places[file.sha256] = place

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_file, read_text
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
 from tinyc.sweep.job import OPTIONS, RECIPE, Job, Kind, SentFile, Setting
@@ -33,9 +34,10 @@ def load_sweep(path: Path) -> Sweep:
     """The jobs of a sweep's file. Paths in it are relative to it. TinycError, naming key and value, for what is not
     understood, files that are not there, and more than MOST jobs."""
     try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+        spec = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TinycError(f"no sweep: {error}", Loc(str(path)), "docs/sweep.md describes the file") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise TinycError(f"no sweep: {reason}", Loc(str(path)), "docs/sweep.md describes the file") from error
     reader = _Reader(path)
     unknown = sorted(set(spec) - set(_KEYS))
     if unknown:
@@ -107,7 +109,7 @@ class _Reader:
 
     def sent(self, file: Path) -> SentFile:
         try:
-            data = file.read_bytes()
+            data = read_file(file)
         except OSError as error:
             raise self.wrong(f"cannot read {file}: {error.strerror}") from error
         digest = hashlib.sha256(data).hexdigest()

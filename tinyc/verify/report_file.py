@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import read_text
 from tinyc.verify.report import SCHEMA, Report, UnprovedReport
 
 _T = TypeVar("_T")
@@ -19,7 +20,7 @@ _HINT = "give the output folder of `tinyc build`"
 def read_report(file: Path) -> Report | UnprovedReport:
     """The report in a file. Raises TinycError for a file that is not there, no report, or one of another schema."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_text(file))
     except OSError as error:
         raise TinycError(f"the report cannot be read: {error.strerror}", Loc(str(file)), _HINT) from error
     except (ValueError, RecursionError) as error:
