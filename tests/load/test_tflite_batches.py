@@ -77,6 +77,13 @@ def assert_theirs(folder: Path, content: bytes, x: np.ndarray, numerics: Numeric
     return graph
 
 
+def opened(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors as Keras' converter writes them for an open batch: the sizes that hang on it are 1, a placeholder."""
+    return [
+        t if t.data is not None else replace(t, shape=(1, *t.shape[1:]), signature=(-1, *t.shape[1:])) for t in tensors
+    ]
+
+
 GEOMETRIES = {
     "same": ([2, 2], [[2, 3], [2, 3]], [[0, 1], [0, 1]]),
     "valid": ([2, 3], [[0, 1], [0, 1]], [[0, 1], [0, 1]]),
@@ -92,11 +99,14 @@ GEOMETRIES = {
     [*((name, Numerics.LITERT) for name in GEOMETRIES), ("no padding", Numerics.TFLM)],
 )
 @pytest.mark.parametrize("layer", ["CONV_2D", "DEPTHWISE_CONV_2D"])
-def test_dilated_convolutions_are_theirs(tmp_path, name, layer, numerics):
+@pytest.mark.parametrize("is_open", [False, True])
+def test_dilated_convolutions_are_theirs(tmp_path, name, layer, numerics, is_open):
     block, pads, crops = GEOMETRIES[name]
     sizes = {"valid": (7, 11), "rows only": (7, 5), "no padding": (8, 12)}.get(name, (7, 7))
     x = act("x", 1, *sizes, 3)
     tensors, operators = dilated(x, block, pads, crops, layer)
+    if is_open:  # TensorFlow Lite Micro takes the placeholders for shapes
+        tensors, numerics = opened(tensors), Numerics.LITERT
     graph = assert_theirs(tmp_path, build_model(tensors, operators, ["x"], ["y"]), random_s8(1, x.shape), numerics)
     moves = [node.op for node in graph.nodes if node.op not in ("conv2d", "depthwise_conv2d", "reshape")]
     assert moves == (["slice"] if name in ("crops more than it pads", "no padding") else [])
@@ -105,7 +115,8 @@ def test_dilated_convolutions_are_theirs(tmp_path, name, layer, numerics):
 
 
 @pytest.mark.parametrize("column", [False, True])
-def test_a_causal_convolution_over_time_is_one_layer(tmp_path, column):
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_causal_convolution_over_time_is_one_layer(tmp_path, column, is_open):
     """As of Keras' Conv1D: a tensor of rank 3, a row (or column) while it is convolved."""
     x, y = act("x", 1, 11, 3), act("y", 1, 11, 5, scale=0.1, zero=-128)
     taps = weights("w", 5, 1, 3, 3)
@@ -124,13 +135,20 @@ def test_a_causal_convolution_over_time_is_one_layer(tmp_path, column):
         act("d", 3, 4, 5, scale=0.1, zero=-128),
         y,
     ]
+    row = Operator("RESHAPE", ("cut", "row"), ("r",), "ReshapeOptions")
+    if is_open:
+        tensors.append(numbers("axis", [2 if column else 1]))
+        row = Operator("EXPAND_DIMS", ("cut", "axis"), ("r",), "ExpandDimsOptions")
     operators = [
         Operator("SPACE_TO_BATCH_ND", ("x", "block", "pads"), ("cut",), CUT[0]),
-        Operator("RESHAPE", ("cut", "row"), ("r",), "ReshapeOptions"),
+        row,
         Operator("CONV_2D", ("r", "w", "b"), ("c",), "Conv2DOptions", PLAIN),
         Operator("RESHAPE", ("c", "flat"), ("d",), "ReshapeOptions"),
         Operator("BATCH_TO_SPACE_ND", ("d", "block", "crops"), ("y",), CUT[1]),
     ]
+    if is_open:
+        flat = numbers("flat", [-1, 4, 5])
+        tensors = [flat if t.name == "flat" else t for t in opened(tensors)]
     graph = assert_theirs(
         tmp_path, build_model(tensors, operators, ["x"], ["y"]), random_s8(1, x.shape), Numerics.LITERT
     )
@@ -138,8 +156,10 @@ def test_a_causal_convolution_over_time_is_one_layer(tmp_path, column):
 
 
 @pytest.mark.parametrize(("shape", "block"), [((1, 6, 9, 3), [2, 3]), ((1, 8, 5), [4])])
-@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])
-def test_phases_alone_are_theirs(tmp_path, shape, block, numerics):
+@pytest.mark.parametrize(
+    ("numerics", "is_open"), [(Numerics.TFLM, False), (Numerics.LITERT, False), (Numerics.LITERT, True)]
+)
+def test_phases_alone_are_theirs(tmp_path, shape, block, numerics, is_open):
     """As an output of the model, and put together by an operator that does not know where they come from."""
     pads = [[1, 3], [0, 6]] if len(block) == 2 else [[0, 4]]
     pads = [[0, 0]] * len(pads) if numerics is Numerics.TFLM else pads
@@ -150,6 +170,7 @@ def test_phases_alone_are_theirs(tmp_path, shape, block, numerics):
     y = act("y", 1, *sizes, shape[-1])
     tensors = [x, numbers("block", block), numbers("pads", pads), numbers("crops", crops), cut, y]
     tensors.append(act("t", *cut.shape))
+    tensors = opened(tensors) if is_open else tensors
     split = Operator("SPACE_TO_BATCH_ND", ("x", "block", "pads"), ("cut",), CUT[0])
     relu = Operator("RELU6", ("cut",), ("t",))
     join = Operator("BATCH_TO_SPACE_ND", ("t", "block", "crops"), ("y",), CUT[1])

@@ -83,3 +83,28 @@ def test_weights_that_fit_int8_stay_small(tmp_path: Path) -> None:
     graph = load_tflite(path)
     assert graph.values["w"].dtype == "s8"
     np.testing.assert_array_equal(graph.consts["w"], data.astype(int) - 128)
+
+
+POOLS = {  # rows, columns, window, stride, SAME or VALID
+    "2x2": (8, 8, 2, 2, 1),
+    "3x3, edges of 4 and 6 taps": (7, 7, 3, 2, 0),
+    "the whole image": (4, 4, 4, 4, 1),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("act", [0, 1])
+def test_average_pools_equal_litert(tmp_path: Path, name: str, act: int) -> None:
+    """Halves go up, below the zero point too, where int8 averages go away from zero."""
+    high, wide, window, stride, padding = POOLS[name]
+    options = {"FilterHeight": window, "FilterWidth": window, "StrideH": stride, "StrideW": stride}
+    size = (high - window) // stride + 1 if padding else -(-high // stride)
+    tensors = [u8("x", (1, high, wide, 64), 0.05, 100), u8("y", (1, size, size, 64), 0.05, 100)]
+    more = {"Padding": padding, "FusedActivationFunction": act}
+    pool = Operator("AVERAGE_POOL_2D", ("x",), ("y",), "Pool2DOptions", {**options, **more})
+    path = tmp_path / "model.tflite"
+    path.write_bytes(build_model(tensors, [pool], ["x"], ["y"]))
+    x = np.random.default_rng(1).integers(0, 256, (1, high, wide, 64)).astype(np.uint8)
+    (theirs,) = run_litert(path.read_bytes(), x)
+    for numerics in (Numerics.LITERT, Numerics.TFLM):
+        np.testing.assert_array_equal(run_int(normalize(load_tflite(path)), {"x": x}, numerics)["y"], theirs)

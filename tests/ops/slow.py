@@ -105,6 +105,7 @@ def pool(graph: Graph, x: Array) -> Array:
         else:
             if node.attrs.count_pad:
                 inside += [zero] * (node.attrs.kernel.h * node.attrs.kernel.w - len(inside))
-            value = half_away(Fraction(sum(inside), len(inside)))
+            mean = Fraction(sum(inside), len(inside))
+            value = half_away(mean + 128) - 128 if node.attrs.halves_up else half_away(mean)
         y[0, r, c, o] = max(low, min(high, value))
     return y

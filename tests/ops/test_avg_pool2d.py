@@ -25,8 +25,9 @@ from tinyc.reference.interpreter import run_int
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("count_pad", [False, True])
 @pytest.mark.parametrize("numerics", Numerics)
-def test_reference_is_the_formula(name, count_pad, numerics):
-    graph = graph_of("avg_pool2d", AvgPool2D, name, count_pad=count_pad)
+@pytest.mark.parametrize("halves_up", [False, True])
+def test_reference_is_the_formula(name, count_pad, numerics, halves_up):
+    graph = graph_of("avg_pool2d", AvgPool2D, name, count_pad=count_pad, halves_up=halves_up)
     for seed in range(3):
         x = random_s8(seed, POOLS[name][0])
         np.testing.assert_array_equal(run_int(graph, {"x": x}, numerics)["y"], slow.pool(graph, x))
@@ -47,14 +48,15 @@ def test_reference_is_tflites(attrs, shape, theirs):
     theirs(graph, tflite_of(graph, "AVERAGE_POOL_2D"), {"x": random_s8(0, shape)})
 
 
-@pytest.mark.quick_cases(7)
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("count_pad", [False, True])
-def test_kernels(name, count_pad):
-    graph = graph_of("avg_pool2d", AvgPool2D, name, zero=-128, count_pad=count_pad)
+@pytest.mark.parametrize("kind", ["s8", "u8"])
+def test_kernels(name, count_pad, kind):
+    graph = graph_of("avg_pool2d", AvgPool2D, name, zero=-128, count_pad=count_pad, halves_up=kind == "u8")
     shape = POOLS[name][0]
     inputs = [random_s8(0, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8)]
-    assert check_kernels(graph, [{"x": x} for x in inputs])[-1] == "tc_avg_pool2d_s8"
+    assert check_kernels(graph, [{"x": x} for x in inputs])[-1] == f"tc_avg_pool2d_{kind}"
 
 
 @pytest.mark.parametrize("name", [name for name in POOLS if name != "one pixel"])

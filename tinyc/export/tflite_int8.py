@@ -211,6 +211,8 @@ def _pool(code: str) -> Callable[[_Writer, Node], None]:
             raise TinycError(f"{node.op} with padding {tuple(a.pad)}: TFLite pools with SAME or no padding")
         if any(a.pad) and getattr(a, "count_pad", False):
             raise TinycError("TFLite leaves padded taps out of an average")
+        if getattr(a, "halves_up", False):
+            raise TinycError("TFLite's int8 averages round halves away from zero, those of uint8 up")
         if tuple(a.dilation) != (1, 1):
             raise TinycError("TFLite has no dilated pooling")
         fields = {

@@ -8,7 +8,7 @@ from tinyc.ir.graph import Value
 from tinyc.kernel.site import Padding, Pair
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
-from tinyc.load.tflite_phases import Phases, reshaped, resized, transposed
+from tinyc.load.tflite_phases import Phases, declared_as, reshaped, resized, transposed
 from tinyc.ops.reshape import Reshape
 
 
@@ -34,7 +34,7 @@ def _block(s: TfliteStep, rank: int) -> tuple[Pair, Padding]:
 @imports("SPACE_TO_BATCH_ND")
 def space_to_batch(s: TfliteStep) -> None:
     """Before a convolution: its dilation, at no cost. Elsewhere a pad and a transpose."""
-    x, y = s.value(0), s.declared()
+    x = s.value(0)
     block, pad = _block(s, len(x.shape))
     if x.shape[0] != 1:
         raise TinycError(
@@ -48,16 +48,14 @@ def space_to_batch(s: TfliteStep) -> None:
     high, wide = image.shape[1] + pad.top + pad.bottom, image.shape[2] + pad.left + pad.right
     if high % block.h or wide % block.w:
         raise TinycError(f"an image of {high}x{wide} has no whole blocks of {block.h}x{block.w}", s.where)
-    expected = phases.shape if not is_row else (phases.shape[0], *phases.shape[2:])
-    if y.shape != expected:
-        raise TinycError(f"SPACE_TO_BATCH_ND of {list(x.shape)} makes {list(expected)}, not {list(y.shape)}", s.where)
+    declared_as(s, phases.stored_shape)
     s.defer(phases)
 
 
 @imports("BATCH_TO_SPACE_ND")
 def batch_to_space(s: TfliteStep) -> None:
     """Behind a convolution of phases: what it crops is less padding. Elsewhere a transpose and a slice."""
-    y, phases = s.declared(), s.deferred
+    phases = s.deferred
     rank = len(s.tensor(0).shape)
     block, crop = _block(s, rank)
     if not isinstance(phases, Phases):
@@ -73,8 +71,8 @@ def batch_to_space(s: TfliteStep) -> None:
         else:
             by = Padding(*(have - less for have, less in zip(phases.pad, crop, strict=True)))
             image = resized(s, phases.image, by, "joined")
-    if image.elements != y.elements:
-        raise TinycError(f"BATCH_TO_SPACE_ND makes {list(image.shape)}, not {list(y.shape)}", s.where)
+    _, high, wide, channels = image.shape
+    y = declared_as(s, (1, high, wide, channels) if rank == 4 else (1, high * wide, channels))
     s.emit((image,), Reshape(y.shape), y)
 
 

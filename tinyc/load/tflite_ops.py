@@ -12,7 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
-from tinyc.load.tflite_arrays import dtype_of, elements
+from tinyc.load.tflite_arrays import dtype_of, elements, is_unsigned
 from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_options import OptionsTable
@@ -167,7 +167,7 @@ def _pool(s: TfliteStep) -> tuple[Value, Pair, Pair, Padding, Act]:
 @imports("AVERAGE_POOL_2D")
 def average_pool_2d(s: TfliteStep) -> None:
     x, kernel, stride, pad, act = _pool(s)
-    s.emit((x,), AvgPool2D(kernel, stride, pad, act=act))
+    s.emit((x,), AvgPool2D(kernel, stride, pad, act=act, halves_up=is_unsigned(s.tensor(0))))
 
 
 @imports("MAX_POOL_2D")
@@ -221,8 +221,9 @@ def reshape(s: TfliteStep) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter. Where it
     left sizes open, a shape that is computed of constants says it."""
     x, phases = s.constant(0), s.deferred
-    shape = _new_shape(s)
-    same = phases.reshaped(s, shape) if isinstance(phases, Phases) else None
+    is_cut = isinstance(phases, Phases)
+    shape = _new_shape(s, math.prod(phases.shape) if is_cut else s.value(0).elements if x is None else x.size)
+    same = phases.reshaped(s, shape) if is_cut else None
     if same is not None:
         s.defer(same)
     elif x is not None and x.size == elements(s.out_tensor(), s.where):
@@ -231,15 +232,17 @@ def reshape(s: TfliteStep) -> None:
         s.emit((s.value(0),), Reshape(shape))
 
 
-def _new_shape(s: TfliteStep) -> tuple[int, ...]:
+def _new_shape(s: TfliteStep, count: int) -> tuple[int, ...]:
+    """The output's shape; an open size is what the others leave of `count` elements."""
     declared = s.out_tensor()
-    if s.operator.code != "RESHAPE" or -1 not in declared.signature or not s.has(1) or s.constant(1) is None:
+    if -1 not in declared.signature:
         return declared.shape
-    given = s.numbers(1)
-    held = s.constant(0)
-    count = s.value(0).elements if held is None else held.size
-    known = math.prod(size for size in given if size != -1)
-    return tuple(count // max(known, 1) if size == -1 else size for size in given)
+    is_given = s.operator.code == "RESHAPE" and s.has(1) and s.constant(1) is not None
+    sizes = s.numbers(1) if is_given else declared.signature
+    if sizes.count(-1) > 1:
+        return declared.shape
+    known = math.prod(size for size in sizes if size != -1)
+    return tuple(count // max(known, 1) if size == -1 else size for size in sizes)
 
 
 @imports("TRANSPOSE")

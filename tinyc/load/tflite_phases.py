@@ -18,6 +18,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Padding, Pair
 from tinyc.load.tflite_graph import TfliteStep
+from tinyc.ops import op_with
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.pad import Pad
@@ -62,6 +63,11 @@ class Phases:
         rows, columns = high + self.pad.top + self.pad.bottom, wide + self.pad.left + self.pad.right
         return (self.block.h * self.block.w, rows // self.block.h, columns // self.block.w, channels)
 
+    @property
+    def stored_shape(self) -> Shape:
+        """Of the tensor, with the axes that it has."""
+        return tuple(size for axis, size in enumerate(self.shape) if axis in (0, *self.spatial, 3))
+
     def one(self) -> Value:
         """The phases as the input of a convolution that is about to be imported: one of them."""
         _, high, wide, channels = self.shape
@@ -69,7 +75,7 @@ class Phases:
 
     def make(self) -> Value:
         """The tensor itself, by pad and transpose."""
-        s, y = self.origin, self.origin.declared()
+        s, y = self.origin, declared_as(self.origin, self.stored_shape)
         image = self.joined(_NO_PAD) if self.layer else resized(s, self.image, self.pad, "padded")
         _, high, wide, channels = image.shape
         rows, columns = high // self.block.h, wide // self.block.w
@@ -104,11 +110,10 @@ class Phases:
         pad = Padding(*(a + b for a, b in zip(own, self.pad, strict=True)))
         dilation = Pair(attrs.dilation.h * block.h, attrs.dilation.w * block.w)
         whole = replace(attrs, pad=pad, dilation=dilation)
-        y = s.declared()
-        if len(y.shape) != 4 or y.shape[0] != block.h * block.w:
-            raise TinycError(f"{s.operator.code} of {block.h * block.w} phases makes {list(y.shape)}", s.where)
-        made = replace(y, shape=(1, y.shape[1] * block.h, y.shape[2] * block.w, y.shape[3]))
-        return Phases(s, made, block, _NO_PAD, (1, 2), PendingLayer((image, *inputs[1:]), whole))
+        (made,) = op_with(whole).infer(attrs, self.one(), *inputs[1:])
+        y = declared_as(s, (block.h * block.w, *made.shape[1:]))
+        joined = replace(y, shape=(1, y.shape[1] * block.h, y.shape[2] * block.w, y.shape[3]))
+        return Phases(s, joined, block, _NO_PAD, (1, 2), PendingLayer((image, *inputs[1:]), whole))
 
     def reshaped(self, s: TfliteStep, shape: Shape) -> Phases | None:
         """The same phases with the axis of size 1 dropped, or put in; None if the shape is another."""
@@ -132,6 +137,17 @@ class Phases:
         column = reshaped(s, image, (1, wide, 1, channels), "column")
         pad = Padding(self.pad.left, 0, self.pad.right, 0)
         return Phases(s, column, Pair(self.block.w, 1), pad, (1, 2))
+
+
+def declared_as(s: TfliteStep, shape: Shape) -> Value:
+    """The operator's output as the file declares it, of this shape: where the exporter left sizes open, the file has
+    placeholders. TinycError if its sizes are others."""
+    y, signature = s.declared(), s.out_tensor().signature
+    sizes = [-1 if n == -1 else size for n, size in zip(signature or y.shape, y.shape, strict=True)]
+    if len(sizes) != len(shape) or any(size not in (-1, n) for size, n in zip(sizes, shape, strict=True)):
+        code = s.operator.code
+        raise TinycError(f"{code} of {list(s.tensor(0).shape)} makes {list(shape)}, not {list(y.shape)}", s.where)
+    return replace(y, shape=shape)
 
 
 def resized(s: TfliteStep, x: Value, by: Padding, suffix: str) -> Value:

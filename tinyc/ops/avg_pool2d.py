@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels
 
 @dataclass(frozen=True, slots=True)
 class AvgPool2D:
-    """count_pad: padded taps count as real zeros (ONNX count_include_pad); TFLite leaves them out."""
+    """count_pad: padded taps count as real zeros (ONNX count_include_pad); TFLite leaves them out. halves_up: exact
+    halves go up instead of away from zero, as uint8 runtimes round; int8 tensors are theirs minus 128."""
 
     kernel: Pair
     stride: Pair = Pair(1, 1)
@@ -35,6 +36,7 @@ class AvgPool2D:
     dilation: Pair = Pair(1, 1)
     count_pad: bool = False
     act: Act = Act()
+    halves_up: bool = False
 
 
 def infer(a: AvgPool2D, x: Value) -> Sequence[Type]:
@@ -58,7 +60,8 @@ def int_ref(p: PoolParams, x: Array) -> tuple[Array, ...]:
     fill = p.x_zero if a.count_pad else 0
     total = Window.of(a, *a.kernel).view(x.astype(np.int64), fill).sum(axis=(3, 4))
     n = _counts(a, x)
-    mean = np.sign(total) * ((np.abs(total) + n // 2) // n)  # to nearest, halves away from zero
+    away = np.sign(total) * ((np.abs(total) + n // 2) // n)  # to nearest, halves away from zero
+    mean = (total + n // 2) // n if a.halves_up else away
     return (np.clip(mean, p.y_min, p.y_max).astype(x.dtype),)
 
 
@@ -72,6 +75,22 @@ def cost_rows(site: Site, p: PoolParams) -> Cost:
     """An estimate from measured layers: per tap and per output."""
     taps = p.attrs.kernel.h * p.attrs.kernel.w
     return Cost(site.y().elements * (4 * taps + 40), 400, 0)
+
+
+def halves_away(site: Site) -> bool:
+    """halves rounded away from zero"""
+    return not site.attrs.halves_up
+
+
+def halves_up(site: Site) -> bool:
+    """halves rounded up, as of uint8 tensors"""
+    return bool(site.attrs.halves_up)
+
+
+def lower_unsigned_rows(site: Site, p: PoolParams) -> Call:
+    """tc_avg_pool2d_u8: one output row from the input rows of its windows."""
+    extra = {"count_pad": int(p.attrs.count_pad), "x_zero": p.x_zero}
+    return lower_pool(site, p, "tc_avg_pool2d_u8_t", extra)
 
 
 def whole_image(site: Site) -> bool:
@@ -88,7 +107,9 @@ _HELIUM = "tc_avg_pool2d_s8_sums_mve"
 
 def _finish(p: PoolParams) -> str:
     n = p.attrs.kernel.h * p.attrs.kernel.w
-    return f"""    sum = (sum > 0 ? sum + {n // 2} : sum - {n // 2}) / {n};
+    away = f"(sum > 0 ? sum + {n // 2} : sum - {n // 2}) / {n}"
+    mean = f"(sum + {128 * n + n // 2}) / {n} - 128" if p.attrs.halves_up else away
+    return f"""    sum = {mean};
     sum = tc_clamp(sum, {p.y_min}, {p.y_max});"""
 
 
@@ -170,12 +191,17 @@ OP = Op(
             when=(s8_to_s8, whole_image),
             written=True,
         ),
-        rvv_pool.AVERAGE,
-        windows_pool.AVERAGE,
+        replace(rvv_pool.AVERAGE, when=(*rvv_pool.AVERAGE.when, halves_away)),
+        replace(windows_pool.AVERAGE, when=(*windows_pool.AVERAGE.when, halves_away)),
         Kernel(
             "tc_avg_pool2d_s8",
             offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),
-            when=(s8_to_s8,),
+            when=(s8_to_s8, halves_away),
+        ),
+        Kernel(
+            "tc_avg_pool2d_u8",
+            offered(lower_unsigned_rows, cost=cost_rows),
+            when=(s8_to_s8, halves_up),
         ),
         pool_s16(average=True),
         pools.AVG_POOL,
