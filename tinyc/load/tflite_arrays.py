@@ -7,11 +7,12 @@ import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import MAX_ELEMENTS, MAX_STORED, check_shape
-from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Quant, read_only
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Quant, read_only
 from tinyc.load.tflite_file import StoredTensor
 from tinyc.ops.signals import COUNT
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
+_SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 DTYPES: dict[str, DType] = {
     "FLOAT32": "f32",
@@ -61,12 +62,30 @@ def quant_of(tensor: StoredTensor, dtype: DType, axis: int | None = None) -> Qua
         return None
     if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):
         raise TinycError(f"tensor '{tensor.name}' has {len(scale)} scales and {len(zero)} zero points")
-    scales = tuple(float(s) for s in scale)
+    scales = _positive(tensor, dtype)
     moved = UNSIGNED_SHIFT if is_unsigned(tensor) else 0
     zeros = tuple(int(z) - moved for z in (zero if len(zero) else [0] * len(scales)))
     if len(scales) == 1:
         return Quant(scales, zeros)
     return Quant(scales, zeros, tensor.axis if axis is None else axis)
+
+
+def _positive(tensor: StoredTensor, dtype: DType) -> tuple[float, ...]:
+    """The tensor's scales. A scale of 0, as converters give to a constant that is all zero (or to such a channel of
+    weights), becomes the smallest one that there is: zero is zero on any scale, and factors stay small."""
+    scales, zero = tensor.scale, tensor.zero
+    if tensor.data is None or dtype not in INT_RANGE or scales.all():
+        return tuple(float(s) for s in scales)
+    integers, axis = array_of(tensor, dtype, None).astype(np.int64), tensor.axis
+    if len(scales) == 1:
+        axis, integers = 0, integers.reshape(1, -1)
+    if not 0 <= axis < integers.ndim or integers.shape[axis] != len(scales):
+        return tuple(float(s) for s in scales)  # nonsense: `check_value` says of what kind
+    own = zero if len(zero) else np.zeros(len(scales), np.int64)
+    moved = UNSIGNED_SHIFT if is_unsigned(tensor) else 0
+    channels = np.moveaxis(integers, axis, 0).reshape(len(scales), -1)
+    is_zero = (channels == own.reshape(-1, 1) - moved).all(axis=1)
+    return tuple(_SMALLEST if s == 0 and z else float(s) for s, z in zip(scales, is_zero, strict=True))
 
 
 def array_of(tensor: StoredTensor, dtype: DType, where: Loc | None) -> Array:
