@@ -18,9 +18,11 @@ from tests.target.state_cases import lstm, svdf
 from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.ir.graph import Array, Graph, State
+from tinyc.ir.graph import Array, Graph, Quant, State
+from tinyc.load import load_model
 from tinyc.ops import gates
 from tinyc.ops.softmax import Softmax
+from tinyc.passes import normalize
 from tinyc.reference.interpreter import prepare_int, run_float, run_int
 
 SVDFS = {"rank 2": (5, 2, 3, 7), "memory 1": (4, 1, 1, 9), "long": (3, 1, 17, 5), "one": (1, 1, 2, 1)}
@@ -92,6 +94,14 @@ def test_lstm_is_tflms(name):
     assert_sequence_is_tflms(graph, lstm_file(graph, LSTMS[name][3] if len(LSTMS[name]) > 3 else 0.0))
 
 
+def test_lstm_whose_output_has_a_scale_of_its_own_is_tflms():
+    """As converters write both directions of a bidirectional layer: y is the hidden state's integers all the same."""
+    graph = with_states(lstm(*next(iter(LSTMS.values()))), {"hidden": "hidden2", "cell": "cell2"})
+    y = replace(graph.values["y"], quant=Quant((0.0093,), (14,)))
+    graph = replace(graph, values={**graph.values, "y": y})
+    assert_sequence_is_tflms(graph, lstm_file(graph, 0.0))
+
+
 def lstm_file(graph: Graph, clip: float) -> bytes:
     weights = [f"{kind}{gate}" for kind in "wr" for gate in "ifgo"]
     biases = [f"b{gate}" for gate in "ifgo"]
@@ -100,11 +110,11 @@ def lstm_file(graph: Graph, clip: float) -> bytes:
     return as_file(graph, "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions", fields, names)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "svdf"])
-def test_float_files_are_litert_and_the_c_library(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "clip"), [("lstm", 0.9), ("lstm", 10.0), ("svdf", 0.0)])
+def test_float_files_are_litert_and_the_c_library(kind, clip, tmp_path):
     """Float layers with state: near LiteRT over a sequence, and the library's bytes those of the reference."""
     if kind == "lstm":
-        graph = float32_layers.lstm(5, 3, 4, 0.9)
+        graph = float32_layers.lstm(5, 3, 4, clip)
         names = (
             "x",
             *(f"c{k}" for k in range(8)),
@@ -117,7 +127,7 @@ def test_float_files_are_litert_and_the_c_library(kind, tmp_path):
             "hidden",
             "cell",
         )
-        fields = {"FusedActivationFunction": 4, "CellClip": 0.9, "ProjClip": 0.0, "TimeMajor": False}
+        fields = {"FusedActivationFunction": 4, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": False}
         kept, operator = {"hidden": "hidden2", "cell": "cell2"}, "UNIDIRECTIONAL_SEQUENCE_LSTM"
         options, names = "UnidirectionalSequenceLSTMOptions", (*names, "", "", "", "")
     else:
@@ -140,6 +150,23 @@ def test_float_files_are_litert_and_the_c_library(kind, tmp_path):
     report = api.verify(path, "host", precision="float32", inputs=tmp_path / "x.npz")
     assert report.passed
     assert any(layer.kernel == f"tc_{kind}_f32" for layer in report.layers)
+    if clip == 10.0:  # as Keras' converter has it
+        loops = prepare_int(normalize(load_model(path)), Numerics.OURS).sequence({"x": x} for x in samples)
+        for mine, (other,) in zip(loops, theirs, strict=True):
+            np.testing.assert_allclose(mine["y"], other, rtol=1e-5, atol=1e-6)
+        report = api.verify(path, "host", calibration=tmp_path / "x.npz", inputs=tmp_path / "x.npz")
+        assert report.passed
+        assert any(layer.kernel == "tc_lstm_loop" for layer in report.layers)
+
+
+def test_an_integer_lstm_runs_in_float32_where_asked(tmp_path):
+    """Each of its outputs is quantized behind it."""
+    graph = with_states(lstm(*next(iter(LSTMS.values()))), {"hidden": "hidden2", "cell": "cell2"})
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(lstm_file(graph, 0.0))
+    report = api.verify(path, "host", float_layers=["y"])
+    assert report.passed
+    assert any(layer.kernel == "tc_lstm_f32" for layer in report.layers)
 
 
 def test_a_clip_at_the_end_of_int16_is_symmetric():

@@ -153,8 +153,12 @@ def _sat16(v: Array) -> Array:
 
 
 def prepare(site: Site) -> LstmParams:
-    """TinycError for values that the integer layer does not take, or where a sum could leave int32."""
-    x, hidden, cell, y = site.x(_X), site.x(_HIDDEN), site.x(_CELL), site.y()
+    """TinycError for values that the integer layer does not take, or where a sum could leave int32.
+
+    y has the hidden state's integers whatever its own scale is, as in TensorFlow's runtimes: converters give both
+    directions of a bidirectional layer one scale for y, behind which their outputs are joined.
+    """
+    x, hidden, cell = site.x(_X), site.x(_HIDDEN), site.x(_CELL)
     if not is_s8(site):
         raise TinycError(
             f"LSTM of {x.dtype} with hidden state {hidden.dtype} and cell {cell.dtype}: the integer layer takes int8, "
@@ -164,11 +168,8 @@ def prepare(site: Site) -> LstmParams:
     (x_scale, x_zero), (h_scale, h_zero) = site.scale_zero(x), site.scale_zero(hidden)
     c_scale, c_zero = site.scale_zero(cell)
     power = round(math.log2(c_scale))
-    if c_zero or abs(c_scale - 2.0**power) > 1e-6 * c_scale or y.quant != hidden.quant:
-        raise TinycError(
-            "LSTM needs a cell whose scale is a power of two (zero point 0), and outputs in the hidden state's scale",
-            site.node.where,
-        )
+    if c_zero or abs(c_scale - 2.0**power) > 1e-6 * c_scale:
+        raise TinycError("LSTM needs a cell whose scale is a power of two, and zero point 0", site.node.where)
     w = np.stack([site.const(_W + k) for k in range(4)])
     r = np.stack([site.const(_R + k) for k in range(4)])
     bias = np.stack([_bias(site, k, w.shape[1]) for k in range(4)])

@@ -128,7 +128,7 @@ def _side_by_side(
     """`float_steps` of samples [N,T,I], each as if it were alone: columns of the sums."""
     assert w is not None
     assert r is not None
-    count, samples = GATES[a.cell], len(x)
+    count, samples, clip = GATES[a.cell], len(x), getattr(a, "clip", 0.0)
     units = len(r) // count
     firsts = exact.product(x.reshape(-1, x.shape[-1]), w.T) + (0.0 if bias is None else bias)
     in_time = firsts.reshape(samples, -1, units, count).transpose(1, 3, 2, 0)
@@ -139,6 +139,7 @@ def _side_by_side(
         q = exact.product(r, h).reshape(units, count, samples).transpose(1, 0, 2)
         if a.cell == "lstm":
             c = exact.logistic(p[1] + q[1]) * c + exact.logistic(p[0] + q[0]) * exact.tanh(p[2] + q[2])
+            c = np.clip(c, -clip, clip) if clip else c
             h = exact.logistic(p[3] + q[3]) * exact.tanh(c)
         else:
             n = exact.tanh(p[2] + exact.logistic(p[1] + q[1]) * (q[2] + behind))

@@ -41,11 +41,13 @@ _ONE = 1 << MEMORY
 
 @dataclass(frozen=True, slots=True)
 class RecurrentKept:
-    """As `Recurrent`."""
+    """As `Recurrent`. clip: bound of the cell's reals after each step, 0 for none. In integers the cell keeps to it from
+    run to run, as its scale is that of what calibration saw; tanh of what is beyond is 1 anyway."""
 
     cell: Literal["lstm", "gru"]
     reverse: bool = False
     sequence: bool = True
+    clip: float = 0.0
 
 
 def infer(a: RecurrentKept, x: Value, *rest: Value | None) -> Sequence[Type]:
@@ -134,6 +136,11 @@ def is_kept(site: Site) -> bool:
     return wide and loop.weights_are_s8(site) and loop.one_width(site)
 
 
+def unclipped(site: Site) -> bool:
+    """no bound of the cell"""
+    return site.attrs.clip == 0
+
+
 def lower(site: Site, p: KeptParams) -> Call:
     """tc_lstm_loop, tc_gru_loop: all steps, the states over the old ones or elsewhere."""
     return Call(_arguments(site), Struct("tc_recurrent_s8_t", loop.fields(site, p.loop) | _fields(p)))
@@ -201,7 +208,7 @@ OP = Op(
         Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_kept, is_gru), written=True),
         Kernel("tc_lstm_loop", _PORTABLE, when=(is_kept, is_lstm)),
         Kernel("tc_gru_loop", _PORTABLE, when=(is_kept, is_gru)),
-        Kernel("tc_lstm_kept_f32", _F32, when=(in_float32, is_lstm)),
+        Kernel("tc_lstm_kept_f32", _F32, when=(in_float32, is_lstm, unclipped)),
         Kernel("tc_gru_kept_f32", _F32, when=(in_float32, is_gru)),
     ),
     macs=loop.macs,

@@ -15,6 +15,7 @@ from tinyc.passes.fold import fold_constants, fold_pads, global_means
 from tinyc.passes.fuse import fuse_activations
 from tinyc.passes.layout import to_nhwc
 from tinyc.passes.qdq import join_quantization
+from tinyc.passes.recurrent_float import keep_float_lstm
 from tinyc.passes.recurrent_loops import roll_recurrent
 from tinyc.passes.single import single_channels
 from tinyc.passes.sizes import join_lines, join_sizes, spell_out_transforms
@@ -26,6 +27,7 @@ Pass = Callable[[Graph], Graph]
 PASSES: tuple[Pass, ...] = (
     cleanup,  # first: later passes need not look through identities
     join_quantization,  # before anything that treats float operators: those between dequantize and quantize are none
+    keep_float_lstm,
     roll_recurrent,  # early: thousands of nodes become one, and no step has been folded differently from the others
     join_bands,  # before the layout is chosen: it knows the order of frames and bins as exporters write it
     join_sizes,  # after the logarithms, which hold more than sizes of 8 or 16 bits
@@ -44,7 +46,12 @@ PASSES: tuple[Pass, ...] = (
 
 # In float32 a transform is an operator, and what is computed of its bins are others.
 _IN_FLOATS: Mapping[Pass, Pass] = MappingProxyType(
-    {join_bands: join_transforms, join_sizes: join_lines, spell_out_spectra: spell_out_others}
+    {
+        keep_float_lstm: cleanup,
+        join_bands: join_transforms,
+        join_sizes: join_lines,
+        spell_out_spectra: spell_out_others,
+    }
 )
 
 

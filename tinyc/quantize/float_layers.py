@@ -114,10 +114,11 @@ class _Mixing:
         for name, kind in zip(outputs, kinds, strict=True):
             self._values[name] = Value(name, kind.shape, kind.dtype, None, self._values[node.outputs[0]].loc)
         yield replace(node, inputs=tuple(inputs), outputs=tuple(outputs), attrs=attrs)
-        for integer, real in zip(node.outputs, outputs, strict=True):
+        for index, (integer, real) in enumerate(zip(node.outputs, outputs, strict=True)):
             if integer != real:
                 attributes = Quantize(self._graph.values[integer].dtype)
-                yield node_of(attributes, [real], [integer], node.origin, f"{node.name}/quantize")
+                name = f"{node.name}/quantize{index or ''}"
+                yield node_of(attributes, [real], [integer], node.origin, name)
 
     def _is_float(self, name: str) -> bool:
         return self._values[name].dtype == "f32"

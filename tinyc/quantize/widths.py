@@ -22,6 +22,10 @@ from tinyc.ops.requantize import Requantize
 from tinyc.quantize.groups import Groups, is_activation
 from tinyc.quantize.observe import Stats
 
+_NO_FORM = (
+    "--int16-layers must not name what shares its scale; where none is named, its neighbours or its state need 16 bits:"
+    " --precision float32 runs the model"
+)
 _KEEP_SIGNALS = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 
 
@@ -145,7 +149,7 @@ def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> 
     chosen = _with_free(graph, _tied(graph, wide))
     for node in graph.nodes:
         if not is_a(node, Trait.INT16) and any(name in chosen for name in node.outputs if name not in memories(node)):
-            raise TinycError(f"{node.op} has no int16 form", node.where, "keep this layer int8")
+            raise TinycError(f"{node.op} has no int16 form", node.where, _NO_FORM)
     writer = _Writer(graph, stats, chosen)
     for node in graph.nodes:
         writer.add(node)

@@ -47,7 +47,7 @@ def steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Array]:
     w, bias, r, late, hidden, cell = with_absent(rest)
     assert w is not None
     assert r is not None
-    units = r.shape[1]
+    units, clip = r.shape[1], np.float32(getattr(a, "clip", 0.0))
     h, c = (np.zeros(units, np.float32) if state is None else state.reshape(-1) for state in (hidden, cell))
     firsts = np.broadcast_to(np.zeros(len(w), np.float32) if bias is None else bias, (len(x), len(w)))
     for k in range(w.shape[1]):
@@ -61,6 +61,7 @@ def steps(a: Any, x: Array, *rest: Array | None) -> tuple[Array, Array, Array]:
         if a.cell == "lstm":
             i, f, o = (float32.sigmoid(p[k] + q[k]) for k in (0, 1, 3))
             c = float32.fma(f, c, i * float32.tanh(p[2] + q[2]))
+            c = np.clip(c, -clip, clip) if clip else c
             h = o * float32.tanh(c)
         else:
             z, reset = (float32.sigmoid(p[k] + q[k]) for k in (0, 1))
