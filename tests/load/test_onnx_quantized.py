@@ -70,6 +70,19 @@ def test_convolutional_network_is_integers_throughout(
     assert (count, differing) == (120, 0)
 
 
+@pytest.mark.parametrize("activations", [S8, U8])
+def test_a_constant_beside_an_activation_equals_onnxruntime(tmp_path: Path, activations: Any) -> None:
+    """The class token of a vision transformer, joined to the patches: rounded to the scale of what they become."""
+    nodes = [op("MatMul", "x w", "p"), op("Concat", "token p", "c", axis=1), op("MatMul", "c v", "y")]
+    constants = {"w": rand(1, 5, 8), "token": 3 * rand(2, 1, 1, 8), "v": rand(3, 8, 4)}
+    model = build(nodes, {"x": [1, 6, 5]}, ["y"], constants)
+    model = quantize(model, tmp_path, quant_format=QDQ, activation_type=activations, weight_type=S8)
+    graph = normalize(load(model, tmp_path))
+    assert {node.op for node in graph.nodes} <= {"fully_connected", "concat", "requantize", "reshape"}
+    count, differing, _ = compared(graph, model)
+    assert (count, differing) == (672, 0)
+
+
 def test_averages_differ_from_onnxruntime_at_halves_only(tmp_path: Path) -> None:
     """Where four numbers have an average half-way between integers, its float sum decides; elsewhere all are exact."""
     model = unary("AveragePool", (0.037, -5), (0.037, -5), kernel_shape=[2, 2], strides=[2, 2])

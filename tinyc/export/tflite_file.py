@@ -35,7 +35,8 @@ TYPES = {
 class Tensor:
     """A tensor of the file. `scale` empty: no quantization. `data`: a constant, in the dtype's numpy type.
 
-    `signature`: the shape with -1 for what the exporter left open.
+    `signature`: the shape with -1 for what the exporter left open. `sparse`: of a matrix the file has the elements that
+    are not 0, as compressed rows.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Tensor:
     data: Array | None = None
     signature: tuple[int, ...] = ()
     variable: bool = False
+    sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ def build_model(
     """A TFLite file of a main subgraph, and others that it calls. Equal arguments give equal bytes."""
     b = flatbuffers.Builder(1024)
     graphs = [Subgraph(tensors, operators, inputs, outputs), *others]
-    held = [tensor.data for graph in graphs for tensor in graph.tensors if tensor.data is not None]
-    buffers = [_buffer(b, None)] + [_buffer(b, data) for data in held]
+    held = [tensor for graph in graphs for tensor in graph.tensors if tensor.data is not None]
+    stored = [t.data[t.data != 0] if t.sparse and t.data is not None else t.data for t in held]
+    buffers = [_buffer(b, None)] + [_buffer(b, data) for data in stored]
     made: list[list[int]] = []
     used = 0
     for graph in graphs:
@@ -156,6 +159,7 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
     name, shape = b.CreateString(tensor.name), _ints(b, tensor.shape)
     quant = _quant(b, tensor) if tensor.scale else None
     signature = _ints(b, tensor.signature) if tensor.signature else None
+    sparsity = _compressed_rows(b, tensor.data) if tensor.sparse and tensor.data is not None else None
     tflite.TensorStart(b)
     tflite.TensorAddShape(b, shape)
     tflite.TensorAddType(b, TYPES[tensor.dtype])
@@ -167,7 +171,35 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
         tflite.TensorAddShapeSignature(b, signature)
     if tensor.variable:
         tflite.TensorAddIsVariable(b, True)
+    if sparsity is not None:
+        tflite.TensorAddSparsity(b, sparsity)
     return int(tflite.TensorEnd(b))
+
+
+def _compressed_rows(b: flatbuffers.Builder, matrix: Array) -> int:
+    order = _ints(b, [0, 1])
+    counts = [0, *np.cumsum((matrix != 0).sum(axis=1))]
+    vectors = []
+    for numbers in (counts, np.nonzero(matrix)[1].tolist()):
+        values = _ints(b, numbers)
+        tflite.Int32VectorStart(b)
+        tflite.Int32VectorAddValues(b, values)
+        vectors.append(tflite.Int32VectorEnd(b))
+    tflite.DimensionMetadataStart(b)
+    tflite.DimensionMetadataAddFormat(b, tflite.DimensionType.DENSE)
+    tflite.DimensionMetadataAddDenseSize(b, len(matrix))
+    rows = int(tflite.DimensionMetadataEnd(b))
+    tflite.DimensionMetadataStart(b)
+    tflite.DimensionMetadataAddFormat(b, tflite.DimensionType.SPARSE_CSR)
+    tflite.DimensionMetadataAddArraySegmentsType(b, tflite.SparseIndexVector.Int32Vector)
+    tflite.DimensionMetadataAddArraySegments(b, vectors[0])
+    tflite.DimensionMetadataAddArrayIndicesType(b, tflite.SparseIndexVector.Int32Vector)
+    tflite.DimensionMetadataAddArrayIndices(b, vectors[1])
+    levels = _tables(b, tflite.SparsityParametersStartDimMetadataVector, [rows, int(tflite.DimensionMetadataEnd(b))])
+    tflite.SparsityParametersStart(b)
+    tflite.SparsityParametersAddTraversalOrder(b, order)
+    tflite.SparsityParametersAddDimMetadata(b, levels)
+    return int(tflite.SparsityParametersEnd(b))
 
 
 def _quant(b: flatbuffers.Builder, tensor: Tensor) -> int:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import MAX_ELEMENTS, MAX_STORED, check_shape
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Quant, read_only
 from tinyc.load.tflite_file import StoredTensor
+from tinyc.load.tflite_sparse import Sparsity
 from tinyc.ops.signals import COUNT
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
@@ -93,6 +96,8 @@ def array_of(tensor: StoredTensor, dtype: DType, where: Loc | None) -> Array:
     if tensor.data is None:
         raise TinycError(f"tensor '{tensor.name}' must be a constant, but has no data", where)
     count = elements(tensor, where)
+    if tensor.sparsity is not None:
+        return _dense(tensor, tensor.sparsity, dtype, where)
     item = np.dtype(np.float16 if tensor.type == "FLOAT16" else NUMPY_DTYPE[dtype])
     expected = (count + 1) // 2 if dtype == "s4" else count * item.itemsize
     if len(tensor.data) != expected:
@@ -106,6 +111,17 @@ def array_of(tensor: StoredTensor, dtype: DType, where: Loc | None) -> Array:
         return read_only(signed.reshape(tensor.shape))
     flat = _int4(tensor.data, count) if dtype == "s4" else tensor.data.view(item.newbyteorder("<"))
     return read_only(flat.astype(NUMPY_DTYPE[dtype], copy=False).reshape(tensor.shape))
+
+
+def _dense(tensor: StoredTensor, sparsity: Sparsity, dtype: DType, where: Loc | None) -> Array:
+    """A sparse constant's elements, 0 where none is stored."""
+    places = sparsity.places(tensor.shape, tensor.name, where)
+    if dtype == "s4" or is_unsigned(tensor):
+        raise TinycError(f"sparse tensor '{tensor.name}' of type {tensor.type} is not supported", where)
+    found = np.zeros(tensor.shape, NUMPY_DTYPE[dtype])
+    stored = array_of(replace(tensor, shape=(len(places),), sparsity=None), dtype, where) if len(places) else 0
+    found.reshape(-1)[places] = stored
+    return read_only(found)
 
 
 def _int4(packed: Array, count: int) -> Array:

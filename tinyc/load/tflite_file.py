@@ -22,6 +22,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.damage import DAMAGED_HINT, reading
 from tinyc.load.tflite_options import OptionsTable, options_of
+from tinyc.load.tflite_sparse import Sparsity, sparsity_of
 
 T = TypeVar("T")
 
@@ -59,9 +60,10 @@ class StoredTensor:
     zero: npt.NDArray[np.int64]
     axis: int
     data: npt.NDArray[np.uint8] | None
-    refused: str  # why tinyc cannot use it (sparse, variable), or ""
+    refused: str  # why tinyc cannot use it (variable), or ""
     is_variable: bool = False  # keeps its elements from run to run
     whole_name: str = ""
+    sparsity: Sparsity | None = None  # which elements `data` has, where it does not have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,8 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
             raise ValueError("rank")
         quant = t.Quantization()
         buffer = t.Buffer()
-        refused = "is sparse" if t.Sparsity() is not None else "is a variable" if t.IsVariable() else ""
+        refused = "is a variable" if t.IsVariable() else ""
+        sparse = t.Sparsity()
         if quant is not None and quant.DetailsType() != 0:
             refused = "has a custom quantization"
         return StoredTensor(
@@ -214,6 +217,7 @@ def _tensor(index: int, t: Any, buffers: list[npt.NDArray[np.uint8] | None], whe
             refused=refused,
             is_variable=bool(t.IsVariable()),
             whole_name=_text(t.Name() or b"", _MAX_WHOLE_NAME),
+            sparsity=None if sparse is None else sparsity_of(sparse),
         )
 
 

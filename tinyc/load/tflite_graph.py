@@ -137,7 +137,11 @@ class TfliteBuilder:
             return self._folded[tensor.index]
         if tensor.data is None or tensor.refused:
             return None
-        return array_of(tensor, dtype_of(tensor, where), where)
+        array = array_of(tensor, dtype_of(tensor, where), where)
+        if tensor.sparsity is not None:  # larger than what the file holds
+            self.folded.take(tensor.name, tensor.shape, where)
+            self._folded[tensor.index] = array
+        return array
 
     def _check_free(self, tensor: StoredTensor, where: Loc) -> None:
         if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS
-from tinyc.ir.graph import NUMPY_DTYPE, Array, Value
+from tinyc.base.numerics import quantize_array
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.load.tflite_arrays import dtype_of, elements, is_unsigned
 from tinyc.load.tflite_counts import on_counts
@@ -287,8 +288,13 @@ def softmax(s: TfliteStep) -> None:
 
 @imports("QUANTIZE")
 def quantize(s: TfliteStep) -> None:
-    x, y = s.value(0), s.declared()
-    if x.dtype == "f32":
+    """Of a constant: its integers, as files trained with quantization and converted without have them."""
+    x, y, held = s.value(0), s.declared(), s.constant(0)
+    if x.dtype == "f32" and held is not None and y.quant is not None and y.quant.axis is None:
+        lo, hi = INT_RANGE[y.dtype]
+        integers = quantize_array(held, *y.quant.per_tensor, lo, hi)
+        s.fold(integers.astype(NUMPY_DTYPE[y.dtype]))
+    elif x.dtype == "f32":
         s.emit((x,), Quantize(y.dtype), y)
     else:
         s.emit((x,), Requantize(y.dtype), y)
@@ -301,6 +307,12 @@ def dequantize(s: TfliteStep) -> None:
         s.fold(s.reals(0, "the constant"))
     else:
         s.emit((s.value(0),), Dequantize())
+
+
+@imports("DENSIFY")
+def densify(s: TfliteStep) -> None:
+    """Of a sparse constant: its elements, with 0 for those that are not stored."""
+    s.fold(s.known(0, "the sparse tensor"))
 
 
 @imports("SHAPE", ignores=("out_type",))  # the tensor has its type

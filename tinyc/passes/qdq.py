@@ -78,16 +78,21 @@ def _dequantize(view: View, name: str) -> Node:
 
 @rule(Quantize)
 def raise_quantize(view: View, node: Node) -> Rewrite | None:
-    """quantize(move(x)) -> move(quantize(x)): rounding keeps the order, so a maximum may come after it."""
+    """quantize(move(x)) -> move(quantize(x)): rounding keeps the order, so a maximum may come after it. Constants that
+    move with it, such as the class token of a vision transformer, are rounded now."""
     before = view.producer(node.inputs[0], *KEEPING)
     if before is None or not view.sole_use(node.inputs[0]) or getattr(before.attrs, "act", _NONE) != _NONE:
         return None
-    if any(view.is_const(name) for name in before.inputs):
+    held = [name for name in before.inputs if view.is_const(name)]
+    if len(held) == len(before.inputs) or any(view.value(name).dtype != "f32" for name in held):
         return None
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     inputs = []
     for name in before.inputs:
         x = view.value(name)
+        if name in held:
+            inputs.append(draft.const(_rounded(view.const(name), node.attrs, y), replace(y, name=name, loc=x.loc), "q"))
+            continue
         inputs.append(draft.add([name], node.attrs, replace(y, loc=x.loc), x.shape, "in"))
     return draft.finish(inputs, before.attrs, before.origin + node.origin)
 
@@ -120,17 +125,30 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
     for step in nodes:
         arrays = [view.const(name).reshape(()) if view.is_const(name) else known[name] for name in step.inputs]
         (known[step.outputs[0]],) = op_of(step).float_ref(step.attrs, *arrays)
-    real = known[node.inputs[0]]
-    if node.attrs.half_even:
-        table = quantize_linear(real, y)
-    else:
-        (scale, zero), (lo, hi) = _scale_zero(y), INT_RANGE[y.dtype]
-        table = quantize_array(real, scale, zero, lo, hi)
+    table = _rounded(known[node.inputs[0]], node.attrs, y)
     draft = RewriteDraft(view, node)
     like = replace(y, name=f"{y.name}:table", loc=None)
     lut = draft.const(of_bytes(table).astype(np.int8), like)
     origin = tuple(loc for step in nodes for loc in step.origin) + node.origin
     return draft.finish([source, lut], Lookup(), origin)
+
+
+def _rounded(real: Array, a: Quantize, y: Value) -> Array:
+    """What quantize makes of numbers that are known."""
+    if a.half_even:
+        return quantize_linear(real, y)
+    (scale, zero), (lo, hi) = _scale_zero(y), INT_RANGE[y.dtype]
+    return quantize_array(real, scale, zero, lo, hi)
+
+
+@rule(Quantize)
+def quantize_constant(view: View, node: Node) -> Rewrite | None:
+    """quantize of a constant, or of one that is dequantized -> the constant's integers."""
+    real, y = real_constant(view, node.inputs[0]), view.value(node.outputs[0])
+    if real is None or view.is_output(y.name):
+        return None
+    draft = RewriteDraft(view, node)
+    return draft.becomes(draft.const(_rounded(real, node.attrs, y), y, "q"))
 
 
 def _scale_zero(value: Value) -> tuple[float, int]:
@@ -330,6 +348,7 @@ _RULES = (
     mul_into_scales,
     sink_dequantize,
     requantize_directly,
+    quantize_constant,
     raise_quantize,
     table_of_island,
     mean_instead_of_pool,
