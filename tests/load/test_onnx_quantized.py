@@ -83,6 +83,28 @@ def test_a_constant_beside_an_activation_equals_onnxruntime(tmp_path: Path, acti
     assert (count, differing) == (672, 0)
 
 
+LEFT = {
+    "LayerNormalization": ("n", {"g": rand(2, 8), "b": rand(3, 8)}, {"axis": -1}),
+    "LSTM": ("h", {"g": rand(2, 1, 24, 8) / 3, "b": rand(3, 1, 24, 6) / 3}, {"hidden_size": 6}),
+    "GRU": ("h", {"g": rand(2, 1, 18, 8) / 3, "b": rand(3, 1, 18, 6) / 3}, {"hidden_size": 6, "linear_before_reset": 1}),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_the_quantizer_leaves_in_float_equals_onnxruntime(tmp_path: Path, name: str) -> None:
+    """Between DequantizeLinear and QuantizeLinear, without data for scales of its own."""
+    y, constants, attributes = LEFT[name]
+    outputs = "n" if y == "n" else "- h"
+    nodes = [op("MatMul", "x w", "p"), op(name, "p g b", outputs, **attributes), op("MatMul", f"{y} v", "y")]
+    held = {**constants, "w": rand(1, 5, 8), "v": rand(4, 8 if y == "n" else 6, 4)}
+    model = build(nodes, {"x": [7, 1, 5]}, ["y"], held)
+    model = quantize(model, tmp_path, quant_format=QDQ, activation_type=S8, weight_type=S8)
+    graph = normalize(load(model, tmp_path))
+    assert {graph.values[node.outputs[0]].dtype for node in graph.nodes} == {"s8", "f32"}
+    _, differing, _ = compared(graph, model)
+    assert differing == 0
+
+
 def test_averages_differ_from_onnxruntime_at_halves_only(tmp_path: Path) -> None:
     """Where four numbers have an average half-way between integers, its float sum decides; elsewhere all are exact."""
     model = unary("AveragePool", (0.037, -5), (0.037, -5), kernel_shape=[2, 2], strides=[2, 2])

@@ -262,6 +262,19 @@ def test_other_uses_are_convolutions(window: int, onesided: int, tmp_path: Path)
     np.testing.assert_allclose(found.reshape(-1), wanted[0].reshape(-1), rtol=1e-4)
 
 
+def test_samples_that_are_picked_before_a_transform_have_16_bits(tmp_path: Path) -> None:
+    """Moving them is for any width."""
+    order = np.random.default_rng(0).permutation(64)
+    nodes = [
+        helper.make_node("Gather", ["x", "order"], ["g"], axis=1),
+        helper.make_node("Unsqueeze", ["g", "last"], ["u"]),
+        helper.make_node("DFT", ["u"], ["d"], axis=1, onesided=1),
+        helper.make_node("ReduceSumSquare", ["d", "last"], ["y"], keepdims=0),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, (1, 33), order=order, last=np.array([2]))
+    assert build(path, "host", out=tmp_path / "out").report.passed
+
+
 def test_lengths_with_large_factors_are_errors(tmp_path: Path) -> None:
     path = decibels(tmp_path / "model.onnx", bands_of(202), 202)
     with pytest.raises(TinycError, match="no prime factor above 13") as error:

@@ -83,5 +83,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,), anywhere=True),),
-    traits=frozenset({Trait.MOVES, Trait.ANY_TYPE}),
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -57,5 +57,5 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
-    traits=frozenset({Trait.MOVES, Trait.ANY_TYPE}),
+    traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -16,10 +16,12 @@ from tinyc.ops.signals import COUNT
 from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.qdq import KEEPING, join_quantization
 from tinyc.passes.rewrite import without_dead
+from tinyc.passes.weights import has_weights
 
 
 def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) -> Graph:
-    """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float.
+    """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float, but for
+    `float_islands`.
 
     An input that only a quantize reads, and an output that a dequantize makes, become integers under the same names.
     scaled: makes of the joined graph one without floats, from data that tell their ranges.
@@ -28,7 +30,7 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
     if scaled is not None:
         graph = scaled(graph)
     graph = without_dead(_integer_outputs(_integer_inputs_of_model(graph)))
-    features = _features(graph)
+    features = _features(graph) | {name for node in float_islands(graph) for name in (*node.inputs, *node.outputs)}
     moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
     for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
         floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
@@ -41,6 +43,30 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
                 "and let tinyc quantize it",
             )
     return graph
+
+
+def float_islands(graph: Graph) -> list[Node]:
+    """Operators that the file computes in float between a dequantize and a quantize, as ONNX Runtime leaves LSTM, GRU
+    and LayerNormalization. Weighted layers are none: there the quantization is missing."""
+    nodes = [node for node in graph.nodes if not is_a(node, Dequantize, Quantize, TreeEnsemble)]
+    inside = [node for node in nodes if any(graph.values[name].dtype == "f32" for name in node.outputs)]
+    producer, readers = graph.producer(), graph.consumers()
+    while True:
+        names = {node.name for node in inside}
+
+        def is_enclosed(node: Node, names: set[str] = names) -> bool:
+            if has_weights(node) or not all(graph.values[n].dtype == "f32" for n in (*node.inputs, *node.outputs) if n):
+                return False
+            made = (producer.get(name) for name in node.inputs if name and name not in graph.consts)
+            read = (reader for name in node.outputs for reader in readers.get(name, ()))
+            begins = all(n is not None and (n.name in names or is_a(n, Dequantize)) for n in made)
+            ends = all(n.name in names or is_a(n, Quantize) for n in read)
+            return begins and ends and not set(graph.sinks).intersection(node.outputs)
+
+        kept = [node for node in inside if is_enclosed(node)]
+        if len(kept) == len(inside):
+            return kept
+        inside = kept
 
 
 def has_scales(graph: Graph) -> bool:

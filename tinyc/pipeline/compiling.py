@@ -37,7 +37,7 @@ from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
-from tinyc.passes.integer_ports import has_scales, trees_among_floats
+from tinyc.passes.integer_ports import float_islands, has_scales, trees_among_floats
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
@@ -349,6 +349,9 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     graph = load_model(path, options.outputs, options.asked_states, scales)
     if scales.scaled:
         progress.on_warning(f"not quantized in the file, scales from the calibration data: {', '.join(scales.scaled)}")
+    if has_scales(graph) and (islands := float_islands(graph)):
+        layers = ", ".join(dict.fromkeys(node.layer for node in islands))
+        progress.on_warning(f"in float32, as the file has it between its integers: {layers}")
     if is_onnx(path) and (found := said(graph, options.asked_states)):
         progress.on_warning(found)
     return graph
