@@ -86,7 +86,11 @@ def test_a_constant_beside_an_activation_equals_onnxruntime(tmp_path: Path, acti
 LEFT = {
     "LayerNormalization": ("n", {"g": rand(2, 8), "b": rand(3, 8)}, {"axis": -1}),
     "LSTM": ("h", {"g": rand(2, 1, 24, 8) / 3, "b": rand(3, 1, 24, 6) / 3}, {"hidden_size": 6}),
-    "GRU": ("h", {"g": rand(2, 1, 18, 8) / 3, "b": rand(3, 1, 18, 6) / 3}, {"hidden_size": 6, "linear_before_reset": 1}),
+    "GRU": (
+        "h",
+        {"g": rand(2, 1, 18, 8) / 3, "b": rand(3, 1, 18, 6) / 3},
+        {"hidden_size": 6, "linear_before_reset": 1},
+    ),
 }
 
 

@@ -15,7 +15,6 @@ from tests.load.onnx_models import build, load, op, rand
 from tests.load.onnx_quantized import run_unoptimized
 from tests.load.test_onnx_moves import ints
 from tests.ops.one_node import random_s8
-from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
 from tinyc.passes import normalize

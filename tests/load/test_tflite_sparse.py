@@ -57,7 +57,9 @@ def test_columns_before_rows() -> None:
 
 NONSENSE = {
     "axes": Sparsity((0, 0), (), (Level(2, NONE, NONE), Level(2, NONE, NONE))),
-    "an index beyond the row": Sparsity((0, 1), (), (Level(2, NONE, NONE), Level(0, np.array([0, 1, 1]), np.array([7])))),
+    "an index beyond the row": Sparsity(
+        (0, 1), (), (Level(2, NONE, NONE), Level(0, np.array([0, 1, 1]), np.array([7])))
+    ),
     "too many": Sparsity((0, 1), (), (Level(2, NONE, NONE), Level(0, np.array([0, 9**9, 9**9]), np.array([0])))),
     "segments that are missing": Sparsity((0, 1), (), (Level(2, NONE, NONE), Level(0, np.array([0]), np.array([0])))),
     "a block of no axis": Sparsity((0, 1, 2), (5,), (Level(2, NONE, NONE),) * 3),

@@ -222,9 +222,11 @@ def reshape(s: TfliteStep) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter. Where it
     left sizes open, a shape that is computed of constants says it."""
     x, phases = s.constant(0), s.deferred
-    is_cut = isinstance(phases, Phases)
-    shape = _new_shape(s, math.prod(phases.shape) if is_cut else s.value(0).elements if x is None else x.size)
-    same = phases.reshaped(s, shape) if is_cut else None
+    if isinstance(phases, Phases):
+        shape = _new_shape(s, math.prod(phases.shape))
+        same = phases.reshaped(s, shape)
+    else:
+        shape, same = _new_shape(s, s.value(0).elements if x is None else x.size), None
     if same is not None:
         s.defer(same)
     elif x is not None and x.size == elements(s.out_tensor(), s.where):

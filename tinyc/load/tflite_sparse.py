@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants that a file stores sparse, as pruned models have them: which elements the stored ones are.
 
-A tensor is walked level by level, in an order of its axes that the file gives; an axis may be cut in blocks, whose inner
-axes are levels too. A level is dense, or lists the indices that occur (as compressed rows do). Elements that are not
-stored are 0. Source: `SparsityParameters` in TensorFlow Lite's schema.fbs, and its sparsity_format_converter.
+A tensor is walked level by level, in an order of its axes that the file gives; an axis may be cut in blocks, whose
+inner axes are levels too. A level is dense, or lists the indices that occur (as compressed rows do). Elements that are
+not stored are 0. Source: `SparsityParameters` in TensorFlow Lite's schema.fbs, and its sparsity_format_converter.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ class Sparsity:
 
     @staticmethod
     def _sizes(level: Level, before: _Ints, most: int) -> _Ints:
-        sizes = np.full(len(before), level.dense) if level.dense else level.segments[before + 1] - level.segments[before]
-        if sizes.min(initial=0) < 0 or sizes.sum() > most or level.segments.min(initial=0) < 0:
+        starts = level.segments
+        sizes = np.full(len(before), level.dense) if level.dense else starts[before + 1] - starts[before]
+        if sizes.min(initial=0) < 0 or sizes.sum() > most or starts.min(initial=0) < 0:
             raise ValueError("sizes")
         return sizes
 

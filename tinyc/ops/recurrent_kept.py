@@ -41,8 +41,8 @@ _ONE = 1 << MEMORY
 
 @dataclass(frozen=True, slots=True)
 class RecurrentKept:
-    """As `Recurrent`. clip: bound of the cell's reals after each step, 0 for none. In integers the cell keeps to it from
-    run to run, as its scale is that of what calibration saw; tanh of what is beyond is 1 anyway."""
+    """As `Recurrent`. clip: bound of the cell's reals after each step, 0 for none. In integers the cell keeps to it
+    from run to run, as its scale is that of what calibration saw; tanh of what is beyond is 1 anyway."""
 
     cell: Literal["lstm", "gru"]
     reverse: bool = False
