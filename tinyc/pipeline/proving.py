@@ -106,7 +106,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             flash=Flash(size.code_bytes, size.const_bytes),
             ram_code=_ram_code(size, options),
             verify=verdict,
-            accuracy=measure(floats, graph, originals, wanted, every),
+            accuracy=measure(floats, graph, originals, wanted, every, progress.on_warning),
         )
         first = input_bytes(graph, samples.slice(0, 1))
         return _with_energy(_with_counted_waits(report, target, firmware, first), firmware, first)

@@ -80,7 +80,7 @@ def choose_values(
         weights = _weight_noise(trials[0], found[-1], plan, recipe, report)
 
         def reached(option: WidthChoice) -> float:
-            return float(-10 * np.log10(10 ** (-min(measured(option, Teacher.sqnr_of)) / 10) + weights))
+            return float(-10 * np.log10(10 ** (-min(measured(option, Teacher.least_of)) / 10) + weights))
 
         chosen = first_good(found, lambda option: reached(option) >= aim)
         if chosen is None:
@@ -108,6 +108,6 @@ def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recip
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
     data = FittingData(trial.unseen, trial.fit, trial.fit)
     made = carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
-    whole = trial.unseen.sqnr_of(Batch(made).run(trial.unseen.inputs))
-    values = trial.unseen.sqnr_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
+    whole = trial.unseen.least_of(Batch(made).run(trial.unseen.inputs))
+    values = trial.unseen.least_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
     return float(max(10 ** (-whole / 10) - 10 ** (-values / 10), 0.0))

@@ -15,6 +15,7 @@ from tinyc.ops.op import Trait
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 MOST_DB = 100.0  # nothing is better than that
+_MOST_COLUMNS = 256  # along more, places of a picture or of time lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class Teacher:
         name = next(iter(self.wanted))
         return sqnr_db(self.wanted[name], found[name])
 
+    def least_of(self, found: Mapping[str, Array]) -> float:
+        """The least of `sqnr_of` and of what each column of the first output has (`columns_db`)."""
+        name = next(iter(self.wanted))
+        return min(self.sqnr_of(found), *columns_db(self.wanted[name], found[name]).values(), MOST_DB)
+
     def changed(self, integer: Graph) -> float:
         """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
         return self.changed_of(Batch(integer).run(self.inputs))
@@ -77,6 +83,21 @@ class Teacher:
         if self.decides:
             return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
         return float(10 ** (-sqnr_db(wanted, made) / 20))
+
+
+def columns_db(wanted: Array, made: Array) -> dict[tuple[int, int], float]:
+    """(axis, index) -> SQNR in dB of what outputs [samples, *shape] have at that index of that axis of the shape, where
+    it varies: small numbers beside large ones, as a detector's scores beside its boxes, are nothing in the sum of all.
+    Of vectors none: a class that is never near to be chosen has no figure of its own."""
+    axes = [axis for axis, size in enumerate(wanted.shape[1:]) if size > 1]
+    if len(axes) < 2:
+        return {}
+    found = {}
+    for axis in (axis for axis in axes if wanted.shape[axis + 1] <= _MOST_COLUMNS):
+        signals, noisy = (np.moveaxis(array, axis + 1, 0) for array in (wanted, made))
+        numbers = [index for index, signal in enumerate(signals) if np.ptp(signal)]
+        found |= {(axis, index): sqnr_db(signals[index], noisy[index]) for index in numbers}
+    return found
 
 
 def before_softmax(graph: Graph) -> tuple[str, ...]:

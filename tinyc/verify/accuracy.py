@@ -3,24 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph, Quant
+from tinyc.ops import is_a
+from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
-from tinyc.quantize.score import classes
+from tinyc.quantize.score import classes, columns_db
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
 from tinyc.verify.compare import Outputs
 from tinyc.verify.report import Accuracy
 
+_LOST_DB = 3.0  # a column with less holds more error than signal, by half
+_FEW = 8  # columns to name
 _NO_NOISE = 1e-20  # of the signal's power: rounding of the sums
 _WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
 
 def measure(
-    float_graph: Graph | None, graph: Graph, samples: Samples, outputs: Outputs, sequence: int = 0
+    float_graph: Graph | None,
+    graph: Graph,
+    samples: Samples,
+    outputs: Outputs,
+    sequence: int = 0,
+    on_warning: Callable[[str], None] = lambda message: None,
 ) -> Accuracy | None:
     """SQNR over all outputs that hold reals; agreement and, where labels differ, top-1 of the classes chosen
     (`quantize.score.classes`). None of inputs that tinyc made up: they say nothing of the model's task.
@@ -28,7 +37,7 @@ def measure(
     float_graph: None where the library computes what the file does; then the labels are all that it is compared
     with, and without them the result is None. graph: what the library computes. samples: reals, as the float model
     takes them; so the loss from rounding the inputs is part of the result. outputs: the library's, [sample][output].
-    sequence: a model with state was reset after each so many.
+    sequence: a model with state was reset after each so many. Warns of columns of an output that are lost (`_lost`).
     """
     if samples.source == SYNTHETIC:
         return None
@@ -44,6 +53,10 @@ def measure(
     results = [[result[name] for name in float_graph.outputs] for result in run.sequence(rows, every=sequence)]
     wanted = _by_name(float_graph, results)
     theirs = classes(float_graph, wanted)
+    for name in (name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"):
+        both = (rows[name].reshape(-1, *float_graph.values[name].shape) for rows in (wanted, made))
+        if (message := _lost(graph, name, *both)) is not None:
+            on_warning(message)
     return Accuracy(
         inputs=len(outputs),
         sqnr_db=sqnr_db(*(_reals(float_graph, rows) for rows in (wanted, made))),
@@ -68,6 +81,23 @@ def _reals(graph: Graph, outputs: Mapping[str, Array]) -> Array:
     """All outputs but those that the float graph has as integers, [samples, elements]."""
     rows = [array for name, array in outputs.items() if graph.values[name].dtype == "f32"]
     return np.concatenate(rows, axis=1) if rows else np.zeros((len(next(iter(outputs.values()))), 0))
+
+
+def _lost(graph: Graph, name: str, wanted: Array, made: Array) -> str | None:
+    """What to say of an output [samples, *shape] some columns of which are lost: their error is what they hold."""
+    columns = columns_db(wanted, made)
+    maker = graph.producer().get(name)
+    for axis in sorted({axis for axis, _ in columns}):
+        own = {index: db for (of, index), db in columns.items() if of == axis}
+        lost = [index for index, db in own.items() if db < _LOST_DB]
+        if lost and len(lost) < len(own) and maker is not None and not is_a(maker, Trait.SHARES):
+            numbers = ", ".join(map(str, lost[:_FEW])) + (f" and {len(lost) - _FEW} more" if len(lost) > _FEW else "")
+            return (
+                f"numbers {numbers} along axis {axis} of output '{name}' are lost, for larger ones beside them make "
+                "its integers too coarse; give them an output of their own, or --activations auto --min-sqnr 30, or "
+                f"--int16-layers '{maker.name}'"
+            )
+    return None
 
 
 def varies(rows: Array) -> bool:
