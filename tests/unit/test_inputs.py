@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.ops.one_node import tensor
 from tinyc.base.numerics import Numerics
@@ -11,6 +12,7 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Pair
 from tinyc.ops import all_ops
+from tinyc.ops.add import Add
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
@@ -71,3 +73,26 @@ def test_samples_of_inputs_that_are_no_batch_of_one() -> None:
     turned = moved(Samples({"one": one, "several": several}, None, ""), {"one": (0, 2, 1), "several": (0, 2, 1)})
     np.testing.assert_array_equal(turned.arrays["one"], one.transpose(0, 2, 1))
     np.testing.assert_array_equal(turned.arrays["several"], several.transpose(0, 1, 3, 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "perm", "moves"),
+    [
+        ((1, 3, 6, 6), (0, 1, 3, 2), False),  # a bicubic resize begins so: [C, W, H] on a square image, seen by nobody
+        ((1, 3, 4, 6), (0, 2, 1, 3), False),
+        ((1, 4, 6, 3), (0, 3, 1, 2), False),
+        ((1, 3, 4, 6), (0, 2, 3, 1), True),
+        ((1, 3, 1, 6), (0, 3, 2, 1), True),
+        ((1, 5, 7), (0, 2, 1), True),
+        ((1, 3, 4, 5, 6), (0, 2, 3, 4, 1), True),
+        ((1, 3, 4, 5, 6), (0, 1, 2, 4, 3), False),
+    ],
+)
+def test_only_channels_move_all_else_has_the_order_of_the_file(
+    shape: tuple[int, ...], perm: tuple[int, ...], moves: bool
+) -> None:
+    turned = tuple(shape[axis] for axis in perm)
+    values = [tensor("x", shape, 0.5, 3), tensor("t", turned, 0.5, 3), tensor("y", turned, 0.5, 3)]
+    nodes = (Node("t", "transpose", ("x",), ("t",), Transpose(perm)), Node("a", "add", ("t", "t"), ("y",), Add()))
+    graph = Graph("g", ("x",), ("y",), nodes, {value.name: value for value in values})
+    assert take_inputs_as_computed(graph).perms == ({"x": perm} if moves else {})

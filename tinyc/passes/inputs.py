@@ -37,8 +37,9 @@ def inputs_as_in_file(graph: Graph, perms: Mapping[str, Perm]) -> Graph:
 def take_inputs_as_computed(graph: Graph) -> Relaid:
     """Let the caller hand over what a transpose at an input would make; no step of the library moves it then.
 
-    An input qualifies if a transpose is all that reads it, of its own shape or with axes of one element more, and the
-    first axis stays the first: samples have no batch axis of one element. It keeps its name.
+    An input qualifies if a transpose is all that reads it, of its own shape or with axes of one element more, and it
+    makes channels last of an order with channels first. Any other order that a model begins with is its own affair: the
+    caller hands over what the file says. The input keeps its name.
     """
     graph = _transposed_before(graph)
     consumers, producers = graph.consumers(), {}
@@ -47,7 +48,7 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
         readers = consumers.get(name, ())
         if len(readers) == 1 and isinstance(readers[0].attrs, Transpose) and name not in graph.outputs:
             (made,) = readers[0].outputs
-            if made not in graph.outputs and readers[0].attrs.perm[0] == 0:
+            if made not in graph.outputs and _channels_last(graph.values[name].shape, readers[0].attrs.perm):
                 perms[name] = tuple(readers[0].attrs.perm)
                 producers[made] = name
     if not perms:
@@ -64,6 +65,13 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
     return Relaid(cleanup(replace(graph, nodes=nodes, values=kept)), perms)
 
 
+def _channels_last(shape: Shape, perm: Perm) -> bool:
+    """Whether the second axis becomes the last one and all others keep their order, but for those of one element."""
+    last = (0, *range(2, len(perm)), 1)
+    orders = ([axis for axis in order if shape[axis] != 1] for order in (perm, last))
+    return len(perm) > 2 and perm[0] == 0 and next(orders) == next(orders)
+
+
 def _transposed_before(graph: Graph) -> Graph:
     """The graph with a transpose of an input's own axes in the place of a reshape that adds axes of one element, and a
     transpose of all: as the input [N,C,T] of one-dimensional convolutions becomes [1,1,T,C]."""
@@ -76,7 +84,7 @@ def _transposed_before(graph: Graph) -> Graph:
         wider, transpose = found
         x, (between,), (made,) = graph.values[name], wider.outputs, transpose.outputs
         perm = _own_axes(x.shape, graph.values[between].shape, transpose.attrs.perm)
-        if perm is None:
+        if perm is None or not _channels_last(x.shape, perm):
             continue
         values[between] = replace(values[between], shape=tuple(x.shape[axis] for axis in perm))
         first = node_of(Transpose(perm), (name,), (between,), transpose.origin, transpose.name)

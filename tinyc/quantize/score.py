@@ -92,7 +92,7 @@ def columns_db(wanted: Array, made: Array) -> dict[tuple[int, int], float]:
     axes = [axis for axis, size in enumerate(wanted.shape[1:]) if size > 1]
     if len(axes) < 2:
         return {}
-    found = {}
+    found = dict[tuple[int, int], float]()
     for axis in (axis for axis in axes if wanted.shape[axis + 1] <= _MOST_COLUMNS):
         signals, noisy = (np.moveaxis(array, axis + 1, 0) for array in (wanted, made))
         numbers = [index for index, signal in enumerate(signals) if np.ptp(signal)]
