@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from renode_monitor import Monitor
 
+from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import read_elf
 from tinyc.run.trace import instruction_starts
 from tinyc.run.unicorn import CPUS
@@ -18,7 +19,15 @@ SYSTICK, DWT_COUNTER = 0xE000E018, 4
 MCYCLE, MCYCLEH = 0xB0002073, 0xB8002073  # csrrs rd, csr, x0 without rd
 PAGE = 0x1000
 NEVER = 0xDFFFFFFE
+UDF = b"\x00\xde"
 CORES = {"cortex-m0+": "cortex-m0"}  # it refuses what Renode's takes
+
+
+def undefined(code: bytes) -> bool:
+    """Whether Renode's decoder since August 2025 (1.16.1 has it) takes it for undefined, and cores do not: ORR and MOV
+    of 32 bits with rm sp or pc."""
+    first, second = int.from_bytes(code[:2], "little"), int.from_bytes(code[2:], "little")
+    return len(code) == 4 and first & 0xFFE0 == 0xEA40 and second & 0x8000 == 0 and second & 15 in (13, 15)
 
 
 @dataclass
@@ -66,6 +75,10 @@ class Machine:
             engine.mem_write(segment.load, segment.data)
         for path, address in self.monitor.loads:
             engine.mem_write(address, path.read_bytes())
+        if self.monitor.is_arm:
+            for instruction in disassemble(read_elf(self.monitor.elf)).values():
+                if undefined(instruction.code):
+                    engine.mem_write(instruction.address, UDF)
 
     def _watch(self, engine: Any, unicorn: Any, riscv: bool) -> None:
         platform = self.monitor.platform

@@ -323,6 +323,7 @@ def failed(folder: Path, message: str) -> None:
         ("riscv32imc", toy.Variant.UNDEFINED, "HARDFAULT pc"),
         ("cortex-m4", toy.Variant.UNMAPPED, "non existing peripheral"),
         ("cortex-m4", toy.Variant.UNDEFINED, "HARDFAULT pc"),
+        ("cortex-m4", toy.Variant.MOVES_SP, "HARDFAULT pc"),
         ("cortex-m4", toy.Variant.BELOW, "waiting for 'inference 0 status 0 guards intact'"),
     ],
 )

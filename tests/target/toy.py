@@ -29,6 +29,7 @@ class Variant(Enum):
     UNMAPPED = "*(volatile uint8_t *)(uintptr_t)0x60000001u = 1;"
     FLASH_WRITE = "*(volatile uint8_t *)(uintptr_t)&toy_w[0][0] = 1;"
     UNDEFINED = "volatile int one = 1; if (one) { __builtin_trap(); }"
+    MOVES_SP = '__asm__ volatile("mov.w r12, sp" ::: "r12");'
     ENDLESS = "for (volatile int spin = 1; spin != 0;) { spin = 1; }"
     STACK_OVERFLOW = "arena[0] = (uint8_t)(arena[0] + toy_deep(arena, 100000));"
     BIG_STACK = "volatile uint8_t big[1000]; for (int i = 0; i < 1000; i++) { big[i] = 1; } (void)big[999];"

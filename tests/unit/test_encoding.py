@@ -15,7 +15,7 @@ from tinyc.build.disassembly import disassemble
 from tinyc.build.elf import read_elf
 from tinyc.build.toolchain import find_toolchain
 from tinyc.machine.encoding import can_be_wide, is_short
-from tinyc.machine.lines import emitted
+from tinyc.machine.lines import emitted, line_of, wide
 from tinyc.machine.op import Decoded
 
 _THREE = "add adds sub subs and ands orrs bics eors adcs sbcs rors mul"
@@ -92,6 +92,23 @@ def test_what_may_be_wide_is_wide_where_it_is_asked_for(compiler: str, tmp_path:
     assert len(short) > 100
     sizes = _sizes([re.sub(r"^(\w+)", r"\1.w", case) for case in short], tmp_path, compiler)
     assert [case for case, size in zip(short, sizes, strict=True) if size != 4] == []
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_sp_is_copied_in_32_bits_by_an_addition(compiler: str, tmp_path: Path) -> None:
+    """Renode 1.16.1 takes `mov.w rd, sp` for undefined."""
+    lines = [wide(line_of("mov", (register, "sp"))).text for register in ("r0", "r7", "r11", "lr")]
+    assert lines[2] == "add.w  r11, sp, #0"
+    assert _sizes(lines, tmp_path, compiler) == [4] * 4
+
+
+@pytest.mark.parametrize(
+    "line", ["mov.w r0, sp", "movs r0, sp", "orr r0, r1, sp, lsl #2", "orrs r0, r0, pc", "lsl r0, sp, #2"]
+)
+def test_moves_of_sp_in_32_bits_are_never_written(line: str) -> None:
+    mnemonic, _, operands = line.partition(" ")
+    with pytest.raises(ValueError, match="undefined in Renode"):
+        line_of(mnemonic, tuple(operands.split(", ")))
 
 
 def _op(case: str) -> Decoded:

@@ -15,6 +15,7 @@ from tinyc.machine.operands import Address, Immediate, Operand, Register, Regist
 SHORT_ONLY = frozenset({"it", "bx", "blx", "cbz", "cbnz", "muls"})  # nothing wider does the same
 _LOW = frozenset(f"r{number}" for number in range(8))
 _SIZES = {"ldr": 4, "str": 4, "ldrh": 2, "strh": 2, "ldrb": 1, "strb": 1}
+_MOVES = frozenset({"orr", "mov", "lsl", "lsr", "asr", "ror", "rrx"})
 _SWAP = frozenset({"and", "orr", "eor", "adc"})  # whose two sources may be exchanged
 _TWO = frozenset({"sbc", "bic", "ror", *_SWAP})
 
@@ -43,6 +44,13 @@ def can_be_wide(op: Decoded) -> bool:
         return False
     sources = [operand.name for operand in op.operands[1:] if isinstance(operand, Register)]
     return name not in ("add", "cmp") or "sp" not in sources[-1:]
+
+
+def moves_stack_pointer(op: Decoded) -> bool:
+    """Whether the 32 bits of it are ORR or MOV, shifted or not, of sp or pc. Armv7-M has `mov.w rd, sp` and leaves the
+    others open; Renode (from August 2025 on, with 1.16.1) takes all for undefined."""
+    name, sources = op.instruction.mnemonic.removesuffix("s"), op.operands[1:]
+    return name in _MOVES and (Register("sp") in sources[-2:] or Register("pc") in sources[-2:])
 
 
 def _low(*operands: Operand) -> bool:

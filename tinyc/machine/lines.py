@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short
+from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short, moves_stack_pointer
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.unwind import is_high_copy
@@ -56,6 +56,8 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
     op = emitted(mnemonic, written)
     moves = op.leaves or "sp" in op.writes or is_high_copy(op)
     least = SHORT if not mnemonic.endswith(".w") and is_short(op) else LONG
+    if least == LONG and moves_stack_pointer(op):
+        raise ValueError(f"`{mnemonic} {written}` is undefined in Renode; write `add.w rd, sp, #0`")
     return Line(op, f"{mnemonic + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves, least=least)
 
 
@@ -78,6 +80,8 @@ def widths_of(line: Line, in_it: bool) -> tuple[int, ...]:
 
 def wide(line: Line) -> Line:
     """The same, in 32 bits."""
+    if moves_stack_pointer(line.op):
+        return line._replace(text=f"{'add.w':<{MNEMONIC}}{line.op.instruction.operands}, #0")
     mnemonic, _, operands = line.text.partition(" ")
     return line._replace(text=f"{mnemonic + '.w ':<{MNEMONIC}}{operands.lstrip()}")
 
