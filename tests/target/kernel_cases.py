@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -38,7 +38,7 @@ from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
 from tinyc.kernel.kernel import Kernel, Offer
-from tinyc.kernel.site import RELU, RELU6, Padding, Pair, Site
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
@@ -165,6 +165,20 @@ def cases() -> list[Graph]:
     return [case for cases_of in many for case in cases_of()]
 
 
+ONE_VALUE = {"least": Act(hi=-1e9), "middle": Act(0.25, 0.25), "greatest": Act(lo=1e9)}
+
+
+def clamped_to_one(which: str) -> list[Graph]:
+    """Of the cases those with a fused activation, which leaves a single value: at an end of the range or within."""
+    found = []
+    for graph in cases():
+        (node,) = graph.nodes
+        if hasattr(node.attrs, "act"):
+            clamped = replace(node, attrs=replace(node.attrs, act=ONE_VALUE[which]))
+            found.append(replace(graph, nodes=(clamped,)))
+    return found
+
+
 def samples_of(graph: Graph) -> Mapping[str, Array]:
     """Random inputs over the whole range."""
     rng = np.random.default_rng(5)
@@ -252,15 +266,20 @@ def with_cases() -> Coverage:
     )
 
 
-def together(isa: frozenset[str], numerics: Numerics, wanted: Callable[[Kernel], bool] = lambda _: True) -> Together:
-    """All cases with all their kernels, or those that are wanted, in one graph. Those of a whole core, which many tests
-    need, are made once by the fixture `kernel_library`."""
+def together(
+    isa: frozenset[str],
+    numerics: Numerics,
+    wanted: Callable[[Kernel], bool] = lambda _: True,
+    graphs: Sequence[Graph] | None = None,
+) -> Together:
+    """All cases with all their kernels, or those that are wanted, in one graph; or other graphs of one node. Those of a
+    whole core, which many tests need, are made once by the fixture `kernel_library`."""
     nodes: list[Node] = []
     values: dict[str, Value] = {}
     consts: dict[str, Array] = {}
     prefer: dict[str, str] = {}
     inputs: dict[str, Array] = {}
-    for number, case in enumerate(cases()):
+    for number, case in enumerate(cases() if graphs is None else graphs):
         (node,) = case.nodes
         site = Site(case, node, numerics)
         kernels = [kernel for kernel in all_ops()[node.op].kernels if wanted(kernel)]
@@ -284,8 +303,9 @@ def together(isa: frozenset[str], numerics: Numerics, wanted: Callable[[Kernel],
 
 
 def roomy(board: Board) -> Board:
-    """The board as its emulator could be too, with room for all cases at once."""
-    assert board.memory is not None
+    """The board as its emulator could be too, with room for all cases at once; this computer has it."""
+    if board.memory is None:
+        return board
     flash, ram = ROOM.get(board.name, (board.memory.flash_bytes, board.memory.ram_bytes))
     return replace(board, memory=replace(board.memory, flash_bytes=flash, ram_bytes=ram))
 

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from kernel_cases import KernelLibrary, kernels_for, run_together, with_cases
+from kernel_cases import (
+    ONE_VALUE,
+    KernelLibrary,
+    clamped_to_one,
+    kernels_for,
+    run_together,
+    together,
+    with_cases,
+)
 from machines import target_for
 
 from tinyc.base.errors import TinycError
@@ -55,6 +63,22 @@ def test_all_kernels(
         pytest.skip(error.message)
     library = kernel_library(board.isa, numerics)
     run_together(library.made, board, compiler, numerics, library.folder)
+
+
+ENDS = [(board, 1, which) for board in BOARDS for which in ("least", "greatest")]
+
+
+@pytest.mark.parametrize(
+    ("board_name", "step", "which"),
+    [*(("cortex-m4", 20, which) for which in ONE_VALUE), *(pytest.param(*end, marks=pytest.mark.slow) for end in ENDS)],
+)
+def test_an_activation_leaves_one_value(board_name: str, step: int, which: str) -> None:
+    """A fused activation whose ends are the same integer, such as RELU with the zero point 127. step: of the cases, one
+    in so many."""
+    board = load_board(board_name)
+    target_for(board_name, None)
+    made = together(board.isa, Numerics.TFLM, graphs=clamped_to_one(which)[::step])
+    run_together(made, board, find_toolchain(board, "gcc"), Numerics.TFLM)
 
 
 @pytest.mark.parametrize("board_name", BOARDS)

@@ -101,8 +101,8 @@ class Requantization:
             asm.op("asr", acc, acc, shift[0])
         amount = self.shifts[position] if self.shifts is not None else 0
         asm.op("ssat", acc, "#8", f"{acc}, asr #{amount}" if amount else acc)
-        for bound, condition in zip(self.clamp or (), ("lt", "gt"), strict=False):
-            if bound not in (-128, 127):
+        for bound, condition, saturated in zip(self.clamp or (), ("lt", "gt"), (-128, 127), strict=False):
+            if bound != saturated:
                 asm.op("cmp", acc, f"#{bound}")
                 asm.op("it", condition)
                 asm.op(f"mov{condition}", acc, f"#{bound}")
