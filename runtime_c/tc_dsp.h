@@ -27,6 +27,16 @@
 
 /* ---- instructions; a packed word is [hi16 : lo16] ---- */
 
+static inline int32_t tc_lo16(int32_t x)
+{
+    return (int16_t)(uint16_t)x;
+}
+
+static inline int32_t tc_hi16(int32_t x)
+{
+    return x >> 16;
+}
+
 #if TC_DSP_ASM
 
 #define TC_DSP_3(name, op)                                                         \
@@ -75,16 +85,6 @@ static inline int32_t tc_load4(const int8_t *p)
 }
 
 #else
-
-static inline int32_t tc_lo16(int32_t x)
-{
-    return (int16_t)(uint16_t)x;
-}
-
-static inline int32_t tc_hi16(int32_t x)
-{
-    return x >> 16;
-}
 
 static inline int32_t tc_wrap(int64_t x) /* modulo 2^32 */
 {

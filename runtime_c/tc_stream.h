@@ -27,8 +27,6 @@
 
 #if !TC_DSP_ASM
 
-#define TC_STREAM_CHANNELS 4092 /* of output, at most */
-
 typedef struct {
     int32_t steps, out_c, pixel_bytes;
     int32_t packed;            /* int8 weights, A over B */
@@ -50,6 +48,14 @@ static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_
     return p->at[i] < 0 ? 0 : x[p->row[i]][first + p->at[i]];
 }
 
+/* The taps of a pixel by pairs, one in each half, as the products take them. */
+static inline void tc_stream_unpack(const tc_stream_t *p, const int8_t *const *x, int32_t first, int32_t *taps)
+{
+    for (int32_t i = 0; i < p->steps; i++) {
+        taps[i] = tc_halves(tc_stream_tap(p, 2 * i + 1, x, first), tc_stream_tap(p, 2 * i, x, first));
+    }
+}
+
 static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position,
                                        const int32_t *constants)
 {
@@ -60,7 +66,7 @@ static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t 
 
 /* Four accumulators of one pixel with int4 weights. Returns the end of the weights. */
 static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const int32_t *stream,
-                                                     const int8_t *const *x, int32_t first, int32_t *acc)
+                                                     const int32_t *taps, int32_t *acc)
 {
     const int32_t *w = stream + 4;
     const int32_t low = p->halve ? 1 : 4;
@@ -69,14 +75,13 @@ static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const
     for (int32_t o = 0; o < 4; o++) {
         acc[o] = stream[o];
     }
-    for (int32_t i = 0; i < 2 * p->steps; i += 2, w++) {
-        const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
+    for (int32_t i = 0; i < p->steps; i++, w++) {
         const int32_t cleared = *w & 0x0fff0fff;
-        acc[0] = tc_smlad(taps, *w, acc[0]);
-        acc[1] = tc_smlad(taps, cleared, acc[1]);
-        acc[2] = tc_smlad(taps, p->fours == 1 ? tc_sxtb16(cleared) : cleared & 0x00ff00ff, acc[2]);
-        acc[3] = tc_smlad(taps, cleared & 0x000f000f, acc[3]);
-        sum = tc_smlad(taps, 0x00010001, sum);
+        acc[0] = tc_smlad(taps[i], *w, acc[0]);
+        acc[1] = tc_smlad(taps[i], cleared, acc[1]);
+        acc[2] = tc_smlad(taps[i], p->fours == 1 ? tc_sxtb16(cleared) : cleared & 0x00ff00ff, acc[2]);
+        acc[3] = tc_smlad(taps[i], cleared & 0x000f000f, acc[3]);
+        sum = tc_smlad(taps[i], 0x00010001, sum);
     }
     acc[0] = tc_wrap((int64_t)acc[0] - acc[1]);
     acc[1] = tc_wrap((int64_t)acc[1] - acc[2] - (int64_t)sum * 2048);
@@ -90,30 +95,29 @@ static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const
 
 /* Four accumulators of one pixel. Returns the end of the weights. */
 static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream,
-                                            const int8_t *const *x, int32_t first, int32_t *acc)
+                                            const int32_t *taps, int32_t *acc)
 {
     const int32_t *w = stream + 4;
     if (p->fours) {
-        return tc_stream_sums_of_fours(p, stream, x, first, acc);
+        return tc_stream_sums_of_fours(p, stream, taps, acc);
     }
     for (int32_t o = 0; o < 4; o++) {
         acc[o] = stream[o];
     }
-    for (int32_t i = 0; i < 2 * p->steps; i += 2) {
-        const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
+    for (int32_t i = 0; i < p->steps; i++) {
         if (p->nibbles) {
             for (int32_t o = 0; o < 4; o++) {
-                acc[o] = tc_smlad(taps, (int32_t)((uint32_t)*w << 4 * o & 0xf000f000u), acc[o]);
+                acc[o] = tc_smlad(taps[i], (int32_t)((uint32_t)*w << 4 * o & 0xf000f000u), acc[o]);
             }
             w++;
         } else if (p->packed) {
             for (int32_t o = 0; o < 4; o += 2, w++) {
-                acc[o] = tc_smlad(taps, *w, acc[o]);
-                acc[o + 1] = tc_smlad(taps, tc_sxtb16(*w), acc[o + 1]);
+                acc[o] = tc_smlad(taps[i], *w, acc[o]);
+                acc[o + 1] = tc_smlad(taps[i], tc_sxtb16(*w), acc[o + 1]);
             }
         } else {
             for (int32_t o = 0; o < 4; o++, w++) {
-                acc[o] = tc_smlad(taps, *w, acc[o]);
+                acc[o] = tc_smlad(taps[i], *w, acc[o]);
             }
         }
     }
@@ -130,32 +134,33 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
     return w;
 }
 
-/* n pixels -> y [n][out_c]. Two pixels are read before their outputs are written, which may lie over them. */
+/* n pixels -> y [n][out_c], `together` of them read before their outputs are written, which may lie over them.
+ * taps: scratch of `together` times p->steps. */
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
-                                       int32_t first, int32_t n, int8_t *y)
+                                       int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {
     const int32_t constants = p->varies ? 3 : 2;
-    int8_t made[2 * TC_STREAM_CHANNELS];
-    for (int32_t i = 0; i < n; i += 2) {
-        const int32_t pixels = n - i < 2 ? 1 : 2;
-        int8_t *to = made;
+    for (int32_t i = 0; i < n; i += together) {
+        const int32_t pixels = n - i < together ? n - i : together;
         for (int32_t k = 0; k < pixels; k++, first += p->pixel_bytes) {
+            tc_stream_unpack(p, x, first, taps + k * p->steps);
+        }
+        for (int32_t k = 0; k < pixels; k++) {
             const int32_t *group = stream;
             for (int32_t o = 0; o < p->out_c; o += 4) {
                 int32_t acc[4];
-                group = tc_stream_sums(p, group, x, first, acc);
+                group = tc_stream_sums(p, group, taps + k * p->steps, acc);
                 for (int32_t position = 0; position < 4; position++, group += constants) {
                     if (o + position < p->out_c) {
-                        *to++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+                        *y++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
                     }
                 }
             }
         }
-        for (int32_t k = 0; k < pixels * p->out_c; k++) {
-            *y++ = made[k];
-        }
     }
 }
+
+#endif
 
 /* k_h rows of `left` times x_zero, `copied` bytes of row x[k] from `begin` on, `right` times x_zero; rows[k]
  * points to each. Rows start at multiples of 4 bytes. */
@@ -173,7 +178,5 @@ static TC_UNUSED void tc_stream_block(const int8_t *const *x, const int8_t **row
         to += (size + 3) / 4 * 4;
     }
 }
-
-#endif
 
 #endif

@@ -19,15 +19,14 @@
 
 /* Two accumulators of one pixel. Returns the end of the weights. */
 static inline const int32_t *tc_stream_by_twos_sums(const tc_stream_t *p, const int32_t *stream,
-                                                    const int8_t *const *x, int32_t first, int32_t *acc)
+                                                    const int32_t *taps, int32_t *acc)
 {
     const int32_t *w = stream + 2;
     acc[0] = stream[0];
     acc[1] = stream[1];
-    for (int32_t i = 0; i < 2 * p->steps; i += 2, w++) {
-        const int32_t taps = tc_halves(tc_stream_tap(p, i + 1, x, first), tc_stream_tap(p, i, x, first));
-        acc[0] = tc_smlad(taps, *w, acc[0]);
-        acc[1] = tc_smlad(taps, tc_sxtb16(*w), acc[1]);
+    for (int32_t i = 0; i < p->steps; i++, w++) {
+        acc[0] = tc_smlad(taps[i], *w, acc[0]);
+        acc[1] = tc_smlad(taps[i], tc_sxtb16(*w), acc[1]);
     }
     const int32_t over = tc_wrap((int64_t)acc[0] - acc[1]);
     acc[0] = p->halve ? over >> 7 : over;
@@ -35,28 +34,26 @@ static inline const int32_t *tc_stream_by_twos_sums(const tc_stream_t *p, const 
     return w;
 }
 
-/* n pixels -> y [n][out_c]. Four pixels are read before their outputs are written, which may lie over
- * them. */
+/* As tc_stream_pixels. */
 static TC_UNUSED void tc_stream_by_twos_pixels(const tc_stream_t *p, const int32_t *stream,
-                                               const int8_t *const *x, int32_t first, int32_t n, int8_t *y)
+                                               const int8_t *const *x, int32_t first, int32_t n, int8_t *y,
+                                               int32_t together, int32_t *taps)
 {
     const int32_t constants = p->varies ? 3 : 2;
-    int8_t made[4 * TC_STREAM_CHANNELS];
-    for (int32_t i = 0; i < n; i += 4) {
-        const int32_t pixels = n - i < 4 ? n - i : 4;
-        int8_t *to = made;
+    for (int32_t i = 0; i < n; i += together) {
+        const int32_t pixels = n - i < together ? n - i : together;
         for (int32_t k = 0; k < pixels; k++, first += p->pixel_bytes) {
+            tc_stream_unpack(p, x, first, taps + k * p->steps);
+        }
+        for (int32_t k = 0; k < pixels; k++) {
             const int32_t *group = stream;
             for (int32_t o = 0; o < p->out_c; o += 2) {
                 int32_t acc[2];
-                group = tc_stream_by_twos_sums(p, group, x, first, acc);
+                group = tc_stream_by_twos_sums(p, group, taps + k * p->steps, acc);
                 for (int32_t position = 0; position < 2; position++, group += constants) {
-                    *to++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+                    *y++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
                 }
             }
-        }
-        for (int32_t k = 0; k < pixels * p->out_c; k++) {
-            *y++ = made[k];
         }
     }
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kernel_cases import KernelLibrary, check, needing, together, write_library
+from kernel_cases import KernelLibrary, check, needing, run_together, together, write_library
 from machines import target_for
 
 from tests.ops.harness import OneStepPlan
@@ -155,6 +155,39 @@ def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str)
     subprocess.run(command, cwd=tmp_path, check=True)
     firmware = firmware_around(tmp_path / "all.o", Sources(tmp_path, "all"), board, gcc, tmp_path / "firmware")
     check(made, target_for(board_name, None).run(firmware, made.requests), Numerics.TFLM, f"{board_name} {level}")
+
+
+OTHER_CORES = {  # another core than the library's, with the FPU of its kind
+    "cortex-m3": ("-mcpu=cortex-m3",),
+    "cortex-m33": ("-mcpu=cortex-m33", "-mfloat-abi=hard"),
+    "cortex-m55, no vectors": ("-mcpu=cortex-m55+nomve", "-mfloat-abi=hard"),
+}
+
+
+def test_other_cores_have_all_functions(tmp_path: Path) -> None:
+    """Of the kernels with vectors every part that a core lacks has its form in C: each function that is called is there
+    (that what is there is right, `test_portable` and `test_other_cores` show)."""
+    isa = load_board("cortex-m55").isa
+    write_library(together(isa, Numerics.TFLM, needing("mve")), tmp_path, isa, Numerics.TFLM)
+    for flags in OTHER_CORES.values():
+        command = [cross_gcc(), "-mthumb", *flags, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "all.c"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board_name", ["cortex-m33", "cortex-m4", "cortex-m3", "cortex-m0plus"])
+@pytest.mark.parametrize("isa_of", ["cortex-m55", "cortex-m33"])
+def test_other_cores(tmp_path: Path, isa_of: str, board_name: str) -> None:
+    """The library of a core with more, compiled for one with less: the reference's bytes."""
+    isa, board = load_board(isa_of).isa, load_board(board_name)
+    feature = "mve" if isa_of == "cortex-m55" else "dsp"
+    made = together(
+        isa,
+        Numerics.TFLM,
+        lambda kernel: feature in kernel.isa and ("fpu" in board.isa or "fpu" not in kernel.isa),
+    )
+    write_library(made, tmp_path, isa, Numerics.TFLM)
+    run_together(made, board, find_toolchain(board, "gcc"), Numerics.TFLM, tmp_path)
 
 
 def portable_object(source: Path, folder: Path, compiler: str) -> Path:

@@ -14,8 +14,10 @@ from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
 from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
 from tinyc.kernels.weighted import conv, layer
+from tinyc.kernels.weighted.groups import PARAMETERS
 from tinyc.kernels.weighted.pixels import pixels_function
 from tinyc.kernels.weighted.solo import SoloLayer, solo_function, solo_layer
+from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.thumb import Naked, Work
 
 _CALL = Work(30, 45)  # around the calls of a row
@@ -113,10 +115,10 @@ def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: 
 def _solo_text(work: layer.WeightedPlan, solo: SoloLayer, fast: str) -> str:
     """C text of the functions of a row of an odd number of pixels, called `@`."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, solo), _twin("@_last")]
+    twins = [twin_text("@", work.finish, solo), _twin("@_last", solo)]
     calls = f"    @_last(stream, x, y + {last * solo.out_c}, 1, {last * solo.pixel_bytes});"
     if last:
-        twins.append(_twin("@_pixels"))
+        twins.append(_twin("@_pixels", work.layer))
         calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
     portable = "\n".join(twins)
     return f"""/* 1 x {solo.row_taps} taps -> {solo.out_c} channels: a row of {work.pixels} pixels.
@@ -136,12 +138,8 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
 }}"""
 
 
-def _twin(name: str) -> str:
-    return f"""static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n, int32_t first)
-{{
-    tc_stream_pixels(&@_layer, stream, x, first, n, y);
-}}
-"""
+def _twin(name: str, pixels: WeightedLayer) -> str:
+    return layer.stream_twin(name, PARAMETERS[:-1], "tc_stream_pixels", "@_layer", pixels)
 
 
 def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:

@@ -9,7 +9,7 @@ padding filled in.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -151,12 +151,21 @@ def _contract(work: WeightedPlan) -> str:
 
 
 def _pixels_twin(name: str, layer: WeightedLayer) -> str:
-    parameters = ", ".join(PARAMETERS if layer.in_scratch else PARAMETERS[:-1])
-    unused = "    (void)buffer;\n" if layer.in_scratch else ""
     twin = _header(layer).removesuffix(".h") + "_pixels"
-    return f"""static void {name}_pixels({parameters})
+    if layer.in_scratch:
+        return stream_twin(f"{name}_pixels", PARAMETERS, twin, f"{name}_layer", layer, "buffer")
+    return stream_twin(f"{name}_pixels", PARAMETERS[:-1], twin, f"{name}_layer", layer)
+
+
+def stream_twin(
+    name: str, parameters: Sequence[str], twin: str, described: str, layer: WeightedLayer, buffer: str = ""
+) -> str:
+    """C text of a function of pixels whose taps are unpacked to `buffer`, or to the stack."""
+    together = 1 if layer.alone else layer.at_once
+    own = "" if buffer else f"    int32_t taps[{together * layer.steps}];\n"
+    return f"""static void {name}({", ".join(parameters)})
 {{
-{unused}    {twin}(&{name}_layer, stream, x, first, n, y);
+{own}    {twin}(&{described}, stream, x, first, n, y, {together}, {buffer or "taps"});
 }}
 """
 
