@@ -15,7 +15,7 @@ from tests.unit.plan_problems import (
     rectangles,
 )
 from tinyc.plan.arena import greedy_by_size, height, place
-from tinyc.plan.blocks import Layout
+from tinyc.plan.blocks import Block, Layout, Member, conflicts
 from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.live import lower_bound
@@ -150,3 +150,28 @@ def test_little_work_for_the_last_bytes(seed: int, monkeypatch: pytest.MonkeyPat
     again = place(instance.layout, reached - 1, work=1_000_000)
     assert height(instance.layout, again) == reached
     assert sum(fit.work for fit in spent) < everything / 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_live_equally_long_forbid_what_each_of_them_does(seed: int) -> None:
+    """Tensors of many rows, some of which die with their neighbours."""
+    rng = random.Random(seed)
+
+    def tall(name: str) -> Block:
+        size, dies, members = rng.randrange(0, 4), rng.randrange(3, 6), list[Member]()
+        for row in range(rng.randrange(1, 12)):
+            dies += rng.choice([0, 0, 1])
+            members.append(Member(f"{name} {row}", row * size, size, rng.choice([0, 0, 2]), dies))
+        return Block(tuple(members), 1)
+
+    a, b = tall("a"), tall("b")
+    (_, of_b) = conflicts((a, b), {})
+    apart = of_b.get(0, ())
+    for distance in range(-50, 51):
+        overlap = any(
+            m.born < n.dies and n.born < m.dies and m.at < n.at + distance + n.size and n.at + distance < m.at + m.size
+            for m in a.members
+            for n in b.members
+            if m.size and n.size
+        )
+        assert any(low < distance < high for low, high in apart) == overlap

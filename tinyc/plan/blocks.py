@@ -127,8 +127,7 @@ class _ByBirth:
     @classmethod
     def of(cls, block: Block) -> _ByBirth:
         """The block's own."""
-        sized = [(m.at, m.at + m.size, m.born, m.dies) for m in block.members if m.size]
-        members = tuple(sorted(sized, key=lambda one: one[2]))
+        members = tuple(sorted(_stretches(block), key=lambda one: one[2]))
         born = tuple(one[2] for one in members)
         return cls(members, born, tuple(accumulate((one[3] for one in members), max)))
 
@@ -146,6 +145,18 @@ class _ByBirth:
             if born < their_dies
         }
         return tuple(joined(found)) if len(found) > 1 else tuple(found)
+
+
+def _stretches(block: Block) -> list[tuple[int, int, int, int]]:
+    """(at, end, born, dies) of the members; those that follow one another and live equally long are one, as all rows of
+    a tensor do where layers run whole. That forbids the same distances."""
+    found: list[tuple[int, int, int, int]] = []
+    for m in block.members:
+        if found and found[-1][1:] == (m.at, m.born, m.dies):
+            found[-1] = (found[-1][0], m.at + m.size, m.born, m.dies)
+        elif m.size:
+            found.append((m.at, m.at + m.size, m.born, m.dies))
+    return found
 
 
 def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
