@@ -7,7 +7,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,9 @@ FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
 ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m", "rv32b", "rv32v")
 BOOT2S = ("rp2040",)
+NO_FPU = "+nofp"  # behind a board's name
+_FLOAT_ABI = (("gcc", "-mfloat-abi=hard", "-mfloat-abi=soft"), ("zig", "-eabihf", "-eabi"))
+_ZIG_FPU = r"\+(vfp|fp_|mve)\w*"  # features of Zig's -mcpu
 _MOST_LETTERS = 1 << 16  # of a board file; those that ship have some 3,000
 _MOST_DOTS = 40  # in a line of it
 
@@ -117,13 +120,33 @@ def list_boards() -> tuple[Board, ...]:
     return tuple(_read(file) for file in sorted(paths.boards_dir().glob("*.toml")))
 
 
+def _without_fpu(board: Board) -> Board:
+    """The board as code sees it that leaves the registers of its FPU alone."""
+    if board.startup != "cortex-m" or "fpu" not in board.isa:
+        raise TinycError(f"{board.name} has no FPU that code could leave alone", hint=f"--board {board.name}")
+    cflags = dict(board.cflags)
+    for family, hard, soft in _FLOAT_ABI:
+        if family in cflags:
+            kept = (flag for flag in cflags[family] if not flag.startswith("-mfpu="))
+            cflags[family] = tuple(re.sub(_ZIG_FPU, "", flag.replace(hard, soft)) for flag in kept)
+    return replace(
+        board,
+        name=board.name + NO_FPU,
+        isa=board.isa - {"fpu", "fpu64", "mve"},
+        cflags=cflags,
+        file=board.file + NO_FPU,
+    )
+
+
 def load_board(name_or_path: str | Path) -> Board:
     """The board of that name, or the one that a `.toml` file of the user describes.
 
     Raises TinycError when the name is unknown (with the closest one) or the file is not a valid board
-    (with its line). What a file's texts may be: board_words.py.
+    (with its line). What a file's texts may be: board_words.py. `NAME+nofp` is the board without its FPU.
     """
     text = str(name_or_path)
+    if text.endswith(NO_FPU):
+        return _without_fpu(load_board(text.removesuffix(NO_FPU)))
     if text.endswith(".toml"):
         return _read(Path(text))
     file = paths.boards_dir() / f"{text}.toml"

@@ -29,6 +29,11 @@ def unaligned_steps(program: Program) -> tuple[int, ...]:
     return tuple(step.index for step in program.steps if _takes_words(step) and not _is_aligned(step))
 
 
+def uses_fpu(program: Program) -> bool:
+    """Whether a kernel keeps integers in registers of the FPU, or of Helium, which are the same."""
+    return any(step.choice.kernel.isa & {"fpu", "mve"} for step in program.steps)
+
+
 def unaligned_between(program: Program) -> bool:
     """Whether what the library does between its steps may make some: rows and samples are moved and taken from the
     caller."""

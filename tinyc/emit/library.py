@@ -185,6 +185,7 @@ def _context(program: Program, info: Info) -> dict[str, Any]:
         "macs": sum(step.macs for step in program.steps),
         "unaligned": alignment.unaligned_steps(program),
         "unaligned_between": alignment.unaligned_between(program),
+        "uses_fpu": alignment.uses_fpu(program),
     }
 
 
@@ -198,4 +199,5 @@ def _special(program: Program, special: SpecializedKernel) -> str:
 def _kernel_files(program: Program, info: Info) -> dict[str, str]:
     """The kernel headers in use and what they include."""
     own = ["tc_begin.h", "tc_end.h", "tc_math.h", *program.headers, *(["tc_blob.h"] if program.blob else [])]
+    own += ["tc_fpu.h"] * alignment.uses_fpu(program)
     return dict(sorted(with_included(own, info.loops).items()))

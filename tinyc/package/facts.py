@@ -115,6 +115,11 @@ class Facts:
     hop_samples: int = 0
 
     @property
+    def uses_fpu(self) -> bool:
+        """Whether integers or floats are in the registers of an FPU, where it is compiled for one."""
+        return not {"tc_fpu.h", "tc_float.h"}.isdisjoint(self.files)
+
+    @property
     def upper(self) -> str:
         """The prefix of its macros."""
         return self.name.upper()

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integers in registers of the FPU: what an interrupt or another thread does to them, and what keeps one from it."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.load.onnx_models import build, op
+from tinyc.base import paths
+from tinyc.base.errors import TinycError
+from tinyc.base.templates import render
+from tinyc.board import load_board
+from tinyc.build.compile import Firmware, Sources, compile_firmware
+from tinyc.build.toolchain import find_toolchain, host_compiler
+from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.quantize import Recipe
+from tinyc.quantize.recipe import hurried
+from tinyc.run.unicorn import find_unicorn
+
+INPUT = np.random.default_rng(3).integers(-128, 128, (1, 32, 8, 8)).astype(np.int8).tobytes()
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Firmware]:
+    """A convolution for a Cortex-M4, and for one whose FPU is left alone."""
+    folder = tmp_path_factory.mktemp("fpu")
+    rng = np.random.default_rng(0)
+    constants = {"w": rng.standard_normal((64, 32, 1, 1)), "b": rng.standard_normal(64)}
+    nodes = [op("Conv", "x w b", "y", strides=[2, 2])]
+    floats = {name: array.astype(np.float32) for name, array in constants.items()}
+    onnx.save(build(nodes, {"x": (1, 32, 8, 8)}, ["y"], floats), folder / "m.onnx")
+    np.savez(folder / "m.calib.npz", x=rng.standard_normal((4, 32, 8, 8)).astype(np.float32))
+    made = {}
+    for name in ("cortex-m4", "cortex-m4+nofp"):
+        board, place = load_board(name), folder / name
+        place.mkdir()
+        compiled = compile_model(folder / "m.onnx", board, Options(name, recipe=hurried(Recipe())), Progress())
+        for file, text in compiled.files.items():
+            (place / file).write_text(text, encoding="utf-8")
+        made[name] = compile_firmware(Sources(place, "m"), board, find_toolchain(board), "balanced", place / "firmware")
+    return made
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """interrupted(stacked): from now on an interrupt comes at every block of instructions, whose handler, or the thread
+    that it switches to, leaves other values in s0 to s31. stacked: somebody saves and restores them."""
+    unicorn = pytest.importorskip("unicorn")
+    arm = pytest.importorskip("unicorn.arm_const")
+    registers = [arm.UC_ARM_REG_S0 + number for number in range(32)]
+
+    plain = unicorn.Uc
+
+    def start(stacked: bool) -> None:
+        def interrupt(engine: Any, address: int, size: int, data: Any) -> None:
+            saved = [engine.reg_read(register) for register in registers]
+            for register in registers:
+                engine.reg_write(register, 0x5A5A5A5A)
+            if stacked:
+                for register, value in zip(registers, saved, strict=True):
+                    engine.reg_write(register, value)
+
+        def made(*arguments: Any, **named: Any) -> Any:
+            engine = plain(*arguments, **named)
+            engine.hook_add(unicorn.UC_HOOK_BLOCK, interrupt)
+            return engine
+
+        monkeypatch.setattr(unicorn, "Uc", made)
+
+    return start
+
+
+def outputs(firmware: Firmware) -> bytes:
+    target = find_unicorn(load_board("cortex-m4"))
+    if target is None:
+        pytest.skip("unicorn is not installed")
+    return target.run(firmware, [[INPUT]]).outputs[0][0]
+
+
+def test_only_a_library_without_fpu_bears_interrupts_that_change_it(
+    libraries: dict[str, Firmware], interrupted: Callable[[bool], None]
+) -> None:
+    held, plain = (libraries[name] for name in ("cortex-m4", "cortex-m4+nofp"))
+    right = outputs(held)
+    assert outputs(plain) == right
+    interrupted(True)
+    assert outputs(held) == right
+    interrupted(False)
+    assert outputs(plain) == right
+    assert outputs(held) != right, "the interrupts do no harm: this test shows nothing"
+
+
+ZEPHYR = ["-D__ZEPHYR__=1", "-DCONFIG_MULTITHREADING=1"]
+
+
+@pytest.mark.parametrize(
+    ("defines", "said"),
+    [
+        ([], ""),
+        (ZEPHYR, "CONFIG_FPU_SHARING"),
+        ([*ZEPHYR, "-DCONFIG_FPU_SHARING=1"], ""),
+        ([*ZEPHYR, "-DTC_FPU_UNSAVED"], ""),
+        ([*ZEPHYR, "-DTC_PORTABLE"], ""),
+        (ZEPHYR[:1], ""),
+        (["-DconfigENABLE_FPU=0"], "configENABLE_FPU"),
+        (["-DconfigENABLE_FPU=1"], ""),
+        (["-D__NuttX__"], "CONFIG_ARCH_FPU"),
+        (["-D__NuttX__", "-DCONFIG_ARCH_FPU=1"], ""),
+        (["-DTC_CHECK_FPU"], ""),
+    ],
+)
+def test_what_can_be_seen_ends_the_build(
+    libraries: dict[str, Firmware], tmp_path: Path, defines: list[str], said: str
+) -> None:
+    (tmp_path / "nuttx").mkdir()
+    (tmp_path / "nuttx" / "config.h").touch()
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-std=c99", "-fsyntax-only"]
+    for name, firmware in libraries.items():
+        source = firmware.sources.folder / "m.c" if firmware.sources else Path()
+        command = [
+            *firmware.toolchain.command,
+            *load_board(name).cflags["gcc"],
+            *warnings,
+            *defines,
+            f"-I{tmp_path}",
+            str(source),
+        ]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        expected = said if name == "cortex-m4" else ""
+        assert (done.returncode != 0) == bool(expected), done.stderr
+        assert expected in done.stderr
+
+
+def test_a_switch_of_threads_that_forgets_the_fpu_is_seen(libraries: dict[str, Firmware], tmp_path: Path) -> None:
+    compiler = host_compiler()
+    if compiler is None:
+        pytest.skip("no compiler for this computer")
+    (tmp_path / "c.c").write_text(
+        '#include <stdint.h>\n#include "tc_fpu.h"\n'
+        "int keeps(const uint16_t *c) { return tc_switch_keeps_fpu(c); }\n"
+        "int kept(const uint32_t *s) { return tc_fpu_is_kept(s); }\n"
+    )
+    compiler.run(["-shared", "-fPIC", f"-I{paths.runtime_dir()}", tmp_path / "c.c", "-o", tmp_path / "c.so"], "a test")
+    c = ctypes.CDLL(str(tmp_path / "c.so"))
+    toolchain = libraries["cortex-m4"].toolchain
+    begins, ends = "mrs r0, psp\n", "msr psp, r0\nbx lr\nvpush {s0}\n"
+    for body, right in {
+        f"{begins} tst lr, #16\n it eq\n vstmdbeq r0!, {{s16-s31}}\n stmdb r0!, {{r4-r11}}\n {ends}": 1,
+        f"{begins} stmdb r0!, {{r4-r11}}\n {ends}": 0,
+        "push {r7}\n mov r7, sp\n pop {r7}\n bx lr\n": 1,
+        "b .\n": 1,
+    }.items():
+        (tmp_path / "h.s").write_text(f".syntax unified\n.thumb\n.fpu fpv4-sp-d16\n{body}\n.rept 600\nnop\n.endr\n")
+        toolchain.run(["-c", tmp_path / "h.s", "-o", tmp_path / "h.o"], "a test")
+        copy = toolchain.command[0].replace("gcc", "objcopy")
+        subprocess.run([copy, "-O", "binary", tmp_path / "h.o", tmp_path / "h.bin"], check=True)
+        assert c.keeps((tmp_path / "h.bin").read_bytes()) == right, body
+    scs = np.zeros(1024, np.uint32)
+    for cpacr, fpccr, right in (
+        (0xF << 20, 0xC0000000, 1),
+        (0xF << 20, 0, 0),
+        (0, 0xC0000000, 0),
+        (5 << 20, 1 << 31, 0),
+    ):
+        scs[0xD88 // 4], scs[0xF34 // 4] = cpacr, fpccr
+        assert c.kept(scs.ctypes.data_as(ctypes.c_void_p)) == right
+
+
+def test_boards_without_their_fpu() -> None:
+    board = load_board("cortex-m55+nofp")
+    assert board.isa == {"thumb2", "dsp"}
+    assert board.cflags["gcc"] == ("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=soft")
+    assert load_board("cortex-m4+nofp").cflags["zig"] == ("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m4")
+    for name in ("cortex-m0plus+nofp", "host+nofp", "riscv32imc+nofp"):
+        with pytest.raises(TinycError, match="has no FPU"):
+            load_board(name)
+
+
+@pytest.mark.parametrize("uses_fpu", [True, False])
+def test_zephyr_is_asked_for_the_fpu_where_it_is_used(uses_fpu: bool) -> None:
+    class Facts:
+        name, upper, model, tinyc, board_name, arena_bytes = "m", "M", "m.onnx", "1", "b", 16
+
+    Facts.uses_fpu = uses_fpu  # type: ignore[attr-defined]
+    text = render("package/zephyr/Kconfig.j2", {"f": Facts})
+    assert ("imply FPU_SHARING" in text) == uses_fpu
+    assert ("registers of an FPU" in text) == uses_fpu
