@@ -69,6 +69,7 @@ class LibraryOptions(TypedDict, total=False):
     frontend: str | None
     picture: str | None
     precision: Precision
+    signature: str | None
     float_layers: tuple[str, ...]
     float_fallback: bool
     flash_budget: int | None
@@ -130,6 +131,7 @@ class BenchedOptions(TypedDict, total=False):
     numerics: NumericsName | None
     optimize: Optimize
     precision: Precision
+    signature: str | None
     float_layers: tuple[str, ...]
     float_fallback: bool
     memory: Memory
@@ -340,9 +342,10 @@ def quantize(
         return quantize_file(Path(model), pipeline.Options("host", **values), test, saved, _progress())
 
 
-def inspect(model: File) -> Inspection:
-    """Operators, shapes, quantization and MACs of a model file, or the reasons why it cannot be compiled."""
-    return inspect_model(Path(model))
+def inspect(model: File, outputs: tuple[str, ...] = (), signature: str | None = None) -> Inspection:
+    """Operators, shapes, quantization and MACs of a model file, or the reasons why it cannot be compiled. outputs,
+    signature: as a build takes them."""
+    return inspect_model(Path(model), outputs, signature)
 
 
 def load(folder: File, optimize: Optimize = "speed") -> Library:

@@ -39,7 +39,7 @@ LatencyThreshold = Annotated[
     typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),
 ]
 _NOT_HERE = (  # boards are several; the rest makes a library that takes or gives something else than the file's model
-    *("board", "name", "outputs", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
+    *("board", "name", "outputs", "signature", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
     *("stream_unpadded", "weights_blob", "like", "frontend", "picture", "ram_code", "stream_weights"),
 )
 

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from tinyc.cli.options import ColorOption, Json, Model, Verbose
+from tinyc.cli.options import ColorOption, Json, Model, OutputNames, Signature, Verbose, words_of
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.explain.documents import github, import_cases, sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
+from tinyc.load import other_signatures
 
 
 class FindingFormat(StrEnum):
@@ -27,13 +28,17 @@ def command(
         FindingFormat | None,
         typer.Option("--format", help="Print what keeps MODEL from being imported as this.", show_default=False),
     ] = None,
+    outputs: OutputNames = None,
+    signature: Signature = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing."""
     with guarded(color, json, verbose, form is not None) as out:
-        found = inspect_model(model)
+        if signature is None and (others := other_signatures(model)):
+            out.warn(others)
+        found = inspect_model(model, words_of(outputs), signature)
         out.json(found.to_json())
         if form is FindingFormat.SARIF:
             out.document(sarif(found))

@@ -247,6 +247,10 @@ OutputNames = Annotated[
     str | None,
     typer.Option("--outputs", metavar="NAME,...", help="Tensors that the model ends at, in the place of its outputs."),
 ]
+Signature = Annotated[
+    str | None,
+    typer.Option("--signature", metavar="NAME", help="Of a .tflite file with several entries: the one that is taken."),
+]
 FloatLayers = Annotated[
     str | None,
     typer.Option(
@@ -407,6 +411,7 @@ _MODEL_OPTIONS: dict[str, tuple[Any, Any]] = {
     "board": (BoardName, "cortex-m4"),
     "name": (ModelName, None),
     "outputs": (OutputNames, None),
+    "signature": (Signature, None),
     "state": (StatePairs, None),
     "state_init": (StateInit, None),
     "numerics": (NumericsName, None),
@@ -502,6 +507,7 @@ def make_options(
     board: str,
     name: str | None,
     outputs: str | None,
+    signature: str | None,
     state: list[str] | None,
     state_init: Path | None,
     numerics: Numerics | None,
@@ -534,12 +540,13 @@ def make_options(
     return Options(
         board=board,
         name=name,
-        outputs=_words(outputs),
+        outputs=words_of(outputs),
+        signature=signature,
         states=tuple(state or ()),
         state_init=state_init,
         numerics=numerics,
         precision=precision.value,
-        float_layers=_words(float_layers),
+        float_layers=words_of(float_layers),
         float_fallback=float_fallback,
         optimize=optimize.value,
         calibration=calibration,
@@ -567,7 +574,7 @@ def make_options(
     )
 
 
-def _words(text: str | None) -> tuple[str, ...]:
+def words_of(text: str | None) -> tuple[str, ...]:
     """What is between commas."""
     return tuple(word for word in map(str.strip, (text or "").split(",")) if word)
 
@@ -603,7 +610,7 @@ def make_recipe(
         augment=augment,
         seed=seed,
         activations=activations.value,
-        int16_layers=_words(int16_layers),
+        int16_layers=words_of(int16_layers),
         min_sqnr=min_sqnr,
     )
     chosen = activations is ActivationBits.AUTO

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,13 +74,14 @@ class Inspection:
         return asdict(self)
 
 
-def inspect_model(path: Path) -> Inspection:
-    """Facts of an .onnx or .tflite file, normalized. TinycError if it cannot be read at all."""
-    problems = tuple(_problem(error) for error in unsupported(path))
+def inspect_model(path: Path, outputs: Sequence[str] = (), signature: str | None = None) -> Inspection:
+    """Facts of an .onnx or .tflite file, normalized. TinycError if it cannot be read at all. outputs, signature: as
+    `load_model` has them."""
+    problems = tuple(_problem(error) for error in unsupported(path, outputs, signature))
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     if problems:
         return Inspection(path.name, sha256, (), (), (), 0, 0, problems)
-    graph = take_inputs_as_computed(normalize(load_model(path, (), Asked()))).graph
+    graph = take_inputs_as_computed(normalize(load_model(path, outputs, Asked(), None, signature))).graph
     nodes = tuple(_node(graph, index, node) for index, node in enumerate(graph.nodes))
     return Inspection(
         model=path.name,

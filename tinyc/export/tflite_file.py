@@ -85,8 +85,10 @@ def build_model(
     outputs: Sequence[str],
     description: str = "made by tinyc",
     others: Sequence[Subgraph] = (),
+    signatures: Mapping[str, int] | None = None,
 ) -> bytes:
-    """A TFLite file of a main subgraph, and others that it calls. Equal arguments give equal bytes."""
+    """A TFLite file of a main subgraph, and others that it calls. Equal arguments give equal bytes. signatures: the
+    subgraphs that programs call by these names."""
     b = flatbuffers.Builder(1024)
     graphs = [Subgraph(tensors, operators, inputs, outputs), *others]
     held = [tensor for graph in graphs for tensor in graph.tensors if tensor.data is not None]
@@ -106,14 +108,26 @@ def build_model(
     code_list = _tables(b, tflite.ModelStartOperatorCodesVector, codes)
     buffer_list = _tables(b, tflite.ModelStartBuffersVector, buffers)
     text = b.CreateString(description)
+    entries = [_signature(b, name, subgraph) for name, subgraph in (signatures or {}).items()]
+    entry_list = _tables(b, tflite.ModelStartSignatureDefsVector, entries) if entries else None
     tflite.ModelStart(b)
     tflite.ModelAddVersion(b, 3)
     tflite.ModelAddOperatorCodes(b, code_list)
     tflite.ModelAddSubgraphs(b, subgraphs)
     tflite.ModelAddDescription(b, text)
     tflite.ModelAddBuffers(b, buffer_list)
+    if entry_list is not None:
+        tflite.ModelAddSignatureDefs(b, entry_list)
     b.Finish(tflite.ModelEnd(b), b"TFL3")
     return bytes(b.Output())
+
+
+def _signature(b: flatbuffers.Builder, name: str, subgraph: int) -> int:
+    text = b.CreateString(name)
+    tflite.SignatureDefStart(b)
+    tflite.SignatureDefAddSignatureKey(b, text)
+    tflite.SignatureDefAddSubgraphIndex(b, subgraph)
+    return int(tflite.SignatureDefEnd(b))
 
 
 def _subgraph(b: flatbuffers.Builder, graph: Subgraph, kinds: list[tuple[str, int]], tensors: list[int]) -> int:

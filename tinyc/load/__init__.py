@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import visible
 from tinyc.base.extras import load_extra
 from tinyc.base.limits import check_activations, check_macs
 from tinyc.base.numerics import Numerics
@@ -35,18 +36,19 @@ def load_model(
     outputs: Sequence[str] = (),
     states: Asked | None = None,
     scaled: Callable[[Graph], Graph] | None = None,
+    signature: str | None = None,
 ) -> Graph:
     """The graph of an .onnx or .tflite file, checked. outputs: tensors of the file that are the model's outputs in the
     place of its own; what only others need is not looked at. states: inputs and outputs that the model keeps by itself;
     None: none. Of a .tflite file only those that the user names. scaled: gives what a quantized .onnx file leaves in
-    float scales of its own.
+    float scales of its own. signature: of a .tflite file that has several, the one that is taken; else its first.
 
     TinycError if the file is missing, a folder, empty, of another kind or damaged, or with a list of
     the operators that tinyc cannot import.
     """
     load, _ = _loader(path)
     try:
-        graph = load(path, outputs, states, scaled)
+        graph = load(path, outputs, states, scaled, signature)
         _check_size(graph)
         return graph
     except TinycError as error:
@@ -70,13 +72,26 @@ def is_onnx(path: Path) -> bool:
     return _kind(path) == "onnx"
 
 
-def unsupported(path: Path) -> list[TinycError]:
-    """What keeps the model from being imported, one entry per operator; [] if nothing does.
+def other_signatures(path: Path) -> str:
+    """Of a .tflite file with several entries which is taken where none is asked for, and what others there are; else
+    ""."""
+    if is_onnx(path):
+        return ""
+    from tinyc.load.tflite_file import signatures_of  # noqa: PLC0415  a large package
+
+    taken, *others = [*map(visible, signatures_of(read_bytes(path), Loc(path.name))), ""]
+    rest = ", ".join(name for name in others if name)
+    return f"of several signatures '{taken}' is taken; --signature takes another: {rest}" if rest else ""
+
+
+def unsupported(path: Path, outputs: Sequence[str] = (), signature: str | None = None) -> list[TinycError]:
+    """What keeps the model from being imported, one entry per operator; [] if nothing does. outputs, signature: as
+    `load_model` has them.
 
     Raises TinycError only if the file cannot be read as a model at all.
     """
     _, problems = _loader(path)
-    return [_advised(problem) for problem in problems(path)]
+    return [_advised(problem) for problem in problems(path, outputs, signature)]
 
 
 def _advised(error: TinycError) -> TinycError:
@@ -90,19 +105,34 @@ def _advised(error: TinycError) -> TinycError:
     return TinycError(error.message, error.where, hint, error.exit_code)
 
 
-_Load = Callable[[Path, Sequence[str], Asked | None, Callable[[Graph], Graph] | None], Graph]
+_Scaled = Callable[[Graph], Graph] | None
+_Load = Callable[[Path, Sequence[str], Asked | None, _Scaled, str | None], Graph]
+_Problems = Callable[[Path, Sequence[str], str | None], list[TinycError]]
 
 
-def _loader(path: Path) -> tuple[_Load, Callable[[Path], list[TinycError]]]:
+def _loader(path: Path) -> tuple[_Load, _Problems]:
     # Imported when needed: each loader brings a large package that the other does without.
     if _kind(path) == "tflite":
         from tinyc.load.tflite import load_tflite, unsupported_tflite  # noqa: PLC0415
 
-        return (lambda path, outputs, states, _: load_tflite(path, outputs, states)), unsupported_tflite
+        return lambda path, outputs, states, _, name: load_tflite(path, outputs, states, name), unsupported_tflite
     load_extra("onnx", "onnx", "reading an ONNX model", Loc(path.name))
     from tinyc.load.onnx import load_onnx, unsupported_onnx  # noqa: PLC0415
 
-    return load_onnx, unsupported_onnx
+    def load_one(path: Path, outputs: Sequence[str], states: Asked | None, scaled: _Scaled, name: str | None) -> Graph:
+        _no_signature(path, name)
+        return load_onnx(path, outputs, states, scaled)
+
+    def problems(path: Path, outputs: Sequence[str], name: str | None) -> list[TinycError]:
+        _no_signature(path, name)
+        return unsupported_onnx(path, outputs)
+
+    return load_one, problems
+
+
+def _no_signature(path: Path, name: str | None) -> None:
+    if name is not None:
+        raise TinycError("ONNX files have no signatures", Loc(path.name), "leave --signature out")
 
 
 def _kind(path: Path) -> str:

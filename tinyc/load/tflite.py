@@ -15,11 +15,11 @@ from tinyc.ir.graph import Graph
 from tinyc.load.cutting import check_outputs
 from tinyc.load.problems import FollowUpError, combined, explained, read_bytes
 from tinyc.load.states import Asked, StatePort, pairs_of, with_states
-from tinyc.load.tflite_file import StoredTensor, TFLiteFile, read_tflite
+from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile, read_tflite
 from tinyc.load.tflite_graph import TfliteBuilder, poison
 from tinyc.load.tflite_ops import IMPORTERS
 from tinyc.load.tflite_running import import_operator
-from tinyc.load.tflite_variables import close_variables
+from tinyc.load.tflite_variables import close_variables, variables_of
 from tinyc.ops import all_ops
 
 _EXPORT_AGAIN = "export the model again: TFLiteConverter, full integer int8, fixed shapes, batch 1"
@@ -30,15 +30,17 @@ for _file in sorted(Path(__file__).parent.glob("tflite_*.py")):
     importlib.import_module(f"tinyc.load.{_file.stem}")
 
 
-def load_tflite(path: Path, outputs: Sequence[str] = (), states: Asked | None = None) -> Graph:
-    """The main subgraph of a .tflite file, checked. Its name is the file's stem. outputs, states: as `load_model` has
-    them.
+def load_tflite(
+    path: Path, outputs: Sequence[str] = (), states: Asked | None = None, signature: str | None = None
+) -> Graph:
+    """The main subgraph of a .tflite file, checked. Its name is the file's stem. outputs, states, signature: as
+    `load_model` has them.
 
     TinycError if the file cannot be read or is no intact model, or listing every operator that
     tinyc cannot import, with the reason.
     """
     try:
-        builder, problems = _import(path, outputs)
+        builder, problems = _import(path, outputs, signature)
         if problems:
             raise combined([explained(problem, path.name, _EXPORT_AGAIN) for problem in problems], path.name)
         graph = builder.graph(path.stem)
@@ -54,20 +56,20 @@ def load_tflite(path: Path, outputs: Sequence[str] = (), states: Asked | None = 
     return graph
 
 
-def unsupported_tflite(path: Path) -> list[TinycError]:
+def unsupported_tflite(path: Path, outputs: Sequence[str] = (), signature: str | None = None) -> list[TinycError]:
     """What `load_tflite` would complain about, one entry per operator; [] if the model can be imported.
 
     Raises TinycError if the file cannot be read at all.
     """
     try:
-        _, problems = _import(path)
+        _, problems = _import(path, outputs, signature)
     except TinycError as e:
         raise explained(e, path.name, _EXPORT_AGAIN) from e
     return [explained(problem, path.name, _EXPORT_AGAIN) for problem in problems]
 
 
-def _import(path: Path, outputs: Sequence[str] = ()) -> tuple[TfliteBuilder, list[TinycError]]:
-    file = _cut(read_tflite(path, read_bytes(path)), outputs)
+def _import(path: Path, outputs: Sequence[str], signature: str | None) -> tuple[TfliteBuilder, list[TinycError]]:
+    file = _cut(read_tflite(path, read_bytes(path), signature), outputs)
     builder = TfliteBuilder(file)
     for index in file.inputs:
         _declare_input(builder, file.tensors[index], Loc(file.file, None, file.tensors[index].name))
@@ -92,14 +94,29 @@ def _cut(file: TFLiteFile, outputs: Sequence[str]) -> TFLiteFile:
     """The file with these outputs in the place of its own, and the operators that they need."""
     if not outputs:
         return file
-    index_of = {file.tensors[index].name: index for operator in file.operators for index in operator.outputs}
+    made = [file.tensors[index] for operator in file.operators for index in operator.outputs]
+    index_of = {tensor.whole_name: tensor.index for tensor in made} | {tensor.name: tensor.index for tensor in made}
     check_outputs(outputs, index_of, Loc(file.file))
-    wanted, kept = {index_of[name] for name in outputs}, []
-    for operator in reversed(file.operators):
-        if wanted.intersection(operator.outputs):
-            wanted.update(operator.inputs)
-            kept.append(operator)
-    return replace(file, outputs=tuple(index_of[name] for name in outputs), operators=tuple(reversed(kept)))
+    ends = tuple(index_of[name] for name in outputs)
+    return replace(file, outputs=ends, operators=tuple(_needed(file.operators, set(ends))))
+
+
+def _needed(operators: Sequence[StoredOperator], wanted: set[int]) -> list[StoredOperator]:
+    """The operators that make the tensors; what assigns to variables that they read, too, and what begins them."""
+    kept: list[StoredOperator] = []
+    while True:
+        read = variables_of("READ_VARIABLE", kept, operators)
+        for operator in reversed(operators):
+            assigns = (
+                operator.code == "ASSIGN_VARIABLE" and variables_of("ASSIGN_VARIABLE", [operator], operators) & read
+            )
+            begins = operator.code == "CALL_ONCE" and bool(read)
+            if assigns or begins or wanted.intersection(operator.outputs):
+                wanted.update(operator.inputs)
+                kept.append(operator)
+        found = {operator.index for operator in kept}
+        if variables_of("READ_VARIABLE", kept, operators) == read:
+            return [operator for operator in operators if operator.index in found]
 
 
 def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> None:

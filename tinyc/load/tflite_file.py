@@ -93,8 +93,9 @@ class TFLiteFile:
     others: tuple[TFLiteFile, ...] = ()
 
 
-def read_tflite(path: Path, content: bytes) -> TFLiteFile:
-    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact TFLite model.
+def read_tflite(path: Path, content: bytes, signature: str | None = None) -> TFLiteFile:
+    """Decode `content`, the bytes of the file at `path`. TinycError if it is no intact TFLite model. signature: the
+    name of one of the file's entries; without it subgraph 0, as interpreters take it.
 
     Nothing of the tensors' meaning is checked here: shapes, types and quantization may be nonsense.
     Constants stay views of `content`, so the cost is bounded by the file's size.
@@ -115,13 +116,36 @@ def read_tflite(path: Path, content: bytes) -> TFLiteFile:
         raise TinycError("the model has no subgraph", where, DAMAGED_HINT)
     buffers = _each(model, "Buffers", where, lambda b: _data(b, content))
     codes = _each(model, "OperatorCodes", where, _code)
-    main = _subgraph(model, 0, buffers, codes, where)
+    main = _subgraph(model, _entry(model, signature, where), buffers, codes, where)
     if not any(operator.code in ("CALL_ONCE", "WHILE") for operator in main.operators):
         return main
     if subgraphs > MAX_SUBGRAPHS:
         raise TinycError(f"the file claims {subgraphs} subgraphs; at most {MAX_SUBGRAPHS} are read", where)
     others = (_subgraph(model, index, buffers, codes, where) for index in range(1, subgraphs))
     return replace(main, others=tuple(others))
+
+
+def signatures_of(content: bytes, where: Loc) -> dict[str, int]:
+    """Subgraphs by the names under which programs call them, those of subgraph 0 first."""
+    with reading("the model's header", where):
+        model = tflite.Model.GetRootAs(content, 0)
+        return _signatures(model, where)
+
+
+def _signatures(model: Any, where: Loc) -> dict[str, int]:
+    pairs = _each(model, "SignatureDefs", where, lambda s: (_text(s.SignatureKey() or b""), s.SubgraphIndex()))
+    return dict(sorted(pairs, key=lambda pair: pair[1]))
+
+
+def _entry(model: Any, signature: str | None, where: Loc) -> int:
+    """The subgraph of a signature."""
+    if signature is None:
+        return 0
+    names = _signatures(model, where)
+    if not 0 <= names.get(signature, -1) < min(model.SubgraphsLength(), MAX_SUBGRAPHS):
+        there = f"there are {', '.join(names)}" if names else "the file has none: leave --signature out"
+        raise TinycError(f"no signature of the model is called '{_text(signature.encode())}'", where, there)
+    return names[signature]
 
 
 def _subgraph(

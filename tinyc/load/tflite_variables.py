@@ -7,6 +7,8 @@ subgraph of CALL_ONCE assigns constants: what the variables hold after a reset.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tinyc.base.errors import TinycError
@@ -49,6 +51,12 @@ def _bytes(tensor: StoredTensor, operator: StoredOperator) -> bytes:
     dtype = dtype_of(tensor, operator.where)
     array = array_of(tensor, dtype, operator.where)
     return array.astype(np.dtype(NUMPY_DTYPE[dtype]).newbyteorder("<")).tobytes()
+
+
+def variables_of(code: str, among: Sequence[StoredOperator], operators: Sequence[StoredOperator]) -> set[str]:
+    """Names of the variables that operators of this kind, `among` some of the file's, read or assign."""
+    handles = {op.outputs[0]: _key(op) for op in operators if op.code == "VAR_HANDLE" and len(op.outputs) == 1}
+    return {handles[op.inputs[0]] for op in among if op.code == code and op.inputs and op.inputs[0] in handles}
 
 
 def _key(operator: StoredOperator) -> str:

@@ -29,7 +29,7 @@ from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernels.scalar.loops.headers import cores_of
-from tinyc.load import is_onnx, load_model
+from tinyc.load import is_onnx, load_model, other_signatures
 from tinyc.load.states import said
 from tinyc.machine.target import written_for
 from tinyc.ops import all_ops, op_of
@@ -346,7 +346,9 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     """The graph of the file; inputs and outputs that are state are so there. Says which were found by their names, and
     what of a quantized file gets scales from the calibration data."""
     scales = MissingScales(path, options.calibration, options.pictures, options.sequence)
-    graph = load_model(path, options.outputs, options.asked_states, scales)
+    if options.signature is None and (others := other_signatures(path)):
+        progress.on_warning(others)
+    graph = load_model(path, options.outputs, options.asked_states, scales, options.signature)
     if scales.scaled:
         progress.on_warning(f"not quantized in the file, scales from the calibration data: {', '.join(scales.scaled)}")
     if has_scales(graph) and (islands := float_islands(graph)):

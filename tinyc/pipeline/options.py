@@ -29,6 +29,7 @@ class Options:
     board: str
     name: str | None = None
     outputs: tuple[str, ...] = ()  # tensors that the model ends at, in the place of the file's outputs
+    signature: str | None = None  # of a .tflite file that has several
     states: tuple[str, ...] = ()  # `in:out` of inputs and outputs that are state, or `none`; default: by their names
     state_init: Path | None = None  # .npz: what states begin with; zeros for the others
     numerics: Numerics | None = None
@@ -97,6 +98,7 @@ class Options:
         words = [_option(name, getattr(self, name)) for name in valued if getattr(self, name) != getattr(plain, name)]
         words += [_option(name) for name in ("input_rows", "stream_unpadded", "weights_blob") if getattr(self, name)]
         words += [_option("outputs", ",".join(self.outputs))] * bool(self.outputs)
+        words += [] if self.signature is None else [_option("signature", self.signature)]
         words += [_option("state", pair) for pair in self.states] + ["--state-init FILE"] * bool(self.state_init)
         words += [_option("float", ",".join(self.float_layers))] * bool(self.float_layers)
         words += [_option("float_fallback")] * self.float_fallback

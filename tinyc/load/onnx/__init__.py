@@ -65,13 +65,13 @@ def _load(path: Path, outputs: Sequence[str], states: Asked | None, scaled: Call
     return graph
 
 
-def unsupported_onnx(path: Path) -> list[TinycError]:
+def unsupported_onnx(path: Path, outputs: Sequence[str] = ()) -> list[TinycError]:
     """What `load_onnx` would complain about, one entry per node; [] if the model can be imported.
 
     Raises TinycError if the file cannot be read at all.
     """
     try:
-        problems = _import(path)[2]
+        problems = _import(path, outputs)[2]
     except TinycError as e:
         raise explained(e, path.name, _CHECK) from e
     return [explained(problem, path.name, _CHECK) for problem in problems]

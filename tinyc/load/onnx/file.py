@@ -356,8 +356,10 @@ def _input(info: onnx.ValueInfoProto, where: Loc) -> OnnxInput:
 
 
 def _sizes(info: onnx.ValueInfoProto) -> tuple[int | None, ...]:
+    """None for a size that is open: without a number, or -1, as some exporters write it."""
     dims = info.type.tensor_type.shape.dim
-    return tuple(int(d.dim_value) if d.WhichOneof("value") == "dim_value" else None for d in dims)
+    is_open = [d.WhichOneof("value") != "dim_value" or d.dim_value == -1 for d in dims]
+    return tuple(None if open_ else int(d.dim_value) for d, open_ in zip(dims, is_open, strict=True))
 
 
 def _node(index: int, proto: onnx.NodeProto, file: str) -> OnnxNode:
@@ -507,7 +509,10 @@ def _external(tensor: TensorProto, size: int, folder: Path, where: Loc) -> bytes
     location = entries["location"]
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
-        if offset < 0 or length != size:
+        if offset < 0:
+            message = f"the external data of tensor '{tensor.name}' begin at byte {offset} of '{location}'"
+            raise TinycError(message, where, _DAMAGED)
+        if length != size:
             raise TinycError(f"tensor '{tensor.name}' needs {size} bytes, its entry says {length}", where, _DAMAGED)
         with file.open("rb") as f:
             f.seek(offset)
