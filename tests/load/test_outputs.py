@@ -139,3 +139,37 @@ def test_a_batch_of_minus_one_is_open(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(build([op("Relu", "x", "y")], {"x": [-1, 10]}, ["y"]), path)
     assert load_model(path).values["x"].shape == (1, 10)
+
+
+HINTS = {
+    "CUSTOM ethos-u": "the file from before Vela",
+    "CUSTOM TFLite_Detection_PostProcess": "--outputs 'a,b' ends it there",
+    "CUSTOM PosenetDecoderOp": "--outputs 'a,b' ends it there",
+}
+
+
+@pytest.mark.parametrize("code", HINTS)
+def test_what_to_do_about_operators_that_are_no_layers(code: str, tmp_path: Path) -> None:
+    tensors = [Tensor(name, (1, 4), "f32") for name in ("x", "a", "b", "y")]
+    operators = [
+        Operator("RELU", ("x",), ("a",)),
+        Operator("RELU6", ("x",), ("b",)),
+        Operator(code, ("a", "b"), ("y",)),
+    ]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(build_model(tensors, operators, ("x",), ("y",)))
+    with pytest.raises(TinycError, match="is not supported") as caught:
+        load_model(path)
+    assert HINTS[code] in caught.value.hint
+    if "--outputs" in HINTS[code]:
+        assert load_model(path, ("a", "b")).outputs == ("a", "b")
+
+
+def test_qonnx_is_exported_as_qcdq(tmp_path: Path) -> None:
+    quant = onnx.helper.make_node("Quant", ["x", "s", "z", "bits"], ["y"], domain="qonnx.custom_op.general")
+    model = build([quant], {"x": [1, 4]}, ["y"], {"s": np.float32(1), "z": np.float32(0), "bits": np.float32(8)})
+    model.opset_import.append(onnx.helper.make_opsetid("qonnx.custom_op.general", 1))
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(TinycError, match="not supported") as caught:
+        load_model(tmp_path / "m.onnx")
+    assert "QCDQ" in caught.value.hint

@@ -115,6 +115,10 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
     for name in names:
         if (found := _find(name, board)) is not None:
             return found
+    for name in names:
+        if (program := _program(name)) is not None:
+            message = f"{program} does not say its version, so it does not run here"
+            raise TinycError(message, hint="start it by hand to see why; --toolchain NAME takes another compiler")
     raise TinycError(f"no compiler for {board.name} is installed: {' or '.join(names)}", hint=_install_hint(names))
 
 
@@ -142,13 +146,17 @@ def _find(name: str, board: Board) -> Toolchain | None:
 @functools.cache
 def _locate(name: str) -> Toolchain | None:
     family: Family = "zig" if name == "zig" else "clang" if name == "clang" else "gcc"
-    program = _zig_program() if family == "zig" else shutil.which(name)
+    program = _program(name)
     if program is None:
         return None
     version = _version(program, family)
     if version is None:
         return None
     return Toolchain(name, family, version, (program, "cc") if family == "zig" else (program,))
+
+
+def _program(name: str) -> str | None:
+    return _zig_program() if name == "zig" else shutil.which(name)
 
 
 def _zig_program() -> str | None:

@@ -20,7 +20,7 @@ def import_operator(builder: TfliteBuilder, operator: StoredOperator) -> None:
     step = TfliteStep(builder, operator)
     folded = fold(step)
     if not folded:
-        _importer(operator)(step)
+        _importer(operator, builder)(step)
     _check_looked_at(step, folded)
 
 
@@ -40,6 +40,7 @@ _CONTROL = "it runs as often as the data say: unroll it when the model is conver
 _SEARCH = "end the model before it and do it in the program: its time and memory depend on the data"
 _SIGNAL = "compute the features in the program, and convert the network behind them"
 _CONSTANT = "only numbers that are known when the model is loaded are computed: give the model fixed shapes"
+_VELA = "Vela has compiled the file for an Ethos-U: give the file from before Vela"
 _FLEX = "convert without SELECT_TF_OPS: it is an operator of TensorFlow itself, not of TensorFlow Lite"
 # What to do where an operator has no importer, by how its name begins; the first that fits.
 _HINTS: Mapping[str, str] = MappingProxyType(
@@ -50,6 +51,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
         "CUSTOM Flex": _FLEX,
+        "CUSTOM ethos-u": _VELA,
+        **dict.fromkeys(("CUSTOM Posenet", "CUSTOM posenet"), _SEARCH),
         "CUSTOM CIRCULAR_BUFFER": "give the model the whole window, and build it with --incremental: docs/memory.md",
         "CUSTOM": "an operator of your own: spell it in standard ones, or end the model before it",
         **dict.fromkeys(("BIDIRECTIONAL_SEQUENCE", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _CONTROL),
@@ -57,11 +60,15 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _importer(operator: StoredOperator) -> Importer:
+def _importer(operator: StoredOperator, builder: TfliteBuilder) -> Importer:
     if operator.code in IMPORTERS:
         return IMPORTERS[operator.code]
     if operator.code in FOLDS:
         raise TinycError(f"operator {operator.code} of computed values is not supported", operator.where, _CONSTANT)
     hints = (hint for name, hint in _HINTS.items() if operator.code.startswith(name))
     hint = next(hints, "docs/operators.md lists the operators that tinyc imports")
+    tensors = (builder.file.tensors[index] for index in operator.inputs if index != -1)
+    read = [tensor.name for tensor in tensors if tensor.data is None and tensor.index not in builder.file.inputs]
+    if hint == _SEARCH and read:
+        hint += f"; --outputs '{','.join(read)}' ends it there"
     raise TinycError(f"operator {operator.code} is not supported", operator.where, hint)

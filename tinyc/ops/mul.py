@@ -99,7 +99,7 @@ def prepare(site: Site) -> Product:
         factor = float(np.float32(scale0) * np.float32(scale1) / np.float32(y_scale))
     most = 1 if wide else 2.0**14
     if factor >= most:
-        raise TinycError(f"mul scales its products by {factor:g}; at most {most:g} fits int32", site.node.where)
+        raise TinycError(f"mul scales its products by {factor:g}; only less than {most:g} fits int32", site.node.where)
     mult, shift = quantize_multiplier(factor)
     lo, hi = site.attrs.act.range_of(site.y())
     by_float = None

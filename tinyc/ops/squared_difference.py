@@ -70,7 +70,9 @@ def prepare(site: Site) -> Squares:
     twice = 2 * max(scale0, scale1)
     factor = twice * twice / (2.0 ** (2 * _LEFT) * y_scale)
     if factor >= 1:
-        raise TinycError(f"squared_difference scales its squares by {factor:g}; at most 1 fits int32", site.node.where)
+        raise TinycError(
+            f"squared_difference scales its squares by {factor:g}; only less than 1 fits int32", site.node.where
+        )
     mults = [quantize_multiplier(real) for real in (scale0 / twice, scale1 / twice, factor)]
     lo, hi = site.attrs.act.range_of(site.y())
     return Squares(zero0, zero1, *mults[0], *mults[1], *mults[2], site.builtin_rounding, y_zero, lo, hi)

@@ -622,7 +622,10 @@ def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Optio
     perm = perms.get(first.name)
     rows = perm[1] if perm else next((axis for axis, n in enumerate(first.shape) if axis and n > 1), 1)
     flat = options.frontend is not None and first.shape[-1] == first.elements  # the front end knows its frames
-    if options.incremental != rows or (len(first.shape) < 3 and not flat):
+    if options.incremental == rows and len(first.shape) < 3 and not flat:
+        message = f"input '{first.name}' {list(first.shape)} has no rows of numbers: [1, steps, numbers] is needed"
+        raise TinycError(message, first.loc, "leave out --incremental, or give the input an axis of steps")
+    if options.incremental != rows:
         raise TinycError(
             f"input '{first.name}' {list(first.shape)} has its rows on axis {rows}, not on axis {options.incremental}",
             first.loc,

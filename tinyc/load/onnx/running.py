@@ -72,6 +72,9 @@ def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:
     return bool(found) and all(is_plain(value) and value.name not in builder.sums for value in found)
 
 
+_QONNX = ("qonnx.", "onnx.brevitas", "finn.")  # domains of its operators
+
+
 def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
     if not node.domain and node.op in WHOLE and _on_integers(node, builder):
         return WHOLE[node.op]
@@ -81,6 +84,8 @@ def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
     hint = "docs/operators.md lists the operators that tinyc imports"
     if node.op in ("NonMaxSuppression", "NonZero", "Unique", "Compress"):
         hint = "end the model before it and do it in the program: its time and memory depend on the data"
+    if node.domain.startswith(_QONNX):
+        hint = "tinyc does not read QONNX: export the model as QCDQ (Brevitas: export_onnx_qcdq)"
     if not node.domain and node.op in FOLDABLE:
         hint = "only of numbers that are known when the model is loaded: give the model fixed shapes"
     if node.op.startswith("Dynamic") or "Integer" in node.op:
