@@ -75,6 +75,10 @@ MODELS: dict[str, onnx.ModelProto] = {
         pads=[1, 0, 1, 1],
         output_padding=[1, 0],
     ),
+    "transposed, dilated": one(
+        "ConvTranspose", IMAGE, [rand(1, 6, 4, 3, 2), rand(2, 4)], strides=[2, 1], dilations=[2, 3], pads=[1, 0, 2, 1]
+    ),
+    "transposed in groups, dilated": one("ConvTranspose", IMAGE, [rand(1, 6, 4, 2, 2)], group=2, dilations=[3, 1]),
     "between convolutions": build(
         [
             op("Conv", "x w", "c", pads=[1, 1, 1, 1]),
@@ -133,6 +137,7 @@ ERRORS: list[tuple[onnx.ModelProto, str]] = [
     ),
     (one("Resize", IMAGE, [None, np.float32([1, 1, 2, 2])], coordinate_transformation_mode="other"), "rule 'other'"),
     (one("ConvTranspose", IMAGE, [rand(1, 6, 4, 3, 3)], group=4), "4 groups"),
+    (one("ConvTranspose", IMAGE, [rand(1, 6, 4, 3, 3)], dilations=[2]), "dilations"),
     (one("DepthToSpace", [1, 6, 3, 5], blocksize=2), "no whole blocks"),
 ]
 

@@ -33,6 +33,17 @@ SPELLED_OUT = [
     op("Div", "d s", "y"),
 ]
 SHAPE = [1, 6, 8]
+
+
+def opened(name: str) -> onnx.ModelProto:
+    """An operator of onnxruntime's own domain."""
+    inputs = ["x"] if name == "Gelu" else ["x", "b"]
+    node = onnx.helper.make_node(name, inputs, ["y"], domain="com.microsoft")
+    model = build([node], {"x": SHAPE}, ["y"], {} if name == "Gelu" else {"b": rand(9, SHAPE[-1])})
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
 MODELS: dict[str, onnx.ModelProto] = {
     "attention": build(
         ATTENTION,
@@ -57,6 +68,7 @@ MODELS: dict[str, onnx.ModelProto] = {
     "Mish": one("Mish", SHAPE, opset=18),
     "Gelu": one("Gelu", SHAPE, opset=20),
     "Gelu, tanh": one("Gelu", SHAPE, opset=20, approximate="tanh"),
+    **{name: opened(name) for name in ("Gelu", "FastGelu", "BiasGelu")},
     "Log": build([op("Exp", "x", "e"), op("Log", "e", "y")], {"x": SHAPE}, ["y"]),
     "largest": one("ReduceMax", SHAPE, axes=[1], keepdims=0),
     "smallest": one("ReduceMin", SHAPE, axes=[-1, 1]),

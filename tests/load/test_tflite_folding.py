@@ -236,3 +236,14 @@ def test_a_dense_layer_on_time_and_channels_with_an_open_batch(tmp_path: Path) -
     x = np.random.default_rng(1).normal(size=(1, 32, 9)).astype(np.float32)
     found = run_float(load_model(path), {"x": x})["y"]
     np.testing.assert_allclose(found, x @ w.T, rtol=1e-5, atol=1e-5)
+
+
+def test_truth_becomes_one_or_zero(tmp_path: Path) -> None:
+    zeros = Tensor("z", (1, 6), "f32", data=np.zeros((1, 6), np.float32))
+    tensors = [Tensor("x", (1, 6), "f32"), zeros, Tensor("b", (1, 6), "bool"), Tensor("y", (1, 6), "f32")]
+    greater = Operator("GREATER", ("x", "z"), ("b",), "GreaterOptions")
+    path = tmp_path / "m.tflite"
+    content = build_model(tensors, [greater, Operator("CAST", ("b",), ("y",), "CastOptions", {})], ("x",), ("y",))
+    path.write_bytes(content)
+    x = np.random.default_rng(1).normal(size=(1, 6)).astype(np.float32)
+    np.testing.assert_array_equal(run_float(load_model(path), {"x": x})["y"], run_litert(content, x)[0])

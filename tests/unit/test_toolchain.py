@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tinyc.base.errors import TinycError
@@ -20,6 +22,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError(name)
 
     monkeypatch.setattr(toolchain, "_locate", lambda name: None)
+    monkeypatch.setattr(toolchain, "_program", lambda name: None)
     monkeypatch.setattr(qemu, "_probe", lambda name: None)
     monkeypatch.setattr(unicorn, "load_unicorn", missing)
 
@@ -55,6 +58,18 @@ def test_no_compiler() -> None:
         find_toolchain(load_board("cortex-m4"))
     assert "`apt install gcc-arm-none-eabi`" in caught.value.hint
     assert "`pip install ziglang`" in caught.value.hint
+
+
+def test_a_compiler_that_crashes_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "arm-none-eabi-gcc"
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    toolchain._locate.cache_clear()
+    with pytest.raises(TinycError, match="does not say its version") as caught:
+        find_toolchain(load_board("cortex-m4"), "gcc")
+    toolchain._locate.cache_clear()
+    assert str(program) in caught.value.message
 
 
 @pytest.mark.usefixtures("nothing_installed")

@@ -13,6 +13,7 @@ from tinyc.load.tflite_counts import converted, on_counts
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add
+from tinyc.ops.choose import Choose
 from tinyc.ops.div import Div
 from tinyc.ops.function import Function
 from tinyc.ops.l2_normalize import L2Normalize
@@ -81,8 +82,12 @@ def rounded(s: TfliteStep) -> None:
 
 @imports("CAST", ignores=("in_data_type", "out_data_type"))  # the tensors have their types
 def cast(s: TfliteStep) -> None:
-    """Between floats, or between integers that count; of such integers to float32 with `--precision float32`."""
+    """Between floats, or between integers that count; of such integers to float32 with `--precision float32`. Truth
+    becomes 1 or 0."""
     x, to = s.value(0), s.out_tensor().type
+    if x.dtype == "bool" and to == "FLOAT32":
+        s.emit((x, s.number(1.0, "true"), s.number(0.0, "false")), Choose())
+        return
     kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}
     if x.quant is not None or to not in kinds.get(x.dtype, ()):
         if converted(s):

@@ -7,6 +7,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
+from tinyc.load.onnx.file import MICROSOFT
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.ops.add import Add
 from tinyc.ops.choose import Choose
@@ -59,6 +60,16 @@ def _number(s: OnnxStep, what: str, number: float) -> Value:
     return s.builder.add_const(f"{s.node.outputs[0]}:{what}", np.array(number, np.float32))
 
 
+@imports("FastGelu", "BiasGelu", domain=MICROSOFT)
+def gelu_of_sum(s: OnnxStep) -> None:
+    """With a bias that is added before: the first with tanh, the second with the error function."""
+    x = s.value(0)
+    if s.has(1):
+        x = s.insert([x, s.value(1)], Add(), "biased")
+    s.emit([x], Function("gelu_tanh" if s.node.op == "FastGelu" else "gelu"))
+
+
+@imports("Gelu", domain=MICROSOFT)
 @imports("Gelu")
 def gelu(s: OnnxStep) -> None:
     """With the error function, or with tanh."""

@@ -18,28 +18,34 @@ from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 @imports("ConvTranspose")
 def conv_transpose(s: OnnxStep) -> None:
-    """w [I,O,KH,KW] (or [I,O,K]), no dilation. Groups become one, with weights of 0 between them."""
+    """w [I,O,KH,KW] (or [I,O,K]). Groups become one, with weights of 0 between them, and so do taps of a dilation."""
     weights, x, rank = s.weights(1), s.image(0), len(s.value(0).shape)
     groups = s.node.int_("group", 1)
     if weights.ndim != rank or weights.shape[0] != x.shape[3] or groups < 1 or x.shape[3] % groups:
         raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {x.shape[3]} channels", s.where)
-    if any(d != 1 for d in s.node.ints("dilations") or ()):
-        raise TinycError("ConvTranspose with dilation is not supported", s.where, "train it without dilation")
-    kernel = weights.shape[2:]
-    given = s.node.ints("kernel_shape")
-    if given is not None and given != kernel:
+    taps, given = weights.shape[2:], s.node.ints("kernel_shape")
+    if given is not None and given != taps:
         raise TinycError(f"kernel_shape {list(given)} does not fit weights {list(weights.shape)}", s.where)
+    dilation = s.node.ints("dilations") or (1,) * len(taps)
+    if len(dilation) != len(taps) or min(dilation) < 1:
+        raise TinycError(f"dilations {list(dilation)} do not fit weights {list(weights.shape)}", s.where)
+    kernel = tuple((n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True))
+    if kernel != taps:
+        s.builder.folded.take(s.node.inputs[1], (*weights.shape[:2], *kernel), s.where)
+    is_grid = s.node.inputs[1] in s.builder.grids  # then the scales are moved as well, which are never 0
     stride, pads, size = _geometry(s, kernel, x.shape[3 - len(kernel) : 3])
     if min(size) < 1 or math.prod(size) * weights.shape[1] * groups > MAX_ELEMENTS:
         raise TinycError(f"its output would have {'x'.join(map(str, size))} pixels", s.where)
     if groups == 1:
-        w = s.weight(1, lambda a: _rows(a).transpose(1, 2, 3, 0), 0)
+        w = s.weight(1, lambda a: _rows(_spread(a, dilation, is_grid)).transpose(1, 2, 3, 0), 0)
     else:
         s.builder.folded.take(s.node.inputs[1], (groups, *weights.shape), s.where)
-        is_grid = s.node.inputs[1] in s.builder.grids  # then the scales are moved as well, which are never 0
-        w = s.weight(
-            1, lambda a: _dense(_rows(a), groups, filled=is_grid and a.dtype.kind == "f").transpose(1, 2, 3, 0), 0
-        )
+
+        def whole(a: Array) -> Array:
+            rows = _rows(_spread(a, dilation, is_grid))
+            return _dense(rows, groups, filled=is_grid and a.dtype.kind == "f").transpose(1, 2, 3, 0)
+
+        w = s.weight(1, whole, 0)
     b = _bias(s, w.shape[0]) if s.has(2) else None
     attrs = TransposeConv2D(_pair(stride, 1), _pair(pads, 0), _pair(size, 1))
     s.emit_image([x, w, b], attrs, rank=rank)
@@ -79,6 +85,17 @@ def _pair(numbers: Sequence[int], missing: int) -> Pair:
 def _rows(w: Array) -> Array:
     """Weights [I,O,K] as [I,O,1,K]."""
     return w[:, :, None, :] if w.ndim == 3 else w
+
+
+def _spread(w: Array, dilation: Sequence[int], is_grid: bool) -> Array:
+    """Weights [I,O,K...] with d - 1 zeros between the taps of each axis; scales of a grid with their neighbours."""
+    for axis, d in enumerate(dilation, 2):
+        repeated = np.repeat(w, d, axis=axis)
+        w = np.take(repeated, range(repeated.shape[axis] - d + 1), axis=axis)
+        if d > 1 and not (is_grid and w.dtype.kind == "f"):
+            between = [k for k in range(w.shape[axis]) if k % d]
+            w[(slice(None),) * axis + (between,)] = 0
+    return w
 
 
 def _dense(w: Array, groups: int, *, filled: bool) -> Array:
