@@ -83,7 +83,6 @@ def build_model(
     operators: Sequence[Operator],
     inputs: Sequence[str],
     outputs: Sequence[str],
-    description: str = "made by tinyc",
     others: Sequence[Subgraph] = (),
     signatures: Mapping[str, int] | None = None,
 ) -> bytes:
@@ -107,7 +106,7 @@ def build_model(
     subgraphs = _tables(b, tflite.ModelStartSubgraphsVector, written)
     code_list = _tables(b, tflite.ModelStartOperatorCodesVector, codes)
     buffer_list = _tables(b, tflite.ModelStartBuffersVector, buffers)
-    text = b.CreateString(description)
+    text = b.CreateString("made by tinyc")
     entries = [_signature(b, name, subgraph) for name, subgraph in (signatures or {}).items()]
     entry_list = _tables(b, tflite.ModelStartSignatureDefsVector, entries) if entries else None
     tflite.ModelStart(b)
