@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,14 +62,22 @@ def platformio(there: Path) -> dict[str, str]:
     }
 
 
+def kconfig(root: Path, *chosen: str) -> Any:
+    """Zephyr's configuration of a board whose devicetree has chosen these."""
+    kconfiglib = pytest.importorskip("kconfiglib")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(HERE / "zephyr_stand_in")  # where kconfiglib looks for functions
+        patch.setenv("CHOSEN", " ".join(chosen))
+        return kconfiglib.Kconfig(str(root), warn_to_stderr=False)
+
+
 def zephyr(package: Path, application: Path, made: Path) -> str:
     """Kconfig by Zephyr's own reader; CMake with stand-ins of Zephyr's functions, and of its kernel on a computer."""
-    kconfiglib = pytest.importorskip("kconfiglib")
     cmake, stand_in = needed("cmake"), HERE / "zephyr_stand_in"
     made.mkdir()
     root = made / "Kconfig"
     root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
-    config = kconfiglib.Kconfig(str(root), warn_to_stderr=False)
+    config = kconfig(root)
     config.load_config(str(application / "prj.conf"))
     assert config.warnings == []
     assert config.syms["FPU"].str_value == "y"  # implied by the model on a core that has one

@@ -105,6 +105,25 @@ def test_zephyr(packed: Packed, tmp_path: Path) -> None:
     assert "kws: equal" in build_systems.zephyr(package, package / "samples" / "selftest", tmp_path / "made")
 
 
+@pytest.mark.parametrize(
+    ("chosen", "section"),
+    [((), ".noinit"), (("zephyr,ccm",), ".ccm_noinit"), (("zephyr,ccm", "zephyr,dtcm"), ".dtcm_noinit")],
+)
+def test_zephyr_puts_the_arena_where_the_board_has_memory(
+    chosen: tuple[str, ...], section: str, packed: Packed, tmp_path: Path
+) -> None:
+    """A section that no region of the board's linker script holds is an error of its linker."""
+    root = tmp_path / "Kconfig"
+    root.write_text(
+        (build_systems.HERE / "zephyr_stand_in" / "Kconfig").read_text() + f'source "{packed("zephyr")}/Kconfig"\n'
+    )
+    config = build_systems.kconfig(root, *chosen)
+    config.syms["TINYC_KWS"].set_value("y")
+    config.syms["TINYC_KWS_ARENA_IN_SECTION"].set_value("y")
+    assert config.syms["TINYC_KWS_ARENA_SECTION"].str_value == section
+    assert config.warnings == []
+
+
 def test_esp_idf(packed: Packed, tmp_path: Path) -> None:
     package = packed("esp-idf")
     assert EQUAL in build_systems.esp_idf(package, package / "examples" / "selftest", tmp_path / "made")

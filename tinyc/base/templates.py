@@ -26,6 +26,8 @@ LANGUAGES: Mapping[str, type[Text]] = {
     ".ino": escape.C,
     ".cmake": escape.CMake,
     "CMakeLists.txt": escape.CMake,
+    "Makefile": escape.CMake,  # which prints words alone, as ".mk" does
+    ".mk": escape.CMake,
     "Kconfig": escape.Kconfig,
     ".conf": escape.Kconfig,
     ".toml": escape.Toml,

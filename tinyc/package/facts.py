@@ -140,6 +140,17 @@ class Facts:
         return -(-self.rows // self.hop_rows) if self.hop_rows else 0
 
     @property
+    def micropython_arch(self) -> str:
+        """What MicroPython's py/dynruntime.mk calls the board's core; this computer's where the board says nothing."""
+        board = self.board
+        if board is None or board.startup not in ("cortex-m", "riscv"):
+            return "x64"
+        if board.startup == "riscv":
+            return "rv32imc"
+        by_core = {"cortex-m0": "armv6m", "cortex-m0plus": "armv6m", "cortex-m3": "armv7m", "cortex-m7": "armv7emdp"}
+        return by_core.get(board.core, "armv7emsp" if "fpu" in board.isa else "armv7m")
+
+    @property
     def component(self) -> str:
         """Its name in a CMSIS-Pack, whose schema allows 32 letters (PACK.xsd 1.7.32, CsubType)."""
         return identifier(self.name, _CSUB_LETTERS)

@@ -28,6 +28,7 @@ KINDS = (
     PackageKind("cmsis-pack", "CMSIS-Pack with a csolution layer", "include", "src"),
     PackageKind("cpp", "C++14 wrapper", ".", "."),
     PackageKind("esp-idf", "ESP-IDF component", "include", "src"),
+    PackageKind("micropython", "MicroPython module, native or in the firmware", ".", "."),
     PackageKind("platformio", "PlatformIO library", "include", "src"),
     PackageKind("rust", "Rust crate without std", "c", "c"),
     PackageKind("zephyr", "Zephyr module", "include", "src"),
