@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* One row of 2-D average pooling, int8 tensors that are uint8 minus 128. Input and output share scale and zero point.
+/* One row of 2-D average pooling, int8 tensors that are uint8 minus 128.
+ * Input and output share scale and zero point.
  *
  *   y[ox][c] = clamp(round(sum / n), y_min, y_max), halves up: those of uint8 go away from zero
  *
