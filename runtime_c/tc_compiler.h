@@ -8,12 +8,28 @@
 #ifndef TC_COMPILER_H
 #define TC_COMPILER_H
 
+#include <limits.h>
 #include <stdint.h>
+
+#if INT_MAX < 0x7fffffff
+#error "tinyc's libraries compute in int of 32 bits: with less, as for AVR, their numbers are wrong"
+#endif
 
 #if defined(__GNUC__) && !defined(TC_PORTABLE)
 #define TC_GNU 1
 #else
 #define TC_GNU 0
+#endif
+
+#if TC_GNU && (defined(__ARM_RWPI) || defined(__APCS_RWPI) || defined(__FDPIC__))
+#error "r9 holds the base of the data here, and the assembly of tinyc uses it: compile with -DTC_PORTABLE"
+#endif
+#if TC_GNU && defined(__PIC__) && defined(__arm__) && !defined(__clang__)
+/* gcc defines nothing for -msingle-pic-base -mpic-register=r9, but refuses this then. */
+__attribute__((used)) static void tc_uses_r9(void)
+{
+    __asm__ volatile("" ::: "r9");
+}
 #endif
 
 #if TC_GNU

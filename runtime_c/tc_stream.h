@@ -49,7 +49,8 @@ static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_
 }
 
 /* The taps of a pixel by pairs, one in each half, as the products take them. */
-static inline void tc_stream_unpack(const tc_stream_t *p, const int8_t *const *x, int32_t first, int32_t *taps)
+static inline void tc_stream_unpack(const tc_stream_t *p, const int8_t *const *x, int32_t first,
+                                    int32_t *taps)
 {
     for (int32_t i = 0; i < p->steps; i++) {
         taps[i] = tc_halves(tc_stream_tap(p, 2 * i + 1, x, first), tc_stream_tap(p, 2 * i, x, first));
@@ -134,8 +135,8 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
     return w;
 }
 
-/* n pixels -> y [n][out_c], `together` of them read before their outputs are written, which may lie over them.
- * taps: scratch of `together` times p->steps. */
+/* n pixels -> y [n][out_c], `together` of them read before their outputs are written, which may lie over
+ * them. taps: scratch of `together` times p->steps. */
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {

@@ -24,6 +24,9 @@ from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
+from tinyc.ir.graph import Graph
+from tinyc.kernel.site import Pair
+from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.transpose import Transpose
 
 M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
@@ -39,7 +42,11 @@ def cross_gcc() -> str:
 
 def transposing_library(folder: Path) -> None:
     """A library of one step that copies bytes with a stride: what gcc 12 takes for a step without effect."""
-    graph = one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7)
+    library_of(folder, one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7))
+
+
+def library_of(folder: Path, graph: Graph) -> None:
+    """The library `turn` of one node."""
     choices = select(graph, frozenset({"thumb2"}), Numerics.TFLM)
     program = lower(graph, OneStepPlan(graph, 0).plan(choices), Numerics.TFLM, "turn")
     for name, text in emit_library(program, Info("turn", "0" * 64, "test")).items():
@@ -73,6 +80,46 @@ def test_what_keeps_the_call(tmp_path: Path, flag: str) -> None:
         assert all(option in begin for option in options.split(", "))
         (tmp_path / "tc_begin.h").write_text(f'#pragma GCC optimize({options})\n#include "tc_compiler.h"\n')
         assert calls_its_step(tmp_path, flag)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("arm-none-eabi-gcc", *M4, "-fpic", "-msingle-pic-base", "-mpic-register=r9"), "clobbered by 'r9'"),
+        (("clang", "--target=thumbv7em-none-eabi", "-frwpi"), "r9 holds the base of the data"),
+        (("clang", "--target=msp430"), "int of 32 bits"),
+        (("avr-gcc", "-mmcu=atmega1284p"), "int of 32 bits"),
+    ],
+)
+def test_what_a_library_is_not_compiled_for(tmp_path: Path, command: tuple[str, ...], message: str) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    transposing_library(tmp_path)
+    refused = subprocess.run(
+        [*command, "-Os", "-ffreestanding", "-S", "turn.c", "-o", "/dev/null"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode != 0
+    assert message in refused.stderr
+
+
+def test_a_pool_of_one_channel(tmp_path: Path) -> None:
+    """gcc 12 sees writes behind the output there."""
+    x = tensor("x", (1, 6, 8, 1), 0.1, 7)
+    library_of(tmp_path, one_node("max_pool2d", MaxPool2D(Pair(2, 2), Pair(2, 2)), [x], 0.1, 7))
+    flags = (
+        "-O3",
+        "-ffreestanding",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Wconversion",
+        "-Werror",
+        "-S",
+        "-o",
+        "/dev/null",
+    )
+    subprocess.run([cross_gcc(), "-mcpu=cortex-m3", "-mthumb", *flags, "turn.c"], cwd=tmp_path, check=True)
 
 
 # What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of

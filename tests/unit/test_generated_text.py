@@ -274,6 +274,8 @@ def test_directives_and_strings_stay() -> None:
 
 
 def test_prose_fills_lines() -> None:
+    for letters in range(COLUMNS):
+        assert "* */" not in prose("word " * 20 + "x" * letters, "/* ", " */")
     made = prose("word " * 60, "/* ", " */")
     assert made.startswith("/* word")
     assert made.endswith(" */\n")

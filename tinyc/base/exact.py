@@ -77,7 +77,8 @@ def dot(a: Array, b: Array) -> Array:
     """a @ b in the arrays' own type: float32 by `product`; others hold integers whose sums are exact as they are."""
     if np.float32 not in (a.dtype, b.dtype):
         return np.asarray(a @ b)
-    return (_by_bands(a, b) if _is_bank(b) else product(a, b)).astype(np.float32)
+    with np.errstate(over="ignore"):  # infinity is what float32 has of it
+        return (_by_bands(a, b) if _is_bank(b) else product(a, b)).astype(np.float32)
 
 
 def _is_bank(b: Array) -> bool:

@@ -31,7 +31,7 @@ def prose(text: str, first: str = " * ", last: str = "") -> str:
     for word in (text + last).split():
         if len(line) + len(word) > COLUMNS:
             lines.append(line.rstrip())
-            line = " * "
+            line = " " if word == "*/" else " * "
         line += f"{word} "
     return "\n".join([*lines, line.rstrip(), ""])
 

@@ -50,6 +50,14 @@ class Window(NamedTuple):
         """The window of k_h x k_w taps that operator attributes describe."""
         return cls(Pair(k_h, k_w), a.stride, a.pad, a.dilation)
 
+    def within(self, x: Shape) -> Window:
+        """The same window over the image [N,H,W,C] with no number that means nothing beyond it: a stride from its only
+        place on, a dilation of one tap."""
+        padded = (x[1] + self.pad.top + self.pad.bottom, x[2] + self.pad.left + self.pad.right)
+        stride = Pair(*(min(step, size) for step, size in zip(self.stride, padded, strict=True)))
+        dilation = Pair(*(1 if k == 1 else d for k, d in zip(self.kernel, self.dilation, strict=True)))
+        return self._replace(stride=stride, dilation=dilation)
+
     @property
     def span(self) -> Pair:
         """Rows and columns from the first tap to the last."""

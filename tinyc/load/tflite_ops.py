@@ -13,6 +13,7 @@ from tinyc.base.limits import MAX_ELEMENTS
 from tinyc.base.numerics import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
+from tinyc.kernel.windows import Window
 from tinyc.load.tflite_arrays import dtype_of, elements, is_unsigned
 from tinyc.load.tflite_counts import on_counts
 from tinyc.load.tflite_graph import TfliteStep
@@ -83,14 +84,16 @@ def geometry(options: OptionsTable, x: Value, kernel: Pair, dilated: bool = Fals
         sizes = f"kernel {tuple(kernel)}, stride {tuple(stride)} and dilation {tuple(dilation)}"
         raise TinycError(f"{sizes} must be positive", options.where)
     if options["Padding"] != _SAME:
-        return stride, Padding(0, 0, 0, 0), dilation
+        window = Window(kernel, stride, Padding(0, 0, 0, 0), dilation).within(x.shape)
+        return window.stride, window.pad, window.dilation
     _, in_h, in_w, in_c = x.shape
     top, bottom = geometry_of_same(in_h, kernel.h, stride.h, dilation.h)
     left, right = geometry_of_same(in_w, kernel.w, stride.w, dilation.w)
     if (in_h + top + bottom) * (in_w + left + right) * in_c > MAX_ELEMENTS:
-        window = f"{tuple(kernel)} with dilation {tuple(dilation)}"
-        raise TinycError(f"a window of {window} pads the image beyond {MAX_ELEMENTS} elements", options.where)
-    return stride, Padding(top, left, bottom, right), dilation
+        size = f"{tuple(kernel)} with dilation {tuple(dilation)}"
+        raise TinycError(f"a window of {size} pads the image beyond {MAX_ELEMENTS} elements", options.where)
+    found = Window(kernel, stride, Padding(top, left, bottom, right), dilation).within(x.shape)
+    return found.stride, found.pad, found.dilation
 
 
 def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:

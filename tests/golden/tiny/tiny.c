@@ -196,7 +196,7 @@ const char *tiny_version(void)
 #if TC_GNU && defined(__ELF__)
 __asm__(
     ".globl tiny_tinyc_digest\n"
-    ".set tiny_tinyc_digest, 0xb1dce27c\n"
+    ".set tiny_tinyc_digest, 0xac0c4743\n"
     ".globl tiny_tinyc_arena\n"
     ".set tiny_tinyc_arena, 32\n");
 #endif

@@ -67,7 +67,7 @@ static const int8_t tiny_step_2_fully_connected_shifts[3] TINY_ALIGNED4 = {
 };
 
 /* Step 3, softmax 'layer/3' node 3: table of exponentials. Stored as [70]: [steps below the maximum] Q0.31.
- * */
+ */
 static const int32_t tiny_step_3_softmax_exp_table[70] = {
     2147483647, 1758210936, 1439501330, 1178564022, 964926589, 790015308, 646809656, 529562945, 433569474,
     354976654, 290630390, 237947975, 194815320, 159501296, 130588613, 106916946, 87536168, 71668551, 58677248,

@@ -38,7 +38,7 @@ def window(s: OnnxStep, x: Shape, kernel: Sequence[int]) -> Window:
         raise TinycError(f"pads {pads}: negative padding (cropping) is not supported", s.where)
     before, after = pads[:count], pads[count:]
     pad = Padding(*_pair(before, 0), *_pair(after, 0))
-    return Window(_pair(kernel, 1), _pair(strides, 1), pad, _pair(dilations, 1))
+    return Window(_pair(kernel, 1), _pair(strides, 1), pad, _pair(dilations, 1)).within(x)
 
 
 def _numbers(s: OnnxStep, name: str, count: int, default: int) -> list[int]:
