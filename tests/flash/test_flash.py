@@ -207,10 +207,13 @@ def test_the_whole_chain(built: Callable[[str], Path], model: Path, tmp_path: Pa
         assert found["mismatches"] == 0
         assert len(found["cycles"]) == 6
         assert found["modelled_cycles"] > 0
+        assert found["emulated"]
         code, out, err = tinyc("run", model, "--board", "stm32f4-discovery", "--port", port)
         assert code == 0, err
         assert "30 output bytes of 6 inputs against the integer reference: all equal" in out
+        assert "no cycles of stm32f4-discovery" in out
         assert "modelled" in out
+        assert "measured / modelled" not in out  # the board is QEMU
         # Another model than the one that was flashed.
         code, out, err = tinyc("run", model, "--board", "stm32f4-discovery", "--port", port, "--name", "other")
         assert code == 2

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A library for Robot Framework: Renode's keywords, as far as tinyc uses them, on `renode_monitor` and
 `renode_machine`. Parameters have Renode's names. TINYC_FAKE_RENODE: silent (what a file backend writes is lost), gaps
-(the disassembler knows no instruction at a third of the addresses), blind (it knows none)."""
+(the disassembler knows no instruction at a third of the addresses), blind (it knows none), still (virtual time does not
+go on, so no limit of it comes)."""
 
 from __future__ import annotations
 
@@ -70,6 +71,8 @@ class renode_keywords:  # noqa: N801  Robot Framework looks for the file's name
             raise AssertionError(f"Renode takes {content} for a named argument")
         if not self.uart:
             raise AssertionError("there is no terminal tester")
+        while os.environ.get("TINYC_FAKE_RENODE") == "still":
+            time.sleep(1)
         self._run()
         while self.position < len(self.lines):
             line = self.lines[self.position]

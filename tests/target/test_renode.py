@@ -334,6 +334,15 @@ def test_wrong_firmware_fails_the_test(
     failed(make(tmp_path, board_name, None, variant), message)
 
 
+def test_time_that_stands_still_ends_the_test(renode: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the core has left its memories: the limits of the lines, which are virtual, never come."""
+    fake_renode.install(tmp_path, monkeypatch)
+    monkeypatch.setenv("TINYC_FAKE_RENODE", "still")
+    folder = copy_of(renode("cortex-m4"), tmp_path / "renode", ("Timeout      160 seconds", "Timeout      1 second"))
+    with pytest.raises(TinycError, match="Test timeout 1 second exceeded"):
+        run_renode(folder)
+
+
 def test_long_outputs_take_several_lines() -> None:
     lines = expected_lines([[bytes(range(40)), b"\xff"]])
     assert lines[1:] == [

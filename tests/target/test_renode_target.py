@@ -171,7 +171,7 @@ def test_without_renode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("profiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path, profiled: bool) -> None:
-    """But for the machine's name and the command's: every layer's instructions and cycles."""
+    """But for the machine's name and the command's: every layer's instructions, cycles and waits, and the energy."""
     rng = np.random.default_rng(0)
     model = tmp_path / "dense.onnx"
     constants = {"w": (5, 70), "b": (5,)}
@@ -187,13 +187,16 @@ def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path,
     quick = Recipe(method="minmax", equalize=False, rounding="nearest")
     found = []
     for emulator in ("renode", "unicorn"):
-        options = Options("cortex-m4", emulator=emulator, samples=1, recipe=quick)
+        options = Options("nucleo-l4r5zi", emulator=emulator, samples=1, recipe=quick)
         if profiled:
-            found.append(replace(profile_model(model, options, Progress(), False, 5), machine=""))
+            profile = profile_model(model, options, Progress(), False, 5)
+            assert profile.microjoules is not None
+            found.append(replace(profile, machine=""))
         else:
             report = verify_model(model, options, Progress())
             assert report.passed
             assert report.machine.lower().startswith(emulator)
+            assert report.energy is not None
             found.append(replace(report, machine="", arguments=()))
     assert found[0] == found[1]
 

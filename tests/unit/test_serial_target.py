@@ -317,3 +317,20 @@ def test_a_line_that_is_never_quiet_is_drained_for_a_while(monkeypatch: pytest.M
         thread.join()
         os.close(slave)
         os.close(master)
+
+
+@pytest.mark.parametrize(
+    ("port", "program"),
+    [
+        ("/dev/ttyUSB0", False),
+        ("COM3", False),
+        ("/dev/cu.usbmodem1", False),
+        ("/dev/pts/7", True),
+        ("/dev/ttys004", True),
+        ("socket://localhost:4000", True),
+    ],
+)
+def test_ports_of_programs(port: str, program: bool, tmp_path: Path) -> None:
+    assert serial_line.is_of_a_program(port) == program
+    (tmp_path / "uart").symlink_to(port)  # as Renode and socat make them
+    assert serial_line.is_of_a_program(str(tmp_path / "uart")) == (program and "socket" not in port)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,6 +30,11 @@ _GONE: tuple[type[Exception], ...] = (*_BROKEN, TypeError)  # TypeError: closed 
 # Of one look at the line. pyserial sets the whole port up again when its timeout changes, so that stays as it is.
 _SLICE_SECONDS = 0.02
 _BABBLE_SECONDS = 2.0  # a firmware that prints all the time is never quiet
+
+
+def is_of_a_program(port: str) -> bool:
+    """Whether a program answers there, as emulators do: at a pseudo-terminal, a link to one, or a socket."""
+    return port.startswith("socket://") or re.match(r"/dev/(pts/|ttys\d)", os.path.realpath(port)) is not None
 
 
 class LineError(TinycError):

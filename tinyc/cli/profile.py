@@ -176,7 +176,10 @@ def _total(profile: Profile) -> str:
 
 def _waits(profile: Profile) -> str:
     if profile.flash_waits is None or profile.cost.cycles is None:
-        return ""
+        if profile.wait_states is None:
+            return ""
+        what = "waits for its flash" if profile.energy is None else "waits for its flash and its energy"
+        return f"\nwithout the {what}, which unicorn counts: `pip install 'tinyc[proof]'`"
     waiting = InferenceCost(profile.cost.instructions, profile.cost.cycles + profile.flash_waits)
     milliseconds = profile.milliseconds(waiting)
     at = f", {milliseconds:.3f} ms" if milliseconds is not None else ""

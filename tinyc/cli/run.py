@@ -117,10 +117,13 @@ def _show(out: Output, found: BoardRun) -> None:
         out.result(f"the library wrote outside its arena: {text}")
     if found.stack_bytes is not None:
         out.result(f"stack    {found.stack_bytes:,} bytes, measured")
-    if found.mean_cycles is not None:
-        out.result(f"measured {_cycles(found.mean_cycles, found.clock_hz)}")
+    mean = found.mean_cycles
+    if mean is not None and found.emulated:
+        out.result(f"timer    {mean:,} ticks of what answers at {found.port}, a program: no cycles of {found.board}")
+    elif mean is not None:
+        out.result(f"measured {_cycles(mean, found.clock_hz)}")
     if found.modelled_cycles is not None:
-        ratio = f"; measured / modelled {found.mean_cycles / found.modelled_cycles:.2f}" if found.mean_cycles else ""
+        ratio = f"; measured / modelled {mean / found.modelled_cycles:.2f}" if mean and not found.emulated else ""
         out.result(f"modelled {_cycles(found.modelled_cycles, found.clock_hz)} ({found.cycle_model}){ratio}")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.base.errors import TinycError
+from tinyc.base.serial_line import is_of_a_program
 from tinyc.board import Board, load_board
 from tinyc.build.compile import Firmware, Sources, compile_firmware
 from tinyc.build.device import require_uart
@@ -26,7 +27,8 @@ MODELLED_INFERENCES = 4  # an emulator takes its time
 @dataclass(frozen=True, slots=True)
 class BoardRun:
     """What a board computed, against the integer reference. cycles: measured, one for each inference, empty where the
-    core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator."""
+    core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator. emulated: the port
+    is that of a program, no board; its timer then counts no cycles of the core."""
 
     name: str
     board: str
@@ -41,6 +43,7 @@ class BoardRun:
     cycles: tuple[int, ...]
     modelled_cycles: int | None
     cycle_model: str | None
+    emulated: bool = False
 
     @property
     def passed(self) -> bool:
@@ -67,6 +70,7 @@ class BoardRun:
             "mean_cycles": self.mean_cycles,
             "modelled_cycles": self.modelled_cycles,
             "cycle_model": self.cycle_model,
+            "emulated": self.emulated,
         }
 
 
@@ -122,6 +126,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
         cycles=ran.cycles,
         modelled_cycles=modelled,
         cycle_model=model,
+        emulated=is_of_a_program(port),
     )
 
 

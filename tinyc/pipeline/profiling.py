@@ -72,11 +72,13 @@ def _with_flash_waits(profile: Profile, firmware: Firmware, inputs: Inputs) -> P
     """The profile with the waits for slow flash, where the board describes one, the core has cycles and unicorn is
     there to watch its reads."""
     timing = firmware.board.flash_timing
-    waits = None if profile.core is None else counted_waits(firmware, inputs)
-    if timing is None or waits is None:
+    if timing is None or profile.core is None:
+        return profile
+    profile, waits = replace(profile, wait_states=timing.wait_states), counted_waits(firmware, inputs)
+    if waits is None:
         return profile
     layers = (replace(layer, flash_waits=waits.get(layer.step, 0) // len(inputs)) for layer in profile.layers)
-    return replace(profile, layers=tuple(layers), wait_states=timing.wait_states)
+    return replace(profile, layers=tuple(layers))
 
 
 def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Path, most: int) -> Profile:

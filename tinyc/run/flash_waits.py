@@ -6,13 +6,15 @@ An estimate beside the cycle model, which knows no wait states. docs/cycles.md s
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tinyc.board.parts import FlashTiming
-from tinyc.build.compile import Firmware
+from tinyc.build.compile import Firmware, firmware_around
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, OVERHEAD, Conversation, Inputs
 from tinyc.run.trace import TracePlan, plan_trace
@@ -97,11 +99,18 @@ class FlashWatch:
 
 
 def counted_waits(firmware: Firmware, inputs: Inputs) -> Mapping[int, int] | None:
-    """As `flash_waits`; None where the board's flash is not described, or unicorn is not there to watch its reads."""
+    """As `flash_waits`; None where the board's flash is not described, or unicorn is not there to watch its reads.
+    Firmware of another emulator is linked anew for unicorn, around the same library."""
     timing, target = firmware.board.flash_timing, find_unicorn(firmware.board)
-    if timing is None or target is None or firmware.board.io != "semihosting":
+    if timing is None or target is None:
         return None
-    return flash_waits(target, timing, firmware, inputs)
+    if firmware.board.io == "semihosting":
+        return flash_waits(target, timing, firmware, inputs)
+    assert firmware.sources is not None
+    board = replace(firmware.board, io="semihosting")
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
+        parts = firmware.library_object, firmware.sources, board, firmware.toolchain, Path(name)
+        return flash_waits(target, timing, replace(firmware_around(*parts), sequence=firmware.sequence), inputs)
 
 
 def flash_waits(target: UnicornTarget, timing: FlashTiming, firmware: Firmware, inputs: Inputs) -> Mapping[int, int]:

@@ -24,6 +24,8 @@ VECTORS = "tc_vector_table"  # the symbol of startup_cortex_m.S; RISC-V begins a
 CLINT = 0x0200_0000  # of RISC-V platforms
 LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
 _TOLERANCE = 200  # instructions
+_START_SECONDS = 60  # of the host, a test's share of Renode's start
+_SLOWEST = 10  # seconds of the host in one of virtual time
 _PAGE = 4096
 
 
@@ -88,6 +90,7 @@ def write_renode(
     elf = build_vectors(sources, board, toolchain, library, parts, [b"".join(i) for i in shown.inputs])
     shutil.copyfile(elf, folder / elf.name)
     shutil.rmtree(parts)
+    seconds = _seconds(shown.instructions, len(shown.inputs))
     values = {
         "board": board,
         "mips": MIPS,
@@ -96,7 +99,8 @@ def write_renode(
         "instructions": shown.instructions,
         "tolerance": _TOLERANCE,
         "machine": shown.machine,
-        "seconds": _seconds(shown.instructions, len(shown.inputs)),
+        "seconds": seconds,
+        "host_seconds": _START_SECONDS + _SLOWEST * seconds,
         "lines": expected_lines(shown.outputs),
         "vectors": VECTORS if board.startup == "cortex-m" else "",
     }

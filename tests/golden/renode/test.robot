@@ -8,6 +8,8 @@ Suite Setup       Setup
 Suite Teardown    Teardown
 Test Setup        Reset Emulation
 Test Teardown     Test Teardown
+# Of this computer's time. A core that runs out of its memories stops Renode's time, and with it the limits of the lines.
+Test Timeout      160 seconds
 Resource          ${RENODEKEYWORDS}
 
 
