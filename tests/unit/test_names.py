@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from tinyc.base.names import Names, identifier
+from tinyc.base.names import Names, identifier, some_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from tinyc.base.names import Names, identifier
 )
 def test_identifier(text: str, wanted: str) -> None:
     assert identifier(text) == wanted
+
+
+def test_some_of_many_names_and_a_count() -> None:
+    assert some_of("abc") == "a, b, c"
+    assert some_of([f"n{k}" for k in range(40)]) == "n0, n1, n2, n3, n4 and 35 more"
+    assert some_of("aabab") == "a, b"
 
 
 def test_names_that_differ_in_punctuation_stay_apart() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 _C = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long "
@@ -37,6 +38,13 @@ def identifier(text: str, most: int = MOST_LETTERS) -> str:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS]
         name = f"{name[: most - _DIGEST_LETTERS - 1]}_{digest}"
     return f"{name}_model" if name in _TAKEN else name
+
+
+def some_of(names: Iterable[str], most: int = 5) -> str:
+    """`a, b, c, d, e and 7 more`, for a message; each once."""
+    every = list(dict.fromkeys(names))
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 class Names:

@@ -8,11 +8,15 @@ from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import MAX_BYTES
+from tinyc.base.names import some_of
 
 OF_OPERATORS = (
     "docs/operators.md says what tinyc takes of each operator; if the file itself is wrong, export it again; "
     "--outputs NAME ends the model earlier"
 )
+
+
+_MOST_LINES, _MOST_HINTS = 8, 3  # of one message
 
 
 class FollowUpError(Exception):
@@ -62,8 +66,13 @@ def combined(problems: Sequence[TinycError], file: str) -> TinycError:
         op = problem.where.op if problem.where else ""
         lines.setdefault((op, problem.message), []).append(problem)
     hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-    text = "\n".join(f"  {_places(same)}: {message}" for (_, message), same in lines.items())
-    return TinycError(f"{len(problems)} operators cannot be imported\n{text}", Loc(file), "\n        ".join(hints))
+    shown = [f"  {_places(same)}: {message}" for (_, message), same in list(lines.items())[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        shown.append(f"  and {len(lines) - _MOST_LINES} other reasons; `tinyc inspect` lists every operator")
+    text = "\n".join(shown)
+    return TinycError(
+        f"{len(problems)} operators cannot be imported\n{text}", Loc(file), "\n        ".join(list(hints)[:_MOST_HINTS])
+    )
 
 
 def _places(problems: Sequence[TinycError]) -> str:
@@ -71,5 +80,5 @@ def _places(problems: Sequence[TinycError]) -> str:
     wheres = [problem.where for problem in problems if problem.where]
     if len(wheres) == 1:
         return str(wheres[0]).partition(": ")[2]
-    numbers = ", ".join(str(where.node) for where in wheres)
+    numbers = some_of(str(where.node) for where in wheres)
     return f"nodes {numbers} ({wheres[0].op})" if wheres else "the model"

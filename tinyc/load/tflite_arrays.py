@@ -15,6 +15,7 @@ from tinyc.load.tflite_sparse import Sparsity
 from tinyc.ops.signals import COUNT
 
 UNSIGNED_SHIFT = 128  # what is taken from the integers and zero points of uint8 tensors, which are held as int8
+PIXELS = Quant((1.0,), (-UNSIGNED_SHIFT,))  # of uint8 that stands for itself
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 DTYPES: dict[str, DType] = {
@@ -61,6 +62,8 @@ def quant_of(tensor: StoredTensor, dtype: DType, axis: int | None = None) -> Qua
     scale, zero = tensor.scale, tensor.zero
     if is_unscaled(tensor, dtype):
         return COUNT
+    if is_unsigned(tensor) and len(scale) == 0 and tensor.data is None:  # pixels that stand for themselves
+        return PIXELS
     if len(scale) == 0 or dtype in ("f32", "bool", "s64", "u32", "u64"):
         return None
     if len(scale) > max((1, *tensor.shape)) or len(zero) not in (0, len(scale)):

@@ -215,6 +215,10 @@ class TfliteStep:
             raise TinycError(f"output {index} is missing", self.where)
         return self.builder.file.tensors[self.operator.outputs[index]]
 
+    def type_of(self, index: int) -> str:
+        """What the file says of an input's elements, for a message: `uint8`, which the graph holds as int8."""
+        return self.tensor(index).type.lower()
+
     def value(self, index: int) -> Value:
         """An input, computed or constant."""
         tensor = self.tensor(index)
@@ -282,7 +286,7 @@ class TfliteStep:
         dtype = dtype_of(tensor, self.where)
         if dtype not in (("f32", "s8") if x.dtype == "f32" else ("s8", "s4")):
             raise TinycError(
-                f"weights '{tensor.name}' are {dtype}, but the input '{x.name}' is {x.dtype}",
+                f"weights '{tensor.name}' are {tensor.type.lower()}, but the input '{x.name}' is {self.type_of(0)}",
                 self.where,
                 "convert the model again: integer activations need integer weights",
             )

@@ -221,7 +221,7 @@ def transpose_conv(s: TfliteStep) -> None:
     if min(stride) < 1:
         raise TinycError(f"stride {tuple(stride)} must be positive", s.where)
     asked = s.constant(0)
-    if asked is not None and tuple(asked.reshape(-1).tolist()) != y.shape:
+    if asked is not None and tuple(asked.reshape(-1).tolist())[1:] != y.shape[1:]:
         raise TinycError(f"output_shape {asked.tolist()} is not the declared {list(y.shape)}", s.where)
     pad = Pair(0, 0)
     if o["Padding"] == _SAME:
@@ -254,7 +254,7 @@ def negate(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite."""
     x = s.value(0)
     if x.dtype != "f32":
-        raise TinycError(f"NEG of {x.dtype} cannot be compiled", s.where)
+        raise TinycError(f"NEG of {s.type_of(0)} cannot be compiled", s.where)
     s.emit((x, s.number(-1.0, "minus")), Mul())
 
 

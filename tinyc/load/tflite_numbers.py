@@ -9,11 +9,13 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.kernel.site import Act
+from tinyc.load.tflite_arrays import PIXELS
 from tinyc.load.tflite_counts import converted, on_counts
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import fused, imports
 from tinyc.ops.add import Add
 from tinyc.ops.choose import Choose
+from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.div import Div
 from tinyc.ops.function import Function
 from tinyc.ops.l2_normalize import L2Normalize
@@ -33,7 +35,7 @@ def add_all(s: TfliteStep) -> None:
     """Of floats. (On integers TensorFlow Lite Micro's operator is one step above the sum.)"""
     if s.input_count < 2 or s.value(0).dtype != "f32":
         hint = "spell the sum as additions of two tensors (tf.add), each with its own quantization"
-        raise TinycError(f"ADD_N of {s.input_count} {s.value(0).dtype} tensors cannot be compiled", s.where, hint)
+        raise TinycError(f"ADD_N of {s.input_count} {s.type_of(0)} tensors cannot be compiled", s.where, hint)
     total = s.value(0)
     for index in range(1, s.input_count - 1):
         y = s.between(f"sum{index}", total.shape, total)
@@ -76,7 +78,7 @@ def log_softmax(s: TfliteStep) -> None:
 def rounded(s: TfliteStep) -> None:
     """Only of floats, as in TensorFlow Lite; a table once they are quantized."""
     if s.value(0).dtype != "f32":
-        raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
+        raise TinycError(f"{s.operator.code} of {s.type_of(0)}: TensorFlow Lite has it for floats only", s.where)
     s.emit((s.value(0),), Function(s.operator.code.lower()))
 
 
@@ -88,12 +90,15 @@ def cast(s: TfliteStep) -> None:
     if x.dtype == "bool" and to == "FLOAT32":
         s.emit((x, s.number(1.0, "true"), s.number(0.0, "false")), Choose())
         return
+    if to == "FLOAT32" and x.quant == PIXELS and s.type_of(0) == "uint8":  # as a dequantization has it
+        s.emit((x,), Dequantize())
+        return
     kinds = {"f32": ("FLOAT32",), "s32": ("INT32", "INT64")}
     if x.quant is not None or to not in kinds.get(x.dtype, ()):
         if converted(s):
             return
         raise TinycError(
-            f"CAST from {x.dtype} to {to} of computed values is not supported",
+            f"CAST from {s.type_of(0)} to {to.lower()} of computed values is not supported",
             s.where,
             "quantize the model whole, so that no tensor changes its kind of number",
         )

@@ -68,7 +68,7 @@ def power(s: TfliteStep) -> None:
 
 def _need_float(s: TfliteStep) -> None:
     if s.value(0).dtype != "f32":
-        raise TinycError(f"{s.operator.code} of {s.value(0).dtype}: TensorFlow Lite has it for floats only", s.where)
+        raise TinycError(f"{s.operator.code} of {s.type_of(0)}: TensorFlow Lite has it for floats only", s.where)
 
 
 @imports("REDUCE_MAX", "REDUCE_MIN")

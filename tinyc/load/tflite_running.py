@@ -4,24 +4,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tinyc.base.errors import TinycError
 from tinyc.load.looked import not_understood
-from tinyc.load.tflite_file import StoredOperator
+from tinyc.load.tflite_file import StoredOperator, StoredTensor
 from tinyc.load.tflite_folding import FOLDS, fold
 from tinyc.load.tflite_graph import TfliteBuilder, TfliteStep
 from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
+from tinyc.ops.concat import Concat
+from tinyc.ops.slice import whole
+
+
+_MOST_IMAGES = 64
+# Which input is the image, of operators whose kernels take one.
+_OF_IMAGES: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"), 0),
+        **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE"), 0),
+        "TRANSPOSE_CONV": 2,
+    }
+)
 
 
 def import_operator(builder: TfliteBuilder, operator: StoredOperator) -> None:
     """Add what the operator computes to the graph, or remember it as a constant. TinycError where it cannot be
     imported, FollowUpError where it reads what could not."""
     step = TfliteStep(builder, operator)
+    if _is_batch(step):
+        _one_by_one(step)
+        return
     folded = fold(step)
     if not folded:
         _importer(operator, builder)(step)
     _check_looked_at(step, folded)
+
+
+def _is_batch(s: TfliteStep) -> bool:
+    """Whether the operator takes several images, and its kernels take one."""
+    at = _OF_IMAGES.get(s.operator.code)
+    if at is None or not s.has(at) or len(s.operator.outputs) != 1:
+        return False
+    x = s.builder.made.get(s.tensor(at).index)
+    return x is not None and len(x.shape) == 4 and 1 < x.shape[0] <= _MOST_IMAGES
+
+
+def _one_by_one(s: TfliteStep) -> None:
+    """The operator for each image of a batch, and their results side by side again."""
+    at, builder, y = _OF_IMAGES[s.operator.code], s.builder, s.declared()
+    x, stored, out = s.value(at), s.tensor(at), s.out_tensor()
+    parts = []
+    for image in range(x.shape[0]):
+        first = builder.include([_of_one(stored), _of_one(out)])
+        part = s.between(f"image{image}", (1, *x.shape[1:]), x)
+        s.insert((x,), whole(x.shape, 0, image, 1), part)
+        builder.define(first, part)
+        inputs = tuple(first if k == at else index for k, index in enumerate(s.operator.inputs))
+        import_operator(builder, replace(s.operator, inputs=inputs, outputs=(first + 1,)))
+        parts.append(builder.made[first + 1])
+    s.emit(parts, Concat(0), replace(y, shape=(len(parts), *parts[0].shape[1:])))
+
+
+def _of_one(tensor: StoredTensor) -> StoredTensor:
+    """The tensor with one image."""
+    signature = (1, *tensor.signature[1:]) if tensor.signature else ()
+    return replace(tensor, shape=(1, *tensor.shape[1:]), signature=signature)
 
 
 def _check_looked_at(s: TfliteStep, folded: bool) -> None:

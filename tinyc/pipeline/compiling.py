@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.names import some_of
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
@@ -350,9 +351,9 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
         progress.on_warning(others)
     graph = load_model(path, options.outputs, options.asked_states, scales, options.signature)
     if scales.scaled:
-        progress.on_warning(f"not quantized in the file, scales from the calibration data: {', '.join(scales.scaled)}")
+        progress.on_warning(f"not quantized in the file, scales from the calibration data: {some_of(scales.scaled)}")
     if has_scales(graph) and (islands := float_islands(graph)):
-        layers = ", ".join(dict.fromkeys(node.layer for node in islands))
+        layers = some_of(node.layer for node in islands)
         progress.on_warning(f"in float32, as the file has it between its integers: {layers}")
     if is_onnx(path) and (found := said(graph, options.asked_states)):
         progress.on_warning(found)

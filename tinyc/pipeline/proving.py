@@ -22,6 +22,7 @@ from tinyc.ir.graph import Graph
 from tinyc.machine.cores import SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
+from tinyc.pipeline.flash_budget import SMALLEST
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.repeating import build_arguments
@@ -338,13 +339,11 @@ def check_flash_budget(compiled: Compiled, size: LibrarySize, options: Options) 
     if budget is None or taken <= budget:
         return
     layer = max(compiled.program.steps, key=lambda step: step.const_bytes)
-    smaller = max(budget - 2 * (taken - budget), 1)
-    small = "" if options.optimize == "size" else "; with --optimize size a compiler makes C smaller"
     raise TinycError(
         f"the compiled library takes {taken:,} bytes of flash, the budget is {budget:,}: {taken - budget:,} too few",
         layer.node.where,
-        f"kernels were chosen by estimates of their code: --flash-budget {smaller} chooses smaller ones{small}; "
-        f"this layer has the most constants, {layer.const_bytes:,} bytes",
+        f"kernels were chosen by estimates of their code; {SMALLEST}; this layer has the most constants, "
+        f"{layer.const_bytes:,} bytes",
         exit_code=1,
     )
 

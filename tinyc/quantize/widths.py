@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from tinyc.base.errors import TinycError
+from tinyc.base.names import some_of
 from tinyc.ir.graph import DType, Graph, Node, Value
 from tinyc.ir.names import free_name
 from tinyc.ops import is_a, node_of, op_of
@@ -49,7 +50,7 @@ def every_value(graph: Graph) -> frozenset[str]:
     without = [node for node in graph.nodes if not is_a(node, Trait.INT16) and is_activation(graph, node.outputs[0])]
     if without:
         kinds = ", ".join(sorted({node.op for node in without}))
-        layers = ", ".join(f"'{node.layer}'" for node in without[:5]) + (" ..." if len(without) > 5 else "")
+        layers = some_of(f"'{node.layer}'" for node in without)
         raise TinycError(
             f"there is no int16 form here of {kinds}: {layers}",
             without[0].where,
