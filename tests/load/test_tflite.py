@@ -289,7 +289,7 @@ DAMAGED: Mapping[str, tuple[dict[str, Any], str]] = {
     "huge": ({"name": "x", "shape": (1, 65536, 65536, 3)}, "beyond tinyc's limit"),
     "huge constant": ({"name": "cw", "shape": (2**30, 3, 3, 3)}, "beyond tinyc's limit"),
     "rank": ({"name": "x", "shape": (1,) * 9}, "tensor 0 cannot be read"),
-    "batch": ({"name": "x", "shape": (2, 7, 5, 3)}, "expected [1, height, width, channels]"),
+    "batch": ({"name": "x", "shape": (2, 7, 5, 3)}, "is declared s8 [1, 5, 6, 8], but pad gives s8 [2, 5, 6, 8]"),
     "other shape": ({"name": "c", "shape": (1, 4, 4, 4)}, "is declared s8 [1, 4, 4, 4], but conv2d gives"),
     "short buffer": ({"name": "cb", "data": np.zeros(3, np.int32)}, "has 12 bytes, not 16"),
     "long buffer": ({"name": "cw", "data": np.zeros(200, np.int8)}, "has 200 bytes, not 108"),
@@ -311,7 +311,7 @@ DAMAGED: Mapping[str, tuple[dict[str, Any], str]] = {
     "float input": ({"name": "x", "dtype": "f32", "scale": ()}, "but conv2d gives f32"),
     "float weights": (
         {"name": "cw", "dtype": "f32", "scale": (), "data": np.zeros((4, 3, 3, 3), np.float32)},
-        "are f32, but the input 'x' is s8",
+        "are float32, but the input 'x' is int8",
     ),
     "variable size": ({"name": "x", "signature": (-1, -1, 5, 3)}, "has a variable size in axis 1"),
     "variable tensor": ({"name": "x", "variable": True}, "is a variable"),

@@ -10,6 +10,7 @@ import pytest
 
 from tests.ops.runtimes import run_litert
 from tests.ops.tflite_builder import Operator, Tensor, build_model
+from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
 from tinyc.load.tflite import load_tflite
@@ -108,3 +109,29 @@ def test_average_pools_equal_litert(tmp_path: Path, name: str, act: int) -> None
     (theirs,) = run_litert(path.read_bytes(), x)
     for numerics in (Numerics.LITERT, Numerics.TFLM):
         np.testing.assert_array_equal(run_int(normalize(load_tflite(path)), {"x": x}, numerics)["y"], theirs)
+
+
+@pytest.mark.parametrize("scale", [(), (1.0,)])
+def test_pixels_become_floats(tmp_path: Path, scale: tuple[float, ...]) -> None:
+    """As files begin whose input is a camera's picture: uint8 that stands for itself, CAST, and a quantization."""
+    tensors = [
+        Tensor("x", (1, 4, 4, 3), "u8", scale, (0,) * len(scale)),
+        Tensor("f", (1, 4, 4, 3), "f32"),
+        Tensor("y", (1, 4, 4, 3), "s8", (1.7,), (-70,)),
+    ]
+    operators = [Operator("CAST", ("x",), ("f",), "CastOptions"), Operator("QUANTIZE", ("f",), ("y",))]
+    content = build_model(tensors, operators, ["x"], ["y"])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(content)
+    x = np.random.default_rng(5).integers(0, 256, (1, 4, 4, 3)).astype(np.uint8)
+    found = run_int(normalize(load_tflite(path)), {"x": x}, Numerics.TFLM)
+    np.testing.assert_array_equal(found["y"], run_litert(content, x)[0])
+
+
+def test_messages_say_what_the_file_says(tmp_path: Path) -> None:
+    """uint8, though the graph holds it as int8."""
+    path = tmp_path / "model.tflite"
+    tensors = [u8("x", (1, 3), 0.1, 7), Tensor("y", (1, 3), "s32")]
+    path.write_bytes(build_model(tensors, [Operator("CAST", ("x",), ("y",), "CastOptions")], ["x"], ["y"]))
+    with pytest.raises(TinycError, match="CAST from uint8 to int32"):
+        load_tflite(path)

@@ -13,6 +13,7 @@ from tinyc.kernel.site import Act
 from tinyc.load.tflite_arrays import dtype_of
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.ops.convert import Convert
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.integer_map import KINDS, IntegerMap
 from tinyc.ops.signals import COUNT
 
@@ -36,7 +37,7 @@ def on_counts(s: TfliteStep, name: str, act: Act | None = None) -> bool:
     """Import the operator as a step of `integer_map`, if one input is int32 without a scale and the other a number."""
     found = _operands(s, name)
     if found is None:
-        return False
+        return act in (None, Act()) and of_two(s, name)
     x, constant = found
     if act is not None and act != Act():
         raise TinycError(
@@ -45,12 +46,16 @@ def on_counts(s: TfliteStep, name: str, act: Act | None = None) -> bool:
             "put the activation behind it",
         )
     if constant.size != 1:
-        raise TinycError(
-            f"{s.operator.code} of int32 tensors takes one number, not {constant.size}",
-            s.where,
-            "tinyc computes in int8; int32 is for counts of a signal, and numbers that they are changed by",
-        )
+        return of_two(s, name)
     s.emit((x,), IntegerMap(((name, int(constant.reshape(()))),), "s32"))
+    return True
+
+
+def of_two(s: TfliteStep, kind: str) -> bool:
+    """Import the operator as int32 arithmetic of two tensors, if they are int32 without a scale."""
+    if s.input_count != 2 or any(s.tensor(k).type != "INT32" or len(s.tensor(k).scale) for k in (0, 1)):
+        return False
+    s.emit((s.value(0), s.value(1)), IntegerBinary(kind, "s32"))
     return True
 
 

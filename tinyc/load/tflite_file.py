@@ -117,7 +117,7 @@ def read_tflite(path: Path, content: bytes, signature: str | None = None) -> TFL
     buffers = _each(model, "Buffers", where, lambda b: _data(b, content))
     codes = _each(model, "OperatorCodes", where, _code)
     main = _subgraph(model, _entry(model, signature, where), buffers, codes, where)
-    if not any(operator.code in ("CALL_ONCE", "WHILE") for operator in main.operators):
+    if not any(operator.code in ("CALL_ONCE", "IF", "WHILE") for operator in main.operators):
         return main
     if subgraphs > MAX_SUBGRAPHS:
         raise TinycError(f"the file claims {subgraphs} subgraphs; at most {MAX_SUBGRAPHS} are read", where)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WHILE whose condition is known in every step when the model is loaded: the body once for each.
+"""IF, and WHILE whose condition is known in every step when the model is loaded: the body once for each.
 
 So Keras writes LSTM, GRU and RNN where its converter does not fuse them: a counter, a list of outputs, the states and
 the sequence go from step to step.
@@ -11,14 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Value
+from tinyc.load.tflite_arrays import dtype_of, quant_of
 from tinyc.load.tflite_file import TFLiteFile
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_ops import imports
 from tinyc.load.tflite_running import import_operator
+from tinyc.ops.choose import Choose
 from tinyc.ops.reshape import Reshape
 
 MOST_STEPS = 256
 _HINT = "unroll it when the model is converted (Keras: unroll=True), with fixed shapes"
+
+_ONE_TRUTH = "branches are compiled for one truth value, with outputs of one shape, type and scale"
 
 
 @dataclass
@@ -68,17 +73,64 @@ def unrolled(s: TfliteStep) -> None:
     raise TinycError(f"a loop of more than {MOST_STEPS} steps cannot be compiled", s.where, _HINT)
 
 
+@imports("IF")
+def chosen(s: TfliteStep) -> None:
+    """With a condition that is known when the model is loaded: the branch that it takes. Else both are computed, and
+    each output is one or the other's."""
+    o, known = s.options("IfOptions"), s.constant(0)
+    bodies = [_Copies(s, _subgraph(s, o[f"{name}SubgraphIndex"])) for name in ("Then", "Else")]
+    given = [s.tensor(index).index for index in range(1, s.input_count)]
+    if known is not None and known.size == 1:
+        _hand_out(s, bodies[0 if known.reshape(()) else 1].inlined(given))
+        return
+    condition = s.value(0)
+    if condition.dtype != "bool" or condition.elements != 1:
+        raise TinycError(f"IF on {s.type_of(0)} {list(condition.shape)} cannot be compiled", s.where, _ONE_TRUTH)
+    branches = [body.inlined(given) for body in bodies]
+    if any(len(branch) != s.output_count for branch in branches):
+        raise TinycError(f"IF with {s.output_count} outputs does not fit its branches", s.where)
+    for output, pair in enumerate(zip(*branches, strict=True)):
+        _choose(s, condition, output, [_made(s, index) for index in pair])
+
+
+def _made(s: TfliteStep, index: int) -> Value:
+    """What a branch computes, or a constant of it."""
+    builder = s.builder
+    tensor = builder.file.tensors[index]
+    builder.settle(index)
+    if index in builder.made:
+        return builder.made[index]
+    array = builder.constant(tensor, s.where)
+    if array is None:
+        raise TinycError(f"a branch does not compute '{tensor.name}'", s.where)
+    dtype = dtype_of(tensor, s.where)
+    return builder.share(tensor, array, quant_of(tensor, dtype), dtype)
+
+
+def _choose(s: TfliteStep, condition: Value, output: int, branches: Sequence[Value]) -> None:
+    """One output, of the branch that the condition says."""
+    a, b = branches
+    if a.shape != b.shape or (a.dtype, a.quant) != (b.dtype, b.quant):
+        words = f"{a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)}"
+        raise TinycError(f"IF: an output of branches that make {words} of two scales or kinds", s.where, _ONE_TRUTH)
+    y = replace(s.declared(output), shape=a.shape, dtype=a.dtype, quant=a.quant)
+    single = s.between(f"condition{output}", (1,) * len(a.shape), condition)
+    s.insert((condition,), Reshape(single.shape), single)
+    s.insert((single, a, b), Choose(), y)
+    s.define(output, y)
+
+
 def _subgraph(s: TfliteStep, index: int) -> TFLiteFile:
     others = s.builder.file.others
     if not 1 <= index <= len(others):
-        raise TinycError(f"WHILE of subgraph {index}, which the file does not have", s.where)
+        raise TinycError(f"{s.operator.code} of subgraph {index}, which the file does not have", s.where)
     return others[index - 1]
 
 
 def _hand_out(s: TfliteStep, carried: Sequence[int]) -> None:
     """The last step's tensors as the outputs."""
     if len(carried) != s.output_count:
-        raise TinycError(f"WHILE with {s.output_count} outputs for {len(carried)} does not fit", s.where)
+        raise TinycError(f"{s.operator.code} with {s.output_count} outputs for {len(carried)} does not fit", s.where)
     builder = s.builder
     for output, index in enumerate(carried):
         array = builder.constant(builder.file.tensors[index], s.where)
@@ -93,4 +145,4 @@ def _hand_out(s: TfliteStep, carried: Sequence[int]) -> None:
         elif index in builder.made:
             s.define(output, builder.made[index])
         else:
-            raise TinycError(f"the loop does not compute its output {output}", s.where)
+            raise TinycError(f"{s.operator.code} does not compute its output {output}", s.where)

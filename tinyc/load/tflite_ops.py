@@ -15,7 +15,7 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernel.windows import Window
 from tinyc.load.tflite_arrays import dtype_of, elements, is_unsigned
-from tinyc.load.tflite_counts import on_counts
+from tinyc.load.tflite_counts import of_two, on_counts
 from tinyc.load.tflite_graph import TfliteStep
 from tinyc.load.tflite_options import OptionsTable
 from tinyc.load.tflite_phases import Phases, reshaped
@@ -336,7 +336,9 @@ def add(s: TfliteStep) -> None:
 
 @imports("SUB", ignores=("pot_scale_int16",))
 def sub(s: TfliteStep) -> None:
-    s.emit((s.value(0), s.value(1)), Sub(fused(s.options("SubOptions"))))
+    act = fused(s.options("SubOptions"))
+    if not (act == Act() and of_two(s, "sub")):
+        s.emit((s.value(0), s.value(1)), Sub(act))
 
 
 @imports("MUL")

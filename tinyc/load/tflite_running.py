@@ -16,7 +16,6 @@ from tinyc.load.tflite_ops import IGNORED, IMPORTERS, Importer
 from tinyc.ops.concat import Concat
 from tinyc.ops.slice import whole
 
-
 _MOST_IMAGES = 64
 # Which input is the image, of operators whose kernels take one.
 _OF_IMAGES: Mapping[str, int] = MappingProxyType(
@@ -93,10 +92,7 @@ _FLEX = "convert without SELECT_TF_OPS: it is an operator of TensorFlow itself, 
 # What to do where an operator has no importer, by how its name begins; the first that fits.
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("IF",), _CONTROL),
-        **dict.fromkeys(
-            ("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "TOPK_V2", "WHERE", "UNIQUE"), _SEARCH
-        ),
+        **dict.fromkeys(("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "WHERE", "UNIQUE"), _SEARCH),
         **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
         "CUSTOM Flex": _FLEX,
         "CUSTOM ethos-u": _VELA,

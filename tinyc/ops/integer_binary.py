@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """integer_binary: y = f(x0, x1) of integers that stand for themselves, or of truth values, with numpy broadcasting.
 
-Results are the low bits of the exact ones, as machines have it. `div` rounds towards zero, `mod` has the divisor's sign
-and `rest` the dividend's; a division by 0 gives 0. Of another type than the inputs: a conversion, which keeps low bits.
+Results are the low bits of the exact ones, as machines have it. `div` rounds towards zero, `floor` down, `mod` has the
+divisor's sign and `rest` the dividend's; a division by 0 gives 0. Of another type than the inputs: a conversion, which
+keeps low bits.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ def _divided(a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe)))
 
 
+def _floored(a: Array, b: Array) -> Array:
+    return np.where(b == 0, 0, a // np.where(b == 0, 1, b))
+
+
 def _rest(a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, a - _divided(a, b) * b)
 
@@ -67,6 +72,11 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "sub": _Kind(lambda a, b: a - b, "(uint32_t)p - (uint32_t)q"),
         "mul": _Kind(lambda a, b: a * b, "(uint32_t)p * (uint32_t)q"),
         "div": _Kind(_divided, "q == 0 ? 0 : p / q", "q == 0 ? 0 : q == -1 ? (int32_t)(0u - (uint32_t)p) : p / q"),
+        "floor": _Kind(
+            _floored,
+            "q == 0 ? 0 : p / q",
+            "q == 0 ? 0 : q == -1 ? (int32_t)(0u - (uint32_t)p) : p / q - (p % q != 0 && (p % q < 0) != (q < 0))",
+        ),
         "rest": _Kind(_rest, "q == 0 ? 0 : p % q", "q == 0 || q == -1 ? 0 : p % q"),
         "mod": _Kind(
             _mod,
