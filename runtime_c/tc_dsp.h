@@ -500,7 +500,8 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
  *   acc[o] = bias[o] + sum over 4 * units taps of x * w of channel o,   o < 8
  *
  * x: as tc_dsp_unpack_1 makes it. w: per unit the words AB CD EF GH (0,2), then AB CD EF GH (1,3). units >=
- * 1. Inner loop: 29 instructions for 32 MAC, two units per turn.
+ * 1. bias may be acc. Inner loop: 29 instructions for 32 MAC, two units per turn.
+ * tc_dsp_dot_bytes_1x8: x is int8 at any address, unpacked on the way; 31 instructions.
  */
 #if TC_DSP_ASM
 
@@ -520,53 +521,65 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
     "smlad  r9, " x ", r12, r9   \n"                                               \
     "smlad  r11, " x ", lr, r11  \n"
 
-static TC_NAKED void tc_dsp_dot_1x8(const int32_t *x TC_UNUSED, const int32_t *w TC_UNUSED,
-                                    int32_t units TC_UNUSED, const int32_t *bias TC_UNUSED,
-                                    int32_t *acc TC_UNUSED)
-{
-    __asm__ volatile(
-        ".syntax unified              \n"
-        "push   {r3-r11, lr}          \n"
-        "add    r12, r0, r2, lsl #3   \n" /* end of x */
-        "push   {r0, r12}             \n" /* [sp] filler, [sp+4] end of x, [sp+8] bias, [sp+48] acc */
-        "ldr    r5, [r3, #4]          \n"
-        "ldr    r7, [r3, #12]         \n"
-        "ldr    r9, [r3, #20]         \n"
-        "ldr    r11, [r3, #28]        \n"
-        "mov    r4, r5                \n"
-        "mov    r6, r7                \n"
-        "mov    r8, r9                \n"
-        "mov    r10, r11              \n"
-        "lsls   r2, r2, #31           \n"
-        "bne.w  2f                    \n" /* odd: start with the second unit of a turn */
-        ".balign 4                    \n"
-        "1:                           \n"
-        "ldrd   r2, r3, [r0], #8      \n"
-        TC_DOT_1X8_STEP("r2") TC_DOT_1X8_STEP("r3")
-        "2:                           \n"
-        "ldrd   r2, r3, [r0], #8      \n"
-        TC_DOT_1X8_STEP("r2") TC_DOT_1X8_STEP("r3")
-        "ldr    r2, [sp, #4]          \n"
-        "cmp    r0, r2                \n"
-        "bne.w  1b                    \n"
-        "ldr    r2, [sp, #8]          \n"
-        "sub    r4, r4, r5            \n"
-        "sub    r6, r6, r7            \n"
-        "sub    r8, r8, r9            \n"
-        "sub    r10, r10, r11         \n"
-        "ldr    r0, [r2]              \n"
-        "ldr    r1, [r2, #8]          \n"
-        "ldr    r3, [r2, #16]         \n"
-        "ldr    r12, [r2, #24]        \n"
-        "add    r4, r0, r4, asr #8    \n"
-        "add    r6, r1, r6, asr #8    \n"
-        "add    r8, r3, r8, asr #8    \n"
-        "add    r10, r12, r10, asr #8 \n"
-        "ldr    r2, [sp, #48]         \n"
-        "stm    r2, {r4-r11}          \n"
-        "add    sp, sp, #12           \n"
-        "pop    {r4-r11, pc}          \n");
-}
+#define TC_DOT_1X8_PAIRS "ldrd r2, r3, [r0], #8 \n" TC_DOT_1X8_STEP("r2") TC_DOT_1X8_STEP("r3")
+#define TC_DOT_1X8_BYTES                                                           \
+    "ldr    r3, [r0], #4          \n"                                              \
+    "sxtb16 r2, r3                \n" TC_DOT_1X8_STEP("r2")                        \
+    "sxtb16 r2, r3, ror #8        \n" TC_DOT_1X8_STEP("r2")
+
+/* shift: of the bytes of a unit in x. unit: text of the sums over one. */
+#define TC_DOT_1X8(name, type, shift, unit)                                        \
+    static TC_NAKED void name(const type *x TC_UNUSED, const int32_t *w TC_UNUSED, \
+                              int32_t units TC_UNUSED, const int32_t *bias TC_UNUSED, \
+                              int32_t *acc TC_UNUSED)                              \
+    {                                                                              \
+        __asm__ volatile(                                                          \
+            ".syntax unified              \n"                                      \
+            "push   {r3-r11, lr}          \n"                                      \
+            "add    r12, r0, r2, lsl #" #shift " \n" /* end of x */                \
+            "push   {r0, r12}             \n" /* +4 end of x, +8 bias, +48 acc */ \
+            "ldr    r5, [r3, #4]          \n"                                      \
+            "ldr    r7, [r3, #12]         \n"                                      \
+            "ldr    r9, [r3, #20]         \n"                                      \
+            "ldr    r11, [r3, #28]        \n"                                      \
+            "mov    r4, r5                \n"                                      \
+            "mov    r6, r7                \n"                                      \
+            "mov    r8, r9                \n"                                      \
+            "mov    r10, r11              \n"                                      \
+            "lsls   r2, r2, #31           \n"                                      \
+            "bne.w  2f                    \n" /* odd: from the second unit of a turn on */ \
+            ".balign 4                    \n"                                      \
+            "1:                           \n"                                      \
+            unit                                                                   \
+            "2:                           \n"                                      \
+            unit                                                                   \
+            "ldr    r2, [sp, #4]          \n"                                      \
+            "cmp    r0, r2                \n"                                      \
+            "bne.w  1b                    \n"                                      \
+            "ldr    r2, [sp, #8]          \n"                                      \
+            "sub    r4, r4, r5            \n"                                      \
+            "sub    r6, r6, r7            \n"                                      \
+            "sub    r8, r8, r9            \n"                                      \
+            "sub    r10, r10, r11         \n"                                      \
+            "ldr    r0, [r2]              \n"                                      \
+            "ldr    r1, [r2, #8]          \n"                                      \
+            "ldr    r3, [r2, #16]         \n"                                      \
+            "ldr    r12, [r2, #24]        \n"                                      \
+            "add    r4, r0, r4, asr #8    \n"                                      \
+            "add    r6, r1, r6, asr #8    \n"                                      \
+            "add    r8, r3, r8, asr #8    \n"                                      \
+            "add    r10, r12, r10, asr #8 \n"                                      \
+            "ldr    r2, [sp, #48]         \n"                                      \
+            "stm    r2, {r4-r11}          \n"                                      \
+            "add    sp, sp, #12           \n"                                      \
+            "pop    {r4-r11, pc}          \n");                                    \
+    }
+
+TC_DOT_1X8(tc_dsp_dot_1x8, int32_t, 3, TC_DOT_1X8_PAIRS)
+TC_DOT_1X8(tc_dsp_dot_bytes_1x8, int8_t, 2, TC_DOT_1X8_BYTES)
+#undef TC_DOT_1X8
+#undef TC_DOT_1X8_BYTES
+#undef TC_DOT_1X8_PAIRS
 #undef TC_DOT_1X8_STEP
 
 #else
@@ -579,6 +592,22 @@ static inline void tc_dsp_dot_1x8(const int32_t *x, const int32_t *w, int32_t un
         for (int32_t i = 0; i < 2 * units; i++) {
             t = tc_smlad(x[i], w[4 * i + pair], t);
             b = tc_smlad(x[i], tc_sxtb16(w[4 * i + pair]), b);
+        }
+        acc[2 * pair] = bias[2 * pair] + (tc_dsp_difference(t, b) >> 8);
+        acc[2 * pair + 1] = b;
+    }
+}
+
+static inline void tc_dsp_dot_bytes_1x8(const int8_t *x, const int32_t *w, int32_t units, const int32_t *bias,
+                                        int32_t *acc)
+{
+    for (int32_t pair = 0; pair < 4; pair++) {
+        int32_t b = bias[2 * pair + 1], t = b;
+        for (int32_t i = 0; i < 2 * units; i++) {
+            const int32_t word = tc_load4(x + 4 * (i / 2));
+            const int32_t taps = i % 2 ? tc_sxtb16_ror8(word) : tc_sxtb16(word);
+            t = tc_smlad(taps, w[4 * i + pair], t);
+            b = tc_smlad(taps, tc_sxtb16(w[4 * i + pair]), b);
         }
         acc[2 * pair] = bias[2 * pair] + (tc_dsp_difference(t, b) >> 8);
         acc[2 * pair + 1] = b;

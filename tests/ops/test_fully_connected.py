@@ -61,7 +61,8 @@ def test_reference_is_tflites(name, theirs):
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     names = check_kernels(graph_of(LAYERS[name]), samples(LAYERS[name]), numerics)
-    assert {"tc_fully_connected_s8_dsp", "tc_fully_connected_s8"} <= set(names)
+    one_row = graph_of(LAYERS[name]).values["y"].elements == LAYERS[name].w_shape[0]
+    assert {f"tc_fully_connected_s8{'_row' * one_row}_dsp", "tc_fully_connected_s8"} <= set(names)
 
 
 @pytest.mark.quick_cases(2)
@@ -77,12 +78,14 @@ def test_kernels_in_all_ways_to_finish(numerics, act, y_zero):
 @pytest.mark.parametrize("weights", ["largest", "signs"])
 def test_kernels_in_chunks(weights):
     """More taps than one packed dot product can hold when all weights are 127."""
-    check_kernels(graph_of(layer((1, 1033), (9, 1033), weights=weights)), samples(layer((1, 1033), (9, 1033))))
+    for rows in (1, 2):
+        one = layer((rows, 1033), (9, 1033), weights=weights)
+        check_kernels(graph_of(one), samples(one))
 
 
 def test_kernels_with_the_least_weight():
     names = check_kernels(graph_of(replace(LAYERS["one scale"], weights="least")), samples(LAYERS["one scale"]))
-    assert "tc_fully_connected_s8_dsp" not in names
+    assert not {"tc_fully_connected_s8_dsp", "tc_fully_connected_s8_row_dsp"} & set(names)
 
 
 def test_float_is_onnxruntimes():
