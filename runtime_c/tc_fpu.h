@@ -27,14 +27,20 @@
 #endif
 
 /* Whether a handler of PendSV that switches threads (MSR PSP) saves registers of the FPU (VSTM). Ports of a
- * scheduler for a core without FPU do not, which no macro says. */
+ * scheduler for a core without FPU do not, which no macro says. Handlers may share a tail before them. */
 static inline int tc_switch_keeps_fpu(const uint16_t *code)
 {
-    int switches = 0, saves = 0;
+    int switches = 0, saves = 0, has_condition = 0;
 
-    for (int32_t i = 0; i < 256 && code[i] != 0x4770u; i++) { /* up to BX LR */
-        switches |= (code[i] & 0xFFF0u) == 0xF380u && code[i + 1] == 0x8809u;
-        saves |= (code[i] & 0xFE00u) == 0xEC00u && (code[i + 1] & 0x0E00u) == 0x0A00u;
+    for (int32_t count = 0; count < 256 && (has_condition || *code != 0x4770u); count++) { /* up to BX LR */
+        has_condition = (*code & 0xFF0Fu) == 0xBF08u; /* IT, of the next one */
+        switches |= (*code & 0xFFF0u) == 0xF380u && code[1] == 0x8809u;
+        saves |= (*code & 0xFE00u) == 0xEC00u && (code[1] & 0x0E00u) == 0x0A00u;
+        if ((*code & 0xFC00u) == 0xE400u) { /* B, backwards */
+            code -= 2046 - (int32_t)(*code & 0x7FFu);
+        } else {
+            code += *code < 0xE800u ? 1 : 2;
+        }
     }
     return !switches || saves;
 }

@@ -36,7 +36,10 @@ def complete_board(begun: str) -> list[str]:
 BoardName = Annotated[
     str,
     typer.Option(
-        "--board", "-b", help="Board name (see `tinyc boards`) or a .toml file.", autocompletion=complete_board
+        "--board",
+        "-b",
+        help="Board name (see `tinyc boards`) or a .toml file; NAME+nofp: leave its FPU alone.",
+        autocompletion=complete_board,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
