@@ -73,6 +73,9 @@ CONVS = {
     "int4, 3x3, ragged": conv((3, 9, 20), (4, 3, 3, 20), Conv2D(pad=Padding(1, 2, 1, 2)), bits=4, weights="all least"),
     "int4, stride 2": conv((5, 9, 8), (8, 3, 3, 8), Conv2D(Pair(2, 2), ONE), x_zero=9, bits=4, weights="largest"),
     "int4, 1x1": conv((3, 5, 8), (8, 1, 1, 8), bits=4),
+    "zero points of weights": conv((5, 9, 8), (8, 3, 3, 8), Conv2D(pad=ONE, act=RELU), y_zero=-128, bits=9),
+    "zero points of weights, largest": conv((5, 7, 9), (5, 3, 3, 9), Conv2D(Pair(2, 2), ONE), bits=9, weights="signs"),
+    "zero points of weights, 1x1": conv((3, 5, 8), (8, 1, 1, 8), bits=9, gain=20.0),
     "clamped": conv((3, 5, 4), (4, 3, 3, 4), Conv2D(pad=ONE, act=Act(-0.5, 0.5))),
 }
 
@@ -110,6 +113,8 @@ DEPTHWISES = {
     "6x1, to one row": depthwise((6, 1, 11), (6, 1), x_zero=-128),
     "signs": depthwise((3, 5, 4), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
     "saturates": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE), gain=30.0),
+    "zero points of weights": depthwise((5, 8, 8), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128, bits=9),
+    "zero points of weights, 5x1": depthwise((9, 1, 8), (5, 1), bits=9, weights="signs"),
     "small": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), gain=0.05, y_zero=7),
 }
 

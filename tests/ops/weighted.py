@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from tests.ops.tflite_builder import Operator, Tensor, build_model
-from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
+from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Value, read_only
 from tinyc.ops import all_ops
 
 OUT_AXIS = {"transpose_conv2d": 0, "conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
 ACT_NUMBER = {"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3}
+DTYPES: Mapping[int, DType] = {9: "s16", 8: "s8", 4: "s4"}
 X_SCALE = float(np.float32(0.0235))
 
 
@@ -22,7 +23,7 @@ X_SCALE = float(np.float32(0.0235))
 class Layer:
     """What a weighted layer of a test looks like. `gain` divides the output scale: above 1, more saturates.
 
-    bits: of the weights, 8 or 4.
+    bits: of the weights; 9: int8 ones less a zero point, held as int16.
     """
 
     op: str
@@ -36,7 +37,7 @@ class Layer:
     weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones, "all least": -128
     gain: float = 1.0
     seed: int = 0
-    bits: Literal[8, 4] = 8
+    bits: Literal[9, 8, 4] = 8
 
     @property
     def out_c(self) -> int:
@@ -48,17 +49,17 @@ def graph_of(layer: Layer) -> Graph:
     rng = np.random.default_rng(layer.seed)
     taps = int(np.prod(layer.w_shape)) // layer.out_c
     axis = OUT_AXIS[layer.op] if layer.per_channel else None
-    scales = rng.uniform(0.002, 0.02, layer.out_c if layer.per_channel else 1) * (1 if layer.bits == 8 else 18)
+    scales = rng.uniform(0.002, 0.02, layer.out_c if layer.per_channel else 1) * {9: 0.5, 8: 1, 4: 18}[layer.bits]
     w_scale = tuple(float(v) for v in scales.astype(np.float32))
     y_scale = float(np.float32(0.01 * X_SCALE * np.sqrt(taps) * 74 / layer.gain))
     values = [
         Value("x", layer.x_shape, "s8", Quant((X_SCALE,), (layer.x_zero,))),
-        Value("w", layer.w_shape, "s8" if layer.bits == 8 else "s4", Quant(w_scale, (0,) * len(w_scale), axis)),
+        Value("w", layer.w_shape, DTYPES[layer.bits], Quant(w_scale, (0,) * len(w_scale), axis)),
     ]
     consts = {"w": read_only(_weights(layer, rng))}
     if layer.bias:
         values.append(Value("b", (layer.out_c,), "s32"))
-        reach = 200 * taps if layer.bits == 8 else 12 * taps
+        reach = 12 * taps if layer.bits == 4 else 200 * taps
         consts["b"] = read_only(rng.integers(-reach, reach, layer.out_c, dtype=np.int32))
     (kind,) = all_ops()[layer.op].infer(layer.attrs, *values)
     y = Value("y", kind.shape, "s8", Quant((y_scale,), (layer.y_zero,)))
@@ -68,11 +69,12 @@ def graph_of(layer: Layer) -> Graph:
 
 def _weights(layer: Layer, rng: np.random.Generator) -> Array:
     largest = 2 ** (layer.bits - 1) - 1
-    w = rng.integers(-largest, largest + 1, layer.w_shape).astype(np.int8)
+    dtype = np.int16 if layer.bits == 9 else np.int8
+    w = rng.integers(-largest, largest + 1, layer.w_shape).astype(dtype)
     if layer.weights == "largest":
         w[...] = largest
     elif layer.weights == "signs":
-        w = (largest * rng.choice([-1, 1], layer.w_shape)).astype(np.int8)
+        w = (largest * rng.choice([-1, 1], layer.w_shape)).astype(dtype)
     elif layer.weights == "all least":
         w[...] = -largest - 1
     elif layer.weights == "least":

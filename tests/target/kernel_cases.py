@@ -103,6 +103,7 @@ def _convolutions() -> Iterator[Graph]:
     for layer in layers:
         yield weighted(layer)
         yield weighted(replace(layer, bits=4))
+        yield weighted(replace(layer, bits=9))
 
 
 def _elementwise() -> Iterator[Graph]:
@@ -124,6 +125,7 @@ def _others() -> Iterator[Graph]:
     wide = tensor("x", (1, 7, 5, 9), 0.1, 0, "s16")
     yield one_node("avg_pool2d", AvgPool2D(Pair(7, 5)), [x], 0.1, 7)
     yield one_node("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2)), [x], 0.1, 7)
+    yield one_node("avg_pool2d", AvgPool2D(Pair(2, 2), Pair(2, 2), halves_up=True), [x], 0.1, 7)
     yield one_node("max_pool2d", MaxPool2D(Pair(3, 3), pad=ONE), [x], 0.1, 7)
     yield one_node("mean", Mean((1, 2)), [x], 0.08, 3)
     yield one_node("mean", Mean((3,)), [x], 0.08, 3)

@@ -116,7 +116,8 @@ class Window(NamedTuple):
 class ConvParams:
     """Integers of a weighted layer: y = clamp(requantize(bias[o] + sum x*w[o], mult[o], shift[o]) + y_zero).
 
-    w: int8 as the operator stores it. bias: int32[O], -x_zero * sum(w[o]) folded in. mult, shift: int32[O].
+    w: as the operator stores it, int8, or int16 where it had a zero point. bias: int32[O], -x_zero * sum(w[o]) folded
+    in. mult, shift: int32[O].
     """
 
     attrs: Any
@@ -312,6 +313,11 @@ def is_s8(site: Site) -> bool:
 def is_s8_or_w4(site: Site) -> bool:
     """int8 input and output, int8 or int4 weights"""
     return site.x(1).dtype in ("s8", "s4") and (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
+def is_s8_or_w16(site: Site) -> bool:
+    """int8 input and output, int8 weights, with a zero point or without"""
+    return site.x(1).dtype in ("s8", "s16") and (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
 
 
 class Pool(Sliding, Protocol):

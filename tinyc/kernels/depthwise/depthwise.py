@@ -29,7 +29,7 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, function_text
 from tinyc.kernels.finish import FOURS, Finish, Requantization
@@ -315,7 +315,7 @@ KERNELS = tuple(
         f"{NAME}{suffix}",
         planned(partial(plan, choices=choices), asks, call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
-        when=(is_s8, takes),
+        when=(is_s8_or_w16, takes),
         asks=asks,
         inplace=() if choices is by_rows else (0,),
         shrinks=choices is not by_rows,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
@@ -396,7 +396,7 @@ KERNELS = (
         NAME,
         planned(plan, _ASKS, call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
-        when=(is_s8, takes),
+        when=(is_s8_or_w16, takes),
         asks=_ASKS,
         written=True,
     ),

@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_bytes, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_bytes, row_geometry
 from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
 from tinyc.kernels.depthwise.depthwise import fit_of
 from tinyc.kernels.finish import Finish
@@ -294,5 +294,5 @@ def _kernel(name: str, weights: Condition, fit: Fit) -> Kernel:
     )
 
 
-KERNEL = _kernel(NAME, is_s8, wide)
+KERNEL = _kernel(NAME, is_s8_or_w16, wide)
 INT4_KERNEL = _kernel("tc_depthwise_conv2d_s8_w4_column_asm", is_s8_w4, raised)

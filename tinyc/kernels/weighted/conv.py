@@ -14,7 +14,7 @@ from functools import partial
 
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Padding, Pair, Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_s8, is_s8_or_w16, row_geometry
 from tinyc.kernels.block import RowBlock
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
@@ -175,12 +175,12 @@ def kernel(name: str, fit: Fit, when: tuple[Condition, ...], fpu: bool = False, 
 
 
 KERNELS = (
-    kernel("tc_conv2d_s8_w16_asm", wide, (is_s8,)),
+    kernel("tc_conv2d_s8_w16_asm", wide, (is_s8_or_w16,)),
     kernel("tc_conv2d_s8_asm", packed, (is_s8,)),
 )
 # The same with the first taps of a pixel pair in FPU registers, where that pays.
 FPU_KERNELS = (
-    kernel("tc_conv2d_s8_w16_fpu_asm", wide, (is_s8, is_held), fpu=True),
+    kernel("tc_conv2d_s8_w16_fpu_asm", wide, (is_s8_or_w16, is_held), fpu=True),
     kernel("tc_conv2d_s8_fpu_asm", packed, (is_s8, is_held), fpu=True),
 )
 ROLLED_KERNELS = (kernel("tc_conv2d_s8_rolled_asm", packed, (is_s8, is_held, is_long), rolled=True),)

@@ -12,7 +12,7 @@ from functools import partial
 
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
@@ -75,6 +75,6 @@ def kernel(name: str, fit: Fit, when: tuple[Condition, ...], rolled: bool = Fals
 
 KERNELS = (
     kernel("tc_fully_connected_s8_asm", packed, (is_s8,)),
-    kernel("tc_fully_connected_s8_w16_asm", wide, (is_s8,)),
+    kernel("tc_fully_connected_s8_w16_asm", wide, (is_s8_or_w16,)),
     kernel("tc_fully_connected_s8_rolled_asm", packed, (is_s8, is_one_row), rolled=True),
 )
