@@ -25,6 +25,12 @@
 #define TC_DSP_ASM 0
 #endif
 
+#if TC_GNU && !TC_DSP_ASM && defined(__ARM_ARCH_PROFILE)
+#if __ARM_ARCH_PROFILE == 'M'
+#pragma message("made for a core with DSP instructions, compiled without: right, but slower; TC_PORTABLE says that it is meant")
+#endif
+#endif
+
 /* ---- instructions; a packed word is [hi16 : lo16] ---- */
 
 static inline int32_t tc_lo16(int32_t x)

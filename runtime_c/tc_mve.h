@@ -22,6 +22,12 @@
 #define TC_MVE_ASM 0
 #endif
 
+#if TC_GNU && !TC_MVE_ASM && defined(__ARM_ARCH_PROFILE)
+#if __ARM_ARCH_PROFILE == 'M'
+#pragma message("made for a core with Helium, compiled without: right, but slower; TC_PORTABLE says that it is meant")
+#endif
+#endif
+
 static inline int32_t tc_mve_least(int32_t a, int32_t b)
 {
     return a < b ? a : b;

@@ -275,3 +275,17 @@ def test_a_library_that_takes_rows_passes_its_selftest(tmp_path: Path) -> None:
     subprocess.run([c, "-std=c99", "-c", "kws.c"], cwd=package, check=True)
     subprocess.run([compiler, "example.cpp", "kws.o", "-o", "example"], cwd=package, check=True)
     assert "equal" in subprocess.run([package / "example"], capture_output=True, text=True, check=True).stdout
+
+
+def test_packages_say_what_stack_a_call_takes(facts: Facts) -> None:
+    """Zephyr's sample has it, on cores that run the library in C too; its default has not."""
+    assert facts.stack_bytes is not None
+    for kind in KINDS:
+        assert f"{facts.stack_bytes:,} bytes of stack" in package_files(facts, kind, "1.0.0")["README.md"]
+    config = package_files(facts, kinds_of("zephyr")[0], "1.0.0")["samples/selftest/prj.conf"]
+    assert "CONFIG_MAIN_STACK_SIZE=2048\n" in config
+    assert (
+        "\nCONFIG_MAIN_STACK_SIZE=4608\n"
+        in package_files(replace(facts, stack_bytes=3500), kinds_of("zephyr")[0], "1.0.0")["samples/selftest/prj.conf"]
+    )
+    assert "not measured" in package_files(replace(facts, stack_bytes=None), KINDS[0], "1.0.0")["README.md"]

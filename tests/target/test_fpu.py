@@ -184,6 +184,7 @@ def test_boards_without_their_fpu() -> None:
 def test_zephyr_is_asked_for_the_fpu_where_it_is_used(uses_fpu: bool) -> None:
     class Facts:
         name, upper, model, tinyc, board_name, arena_bytes = "m", "M", "m.onnx", "1", "b", 16
+        thread_stack_bytes = 2048
 
     Facts.uses_fpu = uses_fpu  # type: ignore[attr-defined]
     text = render("package/zephyr/Kconfig.j2", {"f": Facts})

@@ -18,7 +18,7 @@ from tests.ops.one_node import one_node, tensor
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.paths import runtime_dir
-from tinyc.board import load_board
+from tinyc.board import Board, load_board
 from tinyc.build.compile import Sources, firmware_around
 from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
@@ -218,7 +218,10 @@ def test_other_cores_have_all_functions(tmp_path: Path) -> None:
     write_library(together(isa, Numerics.TFLM, needing("mve")), tmp_path, isa, Numerics.TFLM)
     for flags in OTHER_CORES.values():
         command = [cross_gcc(), "-mthumb", *flags, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "all.c"]
-        subprocess.run(command, cwd=tmp_path, check=True)
+        said = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+        assert "made for a core with Helium, compiled without" in said
+    meant = [cross_gcc(), "-mthumb", *OTHER_CORES["cortex-m3"], "-fsyntax-only", "-DTC_PORTABLE", "all.c"]
+    assert not subprocess.run(meant, cwd=tmp_path, check=True, capture_output=True).stderr
 
 
 @pytest.mark.slow
@@ -235,6 +238,16 @@ def test_other_cores(tmp_path: Path, isa_of: str, board_name: str) -> None:
     )
     write_library(made, tmp_path, isa, Numerics.TFLM)
     run_together(made, board, find_toolchain(board, "gcc"), Numerics.TFLM, tmp_path)
+    for line in stack_usage(board, tmp_path):
+        assert line[1] <= 1024, line  # what packages say: tinyc/package/facts.py
+
+
+def stack_usage(board: Board, folder: Path) -> list[tuple[str, int]]:
+    """The function and bytes of each frame of all.c, compiled for the board."""
+    command = [cross_gcc(), *board.cflags["gcc"], "-O2", "-fstack-usage", "-c", "all.c", "-o", "all.o"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    lines = (line.split("\t") for line in (folder / "all.su").read_text().splitlines())
+    return [(place.rpartition(":")[2], int(size)) for place, size, _ in lines]
 
 
 def portable_object(source: Path, folder: Path, compiler: str) -> Path:

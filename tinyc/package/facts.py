@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.base.escape import C, Rust
+from tinyc.base.escape import C, Markdown, Rust
 from tinyc.base.files import read_text
 from tinyc.base.names import identifier
 from tinyc.base.output_folder import REPORT_FILE
@@ -22,6 +22,9 @@ from tinyc.package.selftest import digest_of_run
 from tinyc.run.native import Port, defines_of, find_name, load_library, ports_of
 
 _CSUB_LETTERS = 32
+_PORTABLE_STACK_BYTES = 1024  # tests/target/test_other_builds.py
+_PRINTING_BYTES = 1024  # Zephyr's own CONFIG_MAIN_STACK_SIZE
+_STACK_STEP_BYTES = 512
 _C = {"float32": "float", **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32)}}
 _RUST = {"float32": "f32", **{f"{sign}int{n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32)}}
 _OF_RUST = (  # keywords, and crates that are always there
@@ -93,7 +96,7 @@ class Facts:
     """A library. files: name -> text of the C sources and headers. rows: of its input, where it takes that row by row,
     else 0. hop_rows: of an incremental library, the rows that a call takes. hop_samples: samples for each run, where it
     takes samples in any number. board: None where the board's file is not at hand. selftest: digest of its outputs
-    for the made-up input."""
+    for the made-up input. stack_bytes: of a call, measured on the board's emulator; None on a host."""
 
     name: str
     model: str
@@ -113,6 +116,21 @@ class Facts:
     selftest: int
     hop_rows: int = 0
     hop_samples: int = 0
+    stack_bytes: int | None = None
+
+    @property
+    def stack(self) -> Markdown:
+        """What a call takes of the stack, in words."""
+        elsewhere = f"compiled for a core with less, kernels take up to {_PORTABLE_STACK_BYTES:,}"
+        if self.stack_bytes is None:
+            return Markdown(f"the stack was not measured: kernels take up to {_PORTABLE_STACK_BYTES:,} bytes")
+        return Markdown(f"{self.stack_bytes:,} bytes of stack, measured; {elsewhere}")
+
+    @property
+    def thread_stack_bytes(self) -> int:
+        """Of a thread that calls the library, on any core, and prints."""
+        needed = _PRINTING_BYTES + max(self.stack_bytes or 0, _PORTABLE_STACK_BYTES)
+        return -(-needed // _STACK_STEP_BYTES) * _STACK_STEP_BYTES
 
     @property
     def uses_fpu(self) -> bool:
@@ -189,6 +207,7 @@ def read_facts(folder: Path) -> Facts:
         selftest=digest_of_run(library),
         hop_rows=library.hop_rows,
         hop_samples=int(defines.get(f"{upper}_HOP_SAMPLES", 0)),
+        stack_bytes=None if report.get("stack_bytes") is None else int(report["stack_bytes"]),
     )
 
 
