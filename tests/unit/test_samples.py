@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Graph, Quant, Value
+from tinyc.ir.graph import DType, Graph, Quant, Value
 from tinyc.reference.samples import load_npz, load_samples, synthetic_samples
 
 S8 = Graph("g", ("in",), (), (), {"in": Value("in", (1, 3, 2), "s8", Quant((0.5,), (3,)))})
@@ -72,3 +72,14 @@ def test_synthetic_samples_are_repeatable_and_reach_both_ends() -> None:
 def test_large_inputs_get_fewer_made_up_samples() -> None:
     graph = Graph("g", ("x",), ("x",), (), {"x": Value("x", (1, 2048, 4096), "f32")})
     assert synthetic_samples(graph, 32).arrays["x"].shape == (2, 2048, 4096)
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("bool", np.bool_), ("f32", np.float32)])
+def test_truth_values_are_taken(tmp_path: Path, dtype: DType, wanted: type) -> None:
+    """As truth where the input is truth, else as 0 and 1."""
+    value, given = Value("x", (1, 3), dtype), np.array([[True, False, True], [False, False, True]])
+    graph = Graph("m", ("x",), (), (), {"x": value}, {})
+    np.savez(tmp_path / "in.npz", x=given)
+    found = load_samples(tmp_path / "in.npz", graph).arrays["x"]
+    assert found.dtype == wanted
+    np.testing.assert_array_equal(found, given)

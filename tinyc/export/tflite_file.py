@@ -28,6 +28,7 @@ TYPES = {
     "f16": tflite.TensorType.FLOAT16,
     "string": tflite.TensorType.STRING,
     "resource": tflite.TensorType.RESOURCE,
+    "c64": tflite.TensorType.COMPLEX64,
 }
 
 

@@ -40,8 +40,15 @@ class Variable:
 class Deferred(Protocol):
     """A tensor that no node makes unless an operator reads it as it is."""
 
+    @property
+    def shape(self) -> Shape:
+        """Of the tensor, or with an axis of size 1 more."""
+
     def make(self) -> Value:
         """Add the nodes that make it."""
+
+    def reshaped(self, s: TfliteStep, shape: Shape) -> Deferred | None:
+        """The output of `s` as the same tensor under another shape; None where it has to be made for that."""
 
 
 class TfliteBuilder:
@@ -343,6 +350,12 @@ class TfliteStep:
         name = self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}")
         here = replace(self.where, tensor=self.out_tensor().whole_name)
         return Value(name, shape, like.dtype, like.quant, here)
+
+    def of_floats(self, suffix: str, shape: Shape) -> Value:
+        """A new float32 value that is no tensor of the file, named after the output."""
+        return Value(
+            self.builder.unique(f"{self.builder.name_of(self.out_tensor())}:{suffix}"), shape, "f32", None, self.where
+        )
 
     def emit(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""

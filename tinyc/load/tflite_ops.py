@@ -224,10 +224,10 @@ def concatenation(s: TfliteStep) -> None:
 def reshape(s: TfliteStep) -> None:
     """The output's own shape says it all: what `new_shape` or `axis` ask for was resolved by the exporter. Where it
     left sizes open, a shape that is computed of constants says it."""
-    x, phases = s.constant(0), s.deferred
-    if isinstance(phases, Phases):
-        shape = _new_shape(s, math.prod(phases.shape))
-        same = phases.reshaped(s, shape)
+    x, deferred = s.constant(0), s.deferred
+    if deferred is not None:
+        shape = _new_shape(s, math.prod(deferred.shape))
+        same = deferred.reshaped(s, shape)
     else:
         shape, same = _new_shape(s, s.value(0).elements if x is None else x.size), None
     if same is not None:

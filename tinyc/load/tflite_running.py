@@ -93,7 +93,7 @@ _FLEX = "convert without SELECT_TF_OPS: it is an operator of TensorFlow itself, 
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("CUSTOM TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION", "WHERE", "UNIQUE"), _SEARCH),
-        **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
+        **dict.fromkeys(("CUSTOM AudioSpectrogram", "CUSTOM Mfcc"), _SIGNAL),
         "CUSTOM Flex": _FLEX,
         "CUSTOM ethos-u": _VELA,
         **dict.fromkeys(("CUSTOM Posenet", "CUSTOM posenet"), _SEARCH),

@@ -225,6 +225,8 @@ def _is_number(array: Array) -> bool:
 
 def _fit(where: Loc, value: Value, array: Array) -> Array:
     wanted = _sample_shape(value)
+    if array.dtype.kind == "b":
+        array = array.astype(np.float32)  # reals: 1 is true
     if array.dtype.kind not in "fiu":
         message = f"input '{value.name}' has dtype {array.dtype}, expected numbers"
         raise TinycError(message, where, "give floats, or the integers that the input takes")
