@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tests.fuzz import builds, files, misbehaving, onnx_grammar, shadow, texts, tflite_networks, windows
+from tests.fuzz import builds, files, misbehaving, oddities, onnx_grammar, shadow, texts, tflite_networks, windows
 from tests.fuzz.case import Target
 
 _ALL = (
@@ -48,6 +48,25 @@ _ALL = (
         tflite_networks.describe,
         share=1.0,
         cpu_seconds=120,
+        memory_bytes=None,
+    ),
+    Target(
+        "odd-tflite",
+        "random TFLite networks with zero scales, open batches, constant outputs, two entries: the judge's bytes",
+        oddities.tflite_count,
+        oddities.check_tflite,
+        oddities.describe_tflite,
+        share=0.3,
+        cpu_seconds=60,
+    ),
+    Target(
+        "odd-onnx",
+        "random ONNX networks with states and gates as inputs, joined constants, constant outputs: never refused",
+        oddities.onnx_count,
+        oddities.check_onnx,
+        oddities.describe_onnx,
+        share=0.7,
+        cpu_seconds=300,
         memory_bytes=None,
     ),
     Target(

@@ -27,7 +27,7 @@ from tinyc.run import find_target
 from tinyc.verify.compare import reference_outputs
 
 QUICK = {"networks": 1, "plans": 2, "tflite": 25, "onnx-files": 25, "tflite-files": 40, "arrays": 25, "boards": 15}
-QUICK |= {"reports": 60, "frames": 100, "commands": 5}
+QUICK |= {"odd-tflite": 10, "odd-onnx": 2, "reports": 60, "frames": 100, "commands": 5}
 LONGER = 15  # times as many, in the slow tests
 
 

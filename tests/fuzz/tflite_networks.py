@@ -351,15 +351,15 @@ def check(seed: int, kept: frozenset[int], folder: Path) -> str:
     try:
         loaded = load_tflite(path)
         graph = normalize(loaded)
-        drawn = _inputs(graph, seed)
+        drawn = drawn_inputs(graph, seed)
         ours = list(prepare_int(graph, Numerics.TFLM).sequence(drawn))
     except TinycError:
         return "refused"
     reduced = drop_dead_channels(graph, Numerics.TFLM)
-    _compare("dead channels", graph, list(prepare_int(reduced, Numerics.TFLM).sequence(drawn)), ours)
-    theirs = _theirs(path, graph, drawn)
+    compare_runs("dead channels", graph, list(prepare_int(reduced, Numerics.TFLM).sequence(drawn)), ours)
+    theirs = judged(path, graph, drawn)
     if theirs is not None:
-        _compare("bytes of TFLM", graph, ours, theirs)
+        compare_runs("bytes of TFLM", graph, ours, theirs)
     rng = np.random.default_rng([seed, 500])
     if rng.random() < ON_A_CORE:
         board = load_board(builds.CORES[rng.integers(len(builds.CORES))])
@@ -367,7 +367,7 @@ def check(seed: int, kept: frozenset[int], folder: Path) -> str:
     return "no judge" if theirs is None else "equal"
 
 
-def _inputs(graph: Graph, seed: int) -> list[dict[str, Array]]:
+def drawn_inputs(graph: Graph, seed: int) -> list[dict[str, Array]]:
     rng = np.random.default_rng([seed, 400])
     samples = []
     for _ in range(RUNS):
@@ -380,7 +380,7 @@ def _inputs(graph: Graph, seed: int) -> list[dict[str, Array]]:
     return samples
 
 
-def _theirs(path: Path, graph: Graph, drawn: list[dict[str, Array]]) -> list[dict[str, Array]] | None:
+def judged(path: Path, graph: Graph, drawn: list[dict[str, Array]]) -> list[dict[str, Array]] | None:
     from tflite_micro.python.tflite_micro import runtime  # noqa: PLC0415  (slow to load)
 
     try:
@@ -396,7 +396,7 @@ def _theirs(path: Path, graph: Graph, drawn: list[dict[str, Array]]) -> list[dic
     return results
 
 
-def _compare(kind: str, graph: Graph, ours: list[dict[str, Array]], theirs: list[dict[str, Array]]) -> None:
+def compare_runs(kind: str, graph: Graph, ours: list[dict[str, Array]], theirs: list[dict[str, Array]]) -> None:
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         for name in graph.outputs:
             wrong = np.flatnonzero(mine[name].ravel() != other[name].ravel())

@@ -90,3 +90,32 @@ def test_integers_of_more_than_32_bits(tmp_path: Path) -> None:
     with pytest.raises(TinycError, match="'k' holds integers of more than 32 bits"):
         load_model(path)
     assert load_model(path, ["y"]).outputs == ("y",)
+
+
+def test_beside_a_quantized_network(tmp_path: Path) -> None:
+    """QDQ, whose table of floats is handed out as it is."""
+    nodes = [
+        op("QuantizeLinear", "x s z", "xq"),
+        op("DequantizeLinear", "xq s z", "xd"),
+        op("DequantizeLinear", "w s z", "wd"),
+        op("MatMul", "xd wd", "m"),
+        op("QuantizeLinear", "m t z", "mq"),
+        op("DequantizeLinear", "mq t z", "y"),
+        op("Concat", "left right", "anchors", axis=0),
+    ]
+    constants = {"s": np.float32(0.02), "t": np.float32(0.05), "z": np.int8(0), "w": np.arange(-8, 8, dtype=np.int8)}
+    constants["w"] = constants["w"].reshape(4, 4)
+    constants |= {"left": rand(5, 2, 4), "right": rand(6, 1, 4)}
+    made = build(nodes, {"x": (1, 4)}, ["y", "anchors"], constants)
+    path = tmp_path / "m.onnx"
+    onnx.save(made, path)
+    built = tinyc.build(path, "host", out=tmp_path / "out")
+    assert built.report.passed
+    library = built.load()
+    x = rand(9, 1, 4)
+    wanted = run_onnxruntime(made, {"x": x})
+    names = [port.name for port in library.outputs]
+    given = np.rint(x[0] / 0.02).clip(-128, 127).astype(np.int8)
+    got = dict(zip(names, library.run(given), strict=True))
+    np.testing.assert_array_equal(got["anchors"].reshape(3, 4), wanted["anchors"])
+    np.testing.assert_array_equal(got["y"].reshape(-1), np.rint(wanted["y"].reshape(-1) / 0.05))

@@ -30,7 +30,11 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
     if scaled is not None:
         graph = scaled(graph)
     graph = without_dead(_integer_outputs(_integer_inputs_of_model(graph)))
-    features = _features(graph) | {name for node in float_islands(graph) for name in (*node.inputs, *node.outputs)}
+    features = (
+        _features(graph)
+        | _handed_out(graph)
+        | {name for node in float_islands(graph) for name in (*node.inputs, *node.outputs)}
+    )
     moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
     for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
         floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
@@ -43,6 +47,12 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
                 "and let tinyc quantize it",
             )
     return graph
+
+
+def _handed_out(graph: Graph) -> set[str]:
+    """Float constants that are outputs, and what a step copies them to: nothing is computed with them."""
+    moves = [node for node in graph.nodes if is_a(node, Trait.MOVES) and set(node.outputs) <= set(graph.outputs)]
+    return {name for node in moves if graph.consts.keys() >= {*node.inputs} for name in (*node.inputs, *node.outputs)}
 
 
 def float_islands(graph: Graph) -> list[Node]:
