@@ -24,7 +24,7 @@
 
 #if TC_GNU && !TC_MVE_ASM && defined(__ARM_ARCH_PROFILE)
 #if __ARM_ARCH_PROFILE == 'M'
-#pragma message("made for a core with Helium, compiled without: right, but slower; TC_PORTABLE says that it is meant")
+#pragma message("made for a core with Helium, compiled without: slow; -DTC_PORTABLE if meant")
 #endif
 #endif
 
