@@ -11,10 +11,16 @@ import re
 import subprocess
 from pathlib import Path
 
+import onnx
 import pytest
 
+import tinyc
+from tests.load.onnx_models import build, op
 from tests.package.conftest import Packed
 from tests.package.tools import needed
+from tinyc.package.facts import read_facts
+from tinyc.package.kinds import kinds_of
+from tinyc.package.make import DEFAULT_VERSION, write_package
 
 RUNTIME = """
 #include <stdbool.h>
@@ -162,6 +168,18 @@ def test_a_stream_is_pushed(form: str, packed_stream: Packed, tmp_path: Path) ->
     assert equal == "1"
     assert outputs[-1] != "none"
     assert not rows or outputs[0] == "none"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_inputs_and_outputs(form: str, tmp_path: Path) -> None:
+    nodes = [op("Add", "a b", "sum"), op("Sub", "a b", "difference")]
+    onnx.save(build(nodes, {"a": [1, 8], "b": [1, 8]}, ("sum", "difference")), tmp_path / "kws.onnx")
+    made = tinyc.build(tmp_path / "kws.onnx", "host", out=tmp_path / "kws", samples=1, precision="float32")
+    package = tmp_path / "kws-micropython"
+    write_package(read_facts(made.folder), kinds_of("micropython")[0], DEFAULT_VERSION, package)
+    assert "run(x0, x1)" in (package / "README.md").read_text()
+    equal, outputs, count = said(program(package, tmp_path, *FORMS[form]), 32).split()
+    assert (equal, len(outputs), count) == ("1", 2 * 2 * 32, "2")
 
 
 def test_its_builds_name_the_files_that_are_there(packed: Packed) -> None:
