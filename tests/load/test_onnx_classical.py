@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,24 @@ def test_integers_are_had_by_asking_and_measured_by_the_class(tmp_path: Path) ->
     assert abs(found.agreement - 1) < 0.2
     assert found.top1_int is not None
     assert abs(found.top1_int - found.top1_float) <= 1 - found.agreement + 1e-9
+
+
+def test_other_weights_for_code_in_float32_are_float32_too(tmp_path: Path) -> None:
+    path = saved(linear(), tmp_path)
+    first = api.build(path, "host", out=tmp_path / "first", weights_blob=True, samples=1)
+    after = api.build(path, "host", out=tmp_path / "next", weights_blob=True, like=first.folder, samples=1)
+    assert after.report.passed
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
+def test_a_class_is_not_saved_and_the_hint_names_a_way(suffix: str, tmp_path: Path) -> None:
+    data, path = labelled(linear(), tmp_path), saved(linear(), tmp_path)
+    options = Options(board="host", calibration=data)
+    with pytest.raises(TinycError, match="cannot be saved|does not hold") as caught:
+        quantize_file(path, options, None, tmp_path / f"q{suffix}", Progress())
+    assert "--outputs NAME" in (caught.value.hint or "")
+    quantize_file(path, replace(options, outputs=("p",)), None, tmp_path / f"q{suffix}", Progress())
+    assert (tmp_path / f"q{suffix}").exists()
 
 
 @pytest.mark.parametrize("names", [False, True])

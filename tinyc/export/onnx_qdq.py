@@ -54,7 +54,8 @@ def to_onnx(graph: Graph) -> bytes:
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
         if rule is None:
-            raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where, "save without -o, or as .tflite")
+            hint = "save as .tflite; --outputs NAME ends the model before it, and without -o no file is saved"
+            raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where, hint)
         rule(writer, node)
     return writer.finish()
 

@@ -41,6 +41,7 @@ from tinyc.passes.weights import has_weights
 
 _ACTS: Mapping[str, int] = MappingProxyType({"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3})
 _SAME, _VALID = 0, 1
+_OTHERWISE = "save as .onnx; --outputs NAME ends the model before it, and without -o no file is saved"
 
 
 def to_tflite(graph: Graph) -> bytes:
@@ -49,7 +50,7 @@ def to_tflite(graph: Graph) -> bytes:
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
         if rule is None:
-            raise TinycError(f"{node.op} cannot be saved as int8 TFLite", node.where, "save as .onnx instead")
+            raise TinycError(f"{node.op} cannot be saved as int8 TFLite", node.where, _OTHERWISE)
         try:
             rule(writer, node)
         except TinycError as error:
@@ -74,7 +75,8 @@ class _Writer:
         """A tensor for the value; data and axis as TFLite has them."""
         quant = value.quant
         if value.dtype not in ("s8", "s16", "s4", "s32") or quant is None:
-            raise TinycError(f"'{value.name}' is {value.dtype}, which int8 TFLite does not hold here")
+            message = f"'{value.name}' is {value.dtype}, which int8 TFLite does not hold here"
+            raise TinycError(message, value.loc, _OTHERWISE)
         shape = value.shape if data is None else data.shape
         packed = _nibbles(data) if data is not None and value.dtype == "s4" else data
         where = (quant.axis or 0) if axis is None else axis

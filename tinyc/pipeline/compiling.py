@@ -45,7 +45,7 @@ from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.flash_budget import Tried, check_flash, in_flash, with_reserve
 from tinyc.pipeline.joining import with_front_end
 from tinyc.pipeline.options import Options, Precision, Progress
-from tinyc.pipeline.weights import check_same_code, find_blob, read_activations
+from tinyc.pipeline.weights import ACTIVATIONS, check_same_code, find_blob, read_activations
 from tinyc.plan.answer import Plan
 from tinyc.plan.layout import OF_TIME, WORTHWHILE, Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.parts import SlowPart
@@ -551,7 +551,8 @@ def precision_of(path: Path, graph: Graph, options: Options, progress: Progress)
             words = "with --precision float32 nothing is calibrated: give the data as --inputs to run on them"
             progress.on_warning(words)
         return options.precision
-    asked = options.recipe is not None or options.float_layers or options.float_fallback or options.like is not None
+    like = options.like is not None and (options.like / ACTIVATIONS).is_file()  # else it was left in float32, too
+    asked = options.recipe is not None or options.float_layers or options.float_fallback or like
     if asked or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
         return "integer"
     progress.on_warning(
