@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from tinyc.ir.graph import Array, Graph, Value
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.transpose import Transpose
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 MOST_DB = 100.0  # nothing is better than that
@@ -24,12 +26,13 @@ class Teacher:
 
     wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
     all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
-    number of a class is no quantity: it is left out beside reals.
+    number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
     """
 
     inputs: Mapping[str, Array]
     wanted: Mapping[str, Array]
     decides: bool
+    axes: tuple[int, ...]
 
     @classmethod
     def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
@@ -37,7 +40,8 @@ class Teacher:
         run = Batch(graph).run(inputs, names)
         wanted = {name: run[name] for name in names}
         reals = {name: rows for name, rows in wanted.items() if graph.values[name].dtype == "f32"}
-        return cls(inputs, reals or wanted, decides(graph))
+        wanted = reals or wanted
+        return cls(inputs, wanted, decides(graph), axes_of_numbers(graph, next(iter(wanted))))
 
     def __len__(self) -> int:
         return min(len(array) for array in self.inputs.values())
@@ -70,7 +74,7 @@ class Teacher:
     def least_of(self, found: Mapping[str, Array]) -> float:
         """The least of `sqnr_of` and of what each column of the first output has (`columns_db`)."""
         name = next(iter(self.wanted))
-        return min(self.sqnr_of(found), *columns_db(self.wanted[name], found[name]).values(), MOST_DB)
+        return min(self.sqnr_of(found), *columns_db(self.wanted[name], found[name], self.axes).values(), MOST_DB)
 
     def changed(self, integer: Graph) -> float:
         """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
@@ -85,15 +89,31 @@ class Teacher:
         return float(10 ** (-sqnr_db(wanted, made) / 20))
 
 
-def columns_db(wanted: Array, made: Array) -> dict[tuple[int, int], float]:
+def axes_of_numbers(graph: Graph, name: str) -> tuple[int, ...]:
+    """The axes of a value, counted from its last one as -1, along which numbers of different meaning may lie: of a
+    picture its channels, for its rows and columns are places, dark corners among them."""
+    shape, maker = graph.values[name].shape, graph.producer().get(name)
+    if len(shape) != 4:
+        return tuple(range(-len(shape), 0))
+    if maker is not None and isinstance(maker.attrs, Transpose):
+        return (maker.attrs.perm.index(3) - 4,)
+    if maker is not None and isinstance(maker.attrs, Reshape) and shape[1] == 1:
+        return ()  # channels first, of one channel
+    return (-1,)
+
+
+def columns_db(wanted: Array, made: Array, among: Sequence[int]) -> dict[tuple[int, int], float]:
     """(axis, index) -> SQNR in dB of what outputs [samples, *shape] have at that index of that axis of the shape, where
     it varies: small numbers beside large ones, as a detector's scores beside its boxes, are nothing in the sum of all.
-    Of vectors none: a class that is never near to be chosen has no figure of its own."""
+    Of vectors none: a class that is never near to be chosen has no figure of its own. among: the axes to look at
+    (`axes_of_numbers`).
+    """
     axes = [axis for axis, size in enumerate(wanted.shape[1:]) if size > 1]
     if len(axes) < 2:
         return {}
     found = dict[tuple[int, int], float]()
-    for axis in (axis for axis in axes if wanted.shape[axis + 1] <= _MOST_COLUMNS):
+    chosen = {axis % (wanted.ndim - 1) for axis in among if axis >= 1 - wanted.ndim}
+    for axis in (axis for axis in axes if axis in chosen and wanted.shape[axis + 1] <= _MOST_COLUMNS):
         signals, noisy = (np.moveaxis(array, axis + 1, 0) for array in (wanted, made))
         numbers = [index for index, signal in enumerate(signals) if np.ptp(signal)]
         found |= {(axis, index): sqnr_db(signals[index], noisy[index]) for index in numbers}

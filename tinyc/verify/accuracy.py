@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
-from tinyc.quantize.score import classes, columns_db
+from tinyc.quantize.score import axes_of_numbers, classes, columns_db
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
 from tinyc.verify.compare import Outputs
@@ -55,7 +55,7 @@ def measure(
     theirs = classes(float_graph, wanted)
     for name in (name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"):
         both = (rows[name].reshape(-1, *float_graph.values[name].shape) for rows in (wanted, made))
-        if (message := _lost(graph, name, *both)) is not None:
+        if (message := _lost(graph, name, axes_of_numbers(float_graph, name), *both)) is not None:
             on_warning(message)
     return Accuracy(
         inputs=len(outputs),
@@ -83,9 +83,9 @@ def _reals(graph: Graph, outputs: Mapping[str, Array]) -> Array:
     return np.concatenate(rows, axis=1) if rows else np.zeros((len(next(iter(outputs.values()))), 0))
 
 
-def _lost(graph: Graph, name: str, wanted: Array, made: Array) -> str | None:
+def _lost(graph: Graph, name: str, among: Sequence[int], wanted: Array, made: Array) -> str | None:
     """What to say of an output [samples, *shape] some columns of which are lost: their error is what they hold."""
-    columns = columns_db(wanted, made)
+    columns = columns_db(wanted, made, among)
     maker = graph.producer().get(name)
     for axis in sorted({axis for axis, _ in columns}):
         own = {index: db for (of, index), db in columns.items() if of == axis}
