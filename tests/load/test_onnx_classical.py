@@ -83,7 +83,7 @@ def test_other_weights_for_code_in_float32_are_float32_too(tmp_path: Path) -> No
 def test_a_class_is_not_saved_and_the_hint_names_a_way(suffix: str, tmp_path: Path) -> None:
     data, path = labelled(linear(), tmp_path), saved(linear(), tmp_path)
     options = Options(board="host", calibration=data)
-    with pytest.raises(TinycError, match="cannot be saved|does not hold") as caught:
+    with pytest.raises(TinycError, match=r"cannot be saved|does not hold") as caught:
         quantize_file(path, options, None, tmp_path / f"q{suffix}", Progress())
     assert "--outputs NAME" in (caught.value.hint or "")
     quantize_file(path, replace(options, outputs=("p",)), None, tmp_path / f"q{suffix}", Progress())
