@@ -126,7 +126,7 @@ def test_what_is_stored_and_loaded_keeps_its_order() -> None:
 
 def test_a_jump_stays_at_the_end() -> None:
     ops = [one.op for one in lines("ldr r1, [r0]; add r1, r1, #1; subs r3, r3, #1; bne 1b")]
-    assert scheduled(ops, M7, Addresses()).numbers[-1] == 3
+    assert scheduled(tuple(ops), M7, Addresses()).numbers[-1] == 3
 
 
 def random_text(rng: random.Random) -> str:

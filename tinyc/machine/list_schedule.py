@@ -12,6 +12,7 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Protocol
 
@@ -28,6 +29,8 @@ class Pipeline(Protocol):
 
     @property
     def width(self) -> int: ...
+
+    def __hash__(self) -> int: ...
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> Sequence[float]:
         """Cycles of each of a straight piece of code."""
@@ -61,7 +64,7 @@ def better(lines: Sequence[Line], core: Pipeline, memory: Addresses) -> list[Lin
     with_single_loads = list(single_loads(lines))
     if with_single_loads != tried[0]:
         tried.append(with_single_loads)
-    found = [(scheduled([line.op for line in piece], core, memory), piece) for piece in tried]
+    found = [(scheduled(tuple(line.op for line in piece), core, memory), piece) for piece in tried]
     order, piece = min(found, key=lambda found: (found[0].cycles, len(found[1])))
     return [piece[number] for number in order.numbers]
 
@@ -77,7 +80,9 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
     accesses = _Accesses(memory)
 
     def behind(first: int, second: int, cycles: int) -> None:
-        found[first][second] = max(found[first].get(second, 0), cycles)
+        those = found[first]
+        if those.get(second, -1) < cycles:
+            those[second] = cycles
 
     for number, op in enumerate(ops):
         reads, writes = op.reads | _flags_read(op), op.writes | _flags_set(op)
@@ -119,9 +124,10 @@ class _Accesses:
 
     def before(self, op: Decoded) -> Iterator[tuple[int, int]]:
         """Numbers of the accesses behind which this one has to stay, and cycles."""
-        for access in self._stores if op.row.loads else self._loads + self._stores:
-            if access.moved or not apart(access.op, op, self._memory.own_stack):
-                yield access.number, int(not access.op.row.loads)
+        for accesses, cycles in ((self._stores, 1),) if op.row.loads else ((self._loads, 0), (self._stores, 1)):
+            for access in accesses:
+                if access.moved or not apart(access.op, op, self._memory.own_stack):
+                    yield access.number, cycles
 
     def add(self, number: int, op: Decoded) -> None:
         access = _Access(number, op, moved=bool(op.writes & op.address))
@@ -162,7 +168,8 @@ class TimedOrder:
     cycles: float
 
 
-def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> TimedOrder:
+@lru_cache(maxsize=4096)  # layers of one kernel share many pieces
+def scheduled(ops: tuple[Decoded, ...], core: Pipeline, memory: Addresses) -> TimedOrder:
     """A better order of a piece; the order that it has where none is found. A jump stays at the end."""
     last = len(ops) - ops[-1].leaves
     behind = dependences(ops[:last], core, memory)
