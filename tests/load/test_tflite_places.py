@@ -117,11 +117,12 @@ def test_constant_places(tmp_path: Path, places: Sequence[object]) -> None:
     assert_theirs(tmp_path, build_model(tensors, [operator], ["x"], ["y"]), x=random_s8(4, (3, 4, 5)))
 
 
-@pytest.mark.parametrize(("axes", "shape"), [([1], (3, 1)), ([0, 2], (1, 7, 1)), ([-1], (3, 7, 1))])
-def test_truth_along_axes(tmp_path: Path, axes: Sequence[int], shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("code", ["REDUCE_ANY", "REDUCE_ALL"])
+@pytest.mark.parametrize("axes", [[1], [0, 2], [-1]])
+def test_truth_along_axes(tmp_path: Path, axes: Sequence[int], code: str) -> None:
     x, y = truth("x", 3, 7, 4), tuple(1 if k in {a % 3 for a in axes} else n for k, n in enumerate((3, 7, 4)))
-    given = np.random.default_rng(1).integers(0, 6, x.shape) == 0
-    operator = Operator("REDUCE_ANY", ("x", "axes"), ("y",), "ReducerOptions", {"KeepDims": True})
+    given = (np.random.default_rng(1).integers(0, 6, x.shape) == 0) ^ (code == "REDUCE_ALL")
+    operator = Operator(code, ("x", "axes"), ("y",), "ReducerOptions", {"KeepDims": True})
     content = build_model([x, numbers("axes", list(axes)), truth("y", *y)], [operator], ["x"], ["y"])
     assert_theirs(tmp_path, content, x=given)
 

@@ -102,7 +102,7 @@ def test_samples_side_by_side_are_each_as_alone(name):
     (node,) = graph.nodes
     stacked = {key: np.stack([one[key] for one in given]).astype(np.float32) for key in graph.inputs}
     inputs = [None if not key else graph.consts.get(key, stacked.get(key)) for key in node.inputs]
-    (found,) = compute(graph, node, inputs)
+    (found,) = compute(graph, node, inputs, len(given))
     np.testing.assert_array_equal(found, np.stack(alone))
 
 

@@ -43,7 +43,7 @@ from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.flash_budget import Tried, check_flash, in_flash, with_reserve
-from tinyc.pipeline.joining import with_front_end
+from tinyc.pipeline.joining import takes_integers, with_front_end
 from tinyc.pipeline.options import Options, Precision, Progress
 from tinyc.pipeline.weights import ACTIVATIONS, check_same_code, find_blob, read_activations
 from tinyc.plan.answer import Plan
@@ -543,8 +543,8 @@ def _slow_part(board: Board, options: Options) -> SlowPart | None:
 
 def precision_of(path: Path, graph: Graph, options: Options, progress: Progress) -> Precision:
     """What a model computes in, where `auto` is asked for: models of classical learning, and decision trees among
-    layers that compute with reals, in float32, unless options of quantizing ask for integers; all others in
-    integers."""
+    layers that compute with reals, in float32, unless options of quantizing, or what comes before the model, ask
+    for integers; all others in integers."""
     unread = options.calibration is not None and options.inputs is None
     if options.precision != "auto":
         if options.precision == "float32" and unread:
@@ -553,7 +553,7 @@ def precision_of(path: Path, graph: Graph, options: Options, progress: Progress)
         return options.precision
     like = options.like is not None and (options.like / ACTIVATIONS).is_file()  # else it was left in float32, too
     asked = options.recipe is not None or options.float_layers or options.float_fallback or like
-    if asked or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
+    if asked or takes_integers(options) or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
         return "integer"
     progress.on_warning(
         f"{path.name} is a model of classical learning and computes in float32"

@@ -35,6 +35,13 @@ def with_front_end(graph: Graph, options: Options, numerics: Numerics) -> Joined
     return joined
 
 
+def takes_integers(options: Options) -> bool:
+    """Whether what the library has before the model gives integers alone: a camera's picture, or features of int8."""
+    return options.picture is not None or (
+        options.frontend is not None and "f32" not in load_frontend(options.frontend).widths
+    )
+
+
 def _hop(front: FrontEnd, options: Options) -> int:
     """New frames of a run: of --hop, else of the front end's file."""
     if options.hop != 1 and front.hop not in (1, options.hop):
