@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -18,14 +19,14 @@ from tests.browser.pages import bench, open_chromium, report, sweep  # noqa: E40
 
 IMAGES = ROOT / "docs" / "images"
 LARGE = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "zoo" / "mcunet_detection_int8.tflite"
+Scheme = Literal["light", "dark"]
 DESKTOP, PHONE = (1280, 900), (390, 844)
 BOARDS = ("cortex-m0plus", "cortex-m4", "cortex-m7")
 
 
-def shown(browser: Browser, file: Path, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
-    """The page in a window of that many CSS pixels; scheme: light or dark."""
-    kind = "dark" if scheme == "dark" else "light"
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=kind)
+def shown(browser: Browser, file: Path, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
+    """The page in a window of that many CSS pixels."""
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page.goto(file.as_uri())
     return page
 
