@@ -53,7 +53,7 @@ class Loop(NamedTuple):
     ends: float
 
 
-# By kernel and board, from runtime_c/tc_scalar.h, tc_scalar_pairs.h and tc_depthwise_conv2d_s8_taps.h.
+# By kernel and board, from tc_scalar.h, tc_scalar_pairs.h and tc_depthwise_conv2d_s8_taps.h.
 LOOPS: Mapping[str, tuple[Loop, Loop]] = {
     "tc_conv2d_s8_scalar": (Loop(3, 4, 14, 4, 56), Loop(3, 2, 13, 6, 36)),
     "tc_fully_connected_s8_pairs": (Loop(1, 2, 3.2, 3, 6), Loop(1, 2, 5.5, 4, 8)),

@@ -29,7 +29,8 @@ from tinyc.ops.transform import Transform, transformed
 
 RUNTIME = Path(__file__).resolve().parents[1] / "runtime_c"
 LENGTHS = (256, 400, 480, 512, 640, 1024)
-FLAGS = ["-mcpu=cortex-m4", "-mthumb", "-O3", "-nostdlib", f"-I{RUNTIME}", "-Wl,-Ttext=0x8000000,-Tdata=0x20000000"]
+INCLUDED = (f"-I{RUNTIME / room}" for room in ("base", "signal"))
+FLAGS = ["-mcpu=cortex-m4", "-mthumb", "-O3", "-nostdlib", *INCLUDED, "-Wl,-Ttext=0x8000000,-Tdata=0x20000000"]
 _END = 0x10000000
 _PROGRAM = """
 #include "tc_mixed_transform.h"

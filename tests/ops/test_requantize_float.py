@@ -55,7 +55,8 @@ def test_c_equals_python(tmp_path: Path, flags: list[str]) -> None:
     source, library = tmp_path / "run.c", tmp_path / "run.so"
     source.write_text(SOURCE)
     warnings = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-    command = ["gcc", *warnings, *flags, "-shared", "-fPIC", f"-I{runtime_dir()}", str(source), "-o", str(library)]
+    headers = runtime_dir() / "base"
+    command = ["gcc", *warnings, *flags, "-shared", "-fPIC", f"-I{headers}", str(source), "-o", str(library)]
     subprocess.run(command, check=True)
     acc, factors = cases(1_000_000)
     y = np.empty_like(acc)

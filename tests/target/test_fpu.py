@@ -97,7 +97,8 @@ def test_a_switch_of_threads_that_forgets_the_fpu_is_seen(libraries: dict[str, F
         "int keeps(const uint16_t *c) { return tc_switch_keeps_fpu(c); }\n"
         "int kept(const uint32_t *s) { return tc_fpu_is_kept(s); }\n"
     )
-    compiler.run(["-shared", "-fPIC", f"-I{paths.runtime_dir()}", tmp_path / "c.c", "-o", tmp_path / "c.so"], "a test")
+    headers = paths.runtime_dir() / "dsp"
+    compiler.run(["-shared", "-fPIC", f"-I{headers}", tmp_path / "c.c", "-o", tmp_path / "c.so"], "a test")
     c = ctypes.CDLL(str(tmp_path / "c.so"))
     toolchain = libraries["cortex-m4"].toolchain
     begins, ends = "mrs r0, psp\n", "msr psp, r0\nbx lr\nvpush {s0}\n"

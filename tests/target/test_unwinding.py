@@ -84,7 +84,7 @@ def _depths(command: str, flags: str, function: str, folder: Path) -> set[int]:
         pytest.skip(f"{program} is not installed")
     calls = "void call(int8_t *y);\nvoid call(int8_t *y)\n{\n    subject(y);\n}\n"
     (folder / "subject.c").write_text(f'#include "tc_compiler.h"\n{function}{calls}')
-    given = f"{command} {WARNED} -I {runtime_dir()} {flags} -c subject.c"
+    given = f"{command} {WARNED} -I {runtime_dir() / 'base'} {flags} -c subject.c"
     subprocess.run(given.split(), cwd=folder, check=True)
     if "riscv" in command:  # whose relocations pyelftools does not know
         linked = "riscv64-unknown-elf-ld -m elf32lriscv -e call subject.o -o subject.elf"

@@ -96,7 +96,7 @@ def test_no_line_is_too_long(program: Program) -> None:
 
 
 def test_no_line_of_the_kernels_is_too_long() -> None:
-    for path in sorted((ROOT / "runtime_c").glob("*.h")):
+    for path in sorted((ROOT / "runtime_c").rglob("*.h")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             assert len(line) <= COLUMNS, f"{path.name}:{number}"
 

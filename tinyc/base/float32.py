@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic of float32 layers, the same bits on every core; the Python twin of runtime_c/tc_float*.h.
+"""Arithmetic of float32 layers, the same bits on every core; the Python twin of tc_float*.h.
 
 Everything is made of operations that IEEE 754 defines: +, -, *, /, square root and the fused multiply-add, each rounded
 once to nearest, ties to even, with subnormal numbers. No product feeds a sum but through `fma`, so that no compiler can

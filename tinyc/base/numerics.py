@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixed-point arithmetic of the integer path; the Python twin of runtime_c/tc_math.h.
+"""Fixed-point arithmetic of the integer path; the Python twin of tc_math.h.
 
 A real factor is written as mult * 2^(shift - 31) with mult in [2^30, 2^31): shift > 0 is a left
 shift. Three rules turn an int32 accumulator into an output, and they differ by one step now and then:
@@ -32,7 +32,7 @@ class Rounding(Enum):
 
     @property
     def code(self) -> int:
-        """The argument `rounds` of tc_requantize in runtime_c/tc_math.h."""
+        """The argument `rounds` of tc_requantize in tc_math.h."""
         return {Rounding.SINGLE: 1, Rounding.DOUBLE: 2, Rounding.FLOAT: 3}[self]
 
 

@@ -15,7 +15,7 @@ Little-endian, addresses relative to its first byte, which lies on a multiple of
     64  constants    each on a multiple of 8
     -64 signature    Ed25519 (RFC 8032) of all bytes before it, or zeros
 
-`runtime_c/tc_blob.h` reads it.
+`tc_blob.h` reads it.
 """
 
 from __future__ import annotations

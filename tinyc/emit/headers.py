@@ -16,7 +16,7 @@ def header_text(name: str, cores: frozenset[str] = headers.ALL) -> str:
     """The text of a header. cores: whose loops in assembly it has, as of `headers.cores_of`."""
     if name in headers.NAMES:
         return headers.text_of(name, cores)
-    return (paths.runtime_dir() / name).read_text(encoding="utf-8")
+    return paths.runtime_header(name).read_text(encoding="utf-8")
 
 
 def with_included(names: Iterable[str], cores: frozenset[str] = headers.ALL) -> dict[str, str]:

@@ -144,7 +144,7 @@ def _of_kernel(name: str) -> Meaning:
 
 def _contract(name: str) -> str:
     """The first comment of a kernel's file but the licence, without its stars."""
-    text = (paths.runtime_dir() / f"{name}.h").read_text(encoding="utf-8")
+    text = paths.runtime_header(f"{name}.h").read_text(encoding="utf-8")
     comments = [comment for comment in re.findall(r"/\*(.*?)\*/", text, re.DOTALL) if "SPDX-" not in comment]
     lines = [re.sub(r"^ \* ?", "", line).rstrip() for line in comments[0].strip().splitlines()] if comments else []
     return "\n".join(lines)

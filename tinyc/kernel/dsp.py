@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and output constants as the DSP kernels want them; runtime_c/tc_dsp.h says what they mean."""
+"""Weights and output constants as the DSP kernels want them; tc_dsp.h says what they mean."""
 
 from __future__ import annotations
 

@@ -440,7 +440,7 @@ def only_if(holds: Callable[[Site, Any], bool], asks: str, offering: Offering) -
 class Kernel:
     """A C function, where it may be used, and what it offers there.
 
-    name: the C function, and `runtime_c/<name>.h`; with `written`, of a family of functions, each written for its
+    name: the C function, and its header in `runtime_c/`; with `written`, of a family of functions, each written for its
     layer. offer: what it costs and how it is called, for a node that fits `when`. isa: features that the core must
     have (`dsp`). when: conditions on the node. asks: what `offer` may still refuse for, in words. inplace: inputs whose
     bytes may be the output's bytes (same start), because every element is read before it is written; they have the

@@ -4,7 +4,7 @@
 Accumulators reach the end of a kernel in one of two forms:
 
 * wide (int16 weights): the register holds acc * 2^scale; the scale is in the weights and the bias;
-* packed (int8 weights, "A over B", runtime_c/tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
+* packed (int8 weights, "A over B", tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
   after one subtraction, channels 1 and 3 hold acc;
   (of exact fast convolutions with narrow factors of weights: each times 2^scale of its channel);
 * fours (int4 weights, weighted/fours.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.

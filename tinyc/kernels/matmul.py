@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of two computed int8 matrices on cores with DSP: runtime_c/tc_matmul_dsp.h."""
+"""Products of two computed int8 matrices on cores with DSP: tc_matmul_dsp.h."""
 
 from __future__ import annotations
 

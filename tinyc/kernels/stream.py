@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer's constants in the order of use (runtime_c/tc_stream.h), and the portable twin's description of it."""
+"""A layer's constants in the order of use (tc_stream.h), and the portable twin's description of it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...], nibbles: bool
 
 
 def stream_by_twos(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """The words of a layer of `packed` weights by two channels (runtime_c/tc_stream_by_twos.h)."""
+    """The words of a layer of `packed` weights by two channels (tc_stream_by_twos.h)."""
     taps = _live_taps(matrix, finish, slots)
     return _in_order(matrix, finish, 256 * taps[0::2] + taps[1::2], 2)
 

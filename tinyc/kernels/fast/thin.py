@@ -2,7 +2,7 @@
 """conv2d 3x3, stride 1, of at most four input channels on Cortex-M with DSP: an exact fast form along the rows only.
 
 With few channels, what comes after the products costs more than these. So the tiles are one row high: six products for
-four outputs, whose sums take all three rows of the kernel (`thin_code.py` says in which words; runtime_c/tc_thin.h goes
+four outputs, whose sums take all three rows of the kernel (`thin_code.py` says in which words; tc_thin.h goes
 from tile to tile). A product of three channels is five words, where tiles of 4x4 outputs have two for each of 36.
 """
 

@@ -2,7 +2,7 @@
 """Exact fast convolutions (`winograd.py`) with less scratch, for arenas that peak at such a layer.
 
 The sums over rows of four channels at a time, not of all, wait for those over columns, and a pair of tiles leaves to
-the next what its outputs may write over, not sums (runtime_c/tc_tight.h): scratch is little more than the factors. The
+the next what its outputs may write over, not sums (tc_tight.h): scratch is little more than the factors. The
 products are the same functions. For 2x2 outputs only: with 4x4 the factors are most of the scratch.
 """
 

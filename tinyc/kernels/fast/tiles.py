@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the assembly of exact fast convolutions (`bilinear.py`) depends on.
 
-It works on two neighbouring tiles by four output channels at a time. Three functions per layer; runtime_c/tc_tiles.h
+It works on two neighbouring tiles by four output channels at a time. Three functions per layer; tc_tiles.h
 calls them tile pair by tile pair and has their portable twins. `transforms.py` writes the first two, `products.py` the
 third:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of blocks of float32 sums, tc_block_f32_t of runtime_c/tc_float_blocks.h: a word each."""
+"""The arguments of blocks of float32 sums, tc_block_f32_t of tc_float_blocks.h: a word each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as dot products of 16 bytes at a time (VMLADAVA.S8): steps, order of the stream, twin (runtime_c/tc_mve.h)."""
+"""Layers as dot products of 16 bytes at a time (VMLADAVA.S8): steps, order of the stream, twin (tc_mve.h)."""
 
 from __future__ import annotations
 

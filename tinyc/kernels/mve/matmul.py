@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of two computed int8 matrices with Helium (MVE): runtime_c/tc_matmul_mve.h. Its scalings are those that
+"""Products of two computed int8 matrices with Helium (MVE): tc_matmul_mve.h. Its scalings are those that
 kernels/matmul.py proves."""
 
 from __future__ import annotations

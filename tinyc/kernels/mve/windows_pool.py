@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""max_pool2d and avg_pool2d with Helium (MVE): lanes are channels (runtime_c/tc_mve_pool.h)."""
+"""max_pool2d and avg_pool2d with Helium (MVE): lanes are channels (tc_mve_pool.h)."""
 
 from __future__ import annotations
 

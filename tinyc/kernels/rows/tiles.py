@@ -3,7 +3,7 @@
 its input's side. A call makes one tile of outputs, or two neighbours.
 
 The forms of rows and columns nest: with `ROW` three kernel rows make one output row, with others there are two rows.
-Two functions per layer; runtime_c/tc_row_tiles.h has their portable twins:
+Two functions per layer; tc_row_tiles.h has their portable twins:
 
 * factors: columns of int8 input, all channels, of one tile to [product][step][tile], products in the order
   of use, a step being two channels of one word, channels (0, 2) and (1, 3) of each four;

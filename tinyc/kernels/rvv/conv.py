@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d and fully_connected with RISC-V's vectors: a tap times its weights of many channels (runtime_c/tc_rvv.h)."""
+"""conv2d and fully_connected with RISC-V's vectors: a tap times its weights of many channels (tc_rvv.h)."""
 
 from __future__ import annotations
 

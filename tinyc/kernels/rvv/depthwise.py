@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""depthwise_conv2d with RISC-V's vectors: lanes are channels (runtime_c/tc_depthwise_conv2d_s8_rvv.h)."""
+"""depthwise_conv2d with RISC-V's vectors: lanes are channels (tc_depthwise_conv2d_s8_rvv.h)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From accumulators to int8 in lanes of 32 bits (runtime_c/tc_rvv.h), proved equal to the layer's definition or that
+"""From accumulators to int8 in lanes of 32 bits (tc_rvv.h), proved equal to the layer's definition or that
 itself.
 
 VMULH and VNCLIP are what Helium has as VMULH and VQRSHRN, both rounding to nearest and halves up, so its proofs

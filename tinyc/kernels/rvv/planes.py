@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d of few output channels with RISC-V's vectors: lanes are pixels (runtime_c/tc_conv2d_s8_rvv_planes.h)."""
+"""conv2d of few output channels with RISC-V's vectors: lanes are pixels (tc_conv2d_s8_rvv_planes.h)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""max_pool2d and avg_pool2d with RISC-V's vectors: lanes are channels (runtime_c/tc_rvv_pool.h)."""
+"""max_pool2d and avg_pool2d with RISC-V's vectors: lanes are channels (tc_rvv_pool.h)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d on cores without DSP instructions: three pixels in two words (runtime_c/tc_scalar.h says how)."""
+"""conv2d on cores without DSP instructions: three pixels in two words (tc_scalar.h says how)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fully_connected on cores without DSP instructions: two products in one multiplication of int8 weights
-(runtime_c/tc_scalar_pairs.h says how).
+(tc_scalar_pairs.h says how).
 
 A segment's dot product must fit 16 bits. Of a weight that is too large for that a part is taken off and added to the
 sums on its own (`Fitted.fixes`); how long segments are is a trade of such fixes for the work of a segment.

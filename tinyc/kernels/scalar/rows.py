@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 on cores without DSP instructions, a few output rows per call, by exact fast forms: how a streamed group
-makes it (runtime_c/tc_scalar_tile_rows.h, tc_scalar_strided_rows.h).
+makes it (tc_scalar_tile_rows.h, tc_scalar_strided_rows.h).
 
 Stride 1: tiles of one, two or four rows and of two or four columns, two of them at a time. Scratch holds their
 factors, as words or, for a few percent of the products' instructions, as int16. Stride 2: tiles of 2x2 outputs, three

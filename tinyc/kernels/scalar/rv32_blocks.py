@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembly of convolutions on RV32IM: a block of output channels for three or six pixels (runtime_c/tc_rv32.h).
+"""The assembly of convolutions on RV32IM: a block of output channels for three or six pixels (tc_rv32.h).
 
 Three pixels' taps lie in two words, so a tap of a block takes two or four loads of the input, a load for each weight,
 and MUL and ADD for each sum of two words; all sixteen sums stay in registers. `blocks_text` goes on to bytes: a sum

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d on RV32IM, int8 and int4 weights (runtime_c/tc_rv32.h)."""
+"""conv2d on RV32IM, int8 and int4 weights (tc_rv32.h)."""
 
 from __future__ import annotations
 

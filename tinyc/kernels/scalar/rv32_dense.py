@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fully_connected on RV32IM, int8 and int4 weights (runtime_c/tc_rv32_dense.h says how).
+"""fully_connected on RV32IM, int8 and int4 weights (tc_rv32_dense.h says how).
 
 With int8 weights a word holds the weights of an input for four outputs, and two multiplications make four products:
 MUL of the word, and MULH of two of its bytes with the input times 2^24, which drops the byte below them. A sum of each
@@ -287,7 +287,7 @@ def dense_costs(tile: DenseTile) -> DenseCosts:
 
 @functools.cache
 def dense(tile: DenseTile) -> SpecializedKernel:
-    """Inputs times words of weights -> bytes: tc_rv32_dense_t (runtime_c/tc_rv32_dense.h)."""
+    """Inputs times words of weights -> bytes: tc_rv32_dense_t (tc_rv32_dense.h)."""
     parameters = (
         *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "int32_t count"),
         *("const int32_t *channels", "int8_t *y", "tc_rv32_dense_out_t *p"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d 3x3 on RV32IM, int8 and int4 weights: a function in assembly for each layer
-(runtime_c/tc_rv32_depthwise.h says what it computes).
+(tc_rv32_depthwise.h says what it computes).
 
 A channel's nine weights stay in registers, and the sums of the pixels that a column belongs to, so that a column of
 three taps is read once. Zero points outside the image are one product, with the sum of a column of weights.

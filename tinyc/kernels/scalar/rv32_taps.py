@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """depthwise_conv2d of any small size on RV32IM, int8 and int4 weights: a function in assembly for each layer
-(runtime_c/tc_rv32_taps.h says what it computes).
+(tc_rv32_taps.h says what it computes).
 
 Pointers to the taps of one pixel or two are on the stack, those outside the image at zero points, so that a pixel at
 the edge is made like any other. Up to eight channels of it are sums in registers: they share the way to a tap, and two

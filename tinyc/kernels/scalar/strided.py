@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 of stride 2 by an exact fast form on cores without DSP instructions: 25 products for 36 taps, three tiles
-in two words (runtime_c/tc_scalar_strided.h).
+in two words (tc_scalar_strided.h).
 
 The words hold sums of three tiles in 21 bits each. Input transform, products and output transform are linear, so only
 the outputs must fit these: channels go by segments whose dot products stay below 2^20.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conv2d 3x3 of stride 1 by exact fast forms on cores without DSP instructions (runtime_c/tc_scalar_tiles.h).
+"""conv2d 3x3 of stride 1 by exact fast forms on cores without DSP instructions (tc_scalar_tiles.h).
 
 A product of two transformed values takes a multiplication and an addition, as a tap does; tiles of 4x4 outputs have
 36 of them where the definition has 144 taps, tiles of 2x2 have 16 for 36. Everything is computed modulo 2^32, so all

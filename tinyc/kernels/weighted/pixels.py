@@ -6,7 +6,7 @@ Per pair of pixels:
 1. gather: the taps of both pixels go as int16 into a buffer, interleaved step by step: word 2j holds step j (two
    taps) of the first pixel, word 2j + 1 of the second. One LDRD then feeds a step.
 2. for every four output channels: eight accumulators take all steps, the weights coming from one stream
-   (runtime_c/tc_stream.h) that r0 walks through; then scaling and eight stores.
+   (tc_stream.h) that r0 walks through; then scaling and eight stores.
 
 The buffer is at the bottom of the stack (with `fpu`, its first 32 words also go to FPU registers, from where two words
 take a cycle less), so its addresses are immediates: that leaves three registers for

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two products in one multiplication (runtime_c/tc_scalar_pairs.h says how):
+"""Two products in one multiplication (tc_scalar_pairs.h says how):
 
     sum of a segment = start + sum over its words of x0 * (w & 0x00ff00ff) + x1 * (w >> 8 & 0x00ff00ff)
     acc[lane] = sum over segments of (that, as signed) >> 16
