@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,55 +17,69 @@ import house_figures  # noqa: E402
 from house import FLOORS, PICTURE, picture  # noqa: E402  where rooms are placed is drawn for people too
 
 ROOMS = [room for _, rooms in FLOORS for room in rooms]  # a room imports from those before it
-DOOR = PACKAGE / "__main__.py"  # into the house: `python -m tinyc`
-MODULES = sorted(set(PACKAGE.rglob("*.py")) - {DOOR})
+DOOR = "__main__.py"  # into the house: `python -m tinyc`
+
+Imports = Mapping[str, set[str]]  # modules of tinyc that each of its modules imports
 
 
-def _name(file: Path) -> str:
-    """`plan.rows.cuts` for tinyc/plan/rows/cuts.py; a package's own file has the package's name."""
-    parts = file.relative_to(PACKAGE).with_suffix("").parts
+@pytest.fixture(scope="module")
+def sources() -> Mapping[str, ast.Module]:
+    return house_figures.trees()
+
+
+@pytest.fixture(scope="module")
+def imports(sources: Mapping[str, ast.Module]) -> Imports:
+    trees = {_name(file): tree for file, tree in sources.items() if file != DOOR}
+    return {name: _imports(name, tree, trees.keys()) for name, tree in trees.items()}
+
+
+def _name(file: str) -> str:
+    """`plan.rows.cuts` for plan/rows/cuts.py; a package's own file has the package's name."""
+    parts = Path(file).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-NAMES = {_name(file) for file in MODULES}
-
-
-def _imports(file: Path) -> set[str]:
-    """Modules of tinyc that a file imports when it runs; those under TYPE_CHECKING only name types."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
+def _imports(own: str, tree: ast.Module, names: Collection[str]) -> set[str]:
+    """Modules of tinyc that one imports when it runs; those under TYPE_CHECKING only name types. A name that is no
+    module is in the module that stands before its last dot."""
     found = set()
-    for node in ast.walk(tree):
+    for node in _running(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return {_module(name.removeprefix("tinyc.")) for name in found if name.startswith("tinyc.")} - {"", _name(file)}
+    inside = {name.removeprefix("tinyc.") for name in found if name.startswith("tinyc.")}
+    return {name if name in names else name.rpartition(".")[0] for name in inside} - {"", own}
 
 
-def _module(name: str) -> str:
-    """The module that holds a name: itself, or what stands before its last dot."""
-    return name if name in NAMES else name.rpartition(".")[0]
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node but those that only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue
+        yield child
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield other
+                yield from _running(other)
+        else:
+            yield from _running(child)
 
 
-@cache
-def _all_imports() -> Mapping[str, set[str]]:
-    """Read when a test asks: every process of a run has this file."""
-    return {_name(file): _imports(file) for file in MODULES}
+def test_imports_point_left(imports: Imports) -> None:
+    """One test for all modules, as every process that had a part of them would read all."""
+    places = {room: place for place, room in enumerate(ROOMS)}
+    wrong = [
+        f"tinyc.{module} may not import tinyc.{other}"
+        for module, others in imports.items()
+        for other in others
+        if module and places[_cut(other, 1)] > places[_cut(module, 1)]
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("module", sorted(NAMES - {""}))
-def test_imports_point_left(module: str) -> None:
-    own = module.split(".", maxsplit=1)[0]
-    for other in _all_imports()[module]:
-        room = other.split(".", maxsplit=1)[0]
-        assert ROOMS.index(room) <= ROOMS.index(own), f"tinyc.{module} may not import tinyc.{other}"
-
-
-def test_every_room_has_its_place_and_nothing_lies_in_the_hall() -> None:
-    there = {name.split(".", maxsplit=1)[0] for name in NAMES} - {""}
+def test_every_room_has_its_place_and_nothing_lies_in_the_hall(imports: Imports) -> None:
+    there = {_cut(name, 1) for name in imports} - {""}
     assert there == set(ROOMS)
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "api.py"}
 
@@ -75,15 +88,15 @@ def test_the_picture_of_the_house_is_the_house() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture(), "run `make docs`"
 
 
-@pytest.mark.parametrize("depth", range(1, 6))
-def test_no_circles(depth: int) -> None:
+def test_no_circles(imports: Imports) -> None:
     """Among rooms, among what lies in them, and so on down to modules: a file stands for its folder at the depth."""
-    edges: dict[str, set[str]] = {}
-    for module, others in _all_imports().items():
-        own = _cut(module, depth)
-        edges.setdefault(own, set()).update(_cut(other, depth) for other in others)
-        edges[own].discard(own)
-    assert _circle(edges) == []
+    for depth in range(1, 6):
+        edges: dict[str, set[str]] = {}
+        for module, others in imports.items():
+            own = _cut(module, depth)
+            edges.setdefault(own, set()).update(_cut(other, depth) for other in others)
+            edges[own].discard(own)
+        assert _circle(edges) == [], depth
 
 
 def _cut(module: str, depth: int) -> str:
@@ -97,11 +110,6 @@ def _circle(edges: Mapping[str, Iterable[str]]) -> list[str]:
         for name in free:
             del left[name]
     return sorted(left)
-
-
-@pytest.fixture(scope="module")
-def sources() -> Mapping[str, ast.Module]:
-    return house_figures.trees()
 
 
 def test_no_function_takes_more_than_six_parameters(sources: Mapping[str, ast.Module]) -> None:
