@@ -8,10 +8,12 @@ importers are read as syntax trees to find which attributes they make, hence whi
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 from tinyc.kernel.kernel import Condition, Kernel
@@ -75,46 +77,57 @@ def emitted_by(importer: Callable[..., Any], foreign: str) -> tuple[str, ...]:
     Empty: it only folds constants. Operators that merely change the layout (what `Step.reshape` and
     `Step.transpose` insert) are left out.
     """
-    return tuple(dict.fromkeys(_emitted(importer, foreign, frozenset())))
+    return tuple(dict.fromkeys(_emitted(importer, foreign, set())))
 
 
-def _emitted(function: Callable[..., Any], foreign: str, seen: frozenset[str]) -> Iterator[str]:
+def _emitted(function: Callable[..., Any], foreign: str, read: set[Callable[..., Any]]) -> Iterator[str]:
+    """read: the functions that are not read again for this operator; this one joins them."""
+    read.add(function)
     scope = vars(sys.modules[function.__module__])
-    tree = _Known(foreign).visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    yield from _listed(tree, scope, foreign)
+    nodes = list(_taken(_tree(function), foreign))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    yield from _listed(nodes, scope, foreign)
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
         yield from _made(call, scope)
         given = [arg for arg in call.args if isinstance(arg, ast.Name) and arg.id.startswith("_")]
         for name in (call.func, *given):  # called here, or by what is called
-            called = scope.get(name.id) if isinstance(name, ast.Name) and name.id not in seen else None
-            if isinstance(name, ast.Name) and inspect.isfunction(called) and called.__module__.startswith(_IMPORTERS):
-                yield from _emitted(called, foreign, seen | {name.id})
+            called = scope.get(name.id) if isinstance(name, ast.Name) else None
+            if inspect.isfunction(called) and called.__module__.startswith(_IMPORTERS) and called not in read:
+                yield from _emitted(called, foreign, read)
 
 
-class _Known(ast.NodeTransformer):
-    """Drops the branches that an importer shared by several foreign operators does not take for this one."""
+@functools.cache
+def _tree(function: Callable[..., Any]) -> ast.Module:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
 
-    def __init__(self, foreign: str) -> None:
-        self._foreign = foreign
 
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        self.generic_visit(node)
-        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-        both = not isinstance(node.test, ast.BoolOp) or isinstance(node.test.op, ast.And)
-        if both and any(self._is_false(test) for test in tests):
-            return node.orelse
-        return node
+def _taken(tree: ast.AST, foreign: str) -> Iterator[ast.AST]:
+    """The nodes of a tree without the branches that an importer shared by several operators does not take for this."""
+    queue = deque([tree])
+    while queue:
+        node = queue.popleft()
+        if isinstance(node, ast.If) and _is_skipped(node.test, foreign):
+            queue.extend(node.orelse)
+        else:
+            yield node
+            queue.extend(ast.iter_child_nodes(node))
 
-    def _is_false(self, test: ast.expr) -> bool:
-        """Whether it is `s.node.op == "X"` or `!=`, and does not hold."""
-        if not isinstance(test, ast.Compare) or not ast.unparse(test.left).endswith("node.op"):
-            return False
-        literal = test.comparators[0]
-        if not isinstance(literal, ast.Constant):
-            return False
-        equal = literal.value == self._foreign
-        return equal if isinstance(test.ops[0], ast.NotEq) else isinstance(test.ops[0], ast.Eq) and not equal
+
+def _is_skipped(test: ast.expr, foreign: str) -> bool:
+    tests = test.values if isinstance(test, ast.BoolOp) else [test]
+    both = not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.And)
+    return both and any(_is_false(part, foreign) for part in tests)
+
+
+def _is_false(test: ast.expr, foreign: str) -> bool:
+    """Whether it is `s.node.op == "X"` or `!=`, and does not hold."""
+    if not isinstance(test, ast.Compare) or not ast.unparse(test.left).endswith("node.op"):
+        return False
+    literal = test.comparators[0]
+    if not isinstance(literal, ast.Constant):
+        return False
+    equal = literal.value == foreign
+    return equal if isinstance(test.ops[0], ast.NotEq) else isinstance(test.ops[0], ast.Eq) and not equal
 
 
 def _made(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
@@ -125,9 +138,9 @@ def _made(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
     yield from (op.name for kind in classes for op in all_ops().values() if op.attrs is kind)
 
 
-def _listed(tree: ast.AST, scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
+def _listed(nodes: Iterable[ast.AST], scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
     """The operators whose attributes a table has under the foreign name."""
-    tables = [scope.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    tables = [scope.get(node.id) for node in nodes if isinstance(node, ast.Name)]
     found = [table[foreign] for table in tables if isinstance(table, Mapping) and foreign in table]
     entries = [part for entry in found for part in (entry if isinstance(entry, tuple) else (entry,))]
     yield from (op.name for part in entries for op in all_ops().values() if op.attrs is type(part))
