@@ -31,7 +31,6 @@ from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.elf import read_elf
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
     FEATURES,
@@ -49,6 +48,7 @@ from tinyc.machine.target import ORDERED_FOR
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.options import Precision
 from tinyc.pipeline.proving import prove_in
+from tinyc.toolchain.elf import read_elf
 
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"

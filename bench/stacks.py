@@ -10,8 +10,8 @@ from pathlib import Path
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from tinyc.build.disassembly import disassemble
-from tinyc.build.elf import Elf
+from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.elf import Elf
 
 _CALLS = re.compile(r"(bl?|jal|j|c\.jal|c\.j)")  # beside branches within the function, whose targets are no functions
 _INDIRECT = re.compile(r"(blx|bx|jalr|c\.jalr|jr)")

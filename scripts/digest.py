@@ -45,12 +45,12 @@ from tinyc import pipeline
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import CODE_FLAGS
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, find_toolchain
 from tinyc.explain.estimate import estimate
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.proving import prove
 from tinyc.quantize import Recipe
+from tinyc.toolchain.compile import CODE_FLAGS
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, find_toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models"))

@@ -40,8 +40,6 @@ from tests.fuzz.networks import network, samples  # noqa: E402
 from tinyc.base.errors import TinycError  # noqa: E402
 from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import load_board  # noqa: E402
-from tinyc.build.elf import read_elf  # noqa: E402
-from tinyc.build.toolchain import find_toolchain  # noqa: E402
 from tinyc.choose.select import Optimize  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
@@ -52,6 +50,8 @@ from tinyc.plan.shrink import Memory  # noqa: E402
 from tinyc.reference.interpreter import run_int  # noqa: E402
 from tinyc.run.linked import run_linked  # noqa: E402
 from tinyc.run.native import Library  # noqa: E402
+from tinyc.toolchain.compilers import find_toolchain  # noqa: E402
+from tinyc.toolchain.elf import read_elf  # noqa: E402
 from tinyc.verify.compare import reference_outputs  # noqa: E402
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")

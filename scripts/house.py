@@ -20,11 +20,11 @@ FLOORS = (  # from the ground up
     ("Operators and kernels", ("kernel", "kernels", "ops", "frontend")),
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),
-    ("From C to a proof", ("build", "run", "flash", "verify")),
+    ("From C to a proof", ("toolchain", "run", "flash", "verify")),
     ("Asked afterwards", ("explain", "export", "package")),
     ("All together", ("pipeline", "bench", "sweep", "api", "cli")),
 )
-STAGES = ("load", "passes", "quantize", "choose", "plan", "emit", "build", "run", "verify")  # a model's way
+STAGES = ("load", "passes", "quantize", "choose", "plan", "emit", "toolchain", "run", "verify")  # a model's way
 
 _WIDTH, _HEIGHT, _GAP = 232, 100, 14
 _LEFT, _TOP = 20, 76

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.shared_folder import SharedFolder
-from tinyc.build.toolchain import Toolchain
+from tinyc.toolchain.compilers import Toolchain
 
 Words = Sequence[str | Path]
 Run = Callable[[Toolchain, Words, str], None]

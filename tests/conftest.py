@@ -12,7 +12,7 @@ import pytest
 
 from tests.compiled_once import CompiledOnce
 from tests.shared_folder import SharedFolder
-from tinyc.build.toolchain import Toolchain
+from tinyc.toolchain.compilers import Toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 

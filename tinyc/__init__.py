@@ -92,10 +92,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(types.ModuleType):
-    """`tinyc.build` is the function, whether or not the sub-package of that name is imported.
+    """`tinyc.load` is the function, whether or not the sub-package of that name is imported.
 
     Importing a sub-module binds its name in the parent; where a function has the same name, that is not done.
-    `from tinyc.build.compile import ...` and the like do not look at the name and work as ever.
+    `from tinyc.load.tflite import ...` and the like do not look at the name and work as ever.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

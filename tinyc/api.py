@@ -26,7 +26,6 @@ from tinyc.base.numerics import Numerics
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
 from tinyc.board import load_board
-from tinyc.build.toolchain import Optimize
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap, map_of
@@ -40,6 +39,7 @@ from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Recipe
 from tinyc.run.native import Library, load_library
+from tinyc.toolchain.compilers import Optimize
 from tinyc.verify.report import Report, UnprovedReport
 
 File = str | PathLike[str]

@@ -25,8 +25,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.cli.test_cli import Ran, model, tinyc, write_model  # noqa: F401  fixtures
 from tests.hostile_names import FILE_NAMES, NO_CONTROL
 from tinyc.base.escape import visible
-from tinyc.build import toolchain
 from tinyc.ir.graph import Array
+from tinyc.toolchain import toolchain
 
 # ruff: noqa: F811  fixtures are arguments too
 

@@ -25,16 +25,16 @@ from stm32_simulator import LineFault, SimulatedLine, Stm32
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.elf import Elf, Segment, read_elf
-from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
-from tinyc.build.toolchain import find_toolchain
 from tinyc.cli.main import main
 from tinyc.cli.monitor import frame_text
 from tinyc.flash import flash, plan_flash, samba
 from tinyc.flash.handover import tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.run import protocol, serial
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import Elf, Segment, read_elf
+from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2, uf2
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "target"))
 from serial_board import board_at_port

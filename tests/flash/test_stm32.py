@@ -28,10 +28,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import LineError, SerialPort
 from tinyc.board import load_board
 from tinyc.board.parts import Flashing
-from tinyc.build.image import Image
 from tinyc.flash import stm32_commands
 from tinyc.flash.base import Manner
 from tinyc.flash.stm32 import FlashedSectors, flash_stm32
+from tinyc.toolchain.image import Image
 
 ORIGIN = 0x0800_0000
 DATA = random.Random(1).randbytes(20_001)  # two sectors; no multiple of anything

@@ -19,11 +19,11 @@ from stm32_simulator import WRITE, LineFault, SimulatedLine, Stm32
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.image import Image
 from tinyc.flash.base import FlashError
 from tinyc.flash.stm32 import FlashedSectors, flash_stm32
 from tinyc.flash.stm32_commands import Bootloader
 from tinyc.flash.stm32_filler import LIMIT, filler
+from tinyc.toolchain.image import Image
 
 ORIGIN = 0x0800_0000
 SECTOR = 512

@@ -17,8 +17,6 @@ from tests.fuzz.quantized import in_qdq
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import as_integers, check_ram_budget, compile_library, run_samples, with_window
@@ -26,6 +24,8 @@ from tinyc.quantize import Recipe
 from tinyc.reference.samples import Samples, synthetic_samples
 from tinyc.run import Target, find_target
 from tinyc.run.host import HostTarget
+from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import compare, reference_outputs
 
 CORES = ("cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc")

@@ -24,8 +24,6 @@ from tests.fuzz import builds
 from tests.fuzz.case import WrongError
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.ir.graph import Graph
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
@@ -34,6 +32,8 @@ from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation
 from tinyc.run.trace import TracePlan, plan_trace
 from tinyc.run.unicorn import EmulatedCore, Semihosting
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import compare, reference_outputs
 
 CORES = ("cortex-m4", "cortex-m0plus", "cortex-m3")

@@ -19,11 +19,11 @@ from tests.fuzz.targets import TARGETS
 from tests.fuzz.work import Worker, run_here
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import compile_library
 from tinyc.run import find_target
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import reference_outputs
 
 QUICK = {"networks": 1, "plans": 2, "tflite": 25, "onnx-files": 25, "tflite-files": 40, "arrays": 25, "boards": 15}

@@ -24,9 +24,6 @@ from tinyc.base.output_folder import REPORT_FILE, check_replaceable
 from tinyc.bench.compare import compare_files
 from tinyc.bench.report import SCHEMA
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Firmware, FirmwareInfo
-from tinyc.build.device import MANIFEST, read_device
-from tinyc.build.toolchain import host_compiler
 from tinyc.cli.app import app, load_command
 from tinyc.cli.monitor import frame_text
 from tinyc.ir.graph import Array, Graph
@@ -38,6 +35,9 @@ from tinyc.quantize import calibrate
 from tinyc.reference.samples import load_samples
 from tinyc.run import protocol
 from tinyc.run.base import Conversation
+from tinyc.toolchain.compile import Firmware, FirmwareInfo
+from tinyc.toolchain.compilers import host_compiler
+from tinyc.toolchain.device import MANIFEST, read_device
 
 MOST_EDITS = 4
 ODD: tuple[Any, ...] = (

@@ -11,11 +11,11 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Checks, Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline import Options, Progress, build, compile_model
 from tinyc.quantize import Recipe
 from tinyc.run import find_target
+from tinyc.toolchain.compile import Checks, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]

@@ -16,8 +16,8 @@ from tests.shared_folder import SharedFolder
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
+from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 
 
 @pytest.fixture(scope="session")

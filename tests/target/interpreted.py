@@ -14,9 +14,6 @@ from tests.ops.row_harness import Layer, Layers, cases
 from tests.ops.row_program import Case
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.disassembly import RISCV, disassemble
-from tinyc.build.elf import Elf, read_elf
-from tinyc.build.toolchain import Toolchain
 from tinyc.ir.graph import Graph
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
@@ -34,6 +31,9 @@ from tinyc.machine.riscv import BITS
 from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.target import written_for
 from tinyc.ops import all_ops
+from tinyc.toolchain.compilers import Toolchain
+from tinyc.toolchain.disassembly import RISCV, disassemble
+from tinyc.toolchain.elf import Elf, read_elf
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
 _FOUND = 0.9  # of the instructions, at least, have a caller that a debugger can find

@@ -30,8 +30,6 @@ from tests.shared_folder import SharedFolder
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.toolchain import Toolchain
 from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -65,6 +63,8 @@ from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import Toolchain
 
 ONE = Padding(1, 1, 1, 1)
 Coverage = frozenset[tuple[str, str]]  # (operator, kernel)

@@ -9,8 +9,8 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware
 from tinyc.run import Target, find_target
+from tinyc.toolchain.compile import Firmware
 
 Build = Callable[..., Firmware]
 

@@ -15,8 +15,6 @@ from machines import target_for
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -27,6 +25,8 @@ from tinyc.ops import all_ops
 from tinyc.plan.planner import plan_graph
 from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 
 
 def offer_of(kernel: Kernel, site: Site) -> Offer:

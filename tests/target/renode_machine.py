@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from renode_monitor import Monitor
 
-from tinyc.build.disassembly import disassemble
-from tinyc.build.elf import read_elf
 from tinyc.run.trace import instruction_starts
 from tinyc.run.unicorn import CPUS
+from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.elf import read_elf
 
 SYSTICK, DWT_COUNTER = 0xE000E018, 4
 MCYCLE, MCYCLEH = 0xB0002073, 0xB8002073  # csrrs rd, csr, x0 without rd

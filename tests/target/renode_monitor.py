@@ -11,7 +11,7 @@ from pathlib import Path
 from renode_facts import CORTEX_M, FORMATS, MEMBERS, READ_ONLY
 from renode_text import Platform, read_repl
 
-from tinyc.build.elf import read_elf
+from tinyc.toolchain.elf import read_elf
 
 _TOKEN = re.compile(r'"([^"]*)"|`([^`]*)`|(\$\w+(?:/[\w.-]+)?)|(\S+)')
 _SET_IF_UNSET = re.compile(r'\$(\w+)\?=("[^"]*"|\$ORIGIN/[\w.-]+)')

@@ -16,8 +16,8 @@ from tests.target.kernel_cases import roomy
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 
 _MOST_BYTES = 150_000  # of RAM in one firmware
 

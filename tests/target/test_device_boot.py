@@ -15,12 +15,12 @@ from uarte import RATES, Uarte
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, list_boards, load_board
-from tinyc.build.compile import Sources, compile_library
-from tinyc.build.device import build_device
-from tinyc.build.elf import Elf, read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.run.protocol import FrameReader, InfoFrame, ProtocolFrame, Reply, Request, encode, parse_info, parse_result
 from tinyc.run.unicorn import CPUS
+from tinyc.toolchain.compile import Sources, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.device import build_device
+from tinyc.toolchain.elf import Elf, read_elf
 
 REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
 ALL = [board.name for board in list_boards() if board.uart is not None and board.unicorn is not None]

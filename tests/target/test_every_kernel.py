@@ -24,7 +24,7 @@ from machines import target_for
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
+from tinyc.toolchain.compilers import find_toolchain
 
 BOARDS = [
     "host",

@@ -11,10 +11,6 @@ import pytest
 from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_library
-from tinyc.build.elf import read_elf
-from tinyc.build.size import library_size
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Choice, candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -23,6 +19,10 @@ from tinyc.machine.target import written_for
 from tinyc.ops.conv2d import Conv2D
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.plan.planner import plan_graph
+from tinyc.toolchain.compile import Sources, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import read_elf
+from tinyc.toolchain.size import library_size
 
 ROWS = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
 WRITTEN = ("tc_conv2d_s8_asm", "tc_conv2d_s8_w16_asm", "tc_conv2d_3x3_s8_tiles2_asm")

@@ -15,7 +15,6 @@ from tests.ops.float32_layers import float_cases
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import Offer
@@ -25,6 +24,7 @@ from tinyc.kernels.float32.vectors import VectorBlock
 from tinyc.machine.cores import CORTEX_M4
 from tinyc.ops import all_ops
 from tinyc.reference.interpreter import run_int
+from tinyc.toolchain.compilers import Toolchain, find_toolchain
 
 BOARD = load_board("cortex-m4")
 VECTORS = ("conv2d", "depthwise_conv2d", "fully_connected")  # operators with kernels that use Helium

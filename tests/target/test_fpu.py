@@ -18,11 +18,11 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware, Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain, host_compiler
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.quantize import Recipe
 from tinyc.quantize.recipe import hurried
+from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain, host_compiler
 
 
 @pytest.fixture(scope="module")

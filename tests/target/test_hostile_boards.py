@@ -17,9 +17,9 @@ from tests.hostile_names import HOSTILE
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Sources
-from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.run import renode
+from tinyc.toolchain.compile import Sources
+from tinyc.toolchain.compilers import Toolchain, find_toolchain
 
 PLAIN = load_board("cortex-m4")
 

@@ -18,8 +18,8 @@ from tests.ops.test_row_forms import CONVS, DEPTHWISES, POOLS, SUMS, group
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.reference.interpreter import run_int
+from tinyc.toolchain.compilers import find_toolchain
 
 QUICK = 9  # of the layers, every so many
 

@@ -13,8 +13,6 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -25,6 +23,8 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.plan.planner import plan_graph
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 
 M4 = core_of("cortex-m4")
 assert isinstance(M4, ThreeStage)

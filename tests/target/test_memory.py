@@ -11,8 +11,8 @@ import pytest
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import HARNESS_FLAGS, SANITIZE_FLAGS
-from tinyc.build.toolchain import find_toolchain
+from tinyc.toolchain.compile import HARNESS_FLAGS, SANITIZE_FLAGS
+from tinyc.toolchain.compilers import find_toolchain
 
 RENAMED = [f"-D{name}=tested_{name}" for name in ("memcpy", "memmove", "memset")]
 

@@ -25,15 +25,15 @@ from tests.frontend.sounds import voice
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
-from tinyc.build.compile import Checks, Harness, Sources, compile_library, link_firmware
-from tinyc.build.device import Dialogue, build_device, write_mlperf_glue
-from tinyc.build.toolchain import find_toolchain
 from tinyc.frontend import load_frontend
 from tinyc.ir.graph import Graph, Quant
 from tinyc.load import load_model
 from tinyc.passes import normalize
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.run.host import fixed_addresses
+from tinyc.toolchain.compile import Checks, Harness, Sources, compile_library, link_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.device import Dialogue, build_device, write_mlperf_glue
 
 GRAPH = dense(70, 5)
 SQUARE = dense(9, 9)

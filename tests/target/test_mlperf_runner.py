@@ -19,10 +19,10 @@ from tests.frontend.sounds import sirens, voice
 from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.board.parts import Uart
-from tinyc.build.runner_files import iterations, write_runner_files
-from tinyc.build.uart import at_baud
 from tinyc.frontend import Declared, load_frontend
 from tinyc.pipeline import Options, Progress, build
+from tinyc.toolchain.runner_files import iterations, write_runner_files
+from tinyc.toolchain.uart import at_baud
 
 BOARD = "stm32f4-discovery"
 SWW = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "sww.toml"

@@ -19,8 +19,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.paths import runtime_dir
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Sources, firmware_around
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -28,6 +26,8 @@ from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Pair
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.transpose import Transpose
+from tinyc.toolchain.compile import Sources, firmware_around
+from tinyc.toolchain.compilers import find_toolchain
 
 M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 AFFECTED = re.compile(r"12\.[012]\.|13\.[01]\.")  # versions of gcc that drop the call

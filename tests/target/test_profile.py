@@ -13,12 +13,12 @@ from toy import Variant
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware
-from tinyc.build.disassembly import disassemble
-from tinyc.build.legality import check_legal
 from tinyc.explain.cycles import ModelledCycles, core_of, model_cycles
 from tinyc.explain.cycles.profile import LayerFacts, function_costs, hot_blocks, layer_costs, source_costs
 from tinyc.run import OVERHEAD, RunResult
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.legality import check_legal
 
 INPUTS = toy.inputs(3)
 BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")

@@ -12,9 +12,6 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, CodeRam, load_board
-from tinyc.build.compile import Firmware, Sources, compile_firmware
-from tinyc.build.size import check_fits, library_size
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import FASTEST, Goal, candidates, choose, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.in_ram import with_ram_code
@@ -29,6 +26,9 @@ from tinyc.reference.interpreter import run_int
 from tinyc.run import find_target
 from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
+from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.size import check_fits, library_size
 
 LAYER = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
 BUDGET = 8192

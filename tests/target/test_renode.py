@@ -21,10 +21,10 @@ from renode_text import read_repl
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware, compile_library
-from tinyc.build.elf import read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.run.renode import LINE_BYTES, Expected, expected_lines, platform, run_renode, write_renode
+from tinyc.toolchain.compile import Sources, compile_firmware, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import read_elf
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "renode"
 FILES = ("board.repl", "run.resc", "test.robot")

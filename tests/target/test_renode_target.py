@@ -19,14 +19,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
-from tinyc.build.elf import Elf, Section, Segment
-from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline import Options, Progress, profile_model, verify_model
 from tinyc.quantize import Recipe
 from tinyc.run import RunError, find_target, firmware_board, renode_target
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.trace import TracePlan, executions_by_address
+from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import Elf, Section, Segment
 
 INPUTS = toy.inputs(4)
 

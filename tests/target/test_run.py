@@ -15,15 +15,15 @@ from toy import Variant
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.compile import Sources, compile_firmware
-from tinyc.build.size import library_size
-from tinyc.build.toolchain import find_toolchain
 from tinyc.run import OVERHEAD, RunError, RunResult
 from tinyc.run.host import HostTarget
 from tinyc.run.protocol import FrameReader, ProtocolFrame, Reply, Request, encode, parse_result
 from tinyc.run.qemu import QemuTarget, accepts
 from tinyc.run.trace import build_trace_library, executions_by_address
 from tinyc.run.unicorn import UnicornTarget
+from tinyc.toolchain.compile import Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.size import library_size
 
 UNICORN_BOARDS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33")
 QEMU_BOARDS = (*UNICORN_BOARDS, "cortex-m55", "riscv32imc")

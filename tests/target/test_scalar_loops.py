@@ -16,7 +16,6 @@ from interpreted import run_alone
 from tests.ops.sanitized import sanitized
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.headers import header_text, with_included
 from tinyc.kernels.scalar.loops import pairs, products
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE, executed
@@ -25,6 +24,7 @@ from tinyc.kernels.scalar.loops.products import Products
 from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs
 from tinyc.kernels.scalar.loops.thumb1 import Thumb1Pairs, Thumb1Products
 from tinyc.kernels.scalar.loops.thumb2 import Thumb2Pairs, Thumb2Products
+from tinyc.toolchain.compilers import find_toolchain
 
 MACROS = {"cortex-m3": "TC_SCALAR_THUMB2", "cortex-m0plus": "TC_SCALAR_THUMB1", "riscv32imc": "TC_RV32_ASM"}
 LANES = {"cortex-m3": 4, "cortex-m0plus": 2, "riscv32imc": 8, "": 4}  # of products of tiles; "": the C

@@ -18,7 +18,6 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Offer, Refused
@@ -30,6 +29,7 @@ from tinyc.kernels.scalar.tiles import factors
 from tinyc.ops import all_ops
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.toolchain.compilers import find_toolchain
 
 ONE, TWO = Padding(1, 1, 1, 1), Pair(2, 2)
 BOARDS = ["cortex-m0plus", "cortex-m3", "cortex-m33", "riscv32imc"]

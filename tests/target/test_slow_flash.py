@@ -18,8 +18,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.board.parts import FlashTiming
-from tinyc.build.compile import Firmware, Sources, compile_firmware
-from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose
 from tinyc.choose.slow_flash import SlowFlash, waits
 from tinyc.emit.library import Info, emit_library
@@ -36,6 +34,8 @@ from tinyc.reference.interpreter import run_int
 from tinyc.run import OVERHEAD
 from tinyc.run.flash_waits import counted_waits, flash_waits
 from tinyc.run.unicorn import find_unicorn
+from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import Toolchain, find_toolchain
 
 INPUTS = toy.inputs(3)
 ONE = Padding(1, 1, 1, 1)

@@ -16,8 +16,6 @@ from tests.ops.test_recurrent import with_states
 from tests.target.state_cases import svdf
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.compile import Checks, Sources, compile_firmware
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -35,6 +33,8 @@ from tinyc.plan.states import overwritten
 from tinyc.reference.interpreter import prepare_int
 from tinyc.reference.samples import Samples
 from tinyc.run.native import load_library
+from tinyc.toolchain.compile import Checks, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import first_difference, reference_outputs
 
 X = (1, 2, 3)

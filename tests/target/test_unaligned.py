@@ -15,13 +15,13 @@ from kernel_cases import KernelLibrary, Together, together, write_library
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
-from tinyc.build.elf import read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.alignment import unaligned_between, unaligned_steps
 from tinyc.emit.program import Program
 from tinyc.emit.text import ranges
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.run.linked import LinkedRun, run_linked
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import read_elf
 
 
 def linked(folder: Path, name: str, board: Board, *flags: str) -> Path:

@@ -17,8 +17,6 @@ import pytest
 from tests.load.onnx_models import build, op
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.elf import read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.emit.blob import HEADER, SIGNATURE, numbered, read_blob
 from tinyc.package.signing import is_signed_by, signed
 from tinyc.pipeline import Options, Progress, compile_model, verify_model
@@ -27,6 +25,8 @@ from tinyc.pipeline.proving import input_bytes, proof_samples, write_library
 from tinyc.quantize.recipe import Recipe, hurried
 from tinyc.reference.interpreter import run_int
 from tinyc.run.linked import run_linked
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import read_elf
 from tinyc.verify.compare import reference_outputs
 
 NODES = [

@@ -15,11 +15,11 @@ from typing import Any
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from tinyc.build.disassembly import RISCV, instruction_bytes
-from tinyc.build.elf import Elf
 from tinyc.machine.interpret import Code, Machine, Processor, Program
 from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.memory import Bytes, Fault
+from tinyc.toolchain.disassembly import RISCV, instruction_bytes
+from tinyc.toolchain.elf import Elf
 
 _ARM_NAMES = {**{i: (f"r{i}",) for i in range(13)}, 13: ("sp",), 14: ("lr",)} | {
     256 + i: (f"s{2 * i}", f"s{2 * i + 1}") for i in range(16)

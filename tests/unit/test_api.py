@@ -110,7 +110,7 @@ def test_importing_is_cheap() -> None:
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("first", ["tinyc.api", "tinyc.build.compile", "tinyc.load.tflite", "tinyc.verify.compare"])
+@pytest.mark.parametrize("first", ["tinyc.api", "tinyc.toolchain.compile", "tinyc.load.tflite", "tinyc.verify.compare"])
 def test_functions_win_over_packages_of_the_same_name(first: str) -> None:
     python(f"import {first}, types, tinyc\nfor f in (tinyc.build, tinyc.load, tinyc.verify): assert callable(f), f")
 

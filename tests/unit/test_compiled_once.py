@@ -11,7 +11,7 @@ import pytest
 from tests.compiled_once import CompiledOnce
 from tests.shared_folder import SharedFolder
 from tinyc.base.errors import TinycError
-from tinyc.build.toolchain import Toolchain, host_compiler
+from tinyc.toolchain.compilers import Toolchain, host_compiler
 
 TEXT = '#include "m.h"\n#include <stdint.h>\nint32_t f(void) { return M; }\n'
 MAIN = "#ifdef TC_TWICE\n#define N 2\n#else\n#define N 1\n#endif\nint f(void);\nint main(void) { return N * f(); }\n"

@@ -8,13 +8,13 @@ import re
 
 import pytest
 
-from tinyc.build.disassembly import decode
 from tinyc.explain.cycles import core_of
 from tinyc.machine.cores import Core
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.table import Kind
+from tinyc.toolchain.disassembly import decode
 
 
 def ops(code: str, start: int = 0x100) -> list[Decoded]:

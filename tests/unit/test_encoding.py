@@ -11,12 +11,12 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.disassembly import disassemble
-from tinyc.build.elf import read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.machine.encoding import can_be_wide, is_short
 from tinyc.machine.lines import emitted, line_of, wide
 from tinyc.machine.op import Decoded
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.elf import read_elf
 
 _THREE = "add adds sub subs and ands orrs bics eors adcs sbcs rors mul"
 _TWO = "mov movs cmp cmn tst mvn mvns adds ands"

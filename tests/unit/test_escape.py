@@ -19,7 +19,7 @@ from tests.hostile_names import HOSTILE, INJECTED
 from tinyc.base import escape, paths, templates
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
+from tinyc.toolchain.compilers import find_toolchain
 
 SHORT = tuple(name for name in HOSTILE if len(name) < 100)  # a line of CMake and of Rust each
 

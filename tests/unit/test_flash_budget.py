@@ -11,11 +11,11 @@ import pytest
 import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build.size import LibrarySize
 from tinyc.explain.estimate import library_flash
 from tinyc.pipeline import Options, Progress, compile_model
 from tinyc.pipeline.flash_budget import SMALLEST, Tried, in_flash
 from tinyc.pipeline.proving import check_flash_budget
+from tinyc.toolchain.size import LibrarySize
 
 M4 = load_board("cortex-m4")
 ALL = ((10, 14), (20, 19), (30, 36), (40, 41), (44, 52), (60, 70))  # bytes that kernels are said to take, and take

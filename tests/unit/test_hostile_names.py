@@ -19,7 +19,6 @@ from tests.unit.stream_cases import NUMERICS, integer_graph, smallest_plan
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -28,6 +27,7 @@ from tinyc.ir.graph import Graph, Node, State
 from tinyc.ops.add import Add
 from tinyc.ops.extremum import Extremum
 from tinyc.plan.layout import Aim, Kernels, plan_memory
+from tinyc.toolchain.compilers import find_toolchain
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\.?\d[\w.]*(?:(?<=[eEpP])[+-]\w*)?|\S')
 _DIGEST = re.compile(r"(_tinyc_digest, )0x[0-9a-f]{8}")  # of the library's text, comments and all

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.build.disassembly import decode, decode_riscv
-from tinyc.build.legality import is_armv6m, needed_extension, needed_feature
+from tinyc.toolchain.disassembly import decode, decode_riscv
+from tinyc.toolchain.legality import is_armv6m, needed_extension, needed_feature
 
 M0 = frozenset[str]()
 M3 = frozenset({"thumb2"})

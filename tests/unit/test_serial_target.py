@@ -21,12 +21,12 @@ from tinyc.base import serial_line
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware, FirmwareInfo
-from tinyc.build.toolchain import Toolchain
 from tinyc.run import base, serial
 from tinyc.run.base import Conversation
 from tinyc.run.protocol import FrameReader, Reply, Request, encode
 from tinyc.run.serial import SerialTarget
+from tinyc.toolchain.compile import Firmware, FirmwareInfo
+from tinyc.toolchain.compilers import Toolchain
 
 INFO = FirmwareInfo(64, 16, (3, 2), (4,), 1)
 STARTED = 2

@@ -9,11 +9,11 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.build import toolchain
-from tinyc.build.size import LibrarySize, check_fits
-from tinyc.build.toolchain import Toolchain, compiler_error, find_toolchain
 from tinyc.pipeline.doctor import FindingKind, examine
 from tinyc.run import find_target, qemu, unicorn
+from tinyc.toolchain import toolchain
+from tinyc.toolchain.compilers import Toolchain, compiler_error, find_toolchain
+from tinyc.toolchain.size import LibrarySize, check_fits
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from tinyc.bench.references import Feed, Runtime, UnavailableError, computer, cp
 from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelResult, Parity, ReferenceResult
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
 from tinyc.board import Board, load_board
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, find_toolchain
 from tinyc.ir.graph import Array, Graph
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
 from tinyc.quantize.score import class_output, classes
 from tinyc.reference.samples import Samples, as_classes
 from tinyc.run.native import load_library
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, find_toolchain
 from tinyc.verify.accuracy import agreement, arithmetic_of, dequantize
 from tinyc.verify.compare import Outputs, reference_outputs
 from tinyc.verify.report import Report

@@ -26,7 +26,6 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 PAGES = {
     "bench": "bench.md",
     "board": "boards.md",
-    "build": "install.md",
     "choose": "build.md",
     "cli": "build.md",
     "emit": "library.md",
@@ -46,6 +45,7 @@ PAGES = {
     "reference": "numerics.md",
     "run": "install.md",
     "sweep": "sweep.md",
+    "toolchain": "install.md",
     "verify": "verify.md",
 }  # of a room of tinyc/: where docs/ tells about it
 

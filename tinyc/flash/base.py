@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.build.image import Image
+from tinyc.toolchain.image import Image
 
 Report = Callable[[str, int, int], None]  # what is done ("erase", "write", "verify"), bytes or sectors done, in all
 

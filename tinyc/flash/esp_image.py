@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from tinyc.base.errors import Loc
-from tinyc.build.image import Image
 from tinyc.flash.base import FlashError
+from tinyc.toolchain.image import Image
 
 APP_OFFSET = 0x1_0000  # of the first application in ESP-IDF's partition tables
 _IMAGE = 0xE9  # the first byte of a boot loader or an application

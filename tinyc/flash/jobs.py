@@ -13,13 +13,13 @@ from tinyc.base.files import read_file
 from tinyc.base.serial_line import SerialPort, touch
 from tinyc.board import Board, load_board
 from tinyc.board.parts import Flashing
-from tinyc.build.device import MANIFEST, read_device
-from tinyc.build.image import Image
 from tinyc.flash.base import Manner, Report, check_image, silent
 from tinyc.flash.esp_image import place_esp_image
 from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
+from tinyc.toolchain.device import MANIFEST, read_device
+from tinyc.toolchain.image import Image
 
 STM32_BAUD = 115_200
 SAMBA_BAUD = 921_600  # USB: any number will do

@@ -22,9 +22,9 @@ import re
 from dataclasses import dataclass
 
 from tinyc.base.errors import Loc
-from tinyc.build.image import ERASED, Image
 from tinyc.flash.base import FlashError, Report, silent
 from tinyc.flash.stm32_commands import SerialLine
+from tinyc.toolchain.image import ERASED, Image
 
 ANSWER_SECONDS = 2.0
 ERASE_SECONDS = 60.0

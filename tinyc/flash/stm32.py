@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tinyc.base.errors import Loc
 from tinyc.board.parts import Flashing
-from tinyc.build.image import ERASED, Image
 from tinyc.flash.base import PLAINLY, FlashError, Manner, Report, Sector, check_image, sectors_of, sectors_under
 from tinyc.flash.stm32_commands import COMMAND, Bootloader, Chip, Command, CommandRefused, SerialLine
+from tinyc.toolchain.image import ERASED, Image
 
 BLOCK = 256  # bytes of one read or write
 ROUNDS = 3  # of erasing and writing a sector

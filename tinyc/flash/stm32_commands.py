@@ -18,9 +18,9 @@ from operator import xor
 from typing import Protocol, TypeVar
 
 from tinyc.base.errors import Loc
-from tinyc.build.image import ERASED
 from tinyc.flash.base import FlashError
 from tinyc.flash.stm32_filler import LIMIT, filler
+from tinyc.toolchain.image import ERASED
 
 ACK, NACK, AUTO_BAUD = 0x79, 0x1F, 0x7F
 ANSWER_SECONDS = 1.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs instructions by their meanings in the table, on memory of bytes, and finds what a processor forgives.
 
-It takes what `thumb.py` printed (`listing.py`), and what a compiler made (`build/disassembly.py`). Faults: an access
+It takes what `thumb.py` printed (`listing.py`), and what a compiler made (`toolchain/disassembly.py`). Faults: access
 beyond the bytes of one object, a write to what is constant, LDM, LDRD and vector accesses that are not aligned, a
 register or flag that is read before the code has set it, a register or stack that the caller does not get back as it
 was.

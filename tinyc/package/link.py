@@ -18,12 +18,12 @@ from tinyc.base.names import identifier
 from tinyc.base.output_folder import check_replaceable, replacing
 from tinyc.base.templates import render
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Sources, compile_library
-from tinyc.build.size import library_size
-from tinyc.build.toolchain import find_toolchain
 from tinyc.package.facts import Facts, read_facts
 from tinyc.package.make import library_licence, selftest_header
 from tinyc.package.sbom import SBOM_FILE, bill_of_linked
+from tinyc.toolchain.compile import Sources, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.size import library_size
 
 SCHEMA = "tinyc link 1"
 _DEFINED = re.compile(r"^static [^;=({]*?\b(\w+)(?:\[\d*\])? ?[=({]", re.MULTILINE)  # a kernel, or a table of it

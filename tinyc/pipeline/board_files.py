@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from tinyc.board import Board
-from tinyc.build.compile import Sources
-from tinyc.build.device import TASKS, Dialogue, build_device, require_uart
-from tinyc.build.runner_files import write_runner_files
-from tinyc.build.toolchain import Toolchain
-from tinyc.build.uart import at_baud
 from tinyc.ir.graph import Array
 from tinyc.pipeline.compiling import Compiled
 from tinyc.reference.samples import Samples
 from tinyc.run.renode import MOST_INFERENCES, Expected, check_renode_board, write_renode
+from tinyc.toolchain.compile import Sources
+from tinyc.toolchain.compilers import Toolchain
+from tinyc.toolchain.device import TASKS, Dialogue, build_device, require_uart
+from tinyc.toolchain.runner_files import write_runner_files
+from tinyc.toolchain.uart import at_baud
 from tinyc.verify.compare import reference_outputs
 from tinyc.verify.report import Report
 

@@ -15,9 +15,6 @@ from tinyc.base.names import identifier
 from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Sources
-from tinyc.build.disassembly import check_disassembler
-from tinyc.build.toolchain import Toolchain, find_toolchain
 from tinyc.emit.library import marked_unproved
 from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
@@ -26,6 +23,9 @@ from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_proof, write_unproved
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
+from tinyc.toolchain.compile import Sources
+from tinyc.toolchain.compilers import Toolchain, find_toolchain
+from tinyc.toolchain.disassembly import check_disassembler
 from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.report_file import read_report
 

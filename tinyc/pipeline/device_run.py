@@ -12,13 +12,13 @@ from typing import Any
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import is_of_a_program
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Firmware, Sources, compile_firmware
-from tinyc.build.device import require_uart
-from tinyc.build.toolchain import find_toolchain
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples
 from tinyc.run import Inputs, find_target, firmware_board
 from tinyc.run.serial import SerialTarget
+from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.device import require_uart
 from tinyc.verify.compare import compare, reference_outputs
 
 MODELLED_INFERENCES = 4  # an emulator takes its time

@@ -13,11 +13,11 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.base.extras import installed_version, requirements
 from tinyc.board import Board, list_boards
-from tinyc.build.disassembly import check_disassembler
-from tinyc.build.toolchain import find_toolchain
 from tinyc.flash.handover import tool_command
 from tinyc.run import find_target
 from tinyc.run.qemu import find_qemu
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.disassembly import check_disassembler
 
 THERE = "installed"  # instead of a version, where asking for it takes seconds
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, load_board
-from tinyc.build.toolchain import find_toolchain
 from tinyc.ir.graph import Labels
 from tinyc.pipeline.answers import answer, labels_of, reals_of
 from tinyc.pipeline.compiling import Compiled, compile_model
@@ -23,6 +22,7 @@ from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import compile_library, proof_samples, run_samples
 from tinyc.reference.samples import Samples
 from tinyc.run import RunResult, find_target, firmware_board
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import compare, reference_outputs
 
 

@@ -13,11 +13,11 @@ from typing import Literal, get_args
 
 from tinyc.base.errors import TinycError, check_word
 from tinyc.base.numerics import Numerics
-from tinyc.build.device import Dialogue, Protocol
 from tinyc.choose.select import Optimize
 from tinyc.load.states import Asked
 from tinyc.plan.shrink import Memory
 from tinyc.quantize import Pictures, Recipe
+from tinyc.toolchain.device import Dialogue, Protocol
 
 Precision = Literal["auto", "integer", "float32"]
 

@@ -10,9 +10,6 @@ from pathlib import Path
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
-from tinyc.build.compile import Firmware
-from tinyc.build.disassembly import check_disassembler
-from tinyc.build.toolchain import find_toolchain
 from tinyc.explain.cycles import Profile, core_of, model_cycles
 from tinyc.explain.cycles.profile import (
     InferenceCost,
@@ -35,6 +32,9 @@ from tinyc.pipeline.proving import (
 )
 from tinyc.run import Inputs, RunResult, find_target, firmware_board
 from tinyc.run.flash_waits import counted_waits
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.disassembly import check_disassembler
 
 
 @one_thread

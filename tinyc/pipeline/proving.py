@@ -12,9 +12,6 @@ from typing import Any
 from tinyc import __version__
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board
-from tinyc.build.compile import Checks, Firmware, Sources, compile_firmware
-from tinyc.build.size import LibrarySize, check_fits, library_size
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, Toolchain, find_toolchain
 from tinyc.emit.library import Proof, with_proof
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.explain.memory_map import map_of, memory_report
@@ -35,6 +32,9 @@ from tinyc.run.base import Inputs
 from tinyc.run.flash_waits import counted_waits
 from tinyc.run.slow_waits import slow_waits
 from tinyc.run.unicorn import UnicornTarget
+from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Toolchain, find_toolchain
+from tinyc.toolchain.size import LibrarySize, check_fits, library_size
 from tinyc.verify.accuracy import measure
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import (

@@ -12,9 +12,6 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
-from tinyc.build.compile import Sources, compile_library
-from tinyc.build.device import build_device
-from tinyc.build.toolchain import find_toolchain
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -25,6 +22,9 @@ from tinyc.ops import all_ops, node_of
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.pipeline import Compiled, Options, Progress, prove
 from tinyc.plan import plan_graph
+from tinyc.toolchain.compile import Sources, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.device import build_device
 
 IN, OUT = 9, 5
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board, load_board
-from tinyc.build.compile import Sources, firmware_around
-from tinyc.build.elf import Elf, read_elf
-from tinyc.build.toolchain import find_toolchain
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.options import Options, Progress
 from tinyc.pipeline.proving import as_integers, chosen_samples, input_bytes, run_samples, with_window
 from tinyc.reference.samples import Samples
 from tinyc.run import RunError, find_target, firmware_board
 from tinyc.run.linked import DIGEST, LinkedRun, identity_of, run_linked
+from tinyc.toolchain.compile import Sources, firmware_around
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import Elf, read_elf
 from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import Verify, reference_name
 

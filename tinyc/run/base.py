@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.build.compile import Firmware, FirmwareInfo
 from tinyc.run import protocol
+from tinyc.toolchain.compile import Firmware, FirmwareInfo
 
 INSTRUCTION_LIMIT = 2_000_000_000
 OVERHEAD = -1  # the step number of code that belongs to no step: the run function itself

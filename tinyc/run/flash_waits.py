@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.board.parts import FlashTiming
-from tinyc.build.compile import Firmware, firmware_around
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, OVERHEAD, Conversation, Inputs
 from tinyc.run.trace import TracePlan, plan_trace
 from tinyc.run.unicorn import EmulatedCore, Semihosting, UnicornTarget, find_unicorn, load_unicorn
+from tinyc.toolchain.compile import Firmware, firmware_around
 
 
 @dataclass(slots=True)

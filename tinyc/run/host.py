@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from tinyc.base.errors import TinycError
-from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation, Inputs, Progress, RunError, RunResult, check_inputs
 from tinyc.run.process import REQUESTS, Ended, follow
+from tinyc.toolchain.compile import Firmware
 
 STALL_SECONDS = 120.0
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.build.elf import Elf, Symbol
 from tinyc.emit.program import Place, Program
 from tinyc.run.accesses import Accesses, watched
 from tinyc.run.base import INSTRUCTION_LIMIT, Inputs, RunError, RunResult
 from tinyc.run.protocol import begins_sequence
 from tinyc.run.unicorn import CPUS, PAGE, load_unicorn
+from tinyc.toolchain.elf import Elf, Symbol
 
 STACK_BYTES = 64 * 1024
 GUARD_BYTES = 64

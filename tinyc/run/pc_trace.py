@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.build.disassembly import RISCV, disassemble, instruction_bytes
-from tinyc.build.elf import Elf
 from tinyc.machine.instruction import Instruction
 from tinyc.run.base import BlockCount, Counts, InferenceCount
 from tinyc.run.trace import TracePlan, ordered, ordered_jumps
+from tinyc.toolchain.disassembly import RISCV, disassemble, instruction_bytes
+from tinyc.toolchain.elf import Elf
 
 Numbers = npt.NDArray[np.int64]
 

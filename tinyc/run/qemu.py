@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, Qemu
-from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -30,6 +29,7 @@ from tinyc.run.base import (
 )
 from tinyc.run.process import REQUESTS, Ended, follow
 from tinyc.run.trace import TracePlan, TraceReport, build_trace_library, plan_trace, read_report
+from tinyc.toolchain.compile import Firmware
 
 STALL_SECONDS = 600.0  # the instruction limit strikes long before, where the plugin works
 _REPORT = "trace.txt"

@@ -13,9 +13,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
 from tinyc.board.core import CORES, KnownCore, core_named
-from tinyc.build.compile import CONSOLE, REPLIES, REQUESTS, Sources
-from tinyc.build.device import build_vectors
-from tinyc.build.toolchain import Toolchain
+from tinyc.toolchain.compile import CONSOLE, REPLIES, REQUESTS, Sources
+from tinyc.toolchain.compilers import Toolchain
+from tinyc.toolchain.device import build_vectors
 
 MIPS = 100
 MOST_INFERENCES = 4

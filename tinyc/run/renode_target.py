@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tinyc.base.templates import render
 from tinyc.board import Board
-from tinyc.build.compile import REQUESTS as REQUESTS_ADDRESS
-from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -32,6 +30,8 @@ from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.process import REPLIES, REQUESTS, Ended, follow
 from tinyc.run.renode import MIPS, VECTORS, check_renode_board, platform
 from tinyc.run.trace import plan_trace
+from tinyc.toolchain.compile import REQUESTS as REQUESTS_ADDRESS
+from tinyc.toolchain.compile import Firmware
 
 IO = "memory"  # port_memory.c: Renode has no semihosting for these cores
 STALL_SECONDS = 1800.0

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.serial_line import SerialPort
-from tinyc.build.compile import Firmware
-from tinyc.build.device import build_device
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -23,6 +21,8 @@ from tinyc.run.base import (
     check_inputs,
     fault_error,
 )
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.device import build_device
 
 GREETING_SECONDS = 5.0
 STALL_SECONDS = 60.0

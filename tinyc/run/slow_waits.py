@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from tinyc.board import SlowRam
-from tinyc.build.compile import Firmware
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation, Inputs
 from tinyc.run.trace import plan_trace
 from tinyc.run.unicorn import EmulatedCore, Semihosting, UnicornTarget, forget_it_block, load_unicorn
+from tinyc.toolchain.compile import Firmware
 
 
 def slow_waits(target: UnicornTarget, ram: SlowRam, firmware: Firmware, inputs: Inputs) -> int:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from tinyc.base import paths, private
 from tinyc.base.errors import TinycError
-from tinyc.build.compile import Firmware
-from tinyc.build.disassembly import RISCV, instruction_bytes
-from tinyc.build.elf import Elf
-from tinyc.build.toolchain import Toolchain, host_compiler
 from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount, JumpCount
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.compilers import Toolchain, host_compiler
+from tinyc.toolchain.disassembly import RISCV, instruction_bytes
+from tinyc.toolchain.elf import Elf
 
 OUTSIDE = -1
 RETURN_SYMBOL = "tc_run_return"

@@ -17,8 +17,6 @@ from typing import Any, Protocol
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, Memory
 from tinyc.board.core import CORES
-from tinyc.build.compile import Firmware
-from tinyc.build.elf import Elf
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -45,6 +43,8 @@ from tinyc.run.trace import (
     plan_trace,
     read_report,
 )
+from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.elf import Elf
 
 # Not UC_MODE_MCLASS: it makes every core a Cortex-M33. The model goes to the constructor: later is too late.
 CPUS = {name: core.unicorn for name, core in CORES.items() if core.unicorn}

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyc.build.disassembly import RISCV, decode_for, disassemble
-from tinyc.build.elf import Elf
 from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.rv32_table import parse_riscv
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
+from tinyc.toolchain.disassembly import RISCV, decode_for, disassemble
+from tinyc.toolchain.elf import Elf
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.board.parts import Energy
-from tinyc.build.elf import Elf
 from tinyc.explain.cycles.model import InstructionShare, ModelledCycles
 from tinyc.explain.cycles.source import line_table
 from tinyc.run import OVERHEAD, JumpCount
+from tinyc.toolchain.elf import Elf
 
 UNNAMED = "(unnamed code)"
 

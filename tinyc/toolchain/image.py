@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from tinyc.base.errors import TinycError
-from tinyc.build.elf import Elf
+from tinyc.toolchain.elf import Elf
 
 ERASED = 0xFF
 

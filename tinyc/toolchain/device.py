@@ -16,11 +16,11 @@ from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.board.parts import Uart
-from tinyc.build.compile import CONSOLE, Harness, Sources, link_firmware, macro
-from tinyc.build.elf import read_elf, section_bytes
-from tinyc.build.image import Image, image_of, intel_hex, seal_boot2, uf2
-from tinyc.build.toolchain import Toolchain
-from tinyc.build.uart import at_baud
+from tinyc.toolchain.compile import CONSOLE, Harness, Sources, link_firmware, macro
+from tinyc.toolchain.compilers import Toolchain
+from tinyc.toolchain.elf import read_elf, section_bytes
+from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2, uf2
+from tinyc.toolchain.uart import at_baud
 
 Protocol = Literal["tinyc", "mlperf"]
 MANIFEST = "device.json"

@@ -14,9 +14,9 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.board import Board
-from tinyc.build.elf import Elf, read_elf
-from tinyc.build.legality import check_legal
-from tinyc.build.toolchain import OPTIMIZE_FLAGS, Optimize, Toolchain, argument
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Optimize, Toolchain, argument
+from tinyc.toolchain.elf import Elf, read_elf
+from tinyc.toolchain.legality import check_legal
 
 CODE_FLAGS = (
     "-std=c99",

@@ -9,10 +9,10 @@ import re
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.board.core import core_named
-from tinyc.build.disassembly import disassemble
-from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
 from tinyc.machine.rv32_bits import extension
+from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.elf import Elf
 
 _NAMES = {
     "thumb2": "Thumb-2 of Armv7-M",

@@ -10,9 +10,9 @@ from pathlib import Path
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.build.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags
-from tinyc.build.elf import Elf, read_elf
-from tinyc.build.toolchain import Toolchain
+from tinyc.toolchain.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags
+from tinyc.toolchain.compilers import Toolchain
+from tinyc.toolchain.elf import Elf, read_elf
 
 
 @dataclass(frozen=True, slots=True)

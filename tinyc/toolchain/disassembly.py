@@ -10,9 +10,9 @@ from typing import Any
 
 from tinyc.base.extras import load_extra
 from tinyc.board import Board
-from tinyc.build.elf import Elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
 from tinyc.machine.rv32_bits import decode_bits
+from tinyc.toolchain.elf import Elf
 
 CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
 RISCV = "EM_RISCV"
