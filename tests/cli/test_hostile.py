@@ -26,7 +26,7 @@ from tests.cli.test_cli import Ran, model, tinyc, write_model  # noqa: F401  fix
 from tests.hostile_names import FILE_NAMES, NO_CONTROL
 from tinyc.base.escape import visible
 from tinyc.ir.graph import Array
-from tinyc.toolchain import toolchain
+from tinyc.toolchain import compilers
 
 # ruff: noqa: F811  fixtures are arguments too
 
@@ -326,8 +326,8 @@ def test_broken_board_files(tinyc, model: Path, tmp_path: Path, old: str, new: s
 def test_missing_tools_are_named_before_anything_is_computed(
     tinyc, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolchain, "_locate", lambda name: None)
-    monkeypatch.setattr(toolchain, "_program", lambda name: None)
+    monkeypatch.setattr(compilers, "_locate", lambda name: None)
+    monkeypatch.setattr(compilers, "_program", lambda name: None)
     monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: pytest.fail("the model was read"))
     for command in ("build", "verify", "profile"):
         explained(tinyc(command, model, "-b", "cortex-m4"), "no compiler for cortex-m4 is installed")
@@ -557,9 +557,9 @@ def test_a_killed_compiler(tinyc, model: Path, tmp_path: Path, monkeypatch: pyte
     gcc.write_text('#!/bin/sh\n[ "$1" = -dumpfullversion ] && echo 12.2.0 && exit 0\nkill -9 $$\n')
     gcc.chmod(0o755)
     monkeypatch.setenv("PATH", str(gcc.parent), prepend=os.pathsep)
-    toolchain._locate.cache_clear()
+    compilers._locate.cache_clear()
     ran = tinyc("build", model, "-b", "host", "--toolchain", "gcc", "-o", tmp_path / "place" / "out")
-    toolchain._locate.cache_clear()
+    compilers._locate.cache_clear()
     explained(ran, "gcc was killed by signal 9")
     assert not os.listdir(tmp_path / "place")
 

@@ -11,7 +11,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.pipeline.doctor import FindingKind, examine
 from tinyc.run import find_target, qemu, unicorn
-from tinyc.toolchain import toolchain
+from tinyc.toolchain import compilers
 from tinyc.toolchain.compilers import Toolchain, compiler_error, find_toolchain
 from tinyc.toolchain.size import LibrarySize, check_fits
 
@@ -21,8 +21,8 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str = "") -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(toolchain, "_locate", lambda name: None)
-    monkeypatch.setattr(toolchain, "_program", lambda name: None)
+    monkeypatch.setattr(compilers, "_locate", lambda name: None)
+    monkeypatch.setattr(compilers, "_program", lambda name: None)
     monkeypatch.setattr(qemu, "_probe", lambda name: None)
     monkeypatch.setattr(unicorn, "load_unicorn", missing)
 
@@ -32,7 +32,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         family = "zig" if name == "zig" else "clang" if name == "clang" else "gcc"
         return Toolchain(name, family, "1.2", (name,)) if name in names else None
 
-    monkeypatch.setattr(toolchain, "_locate", locate)
+    monkeypatch.setattr(compilers, "_locate", locate)
 
 
 def test_first_installed_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,10 +65,10 @@ def test_a_compiler_that_crashes_is_not_called_missing(tmp_path: Path, monkeypat
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    toolchain._locate.cache_clear()
+    compilers._locate.cache_clear()
     with pytest.raises(TinycError, match="does not say its version") as caught:
         find_toolchain(load_board("cortex-m4"), "gcc")
-    toolchain._locate.cache_clear()
+    compilers._locate.cache_clear()
     assert str(program) in caught.value.message
 
 
