@@ -10,11 +10,12 @@ from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
 from tinyc.choose.select import Goal, candidates, choose
 from tinyc.emit.lower import lower
-from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph
-from tinyc.plan import plan_graph
+from tinyc.plan import layout, plan_graph
 from tinyc.plan.answer import SLOW, Plan
 from tinyc.plan.parts import SlowPart, in_parts
+from tinyc.plan.replay import InvalidPlanError
+from tinyc.plan.validate import first_valid, validate
 from tinyc.reference.interpreter import run_int
 
 SLOW_RAM = SlowPart(1 << 20, 3.0, 1.5)
@@ -25,7 +26,9 @@ def whole(seed: int) -> tuple[Graph, Plan]:
     return graph, plan_graph(graph, choose(candidates(graph, HOST_ISA, NUMERICS), Goal("speed")), slide=True)
 
 
-def check_bytes(graph: Graph, program: Program, seed: int) -> None:
+def check_bytes(graph: Graph, plan: Plan, seed: int) -> None:
+    validate(plan)
+    program = lower(graph, plan, NUMERICS, "unit")
     inputs = [random_sample(graph, seed + n) for n in range(2)]
     for sample, got in zip(inputs, run_program(graph, program, inputs), strict=True):
         wanted = run_int(graph, sample, NUMERICS)
@@ -35,7 +38,7 @@ def check_bytes(graph: Graph, program: Program, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 2, 5, 8])
 def test_steps_in_two_parts(seed: int) -> None:
-    """Every share of the arena; the validator has seen each plan."""
+    """Every share of the arena."""
     _, plan = whole(seed)
     scratch = max(form.scratch_bytes for form in plan.forms)
     waits = []
@@ -45,6 +48,7 @@ def test_steps_in_two_parts(seed: int) -> None:
             continue
         found = in_parts(plan, most, SLOW_RAM)
         assert found is not None
+        validate(found)
         assert found.arena_bytes <= -(-most // 16) * 16
         assert found.slow_bytes > 0
         assert found.order == plan.order
@@ -77,7 +81,7 @@ def test_bytes_of_steps_in_two_parts(seed: int) -> None:
     graph, plan = whole(seed)
     found = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
     assert found is not None
-    check_bytes(graph, lower(graph, found, NUMERICS, "unit"), seed)
+    check_bytes(graph, found, seed)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 6])
@@ -90,4 +94,25 @@ def test_bytes_of_rows_in_two_parts(seed: int) -> None:
     assert 0 < found.arena_bytes <= int(0.7 * plan.arena_bytes) + 16
     assert found.slow_bytes > 0
     assert found.turns == plan.turns
-    check_bytes(graph, lower(graph, found, NUMERICS, "unit"), seed)
+    check_bytes(graph, found, seed)
+
+
+def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another is taken, and what the validator said of the better one comes with it."""
+    graph, whole_plan = whole(4)
+    offered = candidates(graph, HOST_ISA, NUMERICS)
+    kernels = layout.Kernels(offered, choose(offered, Goal("speed")))
+    aim = layout.Aim(memory="speed", ram_bytes=int(0.8 * whole_plan.arena_bytes), slow=SLOW_RAM)
+    good = layout.plan_memory(graph, kernels, aim)
+    assert good.slow_bytes
+    assert good.refused == ()
+
+    def refuses(plan: Plan) -> None:
+        if plan.slow_bytes:
+            raise InvalidPlanError("two tensors in one place")
+        validate(plan)
+
+    monkeypatch.setitem(first_valid.__globals__, "validate", refuses)
+    other = layout.plan_memory(graph, kernels, aim)
+    assert not other.slow_bytes
+    assert "two tensors in one place" in other.refused

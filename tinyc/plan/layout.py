@@ -116,7 +116,7 @@ def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Plan) -> Plan:
     _, small = _layer_by_layer(graph, kernels, aim)
     parted = [in_parts(one, limit, slow) for one in (found, free, whole, small) if one.arena_bytes > limit]
     plans = [*([found] if fits else []), *(one for one in parted if one is not None)]
-    return min(plans, key=_time, default=found)
+    return first_valid((*sorted(plans, key=_time), found))
 
 
 def _time(plan: Plan) -> int:

@@ -17,8 +17,6 @@ from tinyc.plan.answer import SLOW, Partition, Plan
 from tinyc.plan.live import costs_of, round_up
 from tinyc.plan.placement import plan_of, plan_order
 from tinyc.plan.problem import Form, Layer, Problem
-from tinyc.plan.replay import InvalidPlanError
-from tinyc.plan.validate import validate
 
 Names = frozenset[str]
 
@@ -39,7 +37,8 @@ class SlowPart:
 
 
 def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
-    """The validated plan with the turns and forms of `plan`, of which at most `most` bytes lie in the fast part.
+    """The plan with the turns and forms of `plan`, of which at most `most` bytes lie in the fast part; nothing has
+    validated it.
 
     None where that cannot be, or the slow part is too small.
     """
@@ -66,10 +65,6 @@ def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
         slow_bytes=there.arena_bytes,
         slow_waits=round(sum(costs[name] for name in others)),
     )
-    try:
-        validate(made)
-    except InvalidPlanError:  # the whole arena in one part, or another plan, is there
-        return None
     limit = min(slow.bytes, problem.unit * _TABLE_UNITS) if plan.runs_by_rows else slow.bytes
     return made if made.slow_bytes <= limit else None
 
