@@ -25,6 +25,19 @@ def test_a_folder_of_ones_own(cache: Path) -> None:
     assert private.private_folder("things") == folder
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no modes of files")
+def test_what_is_made_is_private_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders around it too: in one that others write nothing would be kept."""
+    monkeypatch.setenv("TINYC_CACHE", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        folder = private.private_folder("things")
+    finally:
+        os.umask(before)
+    assert folder == tmp_path / "new" / "cache" / "things"
+    assert [one.stat().st_mode & 0o777 for one in (folder, *folder.parents[:2])] == [0o700] * 3
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
 @pytest.mark.parametrize("which", ["things", "."])
 def test_a_folder_that_others_write_is_left_alone(cache: Path, mode: int, which: str) -> None:

@@ -28,7 +28,8 @@ def private_folder(name: str) -> Path:
     written, an empty one that goes when the program ends."""
     folder = paths.cache_dir() / name
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for place in (*reversed(folder.parents), folder):  # with `parents=True` those would be made as the umask says
+            place.mkdir(exist_ok=True, mode=0o700)
         if is_private(folder):
             folder.chmod(0o700)
             return folder
