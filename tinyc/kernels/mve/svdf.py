@@ -226,7 +226,7 @@ def _over_time(asm: Asm, layer: SvdfLayer, total: str, name: str) -> None:
 def special(layer: SvdfLayer) -> SpecializedKernel:
     """The function of the layer, and its twin."""
     count = layer.filters * layer.memory - 1
-    first = "    @_moved(before, after);\n" if layer.memory > 1 else ""
+    first = "    @_moved(before, after);\n" if layer.memory > 1 else "    (void)before;\n"
     moved = _moved(count, layer)[0] if layer.memory > 1 else ""
     twin = ", ".join(map(str, (layer.in_c, layer.filters, layer.rank, layer.memory)))
     factors = ", ".join(map(str, (*layer.into, *layer.out, layer.y_zero, *layer.clamp)))
@@ -248,8 +248,6 @@ static void @(const int32_t *stream, const int8_t *x, const {layer.ctype} *befor
 {{
 {first}    @_units(stream, x, after, y);
 }}"""
-    if layer.memory == 1:
-        text = text.replace(f"const {layer.ctype} *before,", f"const {layer.ctype} *before TC_UNUSED,")
     name = f"{NAME}_{layer.in_c}x{layer.filters}x{layer.memory}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
     return SpecializedKernel(name, text.replace("@", name), ("tc_svdf_s8_mve.h",))
 
