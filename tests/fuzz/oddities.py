@@ -264,8 +264,7 @@ def check_onnx(seed: int, kept: frozenset[int], folder: Path) -> str:
     asked = Options("", precision="float32") if rng.random() < 0.3 else Options("")
     path, calibration = folder / "odd.onnx", folder / "odd.npz"
     np.savez(calibration, **data)
-    stateful = any(node.op_type in ("LSTM", "GRU", "RNN") for node in model.graph.node)  # docs/import.md: refused
-    if asked.precision != "float32" and rng.random() < 0.4 and not stateful:
+    if asked.precision != "float32" and rng.random() < 0.4:
         model = in_qdq(model, data, folder, seed)
     elif asked.precision != "float32":
         asked = replace(asked, calibration=calibration)

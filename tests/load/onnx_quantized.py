@@ -68,9 +68,11 @@ def dense() -> onnx.ModelProto:
 
 
 def inputs(model: onnx.ModelProto, count: int = SAMPLES, seed: int = 7) -> list[dict[str, Array]]:
-    (info,) = model.graph.input
-    shape = [d.dim_value for d in info.type.tensor_type.shape.dim]
-    return [{info.name: rand(seed + k, *shape)} for k in range(count)]
+    shapes = {info.name: [d.dim_value for d in info.type.tensor_type.shape.dim] for info in model.graph.input}
+    return [
+        {name: rand(seed + k + 1000 * n, *shape) for n, (name, shape) in enumerate(shapes.items())}
+        for k in range(count)
+    ]
 
 
 def quantize(model: onnx.ModelProto, folder: Path, **options: Any) -> onnx.ModelProto:
@@ -92,12 +94,17 @@ def quantize(model: onnx.ModelProto, folder: Path, **options: Any) -> onnx.Model
 
 def run_unoptimized(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Array:
     """The first output, every node computed as it stands."""
+    return next(iter(run_all_unoptimized(model, feeds).values()))
+
+
+def run_all_unoptimized(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return np.asarray(session.run(None, dict(feeds))[0])
+    names = [output.name for output in model.graph.output]
+    return dict(zip(names, map(np.asarray, session.run(names, dict(feeds))), strict=True))
 
 
 def unsigned(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,22 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.load.onnx_models import build, load, op, rand
-from tests.load.onnx_quantized import compared, convolutional, dense, quantize, run_unoptimized
+from tests.load.onnx_quantized import (
+    compared,
+    convolutional,
+    dense,
+    inputs,
+    quantize,
+    run_all_unoptimized,
+    run_unoptimized,
+)
 from tests.ops.harness import check_kernels
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.ir.graph import Array
+from tinyc.ir.graph import Array, Graph
+from tinyc.ops.tables import quantize_linear
 from tinyc.passes import normalize
-from tinyc.reference.interpreter import run_int
+from tinyc.reference.interpreter import prepare_int, run_int
 
 quantization = pytest.importorskip("onnxruntime.quantization", reason="needs onnxruntime.quantization")
 QDQ, QOPERATOR = quantization.QuantFormat.QDQ, quantization.QuantFormat.QOperator
@@ -107,6 +117,53 @@ def test_what_the_quantizer_leaves_in_float_equals_onnxruntime(tmp_path: Path, n
     assert {graph.values[node.outputs[0]].dtype for node in graph.nodes} == {"s8", "f32"}
     _, differing, _ = compared(graph, model)
     assert differing == 0
+
+
+FLOAT_ENDS = {  # nodes around integers, of "x" and "p", which are float, and floats that they give out
+    "the last": ([op("MatMul", "x w", "p"), op("Erf", "p", "e"), op("Exp", "e", "y")], {"y": 0.0}),
+    "the last, an activation": ([op("MatMul", "x w", "p"), op("Relu", "p", "y")], {"y": 0.0}),
+    "the first": ([op("Erf", "x", "e"), op("MatMul", "e w", "y")], {}),
+    "states": (
+        [
+            op("MatMul", "x w", "p"),
+            op("LSTM", "p g b - - h c", "- last cell", hidden_size=6),
+            op("MatMul", "last v", "y"),
+        ],
+        {"last": 1e-6, "cell": 1e-6},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOAT_ENDS)
+def test_floats_at_the_ends_of_a_quantized_file_equal_onnxruntimes(tmp_path: Path, name: str) -> None:
+    """What stands between an input or output of the model and the integers is computed in float, as the file has it."""
+    nodes, floats = FLOAT_ENDS[name]
+    constants = {"w": rand(1, 5, 8), "v": rand(4, 6, 4), **LEFT["LSTM"][1]}
+    given = {"x": [7, 1, 5]} | ({"h": [1, 1, 6], "c": [1, 1, 6]} if "h" in nodes[1].input else {})
+    used = {name for node in nodes for name in node.input}
+    model = build(nodes, given, ["y", *(floats.keys() - {"y"})], {k: v for k, v in constants.items() if k in used})
+    model = quantize(
+        model, tmp_path, quant_format=QDQ, activation_type=S8, weight_type=S8, op_types_to_quantize=["MatMul"]
+    )
+    graph = normalize(load(model, tmp_path))
+    assert {graph.values[node.outputs[0]].dtype for node in graph.nodes} == {"s8", "f32"}
+    program = prepare_int(graph, Numerics.ONNX)
+    for feed in inputs(model, seed=5):
+        found = program(_as_taken(graph, feed))
+        for output, theirs in run_all_unoptimized(model, feed).items():
+            value = graph.values[output]
+            ours = found[output] if value.quant is None else value.quant.dequantize(found[output])
+            limit = floats.get(output, 0.0)
+            np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=limit or 2e-6, atol=limit)
+
+
+def _as_taken(graph: Graph, feed: Mapping[str, Array]) -> dict[str, Array]:
+    """The floats, or the integers of the inputs that the graph takes so."""
+    taken = {}
+    for name, real in feed.items():
+        x = graph.values[name]
+        taken[name] = real.reshape(x.shape) if x.quant is None else quantize_linear(real, x).astype(np.int8)
+    return taken
 
 
 def test_averages_differ_from_onnxruntime_at_halves_only(tmp_path: Path) -> None:

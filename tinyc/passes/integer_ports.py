@@ -18,6 +18,8 @@ from tinyc.passes.qdq import KEEPING, join_quantization
 from tinyc.passes.rewrite import without_dead
 from tinyc.passes.weights import has_weights
 
+_RECURRENT = ("LSTM", "GRU", "RNN")  # of the file
+
 
 def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) -> Graph:
     """`join_quantization`, and integers at inputs and outputs; TinycError naming a node that stays in float, but for
@@ -35,8 +37,8 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
         | _handed_out(graph)
         | {name for node in float_islands(graph) for name in (*node.inputs, *node.outputs)}
     )
-    moving = (*KEEPING, Dequantize, Quantize)  # looked at last: what stays in float between them says more
-    for node in sorted(graph.nodes, key=lambda node: is_a(node, *moving)):
+    nodes = [node for node in graph.nodes if not is_a(node, Dequantize, Quantize)]
+    for node in sorted(nodes, key=lambda node: is_a(node, *KEEPING)):  # what stays in float between them says more
         floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
         if set(floats) - features:
             raise TinycError(
@@ -56,8 +58,9 @@ def _handed_out(graph: Graph) -> set[str]:
 
 
 def float_islands(graph: Graph) -> list[Node]:
-    """Operators that the file computes in float between a dequantize and a quantize, as ONNX Runtime leaves LSTM, GRU
-    and LayerNormalization. Weighted layers are none: there the quantization is missing."""
+    """Operators that the file computes in float between a dequantize, or an input of the model, and a quantize, or an
+    output: as ONNX Runtime leaves LSTM, GRU, LayerNormalization and what it has no integers for. Weighted layers are
+    none, but for those that recurrent layers consist of: there the quantization is missing."""
     nodes = [node for node in graph.nodes if not is_a(node, Dequantize, Quantize, TreeEnsemble)]
     inside = [node for node in nodes if any(graph.values[name].dtype == "f32" for name in node.outputs)]
     producer, readers = graph.producer(), graph.consumers()
@@ -65,13 +68,13 @@ def float_islands(graph: Graph) -> list[Node]:
         names = {node.name for node in inside}
 
         def is_enclosed(node: Node, names: set[str] = names) -> bool:
-            if has_weights(node) or not all(graph.values[n].dtype == "f32" for n in (*node.inputs, *node.outputs) if n):
+            is_layer = has_weights(node) and not any(loc.op in _RECURRENT for loc in node.origin)
+            if is_layer or not all(graph.values[n].dtype == "f32" for n in (*node.inputs, *node.outputs) if n):
                 return False
-            made = (producer.get(name) for name in node.inputs if name and name not in graph.consts)
+            made = [producer.get(name) for name in node.inputs if name and name not in graph.consts]
             read = (reader for name in node.outputs for reader in readers.get(name, ()))
-            begins = all(n is not None and (n.name in names or is_a(n, Dequantize)) for n in made)
-            ends = all(n.name in names or is_a(n, Quantize) for n in read)
-            return begins and ends and not set(graph.sinks).intersection(node.outputs)
+            begins = all(n is None or n.name in names or is_a(n, Dequantize) for n in made)
+            return bool(made) and begins and all(n.name in names or is_a(n, Quantize) for n in read)
 
         kept = [node for node in inside if is_enclosed(node)]
         if len(kept) == len(inside):

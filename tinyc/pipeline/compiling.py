@@ -354,7 +354,7 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
         progress.on_warning(f"not quantized in the file, scales from the calibration data: {some_of(scales.scaled)}")
     if has_scales(graph) and (islands := float_islands(graph)):
         layers = some_of(node.layer for node in islands)
-        progress.on_warning(f"in float32, as the file has it between its integers: {layers}")
+        progress.on_warning(f"in float32, as the file has it: {layers}")
     if is_onnx(path) and (found := said(graph, options.asked_states)):
         progress.on_warning(found)
     return graph
