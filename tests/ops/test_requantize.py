@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import as_tflite, assert_equals_litert, assert_equals_tflm, one_node, tensor
 from tests.ops.runtimes import every_byte
+from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
+from tinyc.load import load_model
 from tinyc.ops.requantize import Requantize, float_ref
+from tinyc.passes import normalize
 from tinyc.reference.interpreter import run_int
 
 FACTORS = [0.5, 1.0, 2.0, 0.013, 0.731, 1.37, 55.0, 0.002, 200.0]  # the last two are beyond XNNPACK
@@ -63,6 +68,47 @@ def test_wide_equals_litert(factor, x_dtype, y_dtype):
 def test_int32_equals_tflm(factor, y_dtype):
     graph = graph_of(factor, "s32", y_dtype)
     assert_equals_tflm(graph, as_tflite(graph, "QUANTIZE", "QuantizeOptions"), {"x": inputs_of("s32")})
+
+
+RATIOS = [(1.0, 1.7), (1.0, 2.0), (1.0, 3.0), (0.1, 0.2), (0.0235, 0.031), (0.1, 0.0037)]
+
+
+def by_float(folder: Path, middle: tuple[str, ...], x: Tensor, y: Tensor) -> tuple[Graph, bytes]:
+    """The joined graph of DEQUANTIZE, float operators and QUANTIZE, and the file."""
+    names = ["x", *(f"f{k}" for k in range(len(middle) + 1)), "y"]
+    codes = ("DEQUANTIZE", *middle, "QUANTIZE")
+    operators = [Operator(code, (names[k],), (names[k + 1],)) for k, code in enumerate(codes)]
+    model = build_model([x, *(Tensor(name, x.shape, "f32") for name in names[1:-1]), y], operators, ["x"], ["y"])
+    (folder / "m.tflite").write_bytes(model)
+    return normalize(load_model(folder / "m.tflite")), model
+
+
+@pytest.mark.parametrize("ratio", RATIOS, ids=str)
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT])
+def test_dequantize_and_quantize_round_as_these_two_do(tmp_path, ratio, numerics):
+    """Bytes halves too; LiteRT's own conversion of integers has ratios in steps of 1/256, and differs in 53 of 256."""
+    x, y = (Tensor(name, (1, 256), "s8", (s,), (z,)) for name, s, z in zip("xy", ratio, (5, -9), strict=True))
+    graph, model = by_float(tmp_path, (), x, y)
+    assert [node.attrs for node in graph.nodes] == [Requantize("s8", by_float=True)]
+    theirs = {Numerics.TFLM: assert_equals_tflm, Numerics.LITERT: assert_equals_litert}[numerics]
+    theirs(graph, model, {"x": every_byte()})
+
+
+@pytest.mark.parametrize("dtypes", [("s16", "s8"), ("s8", "s16"), ("s16", "s16")], ids=str)
+def test_wider_integers_through_float_round_once(tmp_path, dtypes):
+    """A third of a number is never a half: rounded twice, every third number was off by one."""
+    x, y = (Tensor(n, (1, 256), d, (s,), (0,)) for n, d, s in zip("xy", dtypes, (1.0, 3.0), strict=True))
+    graph, model = by_float(tmp_path, (), x, y)
+    for theirs in (assert_equals_tflm, assert_equals_litert):
+        theirs(graph, model, {"x": inputs_of(dtypes[0])})
+
+
+@pytest.mark.parametrize("ratio", [(1.0, 3.0), (1.0, 1.7), (0.0235, 0.0235)], ids=str)
+def test_an_activation_between_the_two(tmp_path, ratio):
+    x, y = (Tensor(name, (1, 256), "s8", (s,), (z,)) for name, s, z in zip("xy", ratio, (5, -9), strict=True))
+    graph, model = by_float(tmp_path, ("RELU",), x, y)
+    for theirs in (assert_equals_tflm, assert_equals_litert):
+        theirs(graph, model, {"x": every_byte()})
 
 
 @pytest.mark.parametrize(("x_dtype", "y_dtype"), [("u8", "s8"), ("s8", "u8")])

@@ -46,6 +46,7 @@ class QuantizeParams:
 
 
 def prepare(site: Site) -> QuantizeParams:
+    """The params that make the node's output of float32."""
     scale, zero = site.scale_zero(site.y())
     is_litert = site.numerics is Numerics.LITERT
     return QuantizeParams(np.float32(scale), zero, site.y().dtype, site.numerics.scales_in_float, is_litert)

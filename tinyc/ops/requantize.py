@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,11 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched
+from tinyc.ops.dequantize import DequantizeParams
+from tinyc.ops.dequantize import int_ref as dequantized
 from tinyc.ops.op import Kept, Op, Trait, same_channels
+from tinyc.ops.quantize import int_ref as quantized
+from tinyc.ops.quantize import prepare as quantize_params
 from tinyc.ops.tables import (
     TABLE_KERNELS,
     XNN_MAX_RATIO,
@@ -32,7 +36,11 @@ from tinyc.ops.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Requantize:
-    dtype: DType = "s8"  # of the output
+    """dtype: of the output. by_float: what a file's DEQUANTIZE and QUANTIZE give, which round once; bytes as these two
+    do, wider integers with halves up."""
+
+    dtype: DType = "s8"
+    by_float: bool = False
 
 
 def infer(a: Requantize, x: Value) -> Sequence[Type]:
@@ -60,12 +68,16 @@ class Wide:
 def prepare(site: Site) -> Table | Wide:
     x, y = site.scale_zero(site.x(0)), site.scale_zero(site.y())
     if is_byte_to_byte(site):
+        if site.attrs.by_float:
+            reals, integers = DequantizeParams(np.float32(x[0]), x[1]), quantize_params(site)
+            return make_table(site.x(0), site.y(), lambda q: quantized(integers, *dequantized(reals, q))[0])
         if site.numerics is Numerics.LITERT and XNN_MIN_RATIO <= x[0] / y[0] <= XNN_MAX_RATIO:
             return make_table(site.x(0), site.y(), lambda q: _xnn_convert(q, x, y))
         if site.numerics is Numerics.ONNX:
             return real_table(site, lambda real: real)
         return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.builtin_rounding))
-    return wide(site, *INT_RANGE[site.y().dtype], y)
+    made = wide(site, *INT_RANGE[site.y().dtype], y)
+    return replace(made, rounding=Rounding.SINGLE) if site.attrs.by_float else made
 
 
 def wide(site: Site, lo: int, hi: int, y: tuple[float, int], real: type = np.float64) -> Wide:

@@ -106,7 +106,7 @@ def requantize_directly(view: View, node: Node) -> Rewrite | None:
     x, y = view.value(source), view.value(node.outputs[0])
     if (x.dtype, x.quant) == (y.dtype, y.quant):
         return Rewrite(same=(y.name, x.name))
-    return RewriteDraft(view, node).finish([source], Requantize(y.dtype))
+    return RewriteDraft(view, node).finish([source], Requantize(y.dtype, by_float=True))
 
 
 @rule(Quantize)
@@ -118,8 +118,10 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
         return None
     nodes, source = island
     x = view.value(source)
-    if [type(n.attrs) for n in nodes] == [Clip] or x.dtype != "s8" or x.shape != y.shape or x.quant is None:
+    if x.dtype != "s8" or x.shape != y.shape or x.quant is None:
         return None
+    if [type(n.attrs) for n in nodes] == [Clip] and x.quant == y.quant:
+        return None  # no number is rounded: two comparisons do it, or the layer before
     every = np.arange(-128, 128, dtype=np.int64)
     known: dict[str, Array] = {name: dequantize_linear(every, x) for name in _reals_of(view, nodes, source)}
     for step in nodes:
