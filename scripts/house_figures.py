@@ -157,8 +157,8 @@ def main() -> None:
     every = parser.parse_args().all
     found = trees()
     python = sum(len(f.read_text("utf-8").splitlines()) for f in PACKAGE.rglob("*.py"))
-    c = sum(len(f.read_text("utf-8").splitlines()) for f in RUNTIME.rglob("*.[ch]"))
-    columns = [len(line) for f in RUNTIME.rglob("*.[ch]") for line in f.read_text("utf-8").splitlines()]
+    c = sum(len(f.read_text("utf-8").splitlines()) for f in RUNTIME.rglob("*.h*"))
+    columns = [len(line) for f in RUNTIME.rglob("*.h") for line in f.read_text("utf-8").splitlines()]
     long = [lines_of(f) for _, f in functions(found)]
     many = list(wide(found))
     twice = duplicate_classes(found)

@@ -16,7 +16,7 @@ _EXAMPLES = ("ci", "listen", "projects", "update")
 GIVEN = ("runtime_c/", "templates/", *(f"examples/{name}/" for name in _EXAMPLES))  # into what a user makes
 _HASH = (".py", ".sh", ".robot", ".yml", ".toml", ".properties", ".txt", ".cmake", ".conf")
 _SLASHES = (".repl", ".rs")
-_STARS = (".c", ".h", ".S", ".ld", ".hpp", ".cpp", ".ino")
+_STARS = (".c", ".h", ".in", ".S", ".ld", ".hpp", ".cpp", ".ino")
 _PLAIN = ("Makefile", "Kconfig")
 _ELSEWHERE = ("tests/golden/", "boards/", "LICENSES/", "REUSE.toml", "pyproject.toml")  # REUSE.toml says it
 

@@ -17,7 +17,7 @@ from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.base.paths import runtime_dir
+from tinyc.base.runtime_headers import header_names, header_of
 from tinyc.board import Board, load_board
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
@@ -144,15 +144,15 @@ QUICK = {("cortex-m4", "gcc", "-Os")}
 def test_initializers_leave_nothing_out() -> None:
     """Of elements that an initializer leaves out, and of many zeros, compilers make a call of memset."""
     wrong = []
-    for file in sorted(runtime_dir().glob("*/tc_*.h")):
-        for found in re.finditer(r"^( *)([\w ]+?)\[(\d+)\] = \{([^{}]*)\};", file.read_text(), re.MULTILINE):
+    for name in header_names():
+        for found in re.finditer(r"^( *)([\w ]+?)\[(\d+)\] = \{([^{}]*)\};", header_of(name), re.MULTILINE):
             indent, what, size, elements = found.groups()
             while (flat := re.sub(r"\([^()]*\)|\[[^][]*\]", "x", elements)) != elements:
                 elements = flat
             given = elements.rstrip(", \n").count(",") + 1
             only_zeros = given > 2 and set(elements) <= set("0, \n")
             if indent and not what.startswith("static") and (given != int(size) or only_zeros):
-                wrong.append(f"{file.name}: {found[0]}")
+                wrong.append(f"{name}: {found[0]}")
     assert wrong == []
 
 

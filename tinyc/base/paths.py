@@ -17,16 +17,8 @@ def _data_dir(name: str) -> Path:
 
 
 def runtime_dir() -> Path:
-    """The folder of the C kernels, `runtime_c/`: in it rooms, in these headers, each of another name."""
+    """The folder of the C kernels, `runtime_c/`: in it rooms, in these headers: `runtime_headers.py`."""
     return _data_dir("runtime_c")
-
-
-def runtime_header(name: str) -> Path:
-    """A header of the C kernels, in whichever room of `runtime_c/` it lies. Raises FileNotFoundError."""
-    path = next(runtime_dir().glob(f"*/{name}"), None)
-    if path is None:
-        raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
-    return path
 
 
 def templates_dir() -> Path:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tinyc.base import paths
 from tinyc.base.errors import TinycError
+from tinyc.base.runtime_headers import header_of
 from tinyc.explain.messages import GAP, MessageText, explained
 from tinyc.explain.operator_page import condition_text, emitted_by, summary_of
 from tinyc.kernel.kernel import Kernel
@@ -144,7 +144,7 @@ def _of_kernel(name: str) -> Meaning:
 
 def _contract(name: str) -> str:
     """The first comment of a kernel's file but the licence, without its stars."""
-    text = paths.runtime_header(f"{name}.h").read_text(encoding="utf-8")
+    text = header_of(f"{name}.h")
     comments = [comment for comment in re.findall(r"/\*(.*?)\*/", text, re.DOTALL) if "SPDX-" not in comment]
     lines = [re.sub(r"^ \* ?", "", line).rstrip() for line in comments[0].strip().splitlines()] if comments else []
     return "\n".join(lines)

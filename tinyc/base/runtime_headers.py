@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The headers of runtime_c/, found by name: each is a file in one of its rooms, or a line of the table of a family.
+
+A family, `<family>.h.in`, is headers that differ in a few words. Its second comment is a table, a line for each header:
+its name, `tc_argmax_s8`, is the first column; columns are apart by two blanks or more. What follows is the text of all,
+in which `@column@` stands for the word of the header's line, `@HEADER@` for its name in capitals; a line of the text
+with the word `-` is left out. A line of the table that begins further in goes on with the line before it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tinyc.base.paths import runtime_dir
+
+_FAMILY = re.compile(r"(/\* SPDX.*?\*/\n)/\*(.*?)\*/\n(.*)", re.DOTALL)
+_PLACE = re.compile(r"@(\w+)@")
+_COLUMNS = re.compile(r" {2,}")
+
+
+def header_names() -> list[str]:
+    """The names of all headers, `tc_math.h`, in order."""
+    return sorted([file.name for file in runtime_dir().glob("*/*.h")] + [n for f in _families() for n in members(f)])
+
+
+def header_of(name: str) -> str:
+    """The text of the header of that name. Raises FileNotFoundError."""
+    for file in runtime_dir().glob(f"*/{name}"):
+        return file.read_text(encoding="utf-8")
+    for family in _families():
+        texts = members(family)
+        if name in texts:
+            return texts[name]
+    raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
+
+
+def _families() -> list[Path]:
+    return sorted(runtime_dir().glob("*/*.h.in"))
+
+
+def members(family: Path) -> dict[str, str]:
+    """The headers of a family: name -> text."""
+    parts = _FAMILY.fullmatch(family.read_text(encoding="utf-8"))
+    if parts is None:
+        raise ValueError(f"{family.name} does not begin with its licence and its table")
+    licence, comment, text = parts.groups()
+    table = [_COLUMNS.split(row) for row in _rows(comment)]
+    columns, *rows = table
+    headers = (dict(zip(columns, row, strict=True)) for row in rows)
+    return {f"{words[columns[0]]}.h": licence + _printed(text, words) for words in headers}
+
+
+def _rows(comment: str) -> list[str]:
+    """The lines of the table: those after the empty line of the comment, each with what goes on with it."""
+    lines = comment.split("\n *\n", maxsplit=1)[1].rstrip().splitlines()
+    bare = [line.removeprefix(" *") for line in lines]
+    indent = min(len(line) - len(line.lstrip()) for line in bare)
+    rows: list[str] = []
+    for line in bare:
+        if line[indent].isspace():
+            rows[-1] += f"  {line.strip()}"
+        else:
+            rows.append(line.strip())
+    return rows
+
+
+def _printed(text: str, words: dict[str, str]) -> str:
+    """The text with a header's words in it."""
+    header = next(iter(words.values()))
+    values = words | {"HEADER": header.upper()}
+    lines = []
+    for line in text.splitlines(keepends=True):
+        if all(values[column] != "-" for column in _PLACE.findall(line)):
+            lines.append(_PLACE.sub(lambda place: values[place[1]], line))
+    return "".join(lines)
