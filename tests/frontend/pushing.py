@@ -112,6 +112,8 @@ int main(void)
     int32_t n;
     memset(arena, 0x5A, sizeof *arena);
     if (unit_push(NULL, samples, 1) != UNIT_NOT_PUSHED || unit_push(arena, samples, -1) != UNIT_NOT_PUSHED) return 3;
+    if (unit_push((uint8_t *)arena + 1, samples, 1) != UNIT_NOT_PUSHED) return 3;
+    if (unit_reset((uint8_t *)arena + 1) != UNIT_BAD_ARENA || unit_reset(NULL) != UNIT_BAD_ARENA) return 3;
     while (fread(&n, 4, 1, stdin) == 1) {
         if (n < 0) {
             if (unit_reset(arena) != UNIT_OK) return 2;

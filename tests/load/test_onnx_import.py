@@ -96,6 +96,7 @@ POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 7, 5), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
     ((1, 2, 7, 8), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}),
     ((1, 2, 5, 5), {"kernel_shape": [2, 2], "strides": [3, 3], "ceil_mode": 1, "pads": [0, 0, 1, 1]}),
+    ((1, 2, 4, 6), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1, "pads": [0, 0, 1, 1]}),
     ((1, 2, 7, 8), {"kernel_shape": [3, 2], "strides": [2, 3], "auto_pad": "SAME_UPPER"}),
     ((1, 2, 7, 8), {"kernel_shape": [3, 3], "strides": [3, 2], "auto_pad": "SAME_LOWER"}),
     ((1, 3, 9), {"kernel_shape": [2], "strides": [2]}),

@@ -165,6 +165,17 @@ def test_equals_onnxruntime(tmp_path: Path, name: str) -> None:
         assert {node.op for node in graph.nodes} - {"transpose", "reshape"} == _WITHOUT[name]
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+def test_lrn_of_any_size_is_the_formula(tmp_path: Path, size: int) -> None:
+    """ONNX Runtime takes odd sizes only; of an even one the channel more is behind."""
+    model = one("LRN", IMAGE, size=size, alpha=0.5, beta=0.7, bias=1.5)
+    x = rand(4, *IMAGE)
+    around = [x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] for c in range(IMAGE[1])]
+    sums = np.stack([np.square(channels).sum(axis=1) for channels in around], axis=1)
+    found = run_float(normalize(load(model, tmp_path)), {"x": x})["y"]
+    np.testing.assert_allclose(found, x / (1.5 + 0.5 / size * sums) ** 0.7, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["where", "add"])
 def test_a_mask_costs_the_scores_few_bits(tmp_path: Path, kind: str) -> None:
     """Minus infinity gets no place in the scale of the scores but a little below them."""

@@ -80,6 +80,23 @@ def test_convolutional_network_is_integers_throughout(
     assert (count, differing) == (120, 0)
 
 
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_a_gemm_has_a_scale_for_each_output_either_way(tmp_path: Path, transposed: int) -> None:
+    """As many inputs as outputs, so that the shape does not say which axis the scales belong to."""
+    w = np.random.default_rng(1).integers(-63, 64, (6, 6)).astype(np.int8)  # two products fit 16 bits on any processor
+    constants = {"w": w, "sw": rand(2, 6) ** 2 / 99 + np.float32(0.001), "zw": np.zeros(6, np.int8)}
+    constants |= {"sx": np.float32(0.03), "zx": np.int8(-9), "sy": np.float32(0.05), "zy": np.int8(4)}
+    constants["b"] = np.arange(-300, 300, 100, np.int32)
+    names = ["x", "sx", "zx", "w", "sw", "zw", "b", "sy", "zy"]
+    node = helper.make_node("QGemm", names, ["y"], domain="com.microsoft", transB=transposed)
+    model = build([node], {"x": [5, 6]}, ["y"], constants, elem_type=TensorProto.INT8)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph = normalize(load(model, tmp_path))
+    for seed in range(4):
+        x = np.random.default_rng(seed).integers(-128, 128, (5, 6)).astype(np.int8)
+        np.testing.assert_array_equal(run_int(graph, {"x": x}, Numerics.ONNX)["y"], run_unoptimized(model, {"x": x}))
+
+
 @pytest.mark.parametrize("activations", [S8, U8])
 def test_a_constant_beside_an_activation_equals_onnxruntime(tmp_path: Path, activations: Any) -> None:
     """The class token of a vision transformer, joined to the patches: rounded to the scale of what they become."""

@@ -81,6 +81,10 @@ def test_kernels(name):
     assert names[-1] == "tc_conv2d_s8"
 
 
+def test_kernels_of_groups():
+    assert check_kernels(graph_of(LAYERS["groups"]), samples(LAYERS["groups"]))[-1] == "tc_conv2d_s8"
+
+
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("numerics", "act", "y_zero"),

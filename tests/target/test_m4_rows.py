@@ -33,6 +33,11 @@ def test_all_layers(layers: Mapping[str, Layer], numerics: Numerics) -> None:
     check(layers, numerics, toolchain="zig", board_name="cortex-m33")
 
 
+def test_rows_that_are_added_up() -> None:
+    """Columns as high as the image: sums of one row after the other."""
+    check({name: DEPTHWISES[name] for name in ("15x1", "6x1, to one row")}, Numerics.TFLM)
+
+
 def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None:
     for name, case, executed in check_rows_on_core(group(layers), numerics, scalar=False, **where):
         promised = case.form.cost.instructions

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.base.paths import runtime_dir
 from tinyc.base.runtime_headers import header_names, header_of
 from tinyc.board import Board, load_board
 from tinyc.choose.select import select
@@ -99,6 +102,29 @@ def test_what_a_library_is_not_compiled_for(tmp_path: Path, command: tuple[str, 
         [*command, "-Os", "-ffreestanding", "-S", "turn.c", "-o", "/dev/null"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert refused.returncode != 0
+    assert message in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("gcc", "-ffast-math"), "without -ffast-math"),
+        (("gcc", "-Ofast"), "without -ffast-math"),
+        (("clang", "-ffast-math"), "without -ffast-math"),
+        (("gcc", "-mfpmath=387"), "compile them with -mfpmath=sse"),
+        (("clang", "-m32", "-mfpmath=387"), "compile them with -mfpmath=sse"),
+    ],
+)
+def test_what_a_library_of_floats_is_not_compiled_for(tmp_path: Path, command: tuple[str, ...], message: str) -> None:
+    if shutil.which(command[0]) is None or platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"{command[0]} for x86 is not installed")
+    (tmp_path / "x.c").write_text('#include "tc_float.h"\n')
+    folders = [f"-I{runtime_dir() / room}" for room in ("base", "float32")]
+    options = (*folders, "-ffreestanding", "-fsyntax-only", "x.c")
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run([command[0], *options, "-O2"]).returncode == 0
+    refused = run([*command, *options])
     assert refused.returncode != 0
     assert message in refused.stderr
 

@@ -215,15 +215,15 @@ def test_other_numerics(numerics: Numerics) -> None:
 
 def test_every_way_to_int8_runs() -> None:
     """Samples at the ends of the range: sums as large as the weights allow, of both signs."""
-    layers = {
-        PLAIN: conv((3, 5, 6), (35, 1, 1), gain=0.05, y_zero=-128),
-        DEFINED: conv((4, 3, 64), (35, 3, 3), weights="signs", gain=1.0),
-        ADDED: conv((4, 3, 64), (35, 3, 3), weights="signs", y_zero=-5),
-    }
-    numerics = {PLAIN: Numerics.TFLM, DEFINED: Numerics.TFLM, ADDED: Numerics.OURS}
-    for way, layer in layers.items():
-        assert way_of(layer, numerics[way]) == way
-        check_on_core(graph_of(layer), samples(layer), KERNELS["conv2d"], numerics[way], board_name=BOARD)
+    ways = [
+        (PLAIN, conv((3, 5, 6), (35, 1, 1), gain=0.05, y_zero=-128), Numerics.TFLM),
+        (DEFINED, conv((4, 3, 64), (35, 3, 3), weights="signs", gain=1.0), Numerics.TFLM),
+        (DEFINED, conv((5, 7, 1), (33, 1, 1), gain=15.0), Numerics.TFLM),  # many sums are halves of either sign
+        (ADDED, conv((4, 3, 64), (35, 3, 3), weights="signs", y_zero=-5), Numerics.OURS),
+    ]
+    for way, layer, numerics in ways:
+        assert way_of(layer, numerics) == way
+        check_on_core(graph_of(layer), samples(layer), KERNELS["conv2d"], numerics, board_name=BOARD)
 
 
 COUNTED = [

@@ -322,3 +322,14 @@ def test_unknown_words_are_answered_with_the_known_ones(tmp_path: Path, words: d
 def test_a_recipe_knows_its_words(words: dict[str, str]) -> None:
     with pytest.raises(tinyc.TinycError, match=next(iter(words.values()))):
         tinyc.Recipe(**words)
+
+
+def test_an_arena_that_is_none_or_not_aligned_is_refused(library: tinyc.Library) -> None:
+    """Nothing is read or written there."""
+    arena, align = library._arena(), library._align
+    assert align >= 4
+    assert library._run(ctypes.c_void_p(arena.ctypes.data)) == 0
+    before = arena.copy()
+    for wrong in (None, *(arena.ctypes.data + k for k in range(1, align))):
+        assert library._run(ctypes.c_void_p(wrong)) == 1
+    np.testing.assert_array_equal(arena, before)

@@ -81,10 +81,11 @@ def test_scripts_are_there_with_their_options() -> None:
         if words[1] == "main.py":
             assert OUT_OF_REACH["main.py"] in page.read_text(encoding="utf-8")
             continue
-        script = ROOT / words[1]
+        is_package = words[1] == "-m"
+        script = ROOT / words[2].replace(".", "/") / "__main__.py" if is_package else ROOT / words[1]
         text = script.read_text(encoding="utf-8")
         compile(text, str(script), "exec")
-        for word in words[2:]:
+        for word in words[3:] if is_package else words[2:]:
             assert (
                 not re.fullmatch(r"--\w[\w-]*", word) or f'"{word}"' in text or f"{word[2:].replace('-', '_')}:" in text
             ), words

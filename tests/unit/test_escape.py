@@ -235,6 +235,12 @@ def test_floats_are_the_nearest_float32(value: float) -> None:
     assert "." in text or "e" in text
 
 
+def test_literals_tell_all_floats_apart() -> None:
+    bits = np.random.default_rng(1).integers(0, 1 << 31, 2000).astype(np.uint32)
+    for value in bits.view(np.float32)[np.isfinite(bits.view(np.float32))]:
+        assert np.float32(escape.float_literal(float(value))) == value
+
+
 def test_markdown_has_no_markup_of_a_name() -> None:
     for name in HOSTILE:
         left = re.sub(r"&#\d+;", "", escape.FILTERS[escape.Markdown]["string"](name))

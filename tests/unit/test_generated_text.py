@@ -282,3 +282,11 @@ def test_prose_fills_lines() -> None:
     assert made.endswith(" */\n")
     assert all(line.startswith(" * word") for line in made.split("\n")[1:-1])
     assert max(map(len, made.split("\n"))) <= COLUMNS
+
+
+def test_sizes_of_ports_are_elements_and_bytes() -> None:
+    graph = one_node("clip", Clip(RELU), [tensor("x", (1, 2, 3), 0.1, 0, "s16")], 0.1, 0)
+    files = emit_library(lowered(graph, "unit"), Info("x", "0" * 64, "host"))
+    for port in ("INPUT_0", "OUTPUT_0"):
+        said = dict(re.findall(rf"#define UNIT_{port}_(SIZE|BYTES|RANK|SHAPE) (.+)", files["unit.h"]))
+        assert said == {"SIZE": "6", "BYTES": "12", "RANK": "3", "SHAPE": "{ 1, 2, 3 }"}

@@ -15,6 +15,8 @@ from tinyc.kernel.kernel import Across, Offer, Rows
 from tinyc.kernel.site import Pair, Site
 from tinyc.kernels.weighted.conv import KERNELS
 from tinyc.ops.conv2d import Conv2D, prepare
+from tinyc.plan.problem import SlidingInput
+from tinyc.plan.replay import InvalidPlanError, _Arena, _walk
 from tinyc.plan.slide import slide_of
 
 
@@ -53,6 +55,29 @@ def test_closest_distances(seed: int) -> None:
         assert not legal(rows, slide.low + 1, bottom_up=False) or rows.stride > 1 or rows.dilation > 1
     if slide.high > -y:
         assert not legal(rows, slide.high - 1, bottom_up=True) or rows.stride > 1 or rows.dilation > 1
+
+
+def accepted(rows: Rows, distance: int, bottom_up: bool) -> bool:
+    """Whether the check of plans lets the output lie `distance` bytes after the input."""
+    sizes = {("x", 0): rows.in_h * rows.in_row_bytes, ("y", 0): rows.out_h * rows.out_row_bytes}
+    places = {("x", 0): max(0, -distance), ("y", 0): max(0, distance)}
+    arena = _Arena(max(places[row] + sizes[row] for row in sizes), sizes, places)
+    arena.claim(("x", 0), "the caller")
+    try:
+        _walk(arena, SlidingInput("x", rows, False), ("y", 0), "step", bottom_up)
+    except InvalidPlanError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_check_of_plans_takes_every_distance_that_destroys_nothing_and_no_other(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = random_rows(rng, rng.randrange(1, 9), rng.randrange(1, 6))
+    x, y = rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes
+    for bottom_up in (False, True):
+        for distance in range(-y - 1, x + 2):
+            assert accepted(rows, distance, bottom_up) == legal(rows, distance, bottom_up), (distance, bottom_up)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -25,7 +25,7 @@ from tinyc.quantize import Calibration, Recipe, quantize_model
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.observe import BINS, Stats, observe
-from tinyc.quantize.ranges import METHODS, affine, merged, minmax, mse
+from tinyc.quantize.ranges import METHODS, affine, merged, minmax, mse, percentile
 from tinyc.reference.interpreter import prepare_int, run_float
 
 PLAIN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest")
@@ -100,6 +100,17 @@ def test_mse_clips_outliers_only_where_that_pays() -> None:
 
     assert error(narrow) < error(wide)
     assert mse(stats_of(outlier), "s16")[1] == pytest.approx(50.0)  # with so many steps rounding costs less
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_percentile_leaves_out_a_ten_thousandth_at_each_end_and_no_more(seed: int) -> None:
+    array = np.random.default_rng(seed).standard_cauchy((1, 30_000)).clip(-200, 300)
+    stats = stats_of(array)
+    lo, hi = percentile(stats, "s8")
+    width = (stats.hi - stats.lo) / BINS
+    held = array.astype(np.float32)
+    assert (held > hi).mean() <= 1e-4 < (held > hi - 1.01 * width).mean()
+    assert (held < lo).mean() <= 1e-4 < (held < lo + 1.01 * width).mean()
 
 
 @pytest.mark.parametrize("axis", [0, 2])

@@ -100,7 +100,9 @@ class Streamed:
         """The output; None: not ready yet."""
         given = np.ascontiguousarray(rows)
         at = ctypes.c_void_p(self.arena.ctypes.data)
-        status = self.library.unit_push_rows(at, ctypes.c_void_p(given.ctypes.data))
+        data = ctypes.c_void_p(given.ctypes.data)
+        assert self.library.unit_push_rows(ctypes.c_void_p(at.value + 1), data) == 1  # not aligned
+        status = self.library.unit_push_rows(at, data)
         assert status in (0, 3)
         assert np.array_equal(self.behind, self.guard)
         offset = self.library.unit_output_0(at) - self.arena.ctypes.data

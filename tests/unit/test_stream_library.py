@@ -91,14 +91,14 @@ static unit_arena_t arena;
 static const int8_t row[UNIT_INPUT_0_ROW_SIZE];
 int main(void)
 {{
-    printf("%d %d %d %d", unit_push_row(&arena, -1, row), unit_push_row(&arena, {rows}, row),
-           unit_push_row(NULL, 0, row), unit_push_row(&arena, 0, row));
+    printf("%d %d %d %d %d", unit_push_row(&arena, -1, row), unit_push_row(&arena, {rows}, row),
+           unit_push_row(NULL, 0, row), unit_push_row((uint8_t *)&arena + 1, 0, row), unit_push_row(&arena, 0, row));
     return 0;
 }}
 """
     for name, text in (files | {"main.c": main}).items():
         (tmp_path / name).write_text(text)
-    assert sanitized(tmp_path, ["main.c", "unit.c"], b"") == b"2 2 1 0"
+    assert sanitized(tmp_path, ["main.c", "unit.c"], b"") == b"2 2 1 1 0"
 
 
 @pytest.mark.parametrize("hop", [0, 6])
