@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/house_measures.py: what it counts, where a wrong count would not be seen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import house_measures as house
+
+from tinyc.kernel.kernel import Call, Cost, Kernel, offered, only_if
+
+
+def lower(site: Any, params: Any) -> Call:
+    return Call(())
+
+
+def cost(site: Any, params: Any) -> Cost:
+    return Cost(1, 1)
+
+
+@pytest.mark.parametrize("guessed", [True, False])
+def test_a_kernel_that_says_no_cost_is_seen_through_what_is_around_it(guessed: bool) -> None:
+    offer = offered(lower) if guessed else offered(lower, cost=cost)
+    wrapped = Kernel("tc_sum", only_if(lambda site, params: True, "nothing", offer)).with_row_forms(lambda s, p: ())
+    assert house.guesses_cost(offer) == guessed
+    assert house.guesses_cost(wrapped.offer) == guessed
+
+
+def test_names_are_not_words_of_comments_strings_or_other_names() -> None:
+    text = "found = 1  # found\nx.found(found_here, 'found')\n"
+    assert house.names({"a.py": text, "b.py": "found\n"})["found"] == 3
+
+
+def test_entered_files_are_told_by_what_they_get() -> None:
+    entered, file = house.Entered(stage="select"), f"{house.PACKAGE}/kernels/sum.py"
+
+    def call(name: str, **given: Any) -> None:
+        code = SimpleNamespace(co_filename=name, co_varnames=tuple(given), co_argcount=len(given), co_name="f")
+        entered.see(SimpleNamespace(f_code=code, f_locals=given), "call", None)  # type: ignore[arg-type]
+
+    call("/usr/lib/python/json.py", w=np.zeros(house.WEIGHTS))
+    call(file, w=np.zeros(8), name="other")
+    assert (dict(entered.all), entered.weight, entered.activation) == ({"select": {"kernels/sum.py"}}, set(), set())
+    call(file, w=np.zeros(house.WEIGHTS), name=f"{house.ACTIVATION}:moved")
+    assert (entered.weight, entered.activation, entered.layer) == ({"kernels/sum.py"}, {"kernels/sum.py"}, set())
