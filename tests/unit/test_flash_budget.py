@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -13,11 +17,13 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import library_flash
 from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.pipeline.flash_budget import SMALLEST, Tried, in_flash
+from tinyc.pipeline.flash_budget import Tried, in_flash
 from tinyc.pipeline.proving import check_flash_budget
+from tinyc.quantize import Recipe
 from tinyc.toolchain.size import LibrarySize
 
 M4 = load_board("cortex-m4")
+KWS = Path(__file__).parents[2] / "examples" / "kws" / "kws.onnx"
 ALL = ((10, 14), (20, 19), (30, 36), (40, 41), (44, 52), (60, 70))  # bytes that kernels are said to take, and take
 
 
@@ -107,7 +113,24 @@ def test_a_compiled_library_over_its_budget_is_an_error(models_dir: Path) -> Non
     with pytest.raises(TinycError, match="takes 43,000 bytes of flash, the budget is 42,000: 1,000 too few") as caught:
         check_flash_budget(made, LibrarySize(10_000, 33_000), options)
     assert caught.value.exit_code == 1
-    assert SMALLEST in str(caught.value)
+    assert "`--optimize size` with the same budget takes less" in str(caught.value)
+    with pytest.raises(TinycError, match="`--optimize size` without --flash-budget"):
+        check_flash_budget(made, LibrarySize(10_000, 33_000), replace(options, optimize="size"))
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_what_the_hint_says_builds(tmp_path: Path, weights: Literal["int8", "int4"]) -> None:
+    """And takes no more than was said."""
+    data, out = KWS.parent / "kws.calib.npz", tmp_path / "out"
+    build = partial(
+        tinyc.build, KWS, "cortex-m4", out=out, calibration=data, recipe=Recipe(weights=weights), proof=False
+    )
+    with pytest.raises(TinycError, match="the smallest library found takes about") as caught:
+        build(flash_budget=10_000)
+    budget = int(re.findall(r"`--optimize size --flash-budget (\d+)`", str(caught.value))[0])
+    flash = build(flash_budget=budget, optimize="size").report.flash
+    assert flash is not None
+    assert flash.code_bytes + flash.const_bytes <= budget
 
 
 def test_a_build_keeps_its_budget_or_fails(models_dir: Path, tmp_path: Path) -> None:
