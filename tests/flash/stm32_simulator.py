@@ -329,7 +329,7 @@ class SimulatedLine:
 
     def __init__(self, chip: Chip, *faults: LineFault) -> None:
         self._chip = chip
-        self._faults = {(fault.to_chip, fault.position): fault.kind for fault in faults}
+        self._faults = {way: {f.position: f.kind for f in faults if f.to_chip is way} for way in (True, False)}
         self._unread = bytearray()
         self.bytes = {True: 0, False: 0}  # that were sent, to the chip and from it
 
@@ -353,10 +353,13 @@ class SimulatedLine:
         self._unread.clear()
 
     def _carried(self, to_chip: bool, data: bytes) -> bytes:
+        first, faults = self.bytes[to_chip], self._faults[to_chip]
+        self.bytes[to_chip] += len(data)
+        if not any(first <= position < first + len(data) for position in faults):
+            return data
         arrived = bytearray()
-        for byte in data:
-            kind = self._faults.get((to_chip, self.bytes[to_chip]))
-            self.bytes[to_chip] += 1
+        for position, byte in enumerate(data, first):
+            kind = faults.get(position)
             if isinstance(kind, int):
                 arrived.append(byte ^ kind)
             else:

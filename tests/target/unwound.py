@@ -7,6 +7,7 @@ The call frame information is read from the ELF file, where the assembler put wh
 from __future__ import annotations
 
 import bisect
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,9 +61,9 @@ class Told:
 
 def frames(path: Path) -> Tables:
     """The call frame information of an ELF file."""
-    with path.open("rb") as file:
-        entries = [entry for entry in ELFFile(file).get_dwarf_info().CFI_entries() if isinstance(entry, FDE)]
-        return {entry["initial_location"]: entry.get_decoded().table for entry in entries}
+    dwarf = ELFFile(io.BytesIO(path.read_bytes())).get_dwarf_info()
+    entries = [entry for entry in dwarf.CFI_entries() if isinstance(entry, FDE)]
+    return {entry["initial_location"]: entry.get_decoded().table for entry in entries}
 
 
 def _rules(row: Mapping[Any, Any], names: Mapping[int, tuple[str, ...]]) -> Rules:

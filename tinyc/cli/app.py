@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -48,6 +49,7 @@ def import_command(words: Sequence[str]) -> None:
         importlib.import_module(f"tinyc.cli.{words[0]}")
 
 
+@functools.cache
 def load_command(name: str) -> Any:
     """The command itself, with its options; imports what it needs."""
     own = typer.Typer(add_completion=False, context_settings=_SETTINGS, pretty_exceptions_enable=False)
@@ -87,10 +89,16 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
+@functools.cache
+def _program() -> Any:
+    """What a call of `app` makes each time."""
+    return typer.main.get_command(app)
+
+
 def run_command() -> int:
     """Runs the command that sys.argv names; its exit code."""
     try:
-        return app(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
+        return _program()(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:
         if isinstance(usage, typer.BadParameter):  # typer prints the class of the exception of its own check, too
             usage.message = usage.message.removeprefix("Value error, ")

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import bisect
 import functools
+import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,10 @@ class Elf:
 def read_elf(path: Path) -> Elf:
     """Symbols, segments and sections of an ELF file. Raises TinycError when it is not one."""
     try:
-        with plain_file(path).open("rb") as stream:
-            elf = ELFFile(stream)
-            return Elf(tuple(_symbols(elf)), tuple(_segments(elf)), tuple(_sections(elf)), elf["e_machine"])
+        elf = ELFFile(io.BytesIO(plain_file(path).read_bytes()))  # it seeks before each of thousands of short reads
+        sections = list(elf.iter_sections())
+        symbols = tuple(_symbols(elf, sections))
+        return Elf(symbols, tuple(_segments(elf)), tuple(_sections(sections)), elf["e_machine"])
     except OSError as error:
         raise TinycError(f"cannot read {path}: {error.strerror}", hint="give an ELF file, a linked program") from error
     except ELFError as error:
@@ -144,12 +146,11 @@ def read_elf(path: Path) -> Elf:
 
 def section_bytes(path: Path, name: str) -> bytes:
     """The bytes of one section of an ELF file, which may be an object file. Raises TinycError when it has none."""
-    with plain_file(path).open("rb") as stream:
-        section = ELFFile(stream).get_section_by_name(name)
-        if section is None:
-            raise TinycError(f"{path.name} has no section {name}")
-        data: bytes = section.data()
-        return data
+    section = ELFFile(io.BytesIO(plain_file(path).read_bytes())).get_section_by_name(name)
+    if section is None:
+        raise TinycError(f"{path.name} has no section {name}")
+    data: bytes = section.data()
+    return data
 
 
 # Table of symbols in System V's ABI (gABI, "Symbol Table"): Elf32_Sym, Elf64_Sym.
@@ -160,15 +161,15 @@ _SYMBOLS = {
 _FUNCTION, _GLOBAL = ENUM_ST_INFO_TYPE["STT_FUNC"], ENUM_ST_INFO_BIND["STB_GLOBAL"]
 
 
-def _symbols(elf: Any) -> list[Symbol]:
+def _symbols(elf: Any, sections: Sequence[Any]) -> list[Symbol]:
     """Of all tables. numpy reads them: a library of some thousand symbols takes pyelftools a good part of a second."""
     thumb = elf["e_machine"] == "EM_ARM"
     # Symbols in other sections mark places in debug information, whose addresses begin at 0 as those of flash do.
-    memory = [bool(section["sh_flags"] & SH_FLAGS.SHF_ALLOC) for section in elf.iter_sections()]
+    memory = [bool(section["sh_flags"] & SH_FLAGS.SHF_ALLOC) for section in sections]
     order = "<" if elf.little_endian else ">"
     entry = np.dtype([(name, order + kind) for name, kind in _SYMBOLS[elf.elfclass]])
     found = []
-    for table in elf.iter_sections():
+    for table in sections:
         if not isinstance(table, SymbolTableSection):
             continue
         names = table.stringtable.data()
@@ -190,9 +191,9 @@ def _segments(elf: Any) -> list[Segment]:
     return [Segment(s["p_paddr"], s["p_vaddr"], s.data()) for s in loads if s["p_filesz"] > 0]
 
 
-def _sections(elf: Any) -> list[Section]:
+def _sections(sections: Sequence[Any]) -> list[Section]:
     found = []
-    for section in elf.iter_sections():
+    for section in sections:
         flags = section["sh_flags"]
         if flags & SH_FLAGS.SHF_ALLOC:
             found.append(

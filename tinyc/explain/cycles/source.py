@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+import io
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -14,13 +15,12 @@ from elftools.elf.elffile import ELFFile
 
 def line_table(firmware: Path, addresses: AbstractSet[int]) -> Mapping[int, tuple[str, int]]:
     """(file name without its folder, line) of every address that has one. Assembly at file level has none."""
-    with firmware.open("rb") as stream:
-        elf = ELFFile(stream)
-        if not elf.has_dwarf_info():
-            return {}
-        dwarf = elf.get_dwarf_info()
-        programs = [dwarf.line_program_for_CU(unit) for unit in dwarf.iter_CUs()]
-        rows = sorted({row for program in programs if program is not None for row in _rows(program)})
+    elf = ELFFile(io.BytesIO(firmware.read_bytes()))
+    if not elf.has_dwarf_info():
+        return {}
+    dwarf = elf.get_dwarf_info()
+    programs = [dwarf.line_program_for_CU(unit) for unit in dwarf.iter_CUs()]
+    rows = sorted({row for program in programs if program is not None for row in _rows(program)})
     starts = [start for start, _, _, _ in rows]
     found = {}
     for address in addresses:
