@@ -36,15 +36,15 @@ class CortexM33:
     width: int = 1  # instructions that may begin in a cycle
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
-        return [self._cost(op, last) for op, last in zip(ops, (_last(before), *ops[:-1]), strict=True)]
+        return [_m33_cost(op, last) for op, last in zip(ops, (_last(before), *ops[:-1]), strict=True)]
 
     def alone(self, op: Decoded) -> int:
         """Cycles of an instruction without others."""
-        return self._cost(op, None)
+        return _m33_cost(op, None)
 
     def lag(self, first: Decoded, second: Decoded) -> int:
         """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
-        return self._cost(first, None) + bool(_late(first) & _needed(second, first))
+        return _m33_lag(first, second)
 
     def pairs(self, older: Decoded, younger: Decoded) -> bool:
         """Only short branches do, which stay at the end of a piece."""
@@ -58,16 +58,23 @@ class CortexM33:
         refill = 1 if op.kind in (Kind.BRANCH, Kind.CALL) else 2
         return refill + fresh + split_fetch(target)
 
-    def _cost(self, op: Decoded, last: Decoded | None) -> int:
-        if _pairs_with_branch(op, last):
-            return 0
-        waits = last is not None and bool(_late(last) & _needed(op, last))
-        if op.kind in (Kind.LOADS, Kind.STORES):
-            return waits + max(1, op.words)
-        if op.is_memory and op.words > 1:
-            return waits + op.words
-        flags = op.instruction.mnemonic == "muls"
-        return waits + flags + (1 if op.kind is Kind.IT else FIXED.get(op.kind, 1))
+
+@functools.lru_cache(maxsize=1 << 16)
+def _m33_cost(op: Decoded, last: Decoded | None) -> int:
+    if _pairs_with_branch(op, last):
+        return 0
+    waits = last is not None and bool(_late(last) & _needed(op, last))
+    if op.kind in (Kind.LOADS, Kind.STORES):
+        return waits + max(1, op.words)
+    if op.is_memory and op.words > 1:
+        return waits + op.words
+    flags = op.instruction.mnemonic == "muls"
+    return waits + flags + (1 if op.kind is Kind.IT else FIXED.get(op.kind, 1))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _m33_lag(first: Decoded, second: Decoded) -> int:
+    return _m33_cost(first, None) + bool(_late(first) & _needed(second, first))
 
 
 def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
@@ -76,6 +83,7 @@ def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
     return short and op.kind in (Kind.BRANCH, Kind.IT) and last is not None and not last.leaves
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _late(op: Decoded) -> frozenset[str]:
     """What it writes that is there a cycle later than of other instructions."""
     two_stages = op.is_product or _shifted(op) or _SUMS.fullmatch(op.instruction.mnemonic)
@@ -96,6 +104,7 @@ def _needed(op: Decoded, last: Decoded) -> frozenset[str]:
     return op.reads
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _added(op: Decoded) -> frozenset[str]:
     """The accumulator, where it is no factor as well."""
     if op.row.updates:

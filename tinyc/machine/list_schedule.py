@@ -85,10 +85,10 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
             those[second] = cycles
 
     for number, op in enumerate(ops):
-        reads, writes = op.reads | _flags_read(op), op.writes | _flags_set(op)
-        for first in {writer[register] for register in reads | writes if register in writer}:
+        reads, writes, both = _registers(op)
+        for first in {writer[register] for register in both if register in writer}:
             behind(first, number, core.lag(ops[first], op))
-        if FLAGS in writer and FLAGS in reads | writes:
+        if FLAGS in writer and FLAGS in both:
             behind(writer[FLAGS], number, 1)
         for register in writes:
             for reader in readers.pop(register, ()):
@@ -143,20 +143,22 @@ class _Accesses:
 FLAGS = "flags"
 
 
-def _flags_read(op: Decoded) -> frozenset[str]:
-    return frozenset({FLAGS}) if op.row.carries or op.leaves else frozenset()
-
-
-def _flags_set(op: Decoded) -> frozenset[str]:
-    return frozenset({FLAGS}) if op.row.flags else frozenset()
+@lru_cache(maxsize=1 << 14)
+def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """What an instruction reads, what it writes, and both; the flags among them."""
+    reads = op.reads | {FLAGS} if op.row.carries or op.leaves else op.reads
+    writes = op.writes | {FLAGS} if op.row.flags else op.writes
+    return reads, writes, reads | writes
 
 
 def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]:
     """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other."""
     found = [0] * len(ops)
     for number in range(len(ops) - 1, -1, -1):
-        own = core.alone(ops[number])
-        found[number] = max(own, *(cycles + found[later] for later, cycles in behind[number].items()), 0)
+        height = max(core.alone(ops[number]), 0)
+        for later, cycles in behind[number].items():
+            height = max(height, cycles + found[later])
+        found[number] = height
     return found
 
 
@@ -232,8 +234,9 @@ class _List:
     def _take(self, number: int, cycle: int) -> None:
         self._order.append(number)
         self._free.remove(number)
+        earliest, waits_for = self._earliest, self._waits_for
         for later, cycles in self._behind[number].items():
-            self._earliest[later] = max(self._earliest[later], cycle + cycles)
-            self._waits_for[later] -= 1
-            if not self._waits_for[later]:
+            earliest[later] = max(earliest[later], cycle + cycles)
+            waits_for[later] -= 1
+            if not waits_for[later]:
                 insort(self._free, later, key=self._rank.__getitem__)

@@ -53,6 +53,8 @@ class Kind(Enum):
     SYSTEM = auto()
     UNKNOWN = auto()
 
+    __hash__ = object.__hash__  # asked for millions of times: Enum's own is a function in Python
+
 
 BRANCHES = frozenset({Kind.BRANCH, Kind.CALL, Kind.INDIRECT, Kind.TABLE})
 MEMORY = frozenset({Kind.LOAD, Kind.LOADS, Kind.STORE, Kind.STORES, Kind.FP_LOAD, Kind.FP_STORE})
