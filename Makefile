@@ -20,8 +20,12 @@ demo: $(VENV)/.installed tools
 	$(BIN)/tinyc run examples/kws/kws.onnx --board cortex-m4 --frontend examples/kws/mfcc.toml \
 		--wav examples/kws/words.wav --labels examples/kws/kws.test.npz --smooth 5
 
-test: lint
-	$(PYTEST)
+# Types are checked by one process while tests run in others; what mypy says comes last.
+test: $(VENV)/.installed-dev test-tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; echo "$(PYTEST)"; $(PYTEST); tests=$$?; \
+		wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
 # The exhaustive part: every kernel, core, compiler and rounding, every input of every model, long fuzzing, an hour or
 # more on two cores; `make test-slow CASES=1` runs one case of each slow test, with PART=1/2
