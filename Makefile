@@ -56,9 +56,10 @@ lint: $(VENV)/.installed-dev test-tools
 bench: $(VENV)/.installed-dev tools
 	$(BIN)/python bench/tables.py
 
-# docs/operators.md and docs/images/house.svg, from the code.
+# docs/operators.md, docs/options.md, the types of Python's keywords and docs/images/house.svg, from the code.
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/operator_docs.py
+	$(BIN)/python scripts/option_docs.py
 	$(BIN)/python scripts/house.py
 
 # The documentation as a site in build/site, strictly: a link that leads nowhere is an error.

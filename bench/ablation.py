@@ -30,7 +30,11 @@ from tinyc.choose.select import Choice
 from tinyc.explain.cycles import LayerCost, Profile
 from tinyc.kernels import finish
 from tinyc.kernels.fast import winograd
-from tinyc.pipeline import Options, Progress, build, compiling, profile_model
+from tinyc.options.build import Options
+from tinyc.pipeline import compiling
+from tinyc.pipeline.building import build
+from tinyc.pipeline.profiling import profile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.plan import shrink
 from tinyc.verify.report import Report
 

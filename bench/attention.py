@@ -21,10 +21,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.ir.graph import Array
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.pipeline import compiling
 from tinyc.pipeline.building import build
-from tinyc.pipeline.options import Options, Progress
-from tinyc.quantize import Recipe
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import Report
 
 HEADS, DEPTH = 4, 16

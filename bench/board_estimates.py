@@ -27,7 +27,9 @@ from tinyc.board import load_board
 from tinyc.board.parts import Energy
 from tinyc.explain.cycles.profile import Profile
 from tinyc.machine.cores import CORES, SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
-from tinyc.pipeline import Options, Progress, profile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.profiling import profile_model
+from tinyc.pipeline.progress import Progress
 
 PART = "board estimates"
 BOARDS = ("nucleo-l4r5zi", "stm32f4-discovery")

@@ -22,7 +22,9 @@ from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, TITLES, as_table, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.pipeline import Options, Progress, build
+from tinyc.options.build import Options
+from tinyc.pipeline.building import build
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import Report
 
 SAMPLES = 8  # instructions are those of one inference, whatever the number

@@ -25,8 +25,9 @@ from tinyc.board import load_board
 from tinyc.choose.select import Choice
 from tinyc.kernels.depthwise import depthwise, planes
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer
-from tinyc.pipeline import Options, Progress
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
 
 BOARD = "cortex-m4"
 _CHOICES = {"": depthwise.fast, "_lean": depthwise.lean, "_bands": depthwise.banded, "_pairs": depthwise.paired}

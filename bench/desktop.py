@@ -23,7 +23,8 @@ from tables import INPUTS, PAGE, ROOT, as_table, write_section
 from tinyc.base.errors import TinycError
 from tinyc.bench.report import BenchReport, ModelResult, ReferenceResult
 from tinyc.bench.run import BenchOptions, run_bench
-from tinyc.pipeline import Options, Progress
+from tinyc.options.build import Options
+from tinyc.pipeline.progress import Progress
 
 FIGURES = ROOT / "docs" / "desktop.json"
 

@@ -45,8 +45,9 @@ from tinyc.explain.estimate import (
 )
 from tinyc.machine.cores import PerInstruction
 from tinyc.machine.target import ORDERED_FOR
-from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.pipeline.options import Precision
+from tinyc.options.build import Options, Precision
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove_in
 from tinyc.toolchain.elf import read_elf
 

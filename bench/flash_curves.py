@@ -21,7 +21,7 @@ from peers import MODELS
 from tables import PAGE, TITLES, as_table, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.pipeline import Options
+from tinyc.options.build import Options
 from tinyc.verify.report import Report
 
 POINTS = 5  # budgets between the ends

@@ -36,8 +36,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from tinyc.board import load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 FLAGS = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-O2", "-std=gnu99", "-w"]
 LINKED = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-nostartfiles", "-Wl,-e,predict"]

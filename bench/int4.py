@@ -29,7 +29,10 @@ from tables import INPUTS, ROOT, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Quant, read_only
-from tinyc.pipeline import Options, Progress, build, compiling
+from tinyc.options.build import Options
+from tinyc.pipeline import compiling
+from tinyc.pipeline.building import build
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import LayerReport, Report
 
 PAGE = ROOT / "docs" / "figures.md"

@@ -20,7 +20,9 @@ import onnx
 from streamed_networks import Network, inverted
 
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, verify_model
+from tinyc.options.build import Options
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.progress import Progress
 from tinyc.quantize import UNPROVEN
 from tinyc.verify.report import Report
 

@@ -34,8 +34,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from tinyc.board import load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,10 @@ from tinyc.load.onnx.file import read_onnx
 from tinyc.load.onnx.importing import OnnxBuilder
 from tinyc.load.onnx.running import import_node
 from tinyc.ops.signals import COUNT
+from tinyc.options.build import Options, Precision
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import Compiled, compile_integers, compile_model, is_float, make_integers
-from tinyc.pipeline.options import Options, Precision, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "conformance.md"

@@ -38,9 +38,10 @@ from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.passes.weights import has_weights
-from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes
+from tinyc.quantize import Calibration, quantize, weight_bytes
 from tinyc.quantize.score import before_softmax, decides
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.reference.samples import fit_samples
@@ -183,7 +184,8 @@ def onnxruntime_rows(task: Task) -> Iterator[Row]:
 
 def converter_rows(task: Task, models: Path) -> Iterator[Row]:
     """The published int8 model, in our exact integers of TensorFlow Lite Micro."""
-    from tinyc.base.numerics import Numerics, quantize_array  # noqa: PLC0415  only here
+    from tinyc.base.numerics import Numerics  # noqa: PLC0415  only here
+    from tinyc.base.requantize import quantize_array  # noqa: PLC0415  only here
     from tinyc.reference.interpreter import prepare_int  # noqa: PLC0415
 
     began = time.perf_counter()

@@ -23,12 +23,13 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph
 from tinyc.load.onnx import load_onnx
+from tinyc.options.recipe import ActivationBits, Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Recipe, calibrate, quantize_model
-from tinyc.quantize.recipe import ActivationBits
+from tinyc.quantize import calibrate, quantize_model
 from tinyc.reference.interpreter import prepare_int, run_float
 
 CASES = {  # operator, units, numbers, steps, direction

@@ -31,8 +31,10 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.windows import ConvParams, Int64s, Window
-from tinyc.pipeline import Options, Progress, profile_model
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.profiling import profile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import BoundNode, prepare_int
 
 BOARDS = ("cortex-m3", "cortex-m0plus")

@@ -28,8 +28,9 @@ from tinyc.machine.list_schedule import Addresses, Pipeline, dependences
 from tinyc.machine.listing import functions_in
 from tinyc.machine.op import Decoded
 from tinyc.machine.schedule import stays, takes_stack
-from tinyc.pipeline import Options, Progress
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 
 PAGE = ROOT / "docs" / "figures.md"
 PART = "schedules"

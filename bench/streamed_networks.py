@@ -23,8 +23,9 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from tinyc.ir.graph import Array
-from tinyc.pipeline import Options, Progress, verify_model
-from tinyc.plan.shrink import Memory
+from tinyc.options.build import Memory, Options
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.progress import Progress
 from tinyc.quantize import UNPROVEN
 from tinyc.verify.report import Report
 

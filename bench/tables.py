@@ -26,7 +26,9 @@ import numpy as np
 from peers import LIVE, MODELS, Peer, read_peers
 
 from tinyc.base.errors import TinycError
-from tinyc.pipeline import Options, Progress, build
+from tinyc.options.build import Options
+from tinyc.pipeline.building import build
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import Accuracy, Report
 
 ROOT = Path(__file__).resolve().parents[1]

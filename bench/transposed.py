@@ -16,7 +16,10 @@ import onnx
 from streamed_networks import SAMPLES, Network
 
 from tinyc.ir.graph import Graph
-from tinyc.pipeline import Options, Progress, compiling, verify_model
+from tinyc.options.build import Options
+from tinyc.pipeline import compiling
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.progress import Progress
 from tinyc.quantize import UNPROVEN
 from tinyc.verify.report import Report
 

@@ -21,11 +21,11 @@ import numpy as np
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.load.states import Asked
+from tinyc.options.recipe import Recipe, hurried
 from tinyc.passes import normalize
-from tinyc.quantize import Recipe, calibrate, quantize
+from tinyc.quantize import calibrate, quantize
 from tinyc.quantize.calibration import Sequences
 from tinyc.quantize.loops import closed_loop
-from tinyc.quantize.recipe import hurried
 from tinyc.quantize.simulate import sqnr_db
 from tinyc.reference.interpreter import prepare_float
 

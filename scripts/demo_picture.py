@@ -11,8 +11,10 @@ from rich.console import Console
 from tinyc.cli.output import Color, Output
 from tinyc.cli.run import show_heard
 from tinyc.cli.show import show_report
-from tinyc.pipeline import Options, Progress, build
+from tinyc.options.build import Options
+from tinyc.pipeline.building import build
 from tinyc.pipeline.hearing import Listening, hear
+from tinyc.pipeline.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "kws"

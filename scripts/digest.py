@@ -41,14 +41,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tinyc import pipeline
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.explain.estimate import estimate
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
-from tinyc.quantize import Recipe
 from tinyc.toolchain.compile import CODE_FLAGS
 from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, find_toolchain
 
@@ -111,14 +112,14 @@ _OWN_DIGEST = re.compile(r"(_tinyc_digest, )0x[0-9a-f]{8}")  # in a library: of 
 _WORD_OF_C = re.compile(r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | \w+ | [-+*/%&|^<>=!]+ | [^\w\s] """, re.VERBOSE)
 
 
-def options_of(combination: Combination) -> pipeline.Options:
-    return pipeline.Options(board=combination.board, samples=1, **combination.options)  # type: ignore[arg-type]
+def options_of(combination: Combination) -> Options:
+    return Options(board=combination.board, samples=1, **combination.options)  # type: ignore[arg-type]
 
 
 def generate(combination: Combination) -> Compiled:
     """The library; raises TinycError."""
     options = options_of(combination)
-    return compile_model(combination.model, load_board(combination.board), options, pipeline.Progress())
+    return compile_model(combination.model, load_board(combination.board), options, Progress())
 
 
 def measure(combination: Combination, proved: bool) -> tuple[str, Measured, float]:
@@ -173,7 +174,7 @@ def costs(compiled: Compiled, combination: Combination, proved: bool) -> Mapping
         "arena": said.arena_bytes,
     }
     if proved:
-        report = prove(compiled, board, options_of(combination), pipeline.Progress())
+        report = prove(compiled, board, options_of(combination), Progress())
         figures |= {
             "counted instructions": report.instructions,
             "counted cycles": report.cycles,

@@ -40,13 +40,13 @@ from tests.fuzz.networks import network, samples  # noqa: E402
 from tinyc.base.errors import TinycError  # noqa: E402
 from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import load_board  # noqa: E402
-from tinyc.choose.select import Optimize  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
 from tinyc.machine.target import written_for  # noqa: E402
-from tinyc.pipeline import Options, Progress, compile_model, proof_samples  # noqa: E402
-from tinyc.pipeline.proving import input_bytes  # noqa: E402
-from tinyc.plan.shrink import Memory  # noqa: E402
+from tinyc.options.build import Memory, Optimize, Options  # noqa: E402
+from tinyc.pipeline.compiling import compile_model  # noqa: E402
+from tinyc.pipeline.progress import Progress  # noqa: E402
+from tinyc.pipeline.proving import input_bytes, proof_samples  # noqa: E402
 from tinyc.reference.interpreter import run_int  # noqa: E402
 from tinyc.run.linked import run_linked  # noqa: E402
 from tinyc.run.native import Library  # noqa: E402

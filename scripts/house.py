@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "images" / "house.svg"
 FLOORS = (  # from the ground up
-    ("Ground", ("base", "board", "machine", "ir")),
+    ("Ground", ("base", "options", "board", "machine", "ir")),
     ("Operators and kernels", ("kernel", "kernels", "ops", "frontend")),
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),

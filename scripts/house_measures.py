@@ -153,8 +153,9 @@ def traced() -> Iterator[Measure]:
     """By running a compile."""
     from tinyc.board import load_board  # noqa: PLC0415  of this checkout: house_figures.py has put it first
     from tinyc.explain.estimate import assembly_bytes  # noqa: PLC0415
+    from tinyc.options.build import Options  # noqa: PLC0415
     from tinyc.pipeline.compiling import compile_model  # noqa: PLC0415
-    from tinyc.pipeline.options import Options, Progress  # noqa: PLC0415
+    from tinyc.pipeline.progress import Progress  # noqa: PLC0415
 
     entered = Entered()
 

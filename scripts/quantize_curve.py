@@ -21,8 +21,9 @@ sys.path.insert(0, str(ROOT / "bench"))
 from quantizers import Task, load  # noqa: E402  beside the other benchmarks
 
 from tinyc.explain.diagnosis import integer_outputs  # noqa: E402
+from tinyc.options.recipe import Recipe  # noqa: E402
 from tinyc.passes.weights import has_weights  # noqa: E402
-from tinyc.quantize import Calibration, Recipe, quantize, weight_bytes  # noqa: E402
+from tinyc.quantize import Calibration, quantize, weight_bytes  # noqa: E402
 from tinyc.quantize.augment import augmented  # noqa: E402
 from tinyc.quantize.layerwise import Memo  # noqa: E402
 from tinyc.quantize.mixed import within  # noqa: E402

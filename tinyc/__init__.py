@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tinyc.bench import BenchReport
     from tinyc.explain.estimate import Estimate
     from tinyc.explain.memory_map import MemoryMap
+    from tinyc.options.recipe import Recipe
     from tinyc.pipeline.quantizing import QuantizeReport
-    from tinyc.quantize import Recipe
     from tinyc.run.native import Library, Port
 
 __all__ = [

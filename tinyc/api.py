@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc import pipeline
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.bench import BenchOptions, BenchReport, run_bench
@@ -31,54 +30,28 @@ from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap, map_of
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
+from tinyc.options.build import Memory, Optimize, Options, Precision
+from tinyc.options.keywords import LibraryOptions, NumericsName, ProofOptions
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline import building
+from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
+from tinyc.pipeline.estimating import estimate_model
 from tinyc.pipeline.hearing import Hearing, Listening, hear
 from tinyc.pipeline.looking import Looking, look
-from tinyc.pipeline.options import Precision
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
-from tinyc.plan.shrink import Memory
-from tinyc.quantize import Recipe
 from tinyc.run.native import Library, load_library
-from tinyc.toolchain.compilers import Optimize
 from tinyc.verify.report import Report, UnprovedReport
 
 File = str | PathLike[str]
 Model = Any  # an onnx.ModelProto or a torch.nn.Module: a package that may not be there
 Recording = File | npt.NDArray[np.int16]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
-NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
 
 class TinycWarning(UserWarning):
     """Something that the command line would print as a warning."""
-
-
-class LibraryOptions(TypedDict, total=False):
-    """Options of `tinyc build` that make the library what it is; those that are left out are as on the command line."""
-
-    name: str | None
-    numerics: NumericsName | None
-    optimize: Optimize
-    memory: Memory
-    input_rows: bool
-    incremental: int | None
-    hop: int
-    stream_unpadded: bool
-    weights_blob: bool
-    like: Path | None
-    frontend: str | None
-    picture: str | None
-    precision: Precision
-    signature: str | None
-    float_layers: tuple[str, ...]
-    float_fallback: bool
-    flash_budget: int | None
-    ram_budget: int | None
-    ram_code: int | None
-    stream_weights: int | None
-    recipe: Recipe | None
-    states: tuple[str, ...]
-    sequence: int
 
 
 class QuantizeOptions(TypedDict, total=False):
@@ -87,14 +60,6 @@ class QuantizeOptions(TypedDict, total=False):
     flash_budget: int | None
     states: tuple[str, ...]
     sequence: int
-
-
-class ProofOptions(LibraryOptions, total=False):
-    """And those of its proof. samples: how many inputs run, 0: all."""
-
-    samples: int
-    toolchain: str | None
-    emulator: str | None
 
 
 class VerifyOptions(ProofOptions, total=False):
@@ -184,8 +149,8 @@ def build(
     inputs' names. sequence: they are reset after so many samples, where the data are not [sequences, steps, ...].
     """
     with _as_files(calibration=calibration, inputs=inputs, state_init=state_init) as files:
-        chosen = pipeline.Options(board=board, **_values(options, BuildOptions, files))
-        report, folder = pipeline.build(Path(model), None if out is None else Path(out), chosen, _progress())
+        chosen = Options(board=board, **_values(options, BuildOptions, files))
+        report, folder = building.build(Path(model), None if out is None else Path(out), chosen, _progress())
     return Built(report, folder)
 
 
@@ -216,11 +181,11 @@ def verify(
     with _as_files(**data) as files, _as_files(expect=array) as written, _as_shown(options) as shown:
         wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
         values = {"samples": 0, **_values(options, VerifyOptions, files | shown)}
-        chosen = pipeline.Options(board=board, expect=wanted, **values)
+        chosen = Options(board=board, expect=wanted, **values)
         if built is None:
-            report = pipeline.verify_model(Path(model), chosen, _progress())
+            report = building.verify_model(Path(model), chosen, _progress())
         else:
-            report = pipeline.prove_built(Path(model), Path(built), chosen, _progress())
+            report = building.prove_built(Path(model), Path(built), chosen, _progress())
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
 
 
@@ -248,7 +213,7 @@ def run(
         _as_labels(labels) as names,
     ):
         values = {"samples": 0, **_values(options, RunOptions, files | shown)}
-        chosen = pipeline.Options(board=board, **values)
+        chosen = Options(board=board, **values)
         listening = Listening(names, smooth, None if port is None else DeviceLine(port, baud))
         if chosen.wav is not None:
             return hear(Path(model), chosen, listening, _progress())
@@ -277,7 +242,7 @@ def bench(
         named = (boards,) if isinstance(boards, str) else tuple(boards)
         values = _values(options, TimingOptions, files)
         timing = {name: values.pop(name) for name in ("seconds", "threads") if name in values}
-        chosen = BenchOptions(named, tuple(references), pipeline.Options(board="", **values), **timing)
+        chosen = BenchOptions(named, tuple(references), Options(board="", **values), **timing)
         return run_bench([Path(model) for model in paths], chosen, _progress())
 
 
@@ -297,8 +262,8 @@ def estimate(
     Raises TinycError for a model that cannot be compiled; one that does not fit has `fits` false.
     """
     with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
-        chosen = pipeline.Options(board=board, **_values(options, LibraryOptions, files))
-        return pipeline.estimate_model(path, chosen, _progress())
+        chosen = Options(board=board, **_values(options, LibraryOptions, files))
+        return estimate_model(path, chosen, _progress())
 
 
 def plan(
@@ -314,8 +279,8 @@ def plan(
     model and example: as for `estimate`. The other arguments are those of `build`. Raises TinycError.
     """
     with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
-        chosen = pipeline.Options(board=board, **_values(options, LibraryOptions, files))
-        compiled = pipeline.compile_model(path, load_board(board), chosen, _progress())
+        chosen = Options(board=board, **_values(options, LibraryOptions, files))
+        compiled = compile_model(path, load_board(board), chosen, _progress())
         return map_of(compiled.graph, compiled.plan)
 
 
@@ -339,7 +304,7 @@ def quantize(
         test = files.pop("evaluate", None)
         values: dict[str, Any] = {**files, **options, "recipe": recipe}
         saved = None if out is None else Path(out)
-        return quantize_file(Path(model), pipeline.Options("host", **values), test, saved, _progress())
+        return quantize_file(Path(model), Options("host", **values), test, saved, _progress())
 
 
 def inspect(model: File, outputs: tuple[str, ...] = (), signature: str | None = None) -> Inspection:
@@ -375,8 +340,8 @@ def _numerics(name: str | None) -> Numerics | None:
         raise TinycError(f"there are no numerics '{name}'", hint=f"there are: {names}") from error
 
 
-def _progress() -> pipeline.Progress:
-    return pipeline.Progress(on_warning=_warn)
+def _progress() -> Progress:
+    return Progress(on_warning=_warn)
 
 
 def _warn(message: str) -> None:

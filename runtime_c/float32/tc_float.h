@@ -17,12 +17,6 @@
 #error "float32 libraries of tinyc need float arithmetic in float: compile them with -mfpmath=sse"
 #endif
 
-#if TC_GNU && defined(__ARM_FEATURE_FMA) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
-#define TC_VFMA_ASM 1
-#else
-#define TC_VFMA_ASM 0
-#endif
-
 static inline int32_t tc_bits_of(float v)
 {
     union { float f; int32_t i; } both;

@@ -18,6 +18,12 @@
 
 #include "tc_float.h"
 
+#if TC_GNU && defined(__ARM_FEATURE_FMA) && defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN)
+#define TC_VFMA_ASM 1
+#else
+#define TC_VFMA_ASM 0
+#endif
+
 #if TC_VFMA_ASM && defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #define TC_MVE_FLOAT_ASM 1
 #else

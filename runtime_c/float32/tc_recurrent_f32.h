@@ -24,53 +24,24 @@ typedef struct {
     int32_t x_first, x_step, y_first, y_step;
 } tc_recurrent_f32_t;
 
-/* sum [4] += v [n] times the weights [n][4], in order by fma. */
-static inline void tc_recurrent_four_f32(const float *v, const float *w, int32_t n, float *sum)
-{
-#if TC_VFMA_ASM
-#define TC_FOUR_FMA(each, first, second, third, fourth)                                                  \
-    "vfma.f32 s0, " each ", " first "\n\tvfma.f32 s1, " each ", " second "\n\t"                          \
-    "vfma.f32 s2, " each ", " third "\n\tvfma.f32 s3, " each ", " fourth "\n\t"
-    if (n >= 4) {
-        int32_t fours = n / 4;
-        n %= 4;
-        __asm__ volatile("vldmia %[sum], {s0-s3}\n"
-                         "1:\n\t"
-                         "vldmia %[v]!, {s4-s7}\n\t"
-                         "vldmia %[w]!, {s8-s15}\n\t"
-                         "subs %[fours], %[fours], #1\n\t"
-                         TC_FOUR_FMA("s4", "s8", "s9", "s10", "s11")
-                         TC_FOUR_FMA("s5", "s12", "s13", "s14", "s15")
-                         "vldmia %[w]!, {s8-s15}\n\t"
-                         TC_FOUR_FMA("s6", "s8", "s9", "s10", "s11")
-                         TC_FOUR_FMA("s7", "s12", "s13", "s14", "s15")
-                         "bne 1b\n\t"
-                         "vstmia %[sum], {s0-s3}"
-                         : [v] "+r"(v), [w] "+r"(w), [fours] "+r"(fours)
-                         : [sum] "r"(sum)
-                         : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12",
-                           "s13", "s14", "s15", "cc", "memory");
-    }
-#undef TC_FOUR_FMA
-#endif
-    for (int32_t k = 0; k < n; k++, w += 4) {
-        const float each = v[k];
-        sum[0] = tc_fma(each, w[0], sum[0]);
-        sum[1] = tc_fma(each, w[1], sum[1]);
-        sum[2] = tc_fma(each, w[2], sum[2]);
-        sum[3] = tc_fma(each, w[3], sum[3]);
-    }
-}
-
 /* sum [rows]: from (null: 0), plus v [n] times the weights. */
 static inline void tc_recurrent_sums_f32(const float *v, const float *w, int32_t n, int32_t rows,
                                          const float *from, float *sum)
 {
-    for (int32_t row = 0; row < rows; row += 4, w += 4 * n) {
-        for (int32_t i = 0; i < 4; i++) {
-            sum[row + i] = from ? from[row + i] : 0.0f;
+    for (int32_t row = 0; row < rows; row += 4) {
+        float sum0 = from ? from[row] : 0.0f, sum1 = from ? from[row + 1] : 0.0f;
+        float sum2 = from ? from[row + 2] : 0.0f, sum3 = from ? from[row + 3] : 0.0f;
+        for (int32_t k = 0; k < n; k++, w += 4) {
+            const float each = v[k];
+            sum0 = tc_fma(each, w[0], sum0);
+            sum1 = tc_fma(each, w[1], sum1);
+            sum2 = tc_fma(each, w[2], sum2);
+            sum3 = tc_fma(each, w[3], sum3);
         }
-        tc_recurrent_four_f32(v, w, n, sum + row);
+        sum[row] = sum0;
+        sum[row + 1] = sum1;
+        sum[row + 2] = sum2;
+        sum[row + 3] = sum3;
     }
 }
 

@@ -28,14 +28,16 @@ from tests.load.onnx_forests import model as forest_model
 from tests.load.onnx_models import build, op
 from tests.load.onnx_vectors import classifier
 from tinyc import api
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.board import load_board
 from tinyc.cli.app import load_command
 from tinyc.cli.main import main
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cli.test_cli import write_model
-from tinyc.pipeline import Progress
+from tinyc.pipeline.progress import Progress
 
 # Stages as the pipeline has them: one that says nothing of itself, then one that counts its parts.
 WORK = """

@@ -21,9 +21,10 @@ from tinyc.explain.diagnosis import advice, auc, diagnose
 from tinyc.export import as_in_files, save, to_tflite
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.pipeline.quantizing import compare_saved, plot_ranges
-from tinyc.quantize import Recipe, quantize
+from tinyc.quantize import quantize
 from tinyc.reference.interpreter import prepare_int
 
 FIXED = Recipe("minmax", equalize=False, rounding="learned")

@@ -154,7 +154,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def built(model: Path) -> Callable[[str], Path]:
     """built(board) -> the build folder, made once."""
-    from tinyc.pipeline import Options, Progress, build  # noqa: PLC0415
+    from tinyc.options.build import Options  # noqa: PLC0415
+    from tinyc.pipeline.building import build  # noqa: PLC0415
+    from tinyc.pipeline.progress import Progress  # noqa: PLC0415
 
     made: dict[str, Path] = {}
 

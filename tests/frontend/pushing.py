@@ -18,8 +18,9 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.frontend import FrontEnd
 from tinyc.ir.graph import Array, Graph, Quant, Value
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import prepare_int
 
 WAKE_WORD = Quant((26 / 255,), (-128,))  # the scale of microWakeWord's models

@@ -22,9 +22,10 @@ from tinyc.cli.app import app
 from tinyc.frontend import load_camera
 from tinyc.frontend.encoding import as_frames
 from tinyc.ops.picture import FORMATS
+from tinyc.options.build import Options
 from tinyc.pipeline.hearing import Listening
 from tinyc.pipeline.looking import Looking, look
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "camera"

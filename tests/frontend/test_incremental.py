@@ -23,8 +23,9 @@ from tinyc.frontend import load_frontend
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model, make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import sliding, without_time_padding
 from tinyc.reference.interpreter import prepare_int

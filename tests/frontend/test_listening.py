@@ -21,8 +21,9 @@ from tests.ops.sanitized import SANITIZE, WARNINGS
 from tests.package.tools import needed, ran
 from tinyc.board import load_board
 from tinyc.frontend import load_frontend
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))

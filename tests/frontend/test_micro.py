@@ -17,9 +17,10 @@ from tinyc.board import load_board
 from tinyc.frontend import Micro, features_of, join, load_frontend
 from tinyc.ir.graph import Array, Quant
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 SOUNDS = recordings()
 STORED = Path(__file__).resolve().parents[3] / "shared" / "frontend" / "micro"

@@ -19,9 +19,10 @@ from tinyc.frontend.camera import Crop
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.load import load_model
 from tinyc.ops.picture import FORMATS
+from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline import verify_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 SIZES = [(10, 7), (53, 37), (100, 80), (1, 1), (13, 50)]  # width, height

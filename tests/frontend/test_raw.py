@@ -20,9 +20,10 @@ from tinyc.board import load_board
 from tinyc.frontend import RawFront, load_frontend
 from tinyc.ir.graph import Quant
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 OWN = """
 kind = "samples"

@@ -19,10 +19,11 @@ from tinyc.cli.app import app
 from tinyc.frontend import load_frontend
 from tinyc.ir.graph import Labels, Quant
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline import hearing
 from tinyc.pipeline.hearing import Hearing, Listening, hear
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 FRONT = Path(__file__).resolve().parents[2] / "examples" / "frontend" / "kws.toml"
 LABELS = ("left", "right", "on")

@@ -17,10 +17,11 @@ from tests.fuzz.quantized import in_qdq
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import as_integers, check_ram_budget, compile_library, run_samples, with_window
-from tinyc.quantize import Recipe
 from tinyc.reference.samples import Samples, synthetic_samples
 from tinyc.run import Target, find_target
 from tinyc.run.host import HostTarget

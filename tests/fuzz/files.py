@@ -25,8 +25,9 @@ from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.load.onnx import unsupported_onnx
 from tinyc.load.tflite import unsupported_tflite
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 MOST_DAMAGES = 4
 COMPILED = 0.2  # of the files that can be imported

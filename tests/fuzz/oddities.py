@@ -28,9 +28,10 @@ from tinyc.board import load_board
 from tinyc.export.tflite_file import Subgraph
 from tinyc.ir.graph import Array
 from tinyc.load.tflite import load_tflite
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import prepare_int, run_float
 
 SHARE = 0.5  # of the cases have each oddity

@@ -25,8 +25,9 @@ from tests.fuzz.case import WrongError
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.ir.graph import Graph
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import check_ram_budget, compile_library, input_bytes, with_window
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation

@@ -19,8 +19,9 @@ from tests.fuzz.targets import TARGETS
 from tests.fuzz.work import Worker, run_here
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import compile_library
 from tinyc.run import find_target
 from tinyc.toolchain.compilers import find_toolchain

@@ -28,9 +28,10 @@ from tinyc.cli.app import app, load_command
 from tinyc.cli.monitor import frame_text
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.quantize import calibrate
 from tinyc.reference.samples import load_samples
 from tinyc.run import protocol

@@ -20,9 +20,9 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.load.tflite import load_tflite
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.pipeline.options import Options
 from tinyc.reference.interpreter import prepare_int
 
 RUNS = 3  # inferences, of a model with state one after the other

@@ -16,7 +16,8 @@ from tests.load.onnx_forests import model, saved
 from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.bench.run import BenchOptions, run_bench
-from tinyc.pipeline.options import Options, Progress
+from tinyc.options.build import Options
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.quantizing import quantize_file
 
 ML = {"domain": "ai.onnx.ml"}

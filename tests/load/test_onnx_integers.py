@@ -17,9 +17,10 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.ir.graph import NUMPY_DTYPE
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.numerics import Numerics
 from tinyc.load import load_model
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Calibration, Recipe, quantize_model
+from tinyc.quantize import Calibration, quantize_model
 from tinyc.reference.interpreter import prepare_int
 
 N = helper.make_node

@@ -18,8 +18,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.ops.tables import quantize_linear
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 SAMPLES = 40

@@ -17,9 +17,10 @@ from tinyc import build as build_library
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 TYPES = {"INT4": ml_dtypes.int4, "UINT4": ml_dtypes.uint4, "INT2": ml_dtypes.int2, "UINT2": ml_dtypes.uint2}

@@ -16,11 +16,11 @@ from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.ir.graph import Array
+from tinyc.options.build import Options, Precision
+from tinyc.options.recipe import Recipe, hurried
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Precision, Progress
-from tinyc.quantize import Recipe
-from tinyc.quantize.recipe import hurried
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_float
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

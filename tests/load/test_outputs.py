@@ -18,8 +18,9 @@ from tinyc.board import load_board
 from tinyc.explain.inspection import inspect_model
 from tinyc.export.tflite_file import Subgraph
 from tinyc.load import load_model, other_signatures
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_float
 
 

@@ -19,10 +19,11 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import make_integers
-from tinyc.pipeline.options import Options, Progress
-from tinyc.quantize import Recipe
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_float, run_int
 
 AXES = 3

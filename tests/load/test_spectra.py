@@ -20,9 +20,10 @@ from tinyc.board import load_board
 from tinyc.frontend.mel import Mel
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_float, run_int
 
 STORED = Path(__file__).resolve().parents[3] / "shared" / "frontend" / "onnx"

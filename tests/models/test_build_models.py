@@ -11,8 +11,11 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, build, compile_model
-from tinyc.quantize import Recipe
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline.building import build
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.run import find_target
 from tinyc.toolchain.compile import Checks, Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain

@@ -14,7 +14,9 @@ import pytest
 
 import tinyc
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 
 QUICK = [  # model, inputs, reference outputs
     ("kws", "kws_inputs_dev", "kws_dev_ref_outputs"),

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.load.states import Asked
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.passes.weights import has_weights
-from tinyc.quantize import Calibration, Recipe, calibrate, quantize, quantize_model, weight_bytes
+from tinyc.quantize import Calibration, calibrate, quantize, quantize_model, weight_bytes
 from tinyc.quantize.loops import closed_loop
 from tinyc.reference.interpreter import prepare_float, prepare_int
 

@@ -17,9 +17,10 @@ from tinyc.frontend import load_camera
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.ops.picture import FORMATS
+from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline import build
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.building import build
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 MODELS = ("mlperf_tiny/vww_int8.tflite", "zoo/person_detect_int8.tflite")  # 96x96, of colors and grey

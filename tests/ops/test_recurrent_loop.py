@@ -22,11 +22,13 @@ from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.ops.recurrent import GATES, Recurrent, prepare
 from tinyc.ops.recurrent_kept import RecurrentKept
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe, hurried
 from tinyc.passes import normalize
-from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.quantize import Recipe, calibrate, quantize_model
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.quantize import calibrate, quantize_model
 from tinyc.quantize.batched import compute
-from tinyc.quantize.recipe import hurried
 from tinyc.reference.interpreter import run_float, run_int
 
 LAYERS = {  # units, numbers, steps, whether states are given

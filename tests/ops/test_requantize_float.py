@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyc.base.numerics import Rounding, float_factor, quantize_multipliers, requantize
+from tinyc.base.numerics import Rounding
 from tinyc.base.paths import runtime_dir
+from tinyc.base.requantize import float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import Array
 
 SOURCE = """

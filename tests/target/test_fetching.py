@@ -19,7 +19,10 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.emit.fetching import with_fetches
 from tinyc.emit.program import RowInput
-from tinyc.pipeline import Compiled, Options, Progress, compile_model, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 from tinyc.reference.interpreter import run_int
 
 BUDGET = 12_288

@@ -17,7 +17,9 @@ from tinyc.emit.lower import lower
 from tinyc.kernel.site import RELU, Padding
 from tinyc.machine.target import written_for
 from tinyc.ops.conv2d import Conv2D
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.plan.planner import plan_graph
 from tinyc.toolchain.compile import Sources, compile_library
 from tinyc.toolchain.compilers import find_toolchain

@@ -18,9 +18,10 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.quantize import Recipe
-from tinyc.quantize.recipe import hurried
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe, hurried
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain, host_compiler
 

@@ -22,7 +22,7 @@ from tinyc.choose.select import select
 from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.quantize import Recipe
+from tinyc.options.recipe import Recipe
 
 ONE = Padding(1, 1, 1, 1)
 LARGE = {

@@ -28,8 +28,10 @@ from tinyc.board import load_board
 from tinyc.frontend import load_frontend
 from tinyc.ir.graph import Graph, Quant
 from tinyc.load import load_model
+from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.run.host import fixed_addresses
 from tinyc.toolchain.compile import Checks, Harness, Sources, compile_library, link_firmware
 from tinyc.toolchain.compilers import find_toolchain

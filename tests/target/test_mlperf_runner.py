@@ -20,7 +20,9 @@ from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.board.parts import Uart
 from tinyc.frontend import Declared, load_frontend
-from tinyc.pipeline import Options, Progress, build
+from tinyc.options.build import Options
+from tinyc.pipeline.building import build
+from tinyc.pipeline.progress import Progress
 from tinyc.toolchain.runner_files import iterations, write_runner_files
 from tinyc.toolchain.uart import at_baud
 

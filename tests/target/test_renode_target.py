@@ -19,8 +19,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, profile_model, verify_model
-from tinyc.quantize import Recipe
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.profiling import profile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.run import RunError, find_target, firmware_board, renode_target
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.trace import TracePlan, executions_by_address

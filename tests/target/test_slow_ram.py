@@ -13,7 +13,10 @@ from tests.target.machines import target_for
 from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.pipeline import Compiled, Options, Progress, compile_model, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 
 BOARD = "cortex-m7-psram"
 BUDGET = 480

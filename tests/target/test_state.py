@@ -8,12 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from machines import target_for
 
-import tinyc
-from tests.load.onnx_models import build, op, rand
 from tests.ops.one_node import random_s8, tensor
 from tests.ops.test_recurrent import with_states
 from tests.target.state_cases import svdf
@@ -39,7 +36,6 @@ from tinyc.run.native import load_library
 from tinyc.toolchain.compile import Checks, Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.verify.compare import first_difference, reference_outputs
-from tinyc.verify.report import Report
 
 X = (1, 2, 3)
 STEPS = 7
@@ -176,23 +172,3 @@ def test_python_runs_samples_as_a_sequence(tmp_path: Path) -> None:
         wanted = expected(graph, inputs)
         assert [y[k].tobytes() for k in range(STEPS)] == [outputs[0] for outputs in wanted]
         assert [z[k].tobytes() for k in range(STEPS)] == [outputs[1] for outputs in wanted]
-
-
-def test_a_float_lstm_that_keeps_its_state_costs_no_more_than_its_parts(tmp_path: Path) -> None:
-    """One step at a time: the loop beside the dense layers and gates that it is where the state is an ordinary input.
-    16 and 32 inputs of each sum, and 17 and 33, which are no whole turns of the loop in assembly."""
-    for inputs, units in ((16, 32), (17, 33)):
-        shapes = {"w": (1, 4 * units, inputs), "r": (1, 4 * units, units), "b": (1, 8 * units)}
-        weights = {name: rand(k, *shape) / 6 for k, (name, shape) in enumerate(shapes.items())}
-        node = op("LSTM", "x w r b - h c", "y hidden cell", hidden_size=units)
-        sizes = {"x": [1, 1, inputs], "h": [1, 1, units], "c": [1, 1, units]}
-        onnx.save(build([node], sizes, ["y", "hidden", "cell"], weights), tmp_path / "lstm.onnx")
-        counts = []
-        for states in (("h:hidden", "c:cell"), ()):
-            made = tinyc.build(
-                tmp_path / "lstm.onnx", "cortex-m4", out=tmp_path / "out", precision="float32", states=states, samples=3
-            )
-            assert isinstance(made.report, Report)
-            assert made.report.passed
-            counts.append(made.report.instructions or 0)
-        assert 0 < counts[0] <= counts[1], counts

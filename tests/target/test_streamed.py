@@ -11,7 +11,11 @@ import pytest
 from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.pipeline import Compiled, Options, Progress, build, compile_model, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.building import build
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 
 MEMORY = "min"
 

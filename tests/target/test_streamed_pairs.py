@@ -9,7 +9,10 @@ import pytest
 
 from tests.unit.networks import Network
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, compile_model, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 
 RAM = 5_300
 

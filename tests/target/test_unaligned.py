@@ -18,7 +18,9 @@ from tinyc.board import Board, load_board
 from tinyc.emit.alignment import unaligned_between, unaligned_steps
 from tinyc.emit.program import Program
 from tinyc.emit.text import ranges
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.run.linked import LinkedRun, run_linked
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.elf import read_elf

@@ -18,11 +18,13 @@ from tests.load.onnx_models import build, op
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.emit.blob import HEADER, SIGNATURE, numbered, read_blob
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe, hurried
 from tinyc.package.signing import is_signed_by, signed
-from tinyc.pipeline import Options, Progress, compile_model, verify_model
-from tinyc.pipeline.compiling import Compiled
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import input_bytes, proof_samples, write_library
-from tinyc.quantize.recipe import Recipe, hurried
 from tinyc.reference.interpreter import run_int
 from tinyc.run.linked import run_linked
 from tinyc.toolchain.compilers import find_toolchain

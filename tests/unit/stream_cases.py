@@ -16,10 +16,11 @@ import onnx
 from tests.load.onnx_models import load
 from tests.unit.networks import random_network, random_network_of_inputs
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import Optimize, candidates
+from tinyc.choose.select import candidates
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
+from tinyc.options.build import Optimize
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan.answer import Move, Plan

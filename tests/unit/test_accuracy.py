@@ -15,7 +15,8 @@ import pytest
 from tests.load.onnx_models import build, op
 from tinyc.cli.quantize import decibels
 from tinyc.ir.graph import Graph, Value
-from tinyc.pipeline.options import Options, Progress
+from tinyc.options.build import Options
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
 from tinyc.quantize.score import class_output, classes
 from tinyc.verify import accuracy

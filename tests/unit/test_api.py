@@ -21,7 +21,9 @@ import tinyc
 from tinyc.api import BenchedOptions, BuildOptions, TimingOptions
 from tinyc.bench import BenchOptions
 from tinyc.board import load_board
-from tinyc.pipeline import Compiled, Options, Progress, compile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import Port
 

@@ -13,8 +13,8 @@ from tests.unit.stream_cases import NUMERICS, in_integers, smallest_plan
 from tinyc.choose.select import candidates, select
 from tinyc.explain.boundaries import Boundary, boundaries
 from tinyc.ir.graph import Graph
+from tinyc.options.build import Memory
 from tinyc.plan import plan_graph
-from tinyc.plan.shrink import Memory
 
 
 def gated() -> Graph:

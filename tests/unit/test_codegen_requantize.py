@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinyc.base.numerics import Rounding, quantize_multipliers, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_packed, finish_wide

@@ -10,8 +10,9 @@ import pytest
 
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.board import load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 SIDE, OUTPUTS = 9, 32
 WINDOW = {"StrideW": 1, "StrideH": 1, "DilationWFactor": 1, "DilationHFactor": 1}

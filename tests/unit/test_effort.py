@@ -17,8 +17,9 @@ from tests.load.onnx_models import build, op
 from tinyc.board import load_board
 from tinyc.explain.memory_map import Tenant, make_map
 from tinyc.ops import sums
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 FEW, MANY = 40, 160
 

@@ -15,7 +15,10 @@ import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys, step_cost
-from tinyc.pipeline import Options, Progress, compile_model, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
 

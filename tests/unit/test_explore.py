@@ -14,8 +14,9 @@ from test_estimate import network
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
-from tinyc.pipeline import Options, Progress
+from tinyc.options.build import Options
 from tinyc.pipeline.exploring import Point, Space, _is_best, explore_model, pick
+from tinyc.pipeline.progress import Progress
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import library_flash
-from tinyc.pipeline import Options, Progress, compile_model
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.flash_budget import Tried, in_flash
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import check_flash_budget
-from tinyc.quantize import Recipe
 from tinyc.toolchain.size import LibrarySize
 
 M4 = load_board("cortex-m4")

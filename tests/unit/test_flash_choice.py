@@ -16,8 +16,16 @@ from tinyc.choose.select import Goal, candidates, choose, layers_of, least_flash
 from tinyc.explain.estimate import library_flash
 from tinyc.kernel.kernel import Cost, WrittenCode
 from tinyc.ops import all_ops
-from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.pipeline.compiling import INTERPRETER_BYTES, _chosen, interpreted_bytes, lower_integers, make_integers
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import (
+    INTERPRETER_BYTES,
+    _chosen,
+    compile_model,
+    interpreted_bytes,
+    lower_integers,
+    make_integers,
+)
+from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import Aim, Kernels, plan_memory

@@ -29,7 +29,8 @@ from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
-from tinyc.pipeline.options import Options
+from tinyc.options.build import Options
+from tinyc.options.words import shaping
 from tinyc.plan.rows import Limits, plan_incremental
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,12 +247,12 @@ def again(kind: str, name: str) -> Program:
 
 
 def test_options_are_those_of_the_command_line() -> None:
-    assert Options("host").shaping() == ()
+    assert shaping(Options("host")) == ()
     options = Options("host", name="x", numerics=Numerics.ONNX, memory="min", ram_budget=4096, input_rows=True)
-    assert options.shaping() == ("--numerics onnx", "--memory min", "--ram-budget 4096", "--input-rows")
-    assert Options("host", frontend="micro").shaping() == ("--frontend micro",)
-    assert Options("host", frontend="my/settings.toml").shaping() == ("--frontend FILE",)
-    assert Options("host", calibration=Path("/some/where.npz")).shaping() == ("--calibration FILE",)
+    assert shaping(options) == ("--numerics onnx", "--memory min", "--ram-budget 4096", "--input-rows")
+    assert shaping(Options("host", frontend="micro")) == ("--frontend micro",)
+    assert shaping(Options("host", frontend="my/settings.toml")) == ("--frontend FILE",)
+    assert shaping(Options("host", calibration=Path("/some/where.npz"))) == ("--calibration FILE",)
 
 
 CODE = f"    const int32_t value = {' + '.join(['one_of_many_terms'] * 9)};"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import (
-    Rounding,
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import (
     quantize_array,
     quantize_multiplier,
     requantize,

@@ -13,10 +13,12 @@ from tests.unit.networks import random_network
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.export import as_in_files
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.pipeline import Options, Progress
 from tinyc.pipeline.compiling import compile_integers, make_integers
-from tinyc.quantize import Calibration, Recipe, quantize_model
+from tinyc.pipeline.progress import Progress
+from tinyc.quantize import Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
 
 SEEDS = range(60)

@@ -18,8 +18,10 @@ from tinyc.kernel.site import Act, Pair
 from tinyc.load.tflite import load_tflite
 from tinyc.ops import all_ops
 from tinyc.ops.transpose_conv2d import TransposeConv2D
+from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
-from tinyc.pipeline import Options, Progress, verify_model
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 

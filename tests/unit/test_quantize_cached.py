@@ -15,9 +15,11 @@ from tests.load.onnx_models import build, op
 from tinyc.board import load_board
 from tinyc.ir import stored
 from tinyc.ops.conv2d import Conv2D
-from tinyc.pipeline import Options, Progress, compile_model
-from tinyc.quantize import Recipe, cached
-from tinyc.quantize.recipe import hurried
+from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe, hurried
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.quantize import cached
 
 
 @pytest.fixture

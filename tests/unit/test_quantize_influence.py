@@ -14,8 +14,9 @@ from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples, uneven_network
 from tests.unit.test_quantize_rounding import LEARNED, deep_network
 from tinyc.ir.graph import Array, Graph
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Recipe, quantize
+from tinyc.quantize import quantize
 from tinyc.quantize.batched import differentiable
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.influence import Influence, influence, summed

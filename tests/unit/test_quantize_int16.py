@@ -22,8 +22,9 @@ from tinyc.ops import all_ops, is_a
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.op import Trait
 from tinyc.ops.sigmoid import Sigmoid
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Calibration, Recipe, quantize
+from tinyc.quantize import Calibration, quantize
 from tinyc.quantize.activations import Set, WidthChoice, extra_cost, first_good, options
 from tinyc.quantize.groups import is_activation
 from tinyc.quantize.simulate import Batch, sqnr_db

@@ -13,8 +13,9 @@ from onnx import helper, numpy_helper
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Recipe, calibrate, quantize
+from tinyc.quantize import calibrate, quantize
 from tinyc.quantize.made_up import first_norm
 
 MEAN, DEVIATION = 70.0, 20.0  # of what the model was trained with

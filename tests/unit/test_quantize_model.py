@@ -15,13 +15,15 @@ from onnx import TensorProto
 from tests.load.onnx_models import build, load, op, rand
 from tests.unit.networks import random_network
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.ops import all_ops
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import METHODS, Calibration, Recipe, calibrate, quantize_model
+from tinyc.quantize import METHODS, Calibration, calibrate, quantize_model
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize, find_links
 from tinyc.quantize.observe import _open, observe

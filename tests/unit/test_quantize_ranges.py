@@ -21,7 +21,8 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.tanh import Tanh
-from tinyc.quantize import Calibration, Recipe, quantize_model
+from tinyc.options.recipe import Recipe
+from tinyc.quantize import Calibration, quantize_model
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.observe import BINS, Stats, observe

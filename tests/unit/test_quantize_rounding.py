@@ -21,8 +21,9 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import all_ops
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.options.recipe import Pictures, Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Recipe, quantize, weight_bytes
+from tinyc.quantize import quantize, weight_bytes
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
@@ -31,7 +32,7 @@ from tinyc.quantize.rounding import Moments, learn, moments
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.settle import _parted
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.quantize.sources import Pictures, load_source
+from tinyc.quantize.sources import load_source
 from tinyc.reference.interpreter import prepare_float
 
 LEARNED = Recipe("minmax", equalize=False, rounding="learned")

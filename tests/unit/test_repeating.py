@@ -12,10 +12,9 @@ import pytest
 from tinyc.base.numerics import Numerics
 from tinyc.cli.app import load_command
 from tinyc.cli.options import make_options
-from tinyc.pipeline.options import Options
-from tinyc.pipeline.repeating import build_arguments
-from tinyc.quantize import Pictures, Recipe
-from tinyc.quantize.recipe import hurried
+from tinyc.options.build import Options
+from tinyc.options.recipe import Pictures, Recipe, hurried
+from tinyc.options.words import build_arguments
 
 PLAIN = Options("cortex-m4", cache=True, pictures=Pictures())
 CASES: dict[str, dict[str, Any]] = {
@@ -45,15 +44,7 @@ def test_the_command_line_reads_them_back(name: str, monkeypatch: pytest.MonkeyP
     words = build_arguments(options)
     assert words[:2] == ("--board", "cortex-m4")
     context = load_command("build").make_context("build", ["model.onnx", *words])
-    given = {key: value for key, value in context.params.items() if key in make_options.__annotations__}
-    quantizing = {
-        key: context.params[key]
-        for key in (
-            *("calibration_method", "weights", "max_loss", "rounding", "equalize", "augment", "seed", "activations"),
-            *("int16_layers", "min_sqnr", "effort", "cache", "picture_mean", "picture_std", "picture_fit"),
-        )
-    }
-    assert make_options(**given, **quantizing) == options
+    assert make_options(context.params) == options
 
 
 def test_every_option_is_told_or_left_out_on_purpose() -> None:
@@ -82,7 +73,7 @@ NEEDS: dict[str, dict[str, object]] = {"like": {"weights_blob": True}}
 
 def test_paths_are_not_told() -> None:
     given = replace(PLAIN, board="/home/me/my.toml", calibration=Path("/home/me/c.npz"), frontend="/home/me/f.toml")
-    told = ("--board", "my.toml", "--calibration", "c.npz", "--frontend", "f.toml")
+    told = ("--board", "my.toml", "--frontend", "f.toml", "--calibration", "c.npz")
     assert build_arguments(given) == told
 
 

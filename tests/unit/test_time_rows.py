@@ -19,12 +19,12 @@ from tinyc.board import load_board
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
+from tinyc.options.build import Memory, Options
 from tinyc.passes.time_rows import in_rows, time_as_rows, turned
 from tinyc.pipeline.compiling import LaidOut, better_of, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import without_time_padding
-from tinyc.plan.shrink import Memory
 from tinyc.quantize import UNPROVEN
 from tinyc.reference.interpreter import run_int
 

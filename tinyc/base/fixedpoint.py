@@ -14,7 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
+from tinyc.base.requantize import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 
 Raw = npt.NDArray[np.int64]
 

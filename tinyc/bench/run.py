@@ -18,7 +18,10 @@ from tinyc.bench.report import SCHEMA, BenchReport, BoardResult, Missing, ModelR
 from tinyc.bench.timing import interleaved, latency, ratio, throughput
 from tinyc.board import Board, load_board
 from tinyc.ir.graph import Array, Graph
-from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import proof_samples, prove
 from tinyc.quantize.score import class_output, classes
 from tinyc.reference.samples import Samples, as_classes
 from tinyc.run.native import load_library

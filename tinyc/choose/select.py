@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
-
-Optimize = Literal["speed", "balanced", "size"]
+from tinyc.options.build import Optimize
 
 FLASH_GRAIN = 128  # bytes; sums are compared in these
 EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth

@@ -17,7 +17,7 @@ from tinyc.cli.options import ColorOption, Json, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case, verdict_case
-from tinyc.pipeline import Options
+from tinyc.options.build import Options
 from tinyc.sweep.compare import compare_sweeps
 from tinyc.sweep.store import holds_results
 from tinyc.verify.report import Verify

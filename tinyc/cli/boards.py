@@ -12,7 +12,6 @@ from rich.text import Text
 from tinyc.board import Board, list_boards, load_board
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded, table
-from tinyc.pipeline.selftest import BoardCheck, check_board
 
 Check = Annotated[bool, typer.Option("--check", help="Build and run a small model for each board, on each emulator.")]
 Names = Annotated[
@@ -77,6 +76,8 @@ def _details(out: Output, board: Board) -> None:
 
 
 def _check(out: Output, boards: list[Board]) -> None:
+    from tinyc.pipeline.selftest import BoardCheck, check_board  # noqa: PLC0415  what only --check needs
+
     checks: list[BoardCheck] = []
     with out.progress() as bar:
         task = bar.add_task("check", total=len(boards))

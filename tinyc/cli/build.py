@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,35 +18,14 @@ from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_report
 from tinyc.explain.drawing import check_drawing
 from tinyc.explain.report_page import report_page
+from tinyc.options.build import Options
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
-from tinyc.pipeline import Options, build
 from tinyc.pipeline.board_files import RENODE
+from tinyc.pipeline.building import build
 from tinyc.run.renode import run_renode
 from tinyc.verify.report import Report
 
-
-class HarnessName(StrEnum):
-    """What the firmware for the board itself speaks over its UART."""
-
-    TINYC = "tinyc"
-    MLPERF = "mlperf"
-
-
-HarnessOption = Annotated[
-    HarnessName, typer.Option(help="What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.")
-]
-TaskOption = Annotated[
-    str | None,
-    typer.Option(help="MLPerf Tiny's name of the model: kws01, vww01, ic01, ad01, sww01.", show_default="none"),
-]
-BaudOption = Annotated[
-    int | None,
-    typer.Option(min=300, help="Baud rate of the firmware for the board.", show_default="the task's or the board's"),
-]
-NoProof = Annotated[
-    bool, typer.Option("--no-proof", help="Only write the library: needs no compiler and no emulator, proves nothing.")
-]
 PackageOption = Annotated[
     str | None,
     typer.Option("--package", metavar="KIND,...", help="Also make packages: see `tinyc package`.", show_default="none"),
@@ -59,15 +36,11 @@ PageOption = Annotated[bool, typer.Option("--report", help="Also write the repor
 _NAME = "tinyc build"
 
 
-@with_model_options()
+@with_model_options(also=("no_proof", "harness", "task", "baud"))
 def command(
     model: Model,
     options: Options,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
-    no_proof: NoProof = False,
-    harness: HarnessOption = HarnessName.TINYC,
-    task: TaskOption = None,
-    baud: BaudOption = None,
     package: PackageOption = None,
     page: PageOption = False,
     form: CasesOption = None,
@@ -77,14 +50,13 @@ def command(
 ) -> None:
     """Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs."""
     with guarded(color, json, verbose, form is not None) as out_to:
-        asked = replace(options, proof=not no_proof, harness=harness.value, task=task, baud=baud)
         kinds = kinds_of(package) if package is not None else ()
-        if kinds and no_proof:
+        if kinds and not options.proof:
             raise TinycError("a package holds a proved library", hint="leave out --no-proof, or --package")
         if page:
             check_drawing()  # now, and not after minutes
         try:
-            report, folder = run_stages(out_to, lambda progress: build(model, out, asked, progress))
+            report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
         except TinycError as error:
             print_verdict(out_to, form, _NAME, model.name, options.board, error)
             raise

@@ -15,7 +15,9 @@ from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
 from tinyc.explain.estimate import Estimate
-from tinyc.pipeline import Options, Progress, estimate_model
+from tinyc.options.build import Options
+from tinyc.pipeline.estimating import estimate_model
+from tinyc.pipeline.progress import Progress
 
 Layers = Annotated[bool, typer.Option("--layers", help="A line for each layer too.")]
 

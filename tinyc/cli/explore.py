@@ -12,15 +12,13 @@ import typer
 from rich.text import Text
 
 from tinyc.base.errors import TinycError, check_word
-from tinyc.choose.select import Optimize
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, number_of_bytes, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
 from tinyc.explain.front_plot import PlotPoint, plot_front
-from tinyc.pipeline import Options
+from tinyc.options.build import Memory, Optimize, Options
 from tinyc.pipeline.exploring import Point, Space, explore_model, pick
-from tinyc.plan.shrink import Memory
 
 WEIGHTS = ("int8", "int4")
 

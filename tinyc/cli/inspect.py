@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from tinyc.cli.options import ColorOption, Json, Model, OutputNames, Signature, Verbose, words_of
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.explain.documents import github, import_cases, sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 from tinyc.load import other_signatures
+from tinyc.options.build import Options
 
 
 class FindingFormat(StrEnum):
@@ -22,23 +23,23 @@ class FindingFormat(StrEnum):
     GITHUB = "github"
 
 
+@with_model_options(only=("outputs", "signature"))
 def command(
     model: Model,
+    options: Options,
     form: Annotated[
         FindingFormat | None,
         typer.Option("--format", help="Print what keeps MODEL from being imported as this.", show_default=False),
     ] = None,
-    outputs: OutputNames = None,
-    signature: Signature = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing."""
     with guarded(color, json, verbose, form is not None) as out:
-        if signature is None and (others := other_signatures(model)):
+        if options.signature is None and (others := other_signatures(model)):
             out.warn(others)
-        found = inspect_model(model, words_of(outputs), signature)
+        found = inspect_model(model, options.outputs, options.signature)
         out.json(found.to_json())
         if form is FindingFormat.SARIF:
             out.document(sarif(found))

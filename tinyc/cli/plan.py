@@ -19,7 +19,8 @@ from tinyc.explain.boundaries import Boundary, boundaries
 from tinyc.explain.drawing import check_format
 from tinyc.explain.memory_map import MemoryMap, map_of, map_text
 from tinyc.explain.memory_plot import plot_map
-from tinyc.pipeline import Options, compile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import compile_model
 
 MOST_PEAKS = 5  # named in the last line
 

@@ -21,7 +21,8 @@ from tinyc.cli.show import short
 from tinyc.explain.cycles import SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
 from tinyc.explain.documents import chrome_trace
-from tinyc.pipeline import Options, profile_model
+from tinyc.options.build import Options
+from tinyc.pipeline.profiling import profile_model
 from tinyc.run import OVERHEAD
 
 

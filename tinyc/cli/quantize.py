@@ -15,7 +15,7 @@ from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import short
 from tinyc.explain.diagnosis import Diagnosis
-from tinyc.pipeline import Options
+from tinyc.options.build import Options
 from tinyc.pipeline.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
 from tinyc.quantize.score import MOST_DB
 
@@ -35,7 +35,7 @@ _NOT_HERE = (  # they change what is built of the quantized model, or how it is 
     "toolchain",
     "emulator",
     "precision",
-    "float_layers",
+    "float",
     "float_fallback",
     "incremental",
     "hop",

@@ -4,17 +4,16 @@ its front end."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tinyc.base.errors import TinycError
-from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
-from tinyc.pipeline import Options
+from tinyc.options.build import Options
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
 from tinyc.pipeline.hearing import Heard, Hearing, Listening, hear
 from tinyc.pipeline.looking import Looking, Seen, look
@@ -31,14 +30,12 @@ Labels = Annotated[
 Smooth = Annotated[int, typer.Option(min=1, help="With --wav: average so many outputs.")]
 
 
-@with_model_options()
+@with_model_options(also=("wav", "image"))
 def command(
     model: Model,
     options: Options,
     port: Port = None,
     baud: Baud = None,
-    wav: Wav = None,
-    image: Image = None,
     labels: Labels = None,
     smooth: Smooth = 1,
     json: Json = False,
@@ -52,16 +49,14 @@ def command(
     """
     line = None if port is None else DeviceLine(port, baud)
     with guarded(color, json, verbose) as out:
-        if wav is not None:
-            chosen = replace(options, wav=wav)
+        if options.wav is not None:
             listening = Listening(labels, smooth, line)
-            heard = run_stages(out, lambda progress: hear(model, chosen, listening, progress))
+            heard = run_stages(out, lambda progress: hear(model, options, listening, progress))
             out.json(heard.to_json())
             show_heard(out, heard)
             raise typer.Exit(0 if heard.passed else 1)
-        if image is not None:
-            looked = replace(options, image=image)
-            seen = run_stages(out, lambda progress: look(model, looked, Listening(labels, 1, line), progress))
+        if options.image is not None:
+            seen = run_stages(out, lambda progress: look(model, options, Listening(labels, 1, line), progress))
             out.json(seen.to_json())
             show_seen(out, seen)
             raise typer.Exit(0 if seen.passed else 1)

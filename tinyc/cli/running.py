@@ -10,7 +10,7 @@ from typing import TypeVar
 import rich.progress
 
 from tinyc.cli.output import Output
-from tinyc.pipeline import Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import timings_text
 
 Result = TypeVar("Result")

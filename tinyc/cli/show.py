@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
-from tinyc.pipeline import BuildProof
+from tinyc.pipeline.user_build import BuildProof
 from tinyc.verify.report import Accuracy, Report, UnprovedReport
 
 

@@ -20,7 +20,7 @@ from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case
-from tinyc.pipeline import Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.sweep import Cluster, ResultRow, Store, load_sweep, run_sweep
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to try; docs/sweep.md.", show_default=False)]

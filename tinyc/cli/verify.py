@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,26 +11,23 @@ import typer
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
-from tinyc.cli.options import ColorOption, Image, Json, Model, Verbose, Wav, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.pipeline import BuildProof, Options, Progress, prove_built, verify_model, verify_object, verify_program
+from tinyc.options.build import Options
+from tinyc.pipeline.building import prove_built, verify_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.user_build import BuildProof, verify_object, verify_program
 from tinyc.verify.report import Report
 
 _NAME = "tinyc verify"
 
 
-@with_model_options(samples=0)
+@with_model_options(also=("expect", "wav", "image"), samples=0)
 def command(
     model: Model,
     options: Options,
-    expect: Annotated[
-        str | None,
-        typer.Option(help="Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference."),
-    ] = None,
-    wav: Wav = None,
-    image: Image = None,
     elf: Annotated[
         Path | None,
         typer.Option(help="Prove the library in a program that you linked for a Cortex-M.", show_default=False),
@@ -52,9 +49,8 @@ def command(
 ) -> None:
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose, form is not None) as out:
-        chosen = replace(options, expect=expect, wav=wav, image=image)
         try:
-            report = run_stages(out, lambda progress: _verify(model, chosen, progress, Given(elf, library, built)))
+            report = run_stages(out, lambda progress: _verify(model, options, progress, Given(elf, library, built)))
         except TinycError as error:
             print_verdict(out, form, _NAME, model.name, options.board, error)
             raise

@@ -15,13 +15,13 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.transpose import Transpose
+from tinyc.options.build import Memory
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.layout import STREAMED_UP_TO
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
-from tinyc.plan.shrink import Memory
 from tinyc.plan.uses import Uses, uses_of
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute

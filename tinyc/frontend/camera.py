@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import quantize_array
 from tinyc.base.one_thread import one_thread
+from tinyc.base.requantize import quantize_array
 from tinyc.frontend.front import quant_of
 from tinyc.frontend.mel import Reals
 from tinyc.frontend.resizing import nearest_places, taps_of, used_taps

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Rounding, float_factor, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import float_factor, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Const, Cost, Fetches
 from tinyc.kernel.site import Site

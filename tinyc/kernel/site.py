@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_array
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, DType, Graph, Node, Shape, Value
 from tinyc.machine.cores import CORTEX_M4, Core
 

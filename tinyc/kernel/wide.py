@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multipliers, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multipliers, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Padding, Pair, Site

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
-from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multipliers, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
 from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered

@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Rounding, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import requantize
 from tinyc.kernel.windows import ConvParams, accumulator_bounds
 
 Int64s = npt.NDArray[np.int64]

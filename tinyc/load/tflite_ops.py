@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS
-from tinyc.base.numerics import quantize_array
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernel.windows import Window

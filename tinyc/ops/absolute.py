@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Numerics, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise

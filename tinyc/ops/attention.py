@@ -14,7 +14,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
-from tinyc.base.numerics import Rounding, float_factor
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import float_factor
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Offering, Once, Out, Params, Refused, Scratch, Struct
 from tinyc.kernel.site import Site, Type

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
-from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Scratch, Struct, offered

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise

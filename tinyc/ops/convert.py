@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise

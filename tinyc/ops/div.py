@@ -13,12 +13,8 @@ import numpy.typing as npt
 
 from tinyc.base import fixedpoint, float32
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import (
-    Numerics,
-    quantize_multiplier,
-    rounding_divide_by_pot,
-    saturating_rounding_doubling_high_mul,
-)
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_multiplier, rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import round_half_away
+from tinyc.base.requantize import round_half_away
 
 _Ints = npt.NDArray[np.int64]
 

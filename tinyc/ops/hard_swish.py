@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from tinyc.base import float32
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, quantize_multiplier, rounding_divide_by_pot
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_multiplier, rounding_divide_by_pot
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise

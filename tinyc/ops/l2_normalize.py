@@ -11,7 +11,8 @@ import numpy as np
 from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.fixedpoint import inverse_root
-from tinyc.base.numerics import Rounding, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32, in_float32

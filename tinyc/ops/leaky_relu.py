@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.float32 import Float32

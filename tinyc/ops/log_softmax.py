@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from tinyc.base import exact, fixedpoint
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, rounding_divide_by_pot
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.float32 import Float32

@@ -11,7 +11,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.float32 import Floats
-from tinyc.base.numerics import Numerics, Rounding, float_factor, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.float32 import Float32, in_float32

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyc.base import float32
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct, offered

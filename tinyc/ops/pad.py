@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import quantize_array
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from tinyc.base import float32
 from tinyc.base.fixedpoint import inverse_root
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered

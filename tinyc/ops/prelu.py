@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered

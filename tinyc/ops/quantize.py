@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyc.base.numerics import Numerics, round_half_away
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import round_half_away
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise

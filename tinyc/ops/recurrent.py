@@ -28,7 +28,8 @@ import numpy.typing as npt
 
 from tinyc.base import exact
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (

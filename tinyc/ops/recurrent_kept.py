@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, DType, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Arg, Call, In, Kernel, Out, Params, Scratch, Struct, offered

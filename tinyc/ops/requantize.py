@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import exact, fixedpoint, float32
-from tinyc.base.numerics import Numerics, rounding_divide_by_pot
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import rounding_divide_by_pot
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site, elementwise

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from tinyc.base import exact, fixedpoint
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import (
-    Numerics,
-    Rounding,
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import (
     quantize_multiplier,
     requantize,
     round_half_away,

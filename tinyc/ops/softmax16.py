@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered

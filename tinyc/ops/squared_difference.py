@@ -9,7 +9,8 @@ import numpy as np
 
 from tinyc.base import float32
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct, offered

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.site import Site

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from tinyc.base import exact
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
 from tinyc.kernel.float32 import Float32

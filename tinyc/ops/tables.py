@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding, quantize_multiplier, requantize, round_half_away
+from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
 from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, round_half_away
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import round_half_away
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site

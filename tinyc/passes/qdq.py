@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import quantize_array
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
 from tinyc.kernel.site import Act
 from tinyc.ops import is_a, op_of

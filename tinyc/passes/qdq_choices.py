@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.base.numerics import quantize_array
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Node, Quant
 from tinyc.ops import op_of
 from tinyc.ops.choose import Choose

@@ -16,15 +16,17 @@ from tinyc.base.one_thread import one_thread
 from tinyc.base.output_folder import REPORT_FILE, check_replaceable, replacing
 from tinyc.board import Board, load_board
 from tinyc.emit.library import marked_unproved
+from tinyc.options.build import Options
 from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_proof, write_unproved
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 from tinyc.toolchain.compile import Sources
 from tinyc.toolchain.compilers import Toolchain, find_toolchain
+from tinyc.toolchain.device import Dialogue
 from tinyc.toolchain.disassembly import check_disassembler
 from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.report_file import read_report
@@ -46,7 +48,7 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     does not fit the board.
     """
     board = load_board(options.board)
-    check_request(board, options.dialogue, options.emulator)
+    check_request(board, _dialogue(options), options.emulator)
     without = options.emulator == RENODE and find_renode(board) is None
     proof = replace(options, emulator=None) if without else options
     target_folder = out or Path("build") / identifier(options.name or path.stem)
@@ -111,7 +113,7 @@ def _add_for_board(
     toolchain = find_toolchain(board, options.toolchain)
     if holds_window(board, compiled, options):
         cycles = report.cycles if report.cycles is not None else report.instructions
-        add_device(Sources(folder, compiled.program.name), board, toolchain, options.dialogue, cycles)
+        add_device(Sources(folder, compiled.program.name), board, toolchain, _dialogue(options), cycles)
     else:
         progress.on_warning("no firmware for the board itself: beside the library its RAM cannot hold a whole input")
     if options.emulator == RENODE:
@@ -164,3 +166,8 @@ def _check_written(folder: Path, compiled: Compiled, known: UnprovedReport) -> N
                 Loc(str(folder)),
                 f"it was written by tinyc {known.tinyc}, `{asked}`: give the same model and options",
             )
+
+
+def _dialogue(options: Options) -> Dialogue:
+    """How the firmware for the board itself speaks."""
+    return Dialogue(options.harness, options.task, options.baud)

@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
-from tinyc.choose.select import FASTEST, Choice, Goal, Optimize, candidates, choose, least_flash, made_small, repriced
+from tinyc.choose.select import FASTEST, Choice, Goal, candidates, choose, least_flash, made_small, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -31,9 +31,12 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernels.scalar.loops.headers import cores_of
 from tinyc.load import is_onnx, load_model, other_signatures
-from tinyc.load.states import said
+from tinyc.load.states import Asked, said
 from tinyc.machine.target import written_for
 from tinyc.ops import all_ops, op_of
+from tinyc.options.build import Optimize, Options, Precision
+from tinyc.options.recipe import KeptActivations, Recipe
+from tinyc.options.words import shaping
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
@@ -44,14 +47,14 @@ from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.flash_budget import Tried, check_flash, in_flash, with_reserve
 from tinyc.pipeline.joining import takes_integers, with_front_end
-from tinyc.pipeline.options import Options, Precision, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import ACTIVATIONS, check_same_code, find_blob, read_activations
 from tinyc.plan.answer import Plan
 from tinyc.plan.layout import OF_TIME, WORTHWHILE, Aim, Kernels, plan_memory, plan_window
 from tinyc.plan.parts import SlowPart
 from tinyc.plan.rows import without_time_padding
 from tinyc.plan.shrink import MEMORY_PRICE
-from tinyc.quantize import UNPROVEN, KeptActivations, Quantized, Recipe, calibrate, quantize, weight_bytes
+from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
@@ -212,7 +215,7 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
     program = lowered.program
     with progress.stage("emit"):
         loops = cores_of(board.core, board.isa)
-        info = Info(made.path.name, made.sha256, board.name, options=options.shaping(), loops=loops)
+        info = Info(made.path.name, made.sha256, board.name, options=shaping(options), loops=loops)
         files = emit_library(program, info)
         constants = blob_of(program, info) if options.weights_blob else None
         if options.like is not None and constants is not None:
@@ -349,13 +352,13 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     scales = MissingScales(path, options.calibration, options.pictures, options.sequence)
     if options.signature is None and (others := other_signatures(path)):
         progress.on_warning(others)
-    graph = load_model(path, options.outputs, options.asked_states, scales, options.signature)
+    graph = load_model(path, options.outputs, Asked(options.states, options.state_init), scales, options.signature)
     if scales.scaled:
         progress.on_warning(f"not quantized in the file, scales from the calibration data: {some_of(scales.scaled)}")
     if has_scales(graph) and (islands := float_islands(graph)):
         layers = some_of(node.layer for node in islands)
         progress.on_warning(f"in float32, as the file has it: {layers}")
-    if is_onnx(path) and (found := said(graph, options.asked_states)):
+    if is_onnx(path) and (found := said(graph, Asked(options.states, options.state_init))):
         progress.on_warning(found)
     return graph
 

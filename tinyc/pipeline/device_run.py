@@ -13,7 +13,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import is_of_a_program
 from tinyc.board import Board, load_board
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
-from tinyc.pipeline import Compiled, Options, Progress, compile_model, proof_samples
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import proof_samples
 from tinyc.run import Inputs, find_target, firmware_board
 from tinyc.run.serial import SerialTarget
 from tinyc.toolchain.compile import Firmware, Sources, compile_firmware

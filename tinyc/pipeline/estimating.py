@@ -9,8 +9,9 @@ from pathlib import Path
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.explain.estimate import Estimate, estimate
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import lower_integers, make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 
 
 @one_thread

@@ -14,13 +14,12 @@ from typing import Any
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
-from tinyc.choose.select import Optimize
 from tinyc.explain.estimate import estimate
+from tinyc.options.build import Memory, Optimize, Options
+from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import IntegerModel, compile_integers, lower_integers, make_integers
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
-from tinyc.plan.shrink import Memory
-from tinyc.quantize import Recipe
 
 
 @dataclass(frozen=True, slots=True)

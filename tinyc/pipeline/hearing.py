@@ -15,10 +15,11 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, load_board
 from tinyc.ir.graph import Labels
+from tinyc.options.build import Options
 from tinyc.pipeline.answers import answer, labels_of, reals_of
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.device_run import DeviceLine, board_target
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import compile_library, proof_samples, run_samples
 from tinyc.reference.samples import Samples
 from tinyc.run import RunResult, find_target, firmware_board

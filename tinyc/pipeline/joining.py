@@ -12,8 +12,8 @@ from tinyc.frontend import FrontEnd, Joined, features_of, join, load_frontend
 from tinyc.ir.check import check
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Graph
 from tinyc.ops import all_ops
+from tinyc.options.build import Options
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.pipeline.options import Options
 from tinyc.plan.rows import Advancing, sliding
 from tinyc.reference.interpreter import prepare_int
 

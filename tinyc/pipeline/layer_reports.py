@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.choose.select import OTHER_CORE, Choice, Goal, Optimize, weight_of
+from tinyc.choose.select import OTHER_CORE, Choice, Goal, weight_of
 from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles
 from tinyc.ir.graph import Array, Graph, Value
+from tinyc.options.build import Optimize
 from tinyc.pipeline.compiling import Compiled
 from tinyc.reference.interpreter import prepare_float, prepare_int
 from tinyc.reference.samples import SYNTHETIC, Samples

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.board import load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.answers import answer, labels_of, reals_of
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.hearing import Listening, run_library
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import pictures_for
 from tinyc.verify.compare import compare, reference_outputs
 

@@ -19,8 +19,9 @@ from tinyc.explain.cycles.profile import (
     layer_costs,
     source_costs,
 )
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import (
     as_integers,
     check_program_fits,

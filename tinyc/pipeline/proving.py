@@ -17,11 +17,12 @@ from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.explain.memory_map import map_of, memory_report
 from tinyc.ir.graph import Graph
 from tinyc.machine.cores import SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
+from tinyc.options.build import Options
+from tinyc.options.words import build_arguments
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
-from tinyc.pipeline.options import Options, Progress
-from tinyc.pipeline.repeating import build_arguments
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import ACTIVATIONS, activations_text
 from tinyc.reference.pictures import pictured
 from tinyc.reference.recording import recorded

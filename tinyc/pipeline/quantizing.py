@@ -15,17 +15,18 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
 from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
-from tinyc.base.numerics import quantize_array
 from tinyc.base.one_thread import one_thread
+from tinyc.base.requantize import quantize_array
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
+from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline import Options, Progress, is_float, quantize_float
-from tinyc.pipeline.compiling import load_with_states
+from tinyc.pipeline.compiling import is_float, load_with_states, quantize_float
+from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.sources import load_source

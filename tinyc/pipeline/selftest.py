@@ -20,7 +20,10 @@ from tinyc.ir.graph import Graph, Quant, Value, read_only
 from tinyc.kernels.scalar.loops.headers import cores_of
 from tinyc.ops import all_ops, node_of
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.pipeline import Compiled, Options, Progress, prove
+from tinyc.options.build import Options
+from tinyc.pipeline.compiling import Compiled
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.proving import prove
 from tinyc.plan import plan_graph
 from tinyc.toolchain.compile import Sources, compile_library
 from tinyc.toolchain.compilers import find_toolchain

@@ -12,8 +12,9 @@ from typing import Any
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board, load_board
+from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
-from tinyc.pipeline.options import Options, Progress
+from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import as_integers, chosen_samples, input_bytes, run_samples, with_window
 from tinyc.reference.samples import Samples
 from tinyc.run import RunError, find_target, firmware_board

@@ -12,7 +12,7 @@ from typing import Any
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_file, read_text
 from tinyc.emit.blob import BlobFile, read_blob
-from tinyc.quantize import KeptActivations
+from tinyc.options.recipe import KeptActivations
 
 ACTIVATIONS = "activations.json"
 _SCHEMA = "tinyc.activations/1"

@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import FLASH_PER_RAM, Choice, Optimize
+from tinyc.choose.select import FLASH_PER_RAM, Choice
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import instructions_of
+from tinyc.options.build import Memory, Optimize
 from tinyc.plan.answer import Plan
 from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.plan.planner import draft_plan
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.rows import Limits, plan_incremental, plan_streamed
-from tinyc.plan.shrink import MEMORY_PRICE, Budget, Memory, shrink, time_of
+from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink, time_of
 from tinyc.plan.validate import first_valid
 
 # A streamed arena has to be smaller than this share of the one layer by layer.

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from tinyc.choose.select import FLASH_PER_RAM, Choice
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import instructions_of
 from tinyc.plan import MAX_RUNS, THOROUGH, WORK, Needs, Plan, draft_plan
 
-Memory = Literal["speed", "balanced", "min"]
 # How much longer an inference may take, in estimated time (`Cost.time`), for a smaller arena.
 MEMORY_PRICE: Mapping[str, float] = {"speed": 0.01, "balanced": 0.05, "min": 0.2}
 # Instructions alone may grow by this where cycles do not.

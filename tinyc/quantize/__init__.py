@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tinyc.ir.graph import Graph
+from tinyc.options.recipe import AUTO, KeptActivations, Pictures, Recipe, Rounding
 from tinyc.quantize.activations import need_ram
 from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
@@ -20,15 +21,11 @@ from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, need_room, sen
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
-    AUTO,
     DEFAULT_LOSS,
     SEARCHED,
     FittingData,
     FloatDraft,
-    KeptActivations,
-    Recipe,
     Report,
-    Rounding,
     SettledRecipe,
     at_most,
     carry_out,
@@ -39,7 +36,6 @@ from tinyc.quantize.recipe import (
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
 from tinyc.quantize.settle import settle
-from tinyc.quantize.sources import Pictures
 from tinyc.quantize.widths import all_memories, every_value, signals, values_of_layers
 
 __all__ = [

@@ -11,8 +11,9 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
+from tinyc.options.recipe import Pictures
 from tinyc.quantize.made_up import as_trained, first_norm
-from tinyc.quantize.sources import Pictures, load_source
+from tinyc.quantize.sources import load_source
 from tinyc.reference.interpreter import BoundGraph, prepare_float
 from tinyc.reference.samples import FIRST_AXIS, SYNTHETIC, Samples, synthetic_samples
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Numerics, quantize_array
+from tinyc.base.numerics import Numerics
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.kernel.site import Act, Site
 from tinyc.ops import op_of

@@ -22,10 +22,10 @@ from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.tree_ensemble import TreeEnsemble
+from tinyc.options.recipe import Pictures
 from tinyc.passes.qdq import join_quantization
 from tinyc.quantize.calibration import OVERFLOWS, Calibration, calibrate
 from tinyc.quantize.ranges import affine
-from tinyc.quantize.sources import Pictures
 from tinyc.reference.interpreter import prepare_int
 
 _INTEGER = (Quantize, Dequantize, TreeEnsemble)  # floats beside these are as they should be

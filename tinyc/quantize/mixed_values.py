@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
+from tinyc.options.recipe import Recipe
 from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.layerwise import layers
@@ -22,7 +23,6 @@ from tinyc.quantize.recipe import (
     SEARCHED,
     FittingData,
     FloatDraft,
-    Recipe,
     Report,
     SettledRecipe,
     at_most,

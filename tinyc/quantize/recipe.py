@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
 
-from tinyc.base.errors import check_word
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Quant
 from tinyc.ops import all_ops
+from tinyc.options.recipe import KeptActivations
 from tinyc.quantize.assign import assign_activations, separate_fixed
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.convert import to_integers
@@ -23,77 +22,16 @@ from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import searched
 from tinyc.quantize.widths import widened
 
-Rounding = Literal["nearest", "learned"]
-WeightBits = Literal["int8", "int4", "auto"]
-ActivationBits = Literal["int8", "int16", "auto"]
 Report = Callable[[str, float], None]  # (what is being done, share of it that is done)
 
-AUTO = "auto"
 SEARCHED = 96  # samples that candidates are measured on
 
 DEFAULT_LOSS = 1.0  # percent, where a recipe asks for as few bits as may be and names neither a loss nor a budget
 
 
-@dataclass(frozen=True, slots=True)
-class KeptActivations:
-    """The activations of a model that was quantized before, for one that differs in its weights alone. equalized: as of
-    SettledRecipe; scales: (value, scale, zero point) of each."""
-
-    equalized: bool
-    scales: tuple[tuple[str, float, int], ...]
-
-    @property
-    def quants(self) -> dict[str, Quant]:
-        return {name: Quant((scale,), (zero,)) for name, scale, zero in self.scales}
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to quantize.
-
-    method: a key of METHODS, how ranges follow from what was observed; "auto" measures, tensor by tensor.
-    equalize: whether channels get similar ranges; None: what measures better. correct_biases: with weights
-    rounded to nearest, the mean error goes into the bias (learned weights do so by themselves).
-    rounding: of the weights; None: what measures better, and learned for less than 8 bits.
-    weights: bits of the weights; "auto" chooses per layer, for weight_bytes or max_loss (see mixed.py).
-    activations: bits of the activations; "auto" chooses per layer, for max_loss or min_sqnr, within ram_bytes (see
-    activations.py). int16_layers: names of layers, or patterns, whose outputs are int16 anyway.
-    augment: learn from varied pictures too. Everything is deterministic; `seed` is for the variants.
-    like: activations get these integers, whatever is observed; method and equalize are then those of before.
-    """
-
-    method: str = AUTO
-    equalize: bool | None = None
-    correct_biases: bool = True
-    rounding: Rounding | None = None
-    weights: WeightBits = "int8"
-    weight_bytes: int | None = None
-    max_loss: float | None = None  # percent
-    activations: ActivationBits = "int8"
-    int16_layers: tuple[str, ...] = ()
-    min_sqnr: float | None = None  # dB, at the output
-    ram_bytes: int | None = None  # of values that live at once
-    augment: bool = True
-    seed: int = 0
-    like: KeptActivations | None = None
-
-    def __post_init__(self) -> None:
-        check_word("calibration method", self.method, (AUTO, *METHODS))
-        check_word("rounding", self.rounding or "nearest", get_args(Rounding))
-        check_word("width of weights", self.weights, get_args(WeightBits))
-        check_word("width of activations", self.activations, get_args(ActivationBits))
-
-
-def hurried(recipe: Recipe) -> Recipe:
-    """The recipe in which nothing that it leaves open is searched for or learned: min-max ranges, weights rounded to
-    nearest (those of 4 bits are learned even so) with corrected biases."""
-    return replace(
-        recipe,
-        method="minmax" if recipe.method == AUTO else recipe.method,
-        equalize=bool(recipe.equalize),
-        rounding=recipe.rounding or ("nearest" if recipe.weights == "int8" else None),
-        augment=recipe.augment and recipe.rounding == "learned",
-    )
+def kept_quants(kept: KeptActivations) -> dict[str, Quant]:
+    """Scale and zero point of each activation by name."""
+    return {name: Quant((scale,), (zero,)) for name, scale, zero in kept.scales}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +117,7 @@ def _as_before(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | Non
     """The activations' integers where the plan keeps those of another model."""
     if plan.like is None:
         return None
-    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, plan.like.quants)
+    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, kept_quants(plan.like))
 
 
 def carry_out(

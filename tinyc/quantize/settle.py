@@ -9,16 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tinyc.ir.graph import Array, Graph
+from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
-    AUTO,
     SEARCHED,
     FittingData,
     FloatDraft,
-    Recipe,
     Report,
     SettledRecipe,
     at_most,

@@ -7,9 +7,9 @@ import importlib
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,26 +18,12 @@ from tinyc.base.extras import load_extra
 from tinyc.base.files import plain_file
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import Array, Graph
+from tinyc.options.recipe import Fit, Pictures
 from tinyc.reference.pictures import PICTURES
 from tinyc.reference.samples import Samples, fit_samples
 
-Fit = Literal["crop", "stretch"]
-
 ARRAYS = frozenset({".npy", ".npz"})
 _FUNCTION = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """How pictures become inputs: x = (pixel - mean) / std with pixels 0..255, one number or one per color.
-
-    fit: "crop" takes the largest middle part with the input's proportions, "stretch" the whole picture; either is
-    then resized (bilinear).
-    """
-
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-    fit: Fit = "crop"
 
 
 def load_source(where: Path, graph: Graph, pictures: Pictures | None = None) -> Samples:

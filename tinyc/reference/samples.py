@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyc.base.errors import Loc, TinycError
-from tinyc.base.numerics import quantize_array
+from tinyc.base.requantize import quantize_array
 from tinyc.ir.arrays import load_npz
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
 from tinyc.kernels.trees.keys import reals_of

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import load_board
 from tinyc.ir.graph import Array
-from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Optimize, find_toolchain
+from tinyc.options.build import Optimize
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, find_toolchain
 
 _DTYPES: Mapping[str, type] = {
     "float": np.float32,

@@ -8,10 +8,11 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_origin, get_type_hints
 
 from tinyc import __version__
 from tinyc.base.errors import TinycError
@@ -20,27 +21,55 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.private import private_folder
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
-from tinyc.pipeline import Options, Progress, estimate_model, verify_model
-from tinyc.quantize import Recipe
+from tinyc.options.build import Options
+from tinyc.options.option import flag_of, options_of, without_none
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline.building import verify_model
+from tinyc.pipeline.estimating import estimate_model
+from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import Report
 
 Kind = Literal["prove", "estimate"]
 Status = Literal["passed", "differs", "estimated", "refused", "crashed"]
 Setting = str | int | float | bool
 
-OPTIONS: Mapping[str, type] = {  # of the pipeline
-    **dict.fromkeys(("numerics", "optimize", "memory", "frontend", "picture", "toolchain", "emulator"), str),
-    **dict.fromkeys(
-        ("flash_budget", "ram_budget", "ram_code", "stream_weights", "incremental", "hop", "samples", "sequence"), int
-    ),
-    **dict.fromkeys(("input_rows", "stream_unpadded"), bool),
-}
-RECIPE: Mapping[str, type] = {  # of quantizing a float model
-    **dict.fromkeys(("method", "rounding", "weights", "activations", "int16_layers"), str),
-    **dict.fromkeys(("equalize", "augment"), bool),
-    **dict.fromkeys(("max_loss", "min_sqnr"), float),
-    "seed": int,
-}
+_NOT_SWEPT = {"board", "name", "weights_blob", "cache"}  # an axis of its own, or without a figure that differs
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKind:
+    """Where a setting of a sweep's file goes."""
+
+    owner: type  # Options or Recipe
+    field: str
+    type: type  # of the value in the file
+    value: Callable[[Any], Any]  # of the field
+
+
+@cache
+def setting_kinds() -> Mapping[str, SettingKind]:
+    """The options that a sweep may vary, by the command line's names: those that a TOML value can say."""
+    kinds = {}
+    for owner in (Options, Recipe):
+        hints = get_type_hints(owner)
+        for each, told in options_of(owner):
+            as_file = _as_in_files(without_none(hints[each.name])[0])
+            if as_file is not None and told.shared and not told.repeats and each.name not in _NOT_SWEPT:
+                kinds[flag_of(each).replace("-", "_")] = SettingKind(owner, each.name, *as_file)
+    return kinds
+
+
+def _as_in_files(kind: Any) -> tuple[type, Callable[[Any], Any]] | None:
+    """The type that a file has for an option of that type, and how one becomes the other; None for paths."""
+    if kind in (str, int, float, bool):
+        return kind, lambda value: value
+    if get_origin(kind) is Literal:
+        return str, lambda value: value
+    if kind is Numerics:
+        return str, Numerics
+    if kind == tuple[str, ...]:
+        return str, lambda words: tuple(word.strip() for word in words.split(","))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +83,7 @@ class SentFile:
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is to be built. board: the name of one that tinyc knows, where `board_file` is None. settings: names of
-    OPTIONS and RECIPE with their values, sorted. source: digest of tinyc's own source."""
+    `setting_kinds` with their values, sorted. source: digest of tinyc's own source."""
 
     model: SentFile
     board: str
@@ -80,19 +109,17 @@ class Job:
 
     def options(self, places: Mapping[str, Path]) -> Options:
         """Options of the pipeline; places: where the files are, by SHA-256. TinycError for an unknown value."""
-        given = dict(self.settings)
-        recipe: dict[str, Any] = {name: given.pop(name) for name in RECIPE if name in given}
-        if "int16_layers" in recipe:
-            recipe["int16_layers"] = tuple(name.strip() for name in recipe["int16_layers"].split(","))
-        if "numerics" in given:
-            given["numerics"] = Numerics(given["numerics"])  # type: ignore[assignment]
+        values: dict[type, dict[str, Any]] = {Options: {}, Recipe: {}}
+        for name, value in self.settings:
+            kind = setting_kinds()[name]
+            values[kind.owner][kind.field] = kind.value(value)
         return Options(
             board=str(places[self.board_file.sha256]) if self.board_file else self.board,
             calibration=places[self.calibration.sha256] if self.calibration else None,
             inputs=places[self.inputs.sha256] if self.inputs else None,
-            recipe=Recipe(**recipe) if recipe else None,
+            recipe=Recipe(**values[Recipe]) if values[Recipe] else None,
             cache=True,
-            **given,  # type: ignore[arg-type]
+            **values[Options],
         )
 
 

@@ -15,11 +15,10 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_file, read_text
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
-from tinyc.sweep.job import OPTIONS, RECIPE, Job, Kind, SentFile, Setting
+from tinyc.sweep.job import Job, Kind, SentFile, Setting, setting_kinds
 
 _KEYS = ("models", "boards", "kind", "options", "calibration", "inputs")
 MOST = 1_000_000  # jobs of one file
-_SAID = {"method": "calibration_method"}  # a recipe's fields that are called otherwise on the command line
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,22 +136,22 @@ class _Reader:
         return files if rest is None else {stem: files.get(stem, rest) for stem in stems}
 
     def axes(self, spec: Mapping[str, Any]) -> dict[str, list[Setting]]:
-        """Values to try by option, by the pipeline's names."""
+        """Values to try by option, by the command line's names."""
         given = spec.get("options", {})
         if not isinstance(given, dict):
             raise self.wrong("options: a table is needed", '[options]\nmemory = ["balanced", "min"]')
-        names = {_SAID.get(name, name): name for name in (*OPTIONS, *RECIPE)}
-        found: dict[str, list[Setting]] = {}
+        kinds = setting_kinds()
+        axes: dict[str, list[Setting]] = {}
         for key, values in given.items():
-            if key not in names:
-                raise self.wrong(f"options: there is no '{key}'", f"there are: {', '.join(sorted(names))}")
-            many, kind = values if isinstance(values, list) else [values], {**OPTIONS, **RECIPE}[names[key]]
+            if key not in kinds:
+                raise self.wrong(f"options: there is no '{key}'", f"there are: {', '.join(sorted(kinds))}")
+            many, kind = values if isinstance(values, list) else [values], kinds[key].type
             if not many or not all(_fits(value, kind) for value in many):
                 raise self.wrong(
                     f"options: {key} is {values!r}", f"a value, or a list of values, of type {kind.__name__}"
                 )
-            found[names[key]] = list(dict.fromkeys(many))
-        return found
+            axes[key] = list(dict.fromkeys(many))
+        return axes
 
     def check(self, job: Job) -> None:
         """TinycError where a value cannot be."""

@@ -14,7 +14,8 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.board import Board
-from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Optimize, Toolchain, argument
+from tinyc.options.build import Optimize
+from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Toolchain, argument
 from tinyc.toolchain.elf import Elf, read_elf
 from tinyc.toolchain.legality import check_legal
 

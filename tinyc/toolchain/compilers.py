@@ -20,7 +20,6 @@ from tinyc.base.private import private_folder
 from tinyc.board import Board
 
 Family = Literal["gcc", "clang", "zig"]
-Optimize = Literal["speed", "balanced", "size"]
 
 OPTIMIZE_FLAGS: dict[str, str] = {"speed": "-O3", "balanced": "-O2", "size": "-Os"}
 COMPILE_SECONDS = 600  # a compiler that takes longer hangs

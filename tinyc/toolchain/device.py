@@ -7,7 +7,6 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
@@ -16,13 +15,13 @@ from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.board.parts import Uart
+from tinyc.options.build import Protocol
 from tinyc.toolchain.compile import CONSOLE, Harness, Sources, link_firmware, macro
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.elf import read_elf, section_bytes
 from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2, uf2
 from tinyc.toolchain.uart import at_baud
 
-Protocol = Literal["tinyc", "mlperf"]
 MANIFEST = "device.json"
 REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is given up
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tinyc.choose.select import FLASH_PER_RAM, PRICE, Optimize
+from tinyc.choose.select import FLASH_PER_RAM, PRICE
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import instructions_of
+from tinyc.options.build import Optimize
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/options.md, and the types of the Python API's keywords, from where each option is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from tinyc.options.build import Options
+from tinyc.options.option import Heading, OptionFacts, flag_of, options_of, without_none
+from tinyc.options.recipe import Pictures, Recipe
+
+_ARGUMENTS = {"board", "calibration", "inputs", "state_init"}  # of the Python functions themselves: arrays will do
+_HEADINGS: dict[Heading, str] = {
+    "": "The model and the library",
+    "Kernels and memory": "Kernels and memory",
+    "Quantizing a float model": "Quantizing a float model",
+    "Proof": "Proof",
+}
+_IN_PYTHON = {Options: "`{}=`", Recipe: "`Recipe({}=)`", Pictures: "`Pictures({}=)`"}
+
+_TABLE = ("| option | in Python | default | what it does |", "|---|---|---|---|")
+_PAGE = """# Options
+
+Every option of the commands that compile a model, as it is declared in `tinyc/options/`; `make docs` prints this page.
+A command offers those that make sense for it: `tinyc COMMAND --help`. In Python they are keywords of `tinyc.build` and
+of the functions beside it ([python.md](python.md)), in a sweep's file keys with `_` for `-` ([sweep.md](sweep.md)). The
+command line also has `--effort fast`, in the place of several options of quantizing ([quantize.md](quantize.md)).
+"""
+
+_KEYWORDS = '''# SPDX-License-Identifier: Apache-2.0
+"""The options of a build as the types of keywords; `python scripts/option_docs.py` writes this file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from tinyc.options.build import Memory, Optimize, Precision
+from tinyc.options.recipe import Pictures, Recipe
+
+NumericsName = Literal["tflm", "litert", "single", "onnx"]
+
+
+class LibraryOptions(TypedDict, total=False):
+    """Options of `tinyc build` that make the library what it is; those that are left out are as on the command line."""
+
+{library}
+
+
+class ProofOptions(LibraryOptions, total=False):
+    """And those of its proof. samples: how many inputs run, 0: all."""
+
+{proof}
+'''
+
+
+def option_page() -> str:
+    """The text of docs/options.md."""
+    parts = [_PAGE]
+    for heading, title in _HEADINGS.items():
+        rows = [_row(owner, each, told) for owner, each, told in _declared() if told.heading == heading]
+        parts.append("\n".join([f"## {title}\n", *_TABLE, *rows, ""]))
+    return "\n".join(parts)
+
+
+def keyword_types() -> str:
+    """The text of tinyc/options/keywords.py."""
+    library: list[str] = []
+    proof: list[str] = []
+    told = {each.name: one for each, one in options_of(Options)}
+    for each in fields(Options):
+        if each.name in _ARGUMENTS or (each.name in told and not told[each.name].shared):
+            continue
+        kind = "NumericsName | None" if each.name == "numerics" else str(each.type)
+        is_proof = each.name in told and told[each.name].heading == "Proof" and each.name != "sequence"
+        (proof if is_proof else library).append(f"    {each.name}: {kind}")
+    return _KEYWORDS.format(library="\n".join(library), proof="\n".join(proof))
+
+
+def _declared() -> Iterator[tuple[type, Field[Any], OptionFacts]]:
+    for owner in (Options, Recipe, Pictures):
+        yield from ((owner, each, told) for each, told in options_of(owner))
+
+
+def _row(owner: type, each: Field[Any], told: OptionFacts) -> str:
+    kind, _ = without_none(get_type_hints(owner)[each.name])
+    choices = "|".join(get_args(kind)) if get_origin(kind) is Literal else ""
+    words = _escaped(choices or ("BYTES" if told.is_bytes else told.metavar))
+    flag = f"`--{flag_of(each)}`" + (f", `-{told.short}`" if told.short else "") + (f" {words}" if words else "")
+    usual = told.shown_default or ("" if each.default in (None, (), False) else f"`{_shown(each.default)}`")
+    return f"| {flag} | {_IN_PYTHON[owner].format(each.name)} | {usual} | {_escaped(told.help)} |"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(f"{number:g}" for number in value) if isinstance(value, tuple) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("[", "\\[").replace("<", "&lt;")

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a build may be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from tinyc.base.errors import TinycError, check_word
+from tinyc.base.numerics import Numerics
+from tinyc.options.option import Heading, option
+from tinyc.options.recipe import Pictures, Recipe
+
+Precision = Literal["auto", "integer", "float32"]
+Optimize = Literal["speed", "balanced", "size"]
+Memory = Literal["speed", "balanced", "min"]
+Protocol = Literal["tinyc", "mlperf"]
+
+_KERNELS: Heading = "Kernels and memory"
+_PROOF: Heading = "Proof"
+_OFFERS_NUMERICS = "tflm for .tflite, onnx for quantized .onnx, single for models quantized here"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a build may be asked for. Paths are the user's; None stands for the documented default.
+
+    Raises TinycError for a word that there is not, and for --like without --weights-blob.
+    """
+
+    board: str = option(
+        "cortex-m4", "Board name (see `tinyc boards`) or a .toml file; NAME+nofp: leave its FPU alone.", short="b"
+    )
+    name: str | None = option(None, "Name of the C library.", shown_default="the file's stem")
+    outputs: tuple[str, ...] = option(
+        (), "Tensors that the model ends at, in the place of its outputs.", metavar="NAME,...", shapes=True
+    )
+    signature: str | None = option(
+        None, "Of a .tflite file with several entries: the one that is taken.", metavar="NAME", shapes=True
+    )
+    states: tuple[str, ...] = option(
+        (),
+        "An input and the output that the next run gets there, once for each; none: there are none.",
+        flag="state",
+        metavar="IN:OUT",
+        shown_default="by their names",
+        repeats=True,
+        shapes=True,
+    )
+    state_init: Path | None = option(
+        None, "What states begin with after a reset (.npz, by their inputs' names).", shown_default="zeros", shapes=True
+    )
+    numerics: Numerics | None = option(
+        None, "Whose integers to reproduce.", shown_default=_OFFERS_NUMERICS, shapes=True
+    )
+    precision: Precision = option(  # auto: `compiling.precision_of`
+        "auto", "Of a float model: quantize it, or leave it in float32. auto: scikit-learn's stays.", shapes=True
+    )
+    float_layers: tuple[str, ...] = option(
+        (),
+        "Layers of an integer model that run in float32; * and ? as in file names.",
+        flag="float",
+        metavar="NAME,...",
+        shapes=True,
+    )
+    float_fallback: bool = option(False, "Layers that no integer kernel runs are run in float32.", shapes=True)
+    optimize: Optimize = option("speed", "Choose kernels by time or by flash.", heading=_KERNELS, shapes=True)
+    flash_budget: int | None = option(
+        None,
+        "Flash that constants and kernels may take; 64K is 65,536.",
+        shown_default="half of the flash",
+        is_bytes=True,
+        heading=_KERNELS,
+        shapes=True,
+    )
+    memory: Memory = option(
+        "balanced", "Spend 1, 5 or 20 % more time on a smaller arena.", heading=_KERNELS, shapes=True
+    )
+    ram_budget: int | None = option(
+        None,
+        "RAM that the arena may take, whatever that costs in time; 64K is 65,536.",
+        shown_default="the board's RAM",
+        is_bytes=True,
+        heading=_KERNELS,
+        shapes=True,
+    )
+    ram_code: int | None = option(
+        None,
+        "RAM for the code and constants that wait for flash most, copied by start-up code; 16K is 16,384.",
+        shown_default="none",
+        is_bytes=True,
+        heading=_KERNELS,
+        shapes=True,
+    )
+    stream_weights: int | None = option(
+        None,
+        "RAM for two buffers that weights come to, by your DMA, while the layer before runs.",
+        shown_default="none",
+        is_bytes=True,
+        heading=_KERNELS,
+        shapes=True,
+    )
+    input_rows: bool = option(
+        False, "The library takes its input row by row, and never holds all of it.", heading=_KERNELS, shapes=True
+    )
+    incremental: int | None = option(  # the axis of time: the library keeps what overlapping windows share
+        None,
+        "The library slides over this axis of its input, and computes only what is new.",
+        metavar="AXIS",
+        shown_default="off",
+        heading=_KERNELS,
+        shapes=True,
+    )
+    hop: int = option(1, "New rows per call of an incremental library.", least=1, heading=_KERNELS, shapes=True)
+    stream_unpadded: bool = option(
+        False, "With --incremental: do not pad in time; the outputs are others then.", heading=_KERNELS, shapes=True
+    )
+    weights_blob: bool = option(
+        False, "Constants in a file of their own, replaced without new code.", heading=_KERNELS, shapes=True
+    )
+    like: Path | None = option(
+        None,
+        "Only constants, for the code of the library in FOLDER, built with --weights-blob; an error if they do not "
+        "fit it.",
+        metavar="FOLDER",
+        shown_default="none",
+        heading=_KERNELS,
+    )
+    frontend: str | None = option(
+        None,
+        "Compile a front end before the model: micro, or a .toml file of settings (log mel, MFCC, motion).",
+        metavar="NAME|FILE",
+        shown_default="none",
+        shapes=True,
+    )
+    picture: str | None = option(
+        None,
+        "The library takes frames of a camera: FORMAT:WIDTHxHEIGHT[,KEY=VALUE,...], or a .toml file.",
+        metavar="LINE|FILE",
+        shown_default="none",
+        shapes=True,
+    )
+    calibration: Path | None = option(
+        None,
+        "Inputs to quantize with: .npz, .npy, a folder of arrays or pictures, or module:function.",
+        short="c",
+        shown_default="MODEL.calib.npz",
+        heading="Quantizing a float model",
+        shapes=True,
+    )
+    recipe: Recipe | None = None  # how a float model is quantized; None: automatically
+    cache: bool = option(
+        False,
+        "Keep what quantizing finds in the user's cache.",
+        negated=True,
+        environment="TINYC_QUANTIZE_CACHE",
+        heading="Quantizing a float model",
+    )
+    pictures: Pictures | None = None  # how pictures become inputs, where the calibration is a folder of them
+    inputs: Path | None = option(
+        None, "Test inputs (.npz; `y` may hold labels).", shown_default="calibration data", heading=_PROOF
+    )
+    samples: int = option(20, "Run at most this many inputs on the board; 0: all.", least=0, heading=_PROOF)
+    sequence: int = option(
+        0, "For a model with state: reset it after every so many inputs; 0: never.", least=0, heading=_PROOF
+    )
+    toolchain: str | None = option(
+        None, "Compiler: arm-none-eabi-gcc, zig, gcc, clang.", shown_default="first found", heading=_PROOF
+    )
+    emulator: str | None = option(
+        None, "Machine: qemu, unicorn, renode, host.", shown_default="first found", heading=_PROOF
+    )
+    proof: bool = option(
+        True,
+        "Only write the library: needs no compiler and no emulator, proves nothing.",
+        flag="no_proof",
+        inverted=True,
+        shared=False,
+    )
+    harness: Protocol = option(
+        "tinyc", "What the firmware for the board speaks: for `tinyc run`, or MLPerf Tiny's runner.", shared=False
+    )
+    task: str | None = option(
+        None, "MLPerf Tiny's name of the model: kws01, vww01, ic01, ad01, sww01.", shown_default="none", shared=False
+    )
+    baud: int | None = option(
+        None,
+        "Baud rate of the firmware for the board.",
+        shown_default="the task's or the board's",
+        least=300,
+        shared=False,
+    )
+    wav: Path | None = option(None, "A recording to run on, with --frontend: 16 bits, one channel.", shared=False)
+    image: Path | None = option(
+        None, "A picture to run on, with --picture, a folder of them, or a .raw frame.", shared=False
+    )
+    expect: str | None = option(
+        None, "Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference.", shared=False
+    )
+
+    def __post_init__(self) -> None:
+        check_word("precision", self.precision, get_args(Precision))
+        check_word("way to optimize", self.optimize, get_args(Optimize))
+        check_word("way to plan memory", self.memory, get_args(Memory))
+        if self.like is not None and not self.weights_blob:
+            raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
+
+    @property
+    def by_calls(self) -> bool:
+        """Whether the library takes the new rows of a window; one with a front end takes samples."""
+        return self.incremental is not None and self.frontend is None

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a float model is to be quantized, as the user asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from tinyc.base.errors import check_word
+from tinyc.options.option import Heading, option
+
+AUTO = "auto"
+
+Method = Literal["auto", "minmax", "percentile", "mse", "entropy"]
+WeightBits = Literal["int8", "int4", "auto"]
+ActivationBits = Literal["int8", "int16", "auto"]
+Rounding = Literal["nearest", "learned"]
+Fit = Literal["crop", "stretch"]
+
+_QUANTIZING: Heading = "Quantizing a float model"
+_UNMEASURED = "1, without a budget or --min-sqnr"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptActivations:
+    """The activations of a model that was quantized before, for one that differs in its weights alone."""
+
+    equalized: bool  # as of SettledRecipe
+    scales: tuple[tuple[str, float, int], ...]  # (value, scale, zero point) of each
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to quantize. Everything is deterministic. Raises TinycError for a word that there is not."""
+
+    method: Method = option(  # how ranges follow from what was observed; auto: measured, tensor by tensor
+        AUTO,
+        "How to find activation ranges; auto measures output error.",
+        flag="calibration_method",
+        heading=_QUANTIZING,
+    )
+    weights: WeightBits = option(  # auto: per layer, for weight_bytes or max_loss (quantize/mixed.py)
+        "int8", "Bits of weights; auto: per layer, for --flash-budget or --max-loss.", heading=_QUANTIZING, shapes=True
+    )
+    max_loss: float | None = option(  # percent
+        None,
+        "With --weights auto: most decisions that may change against int8, in percent; with --activations auto: "
+        "against int16.",
+        shown_default=_UNMEASURED,
+        least=0,
+        most=100,
+        heading=_QUANTIZING,
+    )
+    activations: ActivationBits = option(  # auto: for max_loss or min_sqnr, within ram_bytes (quantize/activations.py)
+        "int8",
+        "Bits of activations; auto: int16 where --max-loss or --min-sqnr needs it.",
+        heading=_QUANTIZING,
+        shapes=True,
+    )
+    int16_layers: tuple[str, ...] = option(  # whatever is measured
+        (), "Layers with int16 outputs; * and ? as in file names.", metavar="NAME,...", heading=_QUANTIZING
+    )
+    min_sqnr: float | None = option(  # dB
+        None,
+        "With --activations auto: least SQNR of the output, in dB.",
+        metavar="DB",
+        least=0,
+        heading=_QUANTIZING,
+    )
+    rounding: Rounding | None = option(  # of weights; None: what measures better, and learned for less than 8 bits
+        None,
+        "Round weights to the nearest step, as learned, or (auto) whichever measures better.",
+        heading=_QUANTIZING,
+    )
+    equalize: bool | None = option(  # None: what measures better
+        None, "Give a tensor's channels similar ranges.", heading=_QUANTIZING
+    )
+    augment: bool = option(True, "Learn from varied calibration pictures too.", heading=_QUANTIZING)
+    seed: int = option(0, "Seed of the variants; nothing else is random.", least=0, heading=_QUANTIZING)
+    correct_biases: bool = True  # with weights rounded to nearest their mean error goes into the bias
+    weight_bytes: int | None = None  # that weights may take, where their bits are chosen
+    ram_bytes: int | None = None  # of values that live at once, where the bits of activations are chosen
+    like: KeptActivations | None = None  # activations get these integers; method and equalize are those of before
+
+    def __post_init__(self) -> None:
+        check_word("calibration method", self.method, get_args(Method))
+        check_word("rounding", self.rounding or "nearest", get_args(Rounding))
+        check_word("width of weights", self.weights, get_args(WeightBits))
+        check_word("width of activations", self.activations, get_args(ActivationBits))
+
+
+def hurried(recipe: Recipe) -> Recipe:
+    """The recipe in which nothing that it leaves open is searched for or learned: min-max ranges, weights rounded to
+    nearest (those of 4 bits are learned even so) with corrected biases."""
+    return replace(
+        recipe,
+        method="minmax" if recipe.method == AUTO else recipe.method,
+        equalize=bool(recipe.equalize),
+        rounding=recipe.rounding or ("nearest" if recipe.weights == "int8" else None),
+        augment=recipe.augment and recipe.rounding == "learned",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How pictures become inputs: x = (pixel - mean) / std, with pixels from 0 to 255."""
+
+    mean: tuple[float, ...] = option(  # one number, or one per color
+        (0.0,),
+        "Of pictures: x = (pixel - mean) / std; one number or one per color.",
+        flag="picture_mean",
+        heading=_QUANTIZING,
+    )
+    std: tuple[float, ...] = option((1.0,), "See --picture-mean.", flag="picture_std", heading=_QUANTIZING)
+    fit: Fit = option(  # crop: the largest middle part with the input's proportions; either is then resized (bilinear)
+        "crop", "Cut or stretch pictures to size.", flag="picture_fit", heading=_QUANTIZING
+    )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options in the words of the command line: how a build is repeated, and what made a library what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import Field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tinyc.options.build import Options
+from tinyc.options.option import OptionFacts, flag_of, options_of
+from tinyc.options.recipe import Pictures, Recipe
+
+# Said first, of a run and not of a build, or without a trace in what is built.
+_NOT_REPEATED = {"board", "wav", "image", "expect", "cache"}
+
+
+def build_arguments(options: Options) -> tuple[str, ...]:
+    """What `tinyc build MODEL` has to be told beside the model, each word an argument; files by their names, since a
+    report holds no paths."""
+    words = ["--board", _text(options.board)]
+    for each, told, value in _changed(options):
+        if each.name not in _NOT_REPEATED:
+            words += [word for setting in _settings(each, told, value, _text) for word in setting]
+    return tuple(words)
+
+
+def shaping(options: Options) -> tuple[str, ...]:
+    """The options that make the library another one than the defaults do, as on the command line. Paths are left out:
+    the same file elsewhere gives the same library."""
+    return tuple(
+        " ".join(setting)
+        for each, told, value in _changed(options)
+        if told.shapes
+        for setting in _settings(each, told, value, _without_path)
+    )
+
+
+def _changed(options: Options) -> Iterator[tuple[Field[Any], OptionFacts, Any]]:
+    """The options that are not as by default, with their values."""
+    for given in (options, options.recipe or Recipe(), options.pictures or Pictures()):
+        for each, told in options_of(type(given)):
+            value = getattr(given, each.name)
+            if value != each.default:
+                yield each, told, value
+
+
+def _settings(each: Field[Any], told: OptionFacts, value: Any, text: Callable[[Any], str]) -> Iterator[tuple[str, ...]]:
+    """The arguments that give a field its value: a flag, or a flag and a word; states have a pair for each."""
+    flag = flag_of(each)
+    if isinstance(each.default, bool):
+        yield (f"--{flag}" if value or told.inverted else f"--no-{flag}",)
+    else:
+        yield from ((f"--{flag}", text(one)) for one in (value if told.repeats else [value]))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    if isinstance(value, str) and value.endswith(".toml"):  # of a board, a front end, a camera
+        return Path(value).name
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def _without_path(value: Any) -> str:
+    """A front end that ships has a name; all else that names a file is one."""
+    return "FILE" if isinstance(value, Path) or str(value).endswith(".toml") else _text(value)
