@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.errors import TinycError
+from tinyc.cli import main as cli
 from tinyc.cli.main import main
 
 
@@ -380,6 +382,21 @@ def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tinyc.pipeline.compiling.load_model", interrupt)
     assert tinyc("build", model, "--board", "host").code == 130
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "terminated\n")])
+def test_the_code_of_a_signal(
+    number: signal.Signals, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where a library makes another exception of what the handler raises."""
+    for kind in (KeyboardInterrupt, ValueError):
+        monkeypatch.setattr(cli, "_signals", [number])
+
+        def interrupted(kind: type[BaseException] = kind) -> int:
+            raise kind
+
+        assert cli._code_of(interrupted) == 128 + number
+        assert capsys.readouterr().err == word
 
 
 def test_version_and_help(tinyc) -> None:

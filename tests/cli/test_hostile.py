@@ -485,6 +485,7 @@ def test_signals_during_a_build(model: Path, tmp_path: Path, share: float) -> No
     "words",
     [
         ["boards", "--json"],
+        ["--version"],  # so little that it is written when the command has ended
         *(
             pytest.param(words, marks=pytest.mark.slow)
             for words in (["boards"], ["plan", "MODEL", "-b", "host"], ["nix"])

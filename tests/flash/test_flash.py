@@ -69,7 +69,7 @@ def test_intel_hex(origin: int) -> None:
         if kind == 4:
             high = int.from_bytes(data, "big") << 16
         elif kind == 0:
-            memory |= {high + address + i: byte for i, byte in enumerate(data)}
+            memory |= {high + (address + i) % 0x10000: byte for i, byte in enumerate(data)}
     assert lines[-1] == ":00000001FF"
     assert bytes(memory[origin + i] for i in range(len(DATA))) == DATA
     assert len(memory) == len(DATA)
@@ -407,10 +407,11 @@ def test_samba(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["samd", "nrf"])
 def test_samba_finds_wrong_bytes(tmp_path: Path, kind: str) -> None:
-    board = BOARDS[kind](corrupt=5000)
-    with board.at_port() as port, pytest.raises(TinycError, match="what was written at 0x00011000 is not there"):
-        flash(samba_job(tmp_path, port))
-    assert not board.reset
+    for wrong, page in ((5000, "00011000"), (len(DATA) - 1, "00012000")):
+        board = BOARDS[kind](corrupt=wrong)
+        with board.at_port() as port, pytest.raises(TinycError, match=f"what was written at 0x{page} is not there"):
+            flash(samba_job(tmp_path, port))
+        assert not board.reset
 
 
 def test_samba_without_extensions(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ static inline void unit_stale(uint8_t *at, int32_t size)
 #define UNIT_STALE(at, size) ((void)0)
 #endif
 
-static inline void unit_spread(uint8_t *arena, int32_t from, const int32_t *rows, int32_t count, int32_t size)
+static TC_NOINLINE void unit_spread(uint8_t *arena, int32_t from, const int32_t *rows, int32_t count, int32_t size)
 {
     for (int32_t r = 0; r < count; r++) {
         for (int32_t i = 0; i < size; i++) {
@@ -372,7 +372,7 @@ static inline void unit_spread(uint8_t *arena, int32_t from, const int32_t *rows
     }
 }
 
-static inline void unit_join(uint8_t *arena, int32_t to, const int32_t *rows, int32_t count, int32_t size)
+static TC_NOINLINE void unit_join(uint8_t *arena, int32_t to, const int32_t *rows, int32_t count, int32_t size)
 {
     for (int32_t r = 0; r < count; r++) {
         for (int32_t i = 0; i < size; i++) {

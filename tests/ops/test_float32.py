@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import platform
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from tests.ops.sanitized import COMPILER
 from tinyc.base import float32
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.base.paths import runtime_dir
 from tinyc.choose.select import select
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.kernel.site import RELU6, Act, Padding, Pair
@@ -128,6 +132,34 @@ def test_fma_rounds_once():
             if np.isfinite([one, other, third, result]).all():
                 exact = Fraction(float(one)) * Fraction(float(other)) + Fraction(float(third))
                 assert _is_nearest(result, exact), (one, other, third)
+
+
+def test_fma_of_c_is_that_of_python(tmp_path: Path) -> None:
+    """In integers, as cores without the instruction have it: sums of every size, and products half way between two
+    floats, beside which an addend of any size decides."""
+    rng = np.random.default_rng(1)
+    x, y, z = (rng.integers(0, 2**32, 20_000, np.uint32).view(np.float32) for _ in range(3))
+    odd = (2 * rng.integers(2**11, 2**12, 20_000) + 1).astype(np.float32)  # products have 25 or 26 bits, the last a 1
+    tiny = np.ldexp(rng.choice([-1.0, 1.0], 20_000), rng.integers(-100, 0, 20_000)).astype(np.float32)
+    a, b, c = (np.concatenate(both) for both in ((x, odd), (y, np.roll(odd, 1)), (z, tiny)))
+    (tmp_path / "fma.c").write_text(
+        '#include "tc_float.h"\n'
+        "void run(int n, const float *a, const float *b, const float *c, float *y);\n"
+        "void run(int n, const float *a, const float *b, const float *c, float *y)\n"
+        "{ for (int i = 0; i < n; i++) y[i] = tc_fma(a[i], b[i], c[i]); }\n"
+    )
+    folders = [f"-I{runtime_dir() / room}" for room in ("base", "float32")]
+    command = ["gcc", "-std=c99", "-O2", "-mno-fma", *folders, "-shared", "-fPIC", "fma.c", "-o", "fma.so"]
+    if platform.machine() not in ("x86_64", "AMD64"):
+        command.remove("-mno-fma")
+    subprocess.run(command, cwd=tmp_path, check=True)
+    found = np.empty_like(a)
+    ctypes.CDLL(str(tmp_path / "fma.so")).run(len(a), *(ctypes.c_void_p(v.ctypes.data) for v in (a, b, c, found)))
+    with np.errstate(all="ignore"):
+        wanted = float32.fma(a, b, c)
+    real = ~np.isnan(wanted)
+    assert np.array_equal(np.isnan(found), ~real)
+    np.testing.assert_array_equal(found[real].view(np.int32), wanted[real].view(np.int32))
 
 
 def _is_nearest(result: np.float32, exact: Fraction) -> bool:

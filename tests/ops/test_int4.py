@@ -71,6 +71,19 @@ def test_reference_is_that_of_int8(name, numerics):
         np.testing.assert_array_equal(run_int(graph, sample, numerics)["y"], run_int(wider, sample, numerics)["y"])
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        conv((2, 3, 5), (3, 1, 1, 5), weights="all least"),
+        depthwise((4, 4, 3), (3, 3, 3), DepthwiseConv2D(pad=ONE), weights="all least"),
+        dense((1, 17), (5, 17), weights="all least"),
+    ],
+    ids=lambda layer: layer.op,
+)
+def test_kernels_with_the_least_weights(layer):
+    check_kernels(graph_of(layer), samples(layer))
+
+
 @pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):

@@ -27,6 +27,7 @@ from tinyc.ops.resize_bilinear import FINE, ResizeBilinear, bilinear_tflite
 from tinyc.ops.resize_bilinear import float_ref as bilinear_float
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice, whole
+from tinyc.ops.top_k import TopK
 from tinyc.passes import normalize
 from tinyc.reference.interpreter import run_float, run_int
 
@@ -193,6 +194,16 @@ def test_argmax(axis: int, largest: bool) -> None:
     wanted = sample["x"].argmax(axis) if largest else sample["x"].argmin(axis)
     np.testing.assert_array_equal(found, wanted)
     assert check_kernels(graph, [sample]) == ["tc_argmax_s8"]
+
+
+@pytest.mark.parametrize(("axis", "k", "largest"), [(-1, 4, True), (1, 2, False), (2, 4, True)])
+def test_top_k_takes_the_first_of_equals(axis: int, k: int, largest: bool) -> None:
+    graph = one_node("top_k", TopK(axis, k, largest), [tensor("x", (1, 5, 4, 6), 0.1, 3)])
+    sample = {"x": random_s8(3, (1, 5, 4, 6)) // 32}  # many equals
+    order = np.argsort(-sample["x"].astype(int) if largest else sample["x"], axis, kind="stable")
+    wanted = np.take(order, range(k), axis)
+    np.testing.assert_array_equal(run_int(graph, sample, Numerics.TFLM)["y"], wanted)
+    assert check_kernels(graph, [sample]) == ["tc_top_k_s8"]
 
 
 def test_lookup() -> None:

@@ -27,6 +27,7 @@ from tinyc.reference.interpreter import prepare_int, run_float, run_int
 
 SVDFS = {"rank 2": (5, 2, 3, 7), "memory 1": (4, 1, 1, 9), "long": (3, 1, 17, 5), "one": (1, 1, 2, 1)}
 LSTMS = {"plain": (5, 3, 2), "one unit": (1, 4, 3), "clipped": (7, 5, 3, 0.5), "coarse cell": (4, 3, 5, 0.0, -9)}
+LSTMS["gates that saturate"] = (12, 9, 3, 0.0, -12, 0.1)  # either sum beyond 8, of either sign
 RUNS = 5
 
 
@@ -196,7 +197,7 @@ def test_kernels_of_svdf(name, state):
     check_kernels(graph, [random_inputs(graph, seed) for seed in range(3)])
 
 
-@pytest.mark.parametrize("name", ["clipped", "coarse cell"])
+@pytest.mark.parametrize("name", ["clipped", "coarse cell", "gates that saturate"])
 def test_kernels_of_lstm(name):
     graph = lstm(*LSTMS[name])
     check_kernels(graph, [random_inputs(graph, seed) for seed in range(3)])

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tinyc.base.fixed_point import requantize
 
 from tests.ops.test_requantize_float import BUILDS
 from tinyc.base.numerics import Rounding
 from tinyc.base.paths import runtime_dir
+from tinyc.base.requantize import requantize
 from tinyc.ir.graph import Array
 
 SOURCE = """

@@ -41,7 +41,7 @@ def samples(graph: Graph) -> Iterator[Mapping[str, Array]]:
             value = graph.values[name]
             info = np.iinfo(NUMPY_DTYPE[value.dtype])
             drawn = rng.integers(info.min, info.max, value.shape, info.dtype, endpoint=True)
-            small = rng.integers(0, 40, value.shape).astype(info.dtype)
+            small = rng.integers(0, 40 if value.shape else 4, value.shape).astype(info.dtype)  # counts of steps
             peak = np.zeros(value.shape, info.dtype)
             peak.flat[value.elements // 2] = info.min if info.min else info.max
             shifted = drawn // info.dtype.type(1 << rng.integers(0, 8 * info.dtype.itemsize - 1))

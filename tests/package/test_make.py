@@ -195,6 +195,13 @@ def test_a_crate_has_no_name_that_means_something_in_rust(facts: Facts) -> None:
     files = package_files(replace(facts, name="match"), kinds_of("rust")[0], "1.0.0")
     assert tomllib.loads(files["Cargo.toml"])["package"]["name"] == "match_model"
     assert "use match_model::{Arena, Model};" in files["tests/selftest.rs"]
+    keywords = (  # The Rust Reference, Keywords: those that are no keywords of C
+        "as async await abstract become box crate dyn final fn gen impl in let loop match mod move mut override priv "
+        "pub ref self super trait type unsafe unsized use where yield"
+    )
+    assert {replace(facts, name=word).crate for word in keywords.split()} == {
+        f"{word}_model" for word in keywords.split()
+    }
 
 
 def test_words() -> None:

@@ -264,6 +264,7 @@ def signal_cases() -> Iterator[Graph]:
     yield node_of("signal_pcan", SignalPcan(6), noisy, {"t": gains()})
     yield node_of("signal_log", SignalLog(64, 3), [count("x", (13,), "u32")])
     yield node_of("signal_log", SignalLog(1600, -4), [count("x", (13,), "u32")])
+    yield node_of("signal_log", SignalLog(1600, 3), [count("x", (13,), "u32")])  # saturates
     yield framer(2, 2, 12, 4, prefill=True)
     yield framer(1, 3, 10, 4)
     yield stacker(4, 3, 1, 2)

@@ -41,8 +41,8 @@ def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16") ->
     return one_node("svdf", Svdf(rank, RELU), inputs, 0.02, -128, consts, others=[after])
 
 
-def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12) -> Graph:
-    """One call of an LSTM layer with random weights."""
+def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12, scale: float = 0.004) -> Graph:
+    """One call of an LSTM layer with random weights. scale: of all of them."""
     rng = np.random.default_rng(units)
     shapes: dict[str, Shape] = {f"w{k}": (units, in_c) for k in "ifgo"}
     shapes |= {f"r{k}": (units, units) for k in "ifgo"}
@@ -51,8 +51,8 @@ def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12)
     kept = [tensor("hidden", (1, units), 1 / 120, 3), tensor("cell", (1, units), 2.0**power, 0, "s16")]
     inputs = [
         tensor("x", (1, steps, in_c), 0.02, -5),
-        *(tensor(name, array.shape, 0.004) for name, array in weights.items()),
-        *(Value(name, (units,), "s32", Quant((0.02 * 0.004,), (0,))) for name in biases),
+        *(tensor(name, array.shape, scale) for name, array in weights.items()),
+        *(Value(name, (units,), "s32", Quant((0.02 * scale,), (0,))) for name in biases),
         *kept,
     ]
     others = [tensor("hidden2", (1, units), 1 / 120, 3), tensor("cell2", (1, units), 2.0**power, 0, "s16")]

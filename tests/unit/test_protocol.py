@@ -43,6 +43,15 @@ def test_frames_survive_any_cutting(frames: list[tuple[Reply, bytes]], piece: in
     assert got == [ProtocolFrame(type_, payload) for type_, payload in frames]
 
 
+@given(st.lists(st.binary(max_size=30), max_size=4), st.integers(1, 9))
+def test_noise_between_frames_is_left_out_wherever_it_is_cut(payloads: list[bytes], piece: int) -> None:
+    """Among it first bytes of a frame, right before one and at the end of a piece."""
+    stream = b"".join(b"boot T\xff" + encode(Reply.STEP, payload) + b"T" for payload in payloads)
+    reader = FrameReader(skip_noise=True)
+    got = [f for at in range(0, len(stream), piece) for f in reader.feed(stream[at : at + piece])]
+    assert got == [ProtocolFrame(Reply.STEP, payload) for payload in payloads]
+
+
 def crc32(data: bytes) -> int:
     """Bit by bit, as the standard defines it."""
     crc = 0xFFFFFFFF

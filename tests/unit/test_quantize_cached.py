@@ -69,6 +69,13 @@ def test_the_second_time_is_the_first_without_work(model: Path, folder: Path) ->
     assert sorted(path.name for path in model.parent.iterdir()) == ["cache", "m.calib.npz", "m.onnx"]
 
 
+def test_what_another_tinyc_has_stored_is_not_taken(model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, worked = built(model)
+    monkeypatch.setattr(cached, "source_digest", lambda: "another")
+    assert built(model) == (plain, worked)
+    assert built(model) == (plain, [])
+
+
 def test_what_comes_with_a_model_is_not_read(model: Path, folder: Path) -> None:
     """Whoever gives a model away could decide its weights, and the proof would be of them."""
     plain, worked = built(model, cache=False)

@@ -106,6 +106,10 @@ def run_command() -> int:
         return USAGE
     except typer.Abort:
         return INTERRUPTED
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer would end with 1, the code of a proof that failed
+            raise end.__context__ from None
+        raise
 
 
 def _say_nothing() -> None:
