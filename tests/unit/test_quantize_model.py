@@ -31,9 +31,9 @@ from tinyc.reference.interpreter import prepare_float, prepare_int, run_float
 
 SEEDS = range(16)
 RECIPES = [  # nothing to search for: quick
-    Recipe("minmax", False, False, "nearest"),
-    Recipe("mse", True, True, "nearest"),
-    Recipe("percentile", False, True, "learned"),
+    Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest"),
+    Recipe("mse", equalize=True, rounding="nearest"),
+    Recipe("percentile", equalize=False, rounding="learned"),
 ]
 
 
@@ -324,7 +324,9 @@ def test_synthetic_calibration_is_marked_and_works(tmp_path: Path, method: str) 
     assert (calibration.source, calibration.proven) == ("synthetic", False)
     assert (
         sqnr_db(
-            graph, quantize_model(graph, calibration, Recipe(method, False, True, "nearest")), dict(calibration.inputs)
+            graph,
+            quantize_model(graph, calibration, Recipe(method, equalize=False, rounding="nearest")),
+            dict(calibration.inputs),
         )
         > 15
     )

@@ -252,7 +252,11 @@ def test_an_input_is_never_clipped() -> None:
     net = Net()
     net.add("max_pool2d", ["x"], MaxPool2D(Pair(1, 1)), "p")
     net.add("add", ["p", net.const("zero", 0.0)], Add(), "a")
-    integer = quantize_model(net.graph("a"), Calibration({"x": sample}, "t", proven=True), Recipe("mse", False, False))
+    integer = quantize_model(
+        net.graph("a"),
+        Calibration({"x": sample}, "t", proven=True),
+        Recipe("mse", equalize=False, correct_biases=False),
+    )
     x_quant, a_quant = quants(integer, "x", "a")
     assert x_quant is not None
     assert a_quant is not None

@@ -192,7 +192,9 @@ def test_automatic_calibration_measures_on_other_samples(tmp_path: Path) -> None
     model = build(nodes, {"x": [1, 3, 8, 8]}, ["y"], {"w": rand(1, 6, 3, 3, 3), "v": rand(2, 5, 6, 3, 3)})
     graph, calibration = calibrated(model, tmp_path)
     unseen = Teacher.of(graph, samples(graph, 40, seed=9))
-    fixed = [quantize(graph, calibration, Recipe(method, False, rounding="nearest")).graph for method in METHODS]
+    fixed = [
+        quantize(graph, calibration, Recipe(method, equalize=False, rounding="nearest")).graph for method in METHODS
+    ]
     automatic = quantize(graph, calibration, Recipe()).graph
     assert unseen.score(automatic) > max(unseen.score(g) for g in fixed) - 1.5
 

@@ -24,7 +24,7 @@ _TABLE = ("| option | in Python | default | what it does |", "|---|---|---|---|"
 _PAGE = """# Options
 
 Every option of the commands that compile a model, as it is declared in `tinyc/options/`; `make docs` prints this page.
-A command offers those that make sense for it: `tinyc COMMAND --help`. In Python they are keywords of `tinyc.build` and
+A command offers those that make sense for it; its `--help` lists them. In Python they are keywords of `tinyc.build` and
 of the functions beside it ([python.md](python.md)), in a sweep's file keys with `_` for `-` ([sweep.md](sweep.md)). The
 command line also has `--effort fast`, in the place of several options of quantizing ([quantize.md](quantize.md)).
 """

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, get_args
 
 from tinyc.base.errors import check_word
@@ -39,6 +39,7 @@ class Recipe:
         flag="calibration_method",
         heading=_QUANTIZING,
     )
+    _: KW_ONLY
     weights: WeightBits = option(  # auto: per layer, for weight_bytes or max_loss (quantize/mixed.py)
         "int8", "Bits of weights; auto: per layer, for --flash-budget or --max-loss.", heading=_QUANTIZING, shapes=True
     )
