@@ -121,7 +121,7 @@ def linked(folder: Path, compiler: Toolchain, name: str = "all") -> Elf:
     """The library by itself. The compiler's own code has no vectors: the disassembler does not know them."""
     helpers, made = folder / "helpers.c", folder / f"{name}.elf"
     helpers.write_text(_HELPERS)
-    flags = ["-std=c99", "-g", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
+    flags = ["-std=c99", "-g1", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
     places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", f"-Wl,-e,{name}_run", "-Wl,--no-warn-rwx-segments"]
     compiler.run([*flags, *places, helpers, folder / f"{name}.c", "-lgcc", "-o", made], "linking the library alone")
     return read_elf(made)

@@ -27,7 +27,7 @@ CODE_FLAGS = (
     "-fno-asynchronous-unwind-tables",
     "-fomit-frame-pointer",
     "-ffp-contract=off",
-    "-g",
+    "-g1",  # lines and callers, for profiles; to follow variables through optimized code takes gcc as long as the rest
 )
 WARNING_FLAGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
