@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from tinyc.plan.blocks import Block, Layout
 from tinyc.plan.first_fit import FirstFit
@@ -26,6 +27,7 @@ THOROUGH = 10 * WORK
 TEMPERATURES = (0.06, 0.03, 0.01)  # a rise of this part of the height is accepted with probability 1/e
 
 
+@lru_cache(maxsize=64)  # a budget of flash tries choices of kernels, of which many ask for the same blocks
 def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]:
     """An offset for every block: aligned, from 0 up, no distance forbidden. Deterministic.
 

@@ -55,7 +55,7 @@ class Block:
         object.__setattr__(self, "dies", max(m.dies for m in self.members))
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # of arrays
+@dataclass(frozen=True, slots=True)
 class Layout:
     """What `arena.place` solves: forbidden[i][j] are the values that offset[i] - offset[j] may not take.
 
@@ -63,9 +63,9 @@ class Layout:
     """
 
     blocks: tuple[Block, ...]
-    forbidden: tuple[Mapping[int, tuple[Interval, ...]], ...]
+    forbidden: tuple[Mapping[int, tuple[Interval, ...]], ...] = field(compare=False)
     rivals: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False)
-    many: tuple[tuple[Ints, Ints, Ints] | None, ...] = field(init=False)
+    many: tuple[tuple[Ints, Ints, Ints] | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         found = (
