@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from tests.package import build_systems, csolution_stand_in
 from tests.package.tools import debian_crates, emulated, needed, ran
 from tests.shared_folder import SharedFolder
+from tinyc.cli.main import main
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 
@@ -131,10 +134,15 @@ def library(shared_folder: SharedFolder) -> Callable[[str], Path]:
         root = shared_folder.made("the example of the projects", copied)
 
         def make(out: Path) -> None:
-            command = ("build", "examples/kws/kws.onnx", "--board", board, "--samples", "1", "--cache")
+            command = ["tinyc", "build", "examples/kws/kws.onnx", "--board", board, "--samples", "1", "--cache"]
             out.mkdir(exist_ok=True)
-            env = {"PYTHONPATH": str(ROOT)}
-            ran(sys.executable, "-m", "tinyc", *command, "--out", out / "kws", cwd=root, env=env)
+            said = io.StringIO()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(root)
+                patch.setattr(sys, "argv", [*command, "--out", str(out / "kws")])
+                with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as end:
+                    main()
+            assert end.value.code == 0, said.getvalue()
 
         return shared_folder.made(("the library of the projects", board), make) / "kws"
 

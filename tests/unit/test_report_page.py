@@ -90,9 +90,11 @@ def several_layers() -> Report:
     )
 
 
-@functools.cache
+page_of = functools.cache(report_page)  # drawing takes as long as all else of the tests here
+
+
 def several_page() -> str:
-    return report_page(several_layers())
+    return page_of(several_layers())
 
 
 def detailed() -> LayerReport:
@@ -154,7 +156,7 @@ def test_the_page_says_what_the_report_does() -> None:
 
 
 def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
-    text = report_page(small_report())
+    text = page_of(small_report())
     page = Page(text)
     ids = [value for name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
@@ -169,12 +171,12 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
 
 
 def test_a_library_that_was_not_proved_is_said_to_be() -> None:
-    text = report_page(unproved())
+    text = page_of(unproved())
     assert "Not proved: nothing was run." in text
     assert Page(text).count["svg"] == 3  # nothing was counted or measured: there is a graph and a plan, in two pictures
     wrong = replace(small_report(), verify=Verify(20, 1280, 3, "integer reference", "step 0 'conv1'"))
-    assert "Different: 3 of 1,280 output bytes" in report_page(wrong)
-    assert "step 0 &apos;conv1&apos;" in report_page(wrong)
+    assert "Different: 3 of 1,280 output bytes" in page_of(wrong)
+    assert "step 0 &apos;conv1&apos;" in page_of(wrong)
 
 
 def test_hostile_names_are_text() -> None:
@@ -268,7 +270,7 @@ def test_a_report_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_command_that_repeats_the_build() -> None:
-    assert "<pre>tinyc build kws.onnx --board cortex-m4 --samples 20</pre>" in report_page(unproved())
+    assert "<pre>tinyc build kws.onnx --board cortex-m4 --samples 20</pre>" in page_of(unproved())
     odd = replace(unproved(), model="my $(model).onnx", arguments=("--outputs", "a;b"))
     shown = re.search(r"<pre>(.*)</pre>", report_page(odd))
     assert shown is not None
@@ -278,7 +280,7 @@ def test_the_command_that_repeats_the_build() -> None:
 def test_what_is_dropped_and_fused() -> None:
     words = " ".join(" ".join(Page(several_page()).texts).split())
     assert "step 0 kws.onnx: node 0 &apos;conv&apos; (Conv) kws.onnx: node 1" in words.replace("'", "&apos;")
-    assert "Dropped and fused" not in report_page(small_report())
+    assert "Dropped and fused" not in page_of(small_report())
 
 
 def test_numbered_names_keep_their_number() -> None:
@@ -342,7 +344,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     Path("kws/report.json").write_text(json.dumps(small_report().to_json()))
     assert run("kws") == 0
     assert capsys.readouterr().out == "page: kws.html\n"
-    assert Path("kws.html").read_text(encoding="utf-8") == report_page(small_report())
+    assert Path("kws.html").read_text(encoding="utf-8") == page_of(small_report())
     assert run("kws", "-o", "missing/x.html") == 2
     assert "choose -o" in capsys.readouterr().err
     assert run("nothing") == 2
