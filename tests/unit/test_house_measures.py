@@ -42,8 +42,8 @@ def test_names_are_not_words_of_comments_strings_or_other_names() -> None:
 def test_entered_files_are_told_by_what_they_get() -> None:
     entered, file = house.Entered(stage="select"), f"{house.PACKAGE}/kernels/sum.py"
 
-    def call(name: str, **given: Any) -> None:
-        code = SimpleNamespace(co_filename=name, co_varnames=tuple(given), co_argcount=len(given), co_name="f")
+    def call(place: str, /, **given: Any) -> None:
+        code = SimpleNamespace(co_filename=place, co_varnames=tuple(given), co_argcount=len(given), co_name="f")
         entered.see(SimpleNamespace(f_code=code, f_locals=given), "call", None)  # type: ignore[arg-type]
 
     call("/usr/lib/python/json.py", w=np.zeros(house.WEIGHTS))
