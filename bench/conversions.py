@@ -30,7 +30,12 @@ from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
 
 BOARD = "cortex-m4"
-_CHOICES = {"": depthwise.fast, "_lean": depthwise.lean, "_bands": depthwise.banded, "_pairs": depthwise.paired}
+_CHOICES = {
+    "": depthwise.fast,
+    "_lean": depthwise.least_scratch,
+    "_bands": depthwise.banded,
+    "_pairs": depthwise.paired,
+}
 
 
 def main() -> int:

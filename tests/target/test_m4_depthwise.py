@@ -117,7 +117,9 @@ def test_other_compilers(toolchain: str) -> None:
     check_together([(graph_of(one), samples(one), depthwise.NAME) for one in layers], toolchain=toolchain)
 
 
-@pytest.mark.parametrize(("kernel", "choices"), list(zip(KERNELS[:2], (depthwise.fast, depthwise.lean), strict=True)))
+@pytest.mark.parametrize(
+    ("kernel", "choices"), list(zip(KERNELS[:2], (depthwise.fast, depthwise.least_scratch), strict=True))
+)
 def test_counts_are_as_promised(kernel: str, choices: depthwise.Choices) -> None:
     """To within the padding instructions before loops: one per group of channels, and one per channel and band."""
     layers = [LAYERS[name] for name in ("3x3 same, relu", "many channels", "stride 2, bands", "5x5", "9x1")]

@@ -121,10 +121,10 @@ def test_less_scratch_in_tight_turns() -> None:
     fast, *others = [form for form in whole.layers[1].row_forms if not form.inplace and form.scratch_bytes]
     spare = min(others, key=lambda form: form.scratch_bytes)
     limit = max(load.turns) + fast.scratch_bytes - 1
-    tight = load.tight(fast, limit)
-    assert max(load.turns) in [load.turns[turn] for turn in tight]
+    above = load.turns_above(fast, limit)
+    assert max(load.turns) in [load.turns[turn] for turn in above]
     assert [live + fast.scratch_bytes > limit for live in load.turns] == [
-        turn in tight for turn in range(len(load.turns))
+        turn in above for turn in range(len(load.turns))
     ]
     mixed = mixture(fast, spare, (2, 4), len(load.turns))
     assert mixed is not None

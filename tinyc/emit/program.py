@@ -63,7 +63,7 @@ class RowTable:
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """What a step is in a streamed group: a function that makes row r, or the rows of call r. inputs: by the number of
-    the argument. spare: how it makes those of the calls in `tight`."""
+    the argument. spare: how it makes those of the calls in `spare_calls`."""
 
     form: RowForm
     inputs: Mapping[int, RowTable]
@@ -71,7 +71,7 @@ class RowStep:
     scratch: RowTable
     accumulator: int
     spare: RowForm | None = None
-    tight: tuple[int, ...] = ()
+    spare_calls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

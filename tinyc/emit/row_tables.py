@@ -57,7 +57,7 @@ def row_step(form: Form, row: RowForm, index: int, node: Node, plan: Plan, pool:
         scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch_at"),
         accumulator=plan.accumulator_offsets.get(node.name, 0),
         spare=form.spare,
-        tight=form.tight,
+        spare_calls=form.spare_turns,
     )
 
 

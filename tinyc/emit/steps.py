@@ -74,8 +74,8 @@ class Body:
 class RowBody:
     """Of a step that makes one row, or a few, per call. output: where row `r` lies, or, of several rows, row `row`.
 
-    most: the first row of the last window, of several rows. tight: the condition on r under which `spare` is called
-    instead. collects: the layer takes row after row and writes its output after the last one, `last`.
+    most: the first row of the last window, of several rows. spare_calls: the condition on r under which `spare` is
+    called instead. collects: the layer takes row after row and writes its output after the last one, `last`.
     """
 
     output: Pointer
@@ -85,7 +85,7 @@ class RowBody:
     most: int
     collects: bool
     last: int
-    tight: C = C()
+    spare_calls: C = C()
     spare: KernelCall | None = None
 
     @property
@@ -95,7 +95,7 @@ class RowBody:
     @property
     def uses_r(self) -> bool:
         """Whether the number of the call means anything: all rows may lie at one place."""
-        texts = [self.output.at, self.tight, self.call.arguments]
+        texts = [self.output.at, self.spare_calls, self.call.arguments]
         texts += [text for window in self.windows for text in (window.at, window.arguments)]
         texts += [self.spare.arguments] if self.spare is not None else []
         return self.several or self.collects or any(re.search(r"\br\b", text) for text in texts)
@@ -261,7 +261,7 @@ def _row_body(program: Program, step: Step, row: RowStep) -> RowBody:
         most=rows.out_h - rows.out_rows,
         collects=collects,
         last=rows.in_h - 1,
-        tight=C(_among(row.tight)) if has_spare else C(),
+        spare_calls=C(_among(row.spare_calls)) if has_spare else C(),
         spare=_spare_call(program, step, row, names) if has_spare else None,
     )
 

@@ -329,7 +329,7 @@ def step_cost(step: Step) -> StepCost:
     calls = step.call.rows.calls if step.call.rows else 1
     if row.spare is None:
         return _shared_out(row.form.cost, row.form.cost, 0)
-    return _shared_out(row.form.cost, row.spare.cost, len(row.tight) / calls)
+    return _shared_out(row.form.cost, row.spare.cost, len(row.spare_calls) / calls)
 
 
 def _shared_out(one: Cost, other: Cost, share: float) -> StepCost:

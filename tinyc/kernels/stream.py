@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels import fours as digits
+from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_packed, finish_wide
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s

@@ -29,7 +29,7 @@ from tinyc.kernel.windows import (
     window_fields,
 )
 from tinyc.kernels import nibbles, nibbles_dsp
-from tinyc.kernels.fast import thin, tight, winograd
+from tinyc.kernels.fast import low_scratch, one_row, winograd
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
@@ -256,10 +256,10 @@ OP = Op(
         *rows_conv.KERNELS,
         *rows_conv.FPU_KERNELS,
         *conv.ROLLED_KERNELS,
-        rows_conv.QUAD_KERNEL,
-        *thin.KERNELS,
+        rows_conv.FOUR_PIXEL_KERNEL,
+        *one_row.KERNELS,
         *winograd.KERNELS,
-        *tight.KERNELS,
+        *low_scratch.KERNELS,
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             offered(

@@ -41,7 +41,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import pairs as scalar_pairs
 from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import fully_connected as asm
-from tinyc.kernels.weighted import held_dense
+from tinyc.kernels.weighted import input_stationary
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
@@ -173,7 +173,7 @@ OP = Op(
         *mve_conv.FULLY_CONNECTED_KERNELS,
         *rvv_conv.DENSE,
         *asm.KERNELS,
-        *held_dense.KERNELS,
+        *input_stationary.KERNELS,
         Kernel(
             "tc_fully_connected_s8_row_dsp",
             offered(lower_row, cost=shared_cost(1.08, 12, 700, no_scratch)),

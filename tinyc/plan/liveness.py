@@ -51,7 +51,7 @@ class Load:
         """Live bytes with the form's scratch, which is the same in all turns."""
         return self.peak(form.inplace) + form.scratch_bytes
 
-    def tight(self, form: Form, limit: int) -> tuple[int, ...]:
+    def turns_above(self, form: Form, limit: int) -> tuple[int, ...]:
         """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""
         found = np.flatnonzero(self.live(form.inplace) > limit - form.scratch_bytes).tolist()
         return tuple(range(found[0], found[-1] + 1)) if found and len(self.turns) > TURN_BITS else tuple(found)

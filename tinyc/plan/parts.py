@@ -217,7 +217,7 @@ def _apart(form: Form, layer: Layer, kept: Names) -> Form:
 
 
 def _bare(form: Form) -> Form:
-    return replace(form, cost=replace(form.cost, scratch_bytes=0), spare=None, tight=())
+    return replace(form, cost=replace(form.cost, scratch_bytes=0), spare=None, spare_turns=())
 
 
 def _without_scratch(problem: Problem) -> Problem:

@@ -60,9 +60,9 @@ class Form:
     """One way to run a layer: a kernel with what it takes and costs.
 
     row: how the kernel is called by rows; None: whole. inplace: tensors that the layer reads, of which
-    dying rows (whole: all of it, from the same start) may become the output. tight: turns that run as `spare` says,
-    with less scratch than the others, ascending. sliding: how a whole call uses up its input; None: it wants all of it
-    to the end.
+    dying rows (whole: all of it, from the same start) may become the output. spare_turns: turns that run as `spare`
+    says, with less scratch than the others, ascending. sliding: how a whole call uses up its input; None: it wants all
+    of it to the end.
     """
 
     choice: Choice
@@ -70,7 +70,7 @@ class Form:
     cost: Cost
     inplace: tuple[str, ...] = ()
     spare: RowForm | None = None
-    tight: tuple[int, ...] = ()
+    spare_turns: tuple[int, ...] = ()
     sliding: SlidingInput | None = None
 
     @property
@@ -80,7 +80,7 @@ class Form:
 
     def scratch_at(self, turn: int) -> int:
         """Bytes in a turn."""
-        if self.spare is not None and turn in self.tight:
+        if self.spare is not None and turn in self.spare_turns:
             return self.spare.scratch_bytes
         return self.cost.scratch_bytes
 
@@ -90,7 +90,7 @@ class Form:
         rows = self.row.call.rows if self.row is not None else None
         turns = (self.row is None, rows and (rows.out_rows, rows.phase))
         spared = self.spare and self.spare.scratch_bytes
-        return (*turns, self.inplace, self.scratch_bytes, spared, self.tight, self.sliding)
+        return (*turns, self.inplace, self.scratch_bytes, spared, self.spare_turns, self.sliding)
 
     @property
     def time(self) -> int:

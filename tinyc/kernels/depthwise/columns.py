@@ -4,7 +4,7 @@
 Four channels at a time, nothing in scratch. Two rows lie over each other: two loads, two packings and four SXTB16
 make the words of four channels for both rows; a last odd row is taken by halves. r0 stream, r1 row pointers, r2
 outputs, r3 bytes into the rows, r4 ... r7 accumulators, r8 ... r11 columns, then constants, r12 r14 weights. Of int4
-weights r12 has a word for both rows, of which an AND with r11 makes a channel's (`fours.top`).
+weights r12 has a word for both rows, of which an AND with r11 makes a channel's (`int4_words.top`).
 
 The other function adds one row into sums that last from call to call: int32 of all channels.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyc.kernels import fours
+from tinyc.kernels import int4_words
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.cores import Core
@@ -122,7 +122,7 @@ def _rows(asm: Asm, rows: int) -> None:
 
 def _nibble_rows(asm: Asm, rows: int) -> None:
     """The same with int4 weights."""
-    asm.op("mov", "r11", f"#{fours.NIBBLE_MASK:#x}")
+    asm.op("mov", "r11", f"#{int4_words.NIBBLE_MASK:#x}")
     for pair in range(rows // 2):
         asm.op("ldrd", "r8", "r9", f"[r1, #{8 * pair}]" if pair else "[r1]")
         asm.op("ldr", "r8", "[r8, r3]")
@@ -149,7 +149,7 @@ def _nibble_rows(asm: Asm, rows: int) -> None:
 def _nibble_products(asm: Asm, first: int, products: tuple[tuple[str, str], ...]) -> None:
     """Products, each an instruction and its column, for the channels from `first` on: weights in r12, mask in r11."""
     for channel, (product, x) in enumerate(products, first):
-        fours.top(asm, channel, "r14", "r12", "r11")
+        int4_words.top(asm, channel, "r14", "r12", "r11")
         asm.op(product, _ACC[channel], x, "r14", _ACC[channel])
 
 

@@ -109,7 +109,7 @@ def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
         yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
 
 
-def lean(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+def least_scratch(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """The same with the least scratch: planes of k_h rows."""
     both = [oriented for oriented in (layer, transposed(layer)) if _fits(oriented)]
     found = [replace(oriented, band=1) if _bands_in_place(oriented) else oriented for oriented in both]
@@ -120,7 +120,7 @@ def banded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """Between the two: bands with at most 5/8 of the planes of the whole image."""
     found = [one for one in fast(layer) if _fits(one)]
     limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
-    yield from [one for one in found if one.scratch_bytes <= limit] or lean(layer)
+    yield from [one for one in found if one.scratch_bytes <= limit] or least_scratch(layer)
 
 
 def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
@@ -129,7 +129,7 @@ def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
 
 
-def folded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+def cut_in_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """A single row without padding as several rows that overlap: their code is a loop that a small cache holds."""
     for oriented in (layer, transposed(layer)):
         if oriented.in_h == oriented.k_h == 1 and oriented.pad_left == 0 and oriented.columns <= oriented.in_w:
@@ -306,7 +306,7 @@ _ASKS = (
     "stride 1 or 2 along rows (or columns) of at most 240 places, less padding than taps, planes that fit, and "
     "a requantization that is proved"
 )
-_ASKS_FOLDED = (
+_ASKS_CUT = (
     "one row (or column) without padding that comes apart in equal pieces whose code fits 1 KiB, stride 1 or 2, and "
     "a requantization that is proved"
 )
@@ -319,15 +319,15 @@ KERNELS = tuple(
         asks=asks,
         inplace=() if choices is by_rows else (0,),
         shrinks=choices is not by_rows,
-        slow_flash=choices is folded,
+        slow_flash=choices is cut_in_rows,
         written=True,
     )
     for suffix, choices, asks in (
         ("", fast, _ASKS),
-        ("_lean", lean, _ASKS),
+        ("_lean", least_scratch, _ASKS),
         ("_rows", by_rows, _ASKS),
         ("_bands", banded, _ASKS),
         ("_pairs", paired, _ASKS),
-        ("_folded", folded, _ASKS_FOLDED),
+        ("_folded", cut_in_rows, _ASKS_CUT),
     )
 )

@@ -32,7 +32,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_bytes, ro
 from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
 from tinyc.kernels.depthwise.depthwise import fit_of
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.fours import nibbles
+from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.stream import PROVED, Fit, depthwise_matrix_of, raised, wide

@@ -16,8 +16,8 @@ from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
 from tinyc.kernels.weighted import conv, layer
 from tinyc.kernels.weighted.groups import PARAMETERS
 from tinyc.kernels.weighted.pixels import pixels_function
-from tinyc.kernels.weighted.solo import SoloLayer, solo_function, solo_layer
 from tinyc.kernels.weighted.taps import WeightedLayer
+from tinyc.kernels.weighted.unrolled import UnrolledLayer, unrolled_function, unrolled_layer
 from tinyc.machine.thumb import Naked, Work
 
 _CALL = Work(30, 45)  # around the calls of a row
@@ -36,8 +36,8 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
     pointwise = p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
     pairs = _pairs_form(work, family, in_place)
-    solo = solo_layer(work.layer) if work.pixels % 2 and work.is_direct else None
-    found = [pairs] if solo is None else [_solo_form(work, solo, family, in_place), pairs]
+    single = unrolled_layer(work.layer) if work.pixels % 2 and work.is_direct else None
+    found = [pairs] if single is None else [_unrolled_form(work, single, family, in_place), pairs]
     if fit in (wide, fours) and not fpu:  # once for weights of a kind
         found += rows_fast.row_forms(site, p)
     if fit is wide and not fpu:
@@ -78,51 +78,53 @@ static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", i
     return replace(special, name=name, text=text)
 
 
-def _solo_form(work: layer.WeightedPlan, solo: SoloLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
+def _unrolled_form(work: layer.WeightedPlan, single: UnrolledLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
     """The last pixel (of one: the only) by a function of its own."""
-    functions, executed = _solo_functions(work, solo)
-    words = stream(work.matrix, work.finish, solo.slots)
+    functions, executed = _unrolled_functions(work, single)
+    words = stream(work.matrix, work.finish, single.slots)
     whole = work.rows.out_h * (executed + _CALL)
-    code = WrittenCode((solo, work.layer, work.pixels), sum(function.code_bytes for function in functions))
+    code = WrittenCode((single, work.layer, work.pixels), sum(function.code_bytes for function in functions))
     flash = words.nbytes + code.size
-    constant = Const(words, f"stream of tc_stream.h, {solo.steps} steps", "stream")
+    constant = Const(words, f"stream of tc_stream.h, {single.steps} steps", "stream")
     return RowForm(
         call=Call((constant, In(0), Out()), rows=work.rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
-        special=Once(lambda: _solo_special(work, solo, family, [function.text for function in functions])),
+        special=Once(lambda: _unrolled_special(work, single, family, [function.text for function in functions])),
         inplace=in_place,
     )
 
 
-def _solo_functions(work: layer.WeightedPlan, solo: SoloLayer) -> tuple[list[Naked], Work]:
+def _unrolled_functions(work: layer.WeightedPlan, single: UnrolledLayer) -> tuple[list[Naked], Work]:
     """The functions of the pairs of pixels, if there are any, and of the last pixel; what a row executes."""
     last = work.pixels - 1
-    fast, executed = solo_function("@_last", solo)
+    fast, executed = unrolled_function("@_last", single)
     if not last:
         return [fast], executed
     pairs, count = pixels_function("@_pixels", work.layer)
     return [pairs, fast], executed + count.of(last)
 
 
-def _solo_special(work: layer.WeightedPlan, solo: SoloLayer, family: str, fast: list[str]) -> SpecializedKernel:
-    text = _solo_text(work, solo, "\n".join(fast))
+def _unrolled_special(
+    work: layer.WeightedPlan, single: UnrolledLayer, family: str, fast: list[str]
+) -> SpecializedKernel:
+    text = _unrolled_text(work, single, "\n".join(fast))
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_row{work.pixels}_i{solo.row_taps}_o{solo.out_c}_{digest}"
+    name = f"{family}_row{work.pixels}_i{single.row_taps}_o{single.out_c}_{digest}"
     return SpecializedKernel(name, text.replace("@", name), ("tc_stream.h",))
 
 
-def _solo_text(work: layer.WeightedPlan, solo: SoloLayer, fast: str) -> str:
+def _unrolled_text(work: layer.WeightedPlan, single: UnrolledLayer, fast: str) -> str:
     """C text of the functions of a row of an odd number of pixels, called `@`."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, solo), _twin("@_last", solo)]
-    calls = f"    @_last(stream, x, y + {last * solo.out_c}, 1, {last * solo.pixel_bytes});"
+    twins = [twin_text("@", work.finish, single), _twin("@_last", single)]
+    calls = f"    @_last(stream, x, y + {last * single.out_c}, 1, {last * single.pixel_bytes});"
     if last:
         twins.append(_twin("@_pixels", work.layer))
         calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
     portable = "\n".join(twins)
-    return f"""/* 1 x {solo.row_taps} taps -> {solo.out_c} channels: a row of {work.pixels} pixels.
- * x: 1 row pointer{", at words" if solo.aligned else ""}. y: [{work.pixels}][{solo.out_c}]. stream: tc_stream.h.
+    return f"""/* 1 x {single.row_taps} taps -> {single.out_c} channels: a row of {work.pixels} pixels.
+ * x: 1 row pointer{", at words" if single.aligned else ""}. y: [{work.pixels}][{single.out_c}]. stream: tc_stream.h.
  */
 #if TC_DSP_ASM
 
@@ -150,14 +152,14 @@ KERNELS = tuple(_with_rows(kernel, fit, False) for kernel, fit in zip(conv.KERNE
 FPU_KERNELS = tuple(_with_rows(kernel, fit, True) for kernel, fit in zip(conv.FPU_KERNELS, (wide, packed), strict=True))
 
 
-def _quad_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+def _four_pixel_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """A row of four pixels or more; made in place where a pixel keeps its bytes."""
-    if site.y().shape[2] < conv.QUAD_PIXELS:
+    if site.y().shape[2] < conv.FOUR_PIXELS:
         return ()
-    work = conv.quads_plan(site, p, by_rows=True)
+    work = conv.four_pixels_plan(site, p, by_rows=True)
     assert work is not None  # or there is no offer to add this to
     in_place = (0,) if p.w.shape[0] == p.w.shape[3] else ()
-    return (_pairs_form(work, conv.QUAD_KERNEL.name, in_place),)
+    return (_pairs_form(work, conv.FOUR_PIXEL_KERNEL.name, in_place),)
 
 
-QUAD_KERNEL = conv.QUAD_KERNEL.with_row_forms(_quad_form)
+FOUR_PIXEL_KERNEL = conv.FOUR_PIXEL_KERNEL.with_row_forms(_four_pixel_form)

@@ -18,15 +18,15 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, is_s8_or_w16, row_ge
 from tinyc.kernels.block import RowBlock
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
-from tinyc.kernels.weighted.taps import QuadLayer, Run, WeightedLayer
+from tinyc.kernels.weighted.taps import FourPixelLayer, Run, WeightedLayer
 from tinyc.machine.cores import Core
 
 _WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
 _ROLLED_TAPS = 16  # the least for a loop
-QUAD_PIXELS = 4  # the least that four pixels together are for
-_QUAD_TAPS = range(8, 129, 4)  # whose words for four pixels lie on the stack
-_QUAD_CHANNELS = 1364  # a store's immediate reaches the fourth pixel
+FOUR_PIXELS = 4  # the least that four pixels together are for
+_FOUR_PIXEL_TAPS = range(8, 129, 4)  # whose words for four pixels lie on the stack
+_FOUR_PIXEL_CHANNELS = 1364  # a store's immediate reaches the fourth pixel
 _PIECE_COST = 40  # instructions of one more piece
 POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
@@ -59,12 +59,12 @@ def plan(
     return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
 
 
-def quads_plan(site: Site, p: ConvParams, by_rows: bool = False) -> WeightedPlan | None:
+def four_pixels_plan(site: Site, p: ConvParams, by_rows: bool = False) -> WeightedPlan | None:
     """As `plan`, of packed weights, four pixels by two channels."""
     work = plan(site, p, packed, by_rows)
     if work is None:
         return None
-    layer = QuadLayer(**{field.name: getattr(work.layer, field.name) for field in fields(WeightedLayer)})
+    layer = FourPixelLayer(**{field.name: getattr(work.layer, field.name) for field in fields(WeightedLayer)})
     return replace(work, layer=layer)
 
 
@@ -151,8 +151,8 @@ def is_in_fours(site: Site) -> bool:
     channels by fours"""
     out_c, k_h, k_w, in_c = site.x(1).shape
     pixels = site.y().elements // site.y().shape[3]
-    fits = in_c in _QUAD_TAPS and out_c % 4 == 0 and out_c <= _QUAD_CHANNELS
-    return Window.of(site.attrs, k_h, k_w) == POINT and fits and pixels >= QUAD_PIXELS
+    fits = in_c in _FOUR_PIXEL_TAPS and out_c % 4 == 0 and out_c <= _FOUR_PIXEL_CHANNELS
+    return Window.of(site.attrs, k_h, k_w) == POINT and fits and pixels >= FOUR_PIXELS
 
 
 def kernel(name: str, fit: Fit, when: tuple[Condition, ...], fpu: bool = False, rolled: bool = False) -> Kernel:
@@ -184,10 +184,10 @@ FPU_KERNELS = (
     kernel("tc_conv2d_s8_fpu_asm", packed, (is_s8, is_held), fpu=True),
 )
 ROLLED_KERNELS = (kernel("tc_conv2d_s8_rolled_asm", packed, (is_s8, is_held, is_long), rolled=True),)
-QUAD_KERNEL = Kernel(
+FOUR_PIXEL_KERNEL = Kernel(
     "tc_conv2d_s8_quads_asm",
     planned(
-        quads_plan,
+        four_pixels_plan,
         PROVED[packed],
         call=lambda work, site, p: call(work),
         cost=lambda work, site, p: cost(work),

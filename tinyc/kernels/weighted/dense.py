@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from tinyc.kernels import fours
+from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
@@ -190,5 +190,5 @@ class DenseWriter(GroupWriter):
             if unpacked and requant.packed:
                 asm.op("sxtb16", weights[word], weights[word])
             elif unpacked:
-                fours.unpack(asm, channel, weights[word], requant)
+                int4_words.unpack(asm, channel, weights[word], requant)
             asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])

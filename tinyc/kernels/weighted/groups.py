@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyc.kernels import fours
+from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.machine.frame import Frame
@@ -85,7 +85,7 @@ class Weights:
         elif layer.requant.packed:
             self._asm.op("sxtb16", self._now, self._now)
         else:
-            fours.unpack(self._asm, channel, self._now, layer.requant)
+            int4_words.unpack(self._asm, channel, self._now, layer.requant)
         return self._now
 
     def next(self) -> str:
@@ -195,10 +195,10 @@ class GroupWriter:
         asm.op("ldr", "r9", frame.at("buffer")) if layer.in_scratch else asm.op("mov", "r9", "sp")
         if layer.windows_overlap:
             asm.op("str", "lr", frame.at("first_sum"))
-            fours.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.requant)
+            int4_words.sum_of_windows(asm, layer.k_h, layer.row_taps, layer.pixel_bytes, layer.requant)
             asm.op("ldr", "lr", frame.at("first_sum"))
         else:
-            fours.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.requant)
+            int4_words.sum_of_taps(asm, layer.steps, 1 if layer.alone else 2, layer.requant)
         asm.op("str", "r11", frame.at("first_sum"))
         if not layer.alone:
             asm.op("str", "r12", frame.at("second_sum"))
@@ -217,7 +217,7 @@ class GroupWriter:
                 asm.op("ldr", register, self.frame.at(name))
         for name, register, acc in ((first, "r12", FIRST), (second, "r14", SECOND)):
             if name:
-                fours.split(asm, acc, register, requant)
+                int4_words.split(asm, acc, register, requant)
 
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""

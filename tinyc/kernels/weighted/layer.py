@@ -34,10 +34,10 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import stream, stream_by_twos, twin_text
 from tinyc.kernels.weighted.dense import dense_code
+from tinyc.kernels.weighted.four_pixels import four_pixels_code
 from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
 from tinyc.kernels.weighted.pixels import pixels_code
-from tinyc.kernels.weighted.quads import quads_code
-from tinyc.kernels.weighted.taps import QuadLayer, WeightedLayer
+from tinyc.kernels.weighted.taps import FourPixelLayer, WeightedLayer
 from tinyc.machine.thumb import Naked, Work
 
 NEEDS_FPU = """#ifndef __ARM_FP
@@ -77,8 +77,8 @@ class WeightedPlan:
     @cached_property
     def code(self) -> tuple[GroupWriter, PixelWork]:
         """The function of the pixels. Only of the kernel that is chosen it is printed."""
-        if isinstance(self.layer, QuadLayer):
-            return quads_code(self.layer)
+        if isinstance(self.layer, FourPixelLayer):
+            return four_pixels_code(self.layer)
         return (dense_code if self.layer.alone else pixels_code)(self.layer)
 
     @cached_property
@@ -118,7 +118,7 @@ def special(work: WeightedPlan, family: str) -> SpecializedKernel:
 
 def _header(layer: WeightedLayer) -> str:
     """The header of runtime_c/ that describes the layer's stream."""
-    return "tc_stream_by_twos.h" if isinstance(layer, QuadLayer) else "tc_stream.h"
+    return "tc_stream_by_twos.h" if isinstance(layer, FourPixelLayer) else "tc_stream.h"
 
 
 def _text(name: str, work: WeightedPlan) -> str:
@@ -143,7 +143,7 @@ def _contract(work: WeightedPlan) -> str:
     weights = "int4 weights, four channels in half a word" if layer.words_per_step == 1 else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
-    least = "" if isinstance(layer, QuadLayer) else ", 2 or more"
+    least = "" if isinstance(layer, FourPixelLayer) else ", 2 or more"
     n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
     return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
  * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: {_header(layer)}.
@@ -204,7 +204,7 @@ def _row_function(name: str, work: WeightedPlan) -> str:
 def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layout = f"stream of {_header(work.layer)}, {work.layer.steps} steps"
-    by_twos = isinstance(work.layer, QuadLayer)
+    by_twos = isinstance(work.layer, FourPixelLayer)
     made = Once(
         lambda: (
             stream_by_twos(work.matrix, work.finish, work.layer.slots)
@@ -255,5 +255,5 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     pairs = work.rows.out_h * sum(-(-(piece.stop - piece.start) // layer.at_once) for piece in work.pieces)
     stream_bytes = 4 * layer.group_words * layer.groups
     loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
-    copied = not isinstance(layer, QuadLayer)  # fours are for where there is no room for a copy
+    copied = not isinstance(layer, FourPixelLayer)  # fours are for where there is no room for a copy
     return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs) if copied else (0, 0))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tinyc.kernels import fours
+from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
 from tinyc.kernels.weighted.taps import WeightedLayer
@@ -273,13 +273,13 @@ class PixelsWriter(GroupWriter):
         """All steps with int4 weights that go on top of halves one by one. Of three loads in a row the second and
         third take a cycle each."""
         asm = self.asm
-        asm.op("mov", "r11", f"#{fours.NIBBLE_MASK:#x}")
+        asm.op("mov", "r11", f"#{int4_words.NIBBLE_MASK:#x}")
         for step in range(self.layer.steps):
             asm.op("ldr", "r9", f"[{STREAM}], #4")
             asm.op("ldr", "r12", f"[sp, #{8 * step}]" if step else "[sp]")
             asm.op("ldr", "r14", f"[sp, #{8 * step + 4}]")
             for channel, (a, b) in enumerate(zip(FIRST, SECOND, strict=True)):
-                fours.top(asm, channel, "r10", "r9", "r11")
+                int4_words.top(asm, channel, "r10", "r9", "r11")
                 asm.op("smlad", b, "r14", "r10", b if step else a)
                 asm.op("smlad", a, "r12", "r10", a)
 
@@ -354,10 +354,10 @@ class PixelsWriter(GroupWriter):
     def _nibbles_last(self, places: Sequence[str]) -> None:
         asm = self.asm
         word, weights, mask = SECOND[:3]
-        asm.op("mov", mask, f"#{fours.NIBBLE_MASK:#x}")
+        asm.op("mov", mask, f"#{int4_words.NIBBLE_MASK:#x}")
         for place in places:
             asm.op("ldr", word, f"[{STREAM}], #4")
             asm.op("ldr", "r9", place)
             for channel, acc in enumerate(FIRST):
-                fours.top(asm, channel, weights, word, mask)
+                int4_words.top(asm, channel, weights, word, mask)
                 asm.op("smlad", acc, "r9", weights, acc)

@@ -30,7 +30,7 @@ class WeightedLayer:
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows
     and pixels start at words. alone: a call makes one pixel; otherwise two or more. fpu: the first steps' taps
     may stay in FPU registers. rolled: all steps in one loop, however few they are. nibbles: int4 weights that one
-    instruction each puts on top of halves (`fours.top`).
+    instruction each puts on top of halves (`int4_words.top`).
     """
 
     k_h: int
@@ -137,9 +137,9 @@ class WeightedLayer:
         raise ValueError(f"tap {tap} is beyond the window")
 
 
-class QuadLayer(WeightedLayer):
-    """A layer of 1x1 weights of which four pixels by two channels are made together (`quads.py`): its stream goes by
-    two channels, and the unpacked taps of four pixels are on the stack."""
+class FourPixelLayer(WeightedLayer):
+    """A layer of 1x1 weights of which four pixels by two channels are made together (`four_pixels.py`): its stream goes
+    by two channels, and the unpacked taps of four pixels are on the stack."""
 
     @property
     def looped(self) -> bool:

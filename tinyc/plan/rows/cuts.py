@@ -118,8 +118,8 @@ class Candidate:
         """Those of the options that do not fit, options[:rank], but where they do not with one that does."""
         for option in options[:rank]:
             spare = next((other.form for other in options[rank:] if other.form.inplace == option.form.inplace), None)
-            tight = load.tight(option.form, limit)
-            mixed = mixture(option.form, spare, tight, len(load.turns)) if spare else None
+            spare_turns = load.turns_above(option.form, limit)
+            mixed = mixture(option.form, spare, spare_turns, len(load.turns)) if spare else None
             if mixed is not None:
                 yield Option(limit, self.weigh(mixed), mixed)
 
@@ -233,7 +233,7 @@ def _firsts(problem: Problem) -> list[int]:
     return firsts
 
 
-def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form | None:
+def mixture(fast: Form, spare: Form, spare_turns: tuple[int, ...], turns: int) -> Form | None:
     """The fast form, but in some of the turns the other; None if they cannot share a step's function."""
     if fast.row is None or spare.row is None or fast.inplace != spare.inplace:
         return None
@@ -241,7 +241,7 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
         row.special is None or row.call.params or row.direct or row.accumulator_bytes for row in (fast.row, spare.row)
     ):
         return None
-    part = len(tight)
+    part = len(spare_turns)
 
     def share(of_fast: int, of_spare: int) -> int:
         return (of_fast * (turns - part) + of_spare * part) // turns
@@ -253,7 +253,7 @@ def mixture(fast: Form, spare: Form, tight: tuple[int, ...], turns: int) -> Form
         share(fast.cost.cycles, spare.cost.cycles),
         by_cycles=fast.cost.by_cycles,
     )
-    return replace(fast, cost=cost, spare=spare.row, tight=tight)
+    return replace(fast, cost=cost, spare=spare.row, spare_turns=spare_turns)
 
 
 class Weighing:

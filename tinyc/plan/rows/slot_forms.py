@@ -182,7 +182,7 @@ class _Slots:
             if form.scratch_bytes:
                 sizes = np.full(len(numbers), round_up(form.scratch_bytes, self.problem.scratch_unit))
                 if form.spare is not None:
-                    sizes[list(form.tight)] = round_up(form.spare.scratch_bytes, self.problem.scratch_unit)
+                    sizes[list(form.spare_turns)] = round_up(form.spare.scratch_bytes, self.problem.scratch_unit)
                 room[numbers] -= sizes
         if room.min(initial=0) < 0:
             return False
@@ -224,9 +224,9 @@ def _mixtures(layer: Layer, load: Load) -> Iterator[Form]:
     """Every form with each that takes less scratch, which runs in the turns around the fullest ones."""
     for fast in layer.row_forms:
         live = load.live(fast.inplace).tolist()
-        spans = dict.fromkeys(load.tight(fast, level - 1 + fast.scratch_bytes) for level in sorted(set(live)))
+        spans = dict.fromkeys(load.turns_above(fast, level - 1 + fast.scratch_bytes) for level in sorted(set(live)))
         for spare in layer.row_forms:
             if spare.inplace == fast.inplace and spare.scratch_bytes < fast.scratch_bytes and fast.time < spare.time:
-                for tight in spans:
-                    if len(tight) < len(live) and (mixed := mixture(fast, spare, tight, len(live))) is not None:
+                for turns in spans:
+                    if len(turns) < len(live) and (mixed := mixture(fast, spare, turns, len(live))) is not None:
                         yield mixed

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork
-from tinyc.kernels.weighted.taps import QuadLayer
+from tinyc.kernels.weighted.taps import FourPixelLayer
 from tinyc.machine.thumb import Work
 
 PIXELS = 4
@@ -34,7 +34,7 @@ _FOURS_PER_TURN = range(4, 0, -1)  # of taps that are gathered
 
 
 @dataclass(frozen=True, slots=True)
-class QuadWork(PixelWork):
+class FourPixelWork(PixelWork):
     """`pair` is of four pixels, or of what is left of them."""
 
     def of(self, pixels: int) -> Work:
@@ -42,9 +42,9 @@ class QuadWork(PixelWork):
 
 
 @lru_cache(maxsize=256)
-def quads_code(layer: QuadLayer) -> tuple[GroupWriter, PixelWork]:
+def four_pixels_code(layer: FourPixelLayer) -> tuple[GroupWriter, PixelWork]:
     """The function for n >= 1 pixels, and what it executes."""
-    writer = QuadsWriter(layer)
+    writer = FourPixelWriter(layer)
     return writer, writer.write()
 
 
@@ -57,7 +57,7 @@ def _turns(steps: int) -> tuple[int, int, int]:
     return min(fit, key=lambda one: (_TURN * one[0] + _MOVES * (not one[2]), one[1]))
 
 
-class QuadsWriter(GroupWriter):
+class FourPixelWriter(GroupWriter):
     """Writes one function; `asm` has the code. The frame's n is the number of pixels left - 2."""
 
     def write(self) -> PixelWork:
@@ -77,7 +77,7 @@ class QuadsWriter(GroupWriter):
             asm.branch("bpl.w", "quad")
         self.leave()
         self._last_stores()
-        return QuadWork(asm.work(), asm.work("pair"), Work(), self.group_bytes)
+        return FourPixelWork(asm.work(), asm.work("pair"), Work(), self.group_bytes)
 
     def _gather(self) -> None:
         """The taps of four pixels to the buffer. r9-r12 pixels, r14 buffer, r1-r8 data, r0 the end of the first."""

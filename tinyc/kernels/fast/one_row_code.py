@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembly of the inputs of `thin.py`: of pairs of input rows, to factors of two output rows.
+"""The assembly of the inputs of `one_row.py`: of pairs of input rows, to factors of two output rows.
 
 A word is two int16. A pair of rows gives a word per channel, upper row in the low half. An output row wants that of the
 two rows of one pair, and its third row alone, from the pair below or above: channels by twos (TWOS) in words of their
@@ -26,7 +26,7 @@ MOST_CHANNELS = max(TWOS)
 
 
 @dataclass(frozen=True, slots=True)
-class ThinTiles(Tiles):
+class OneRowTiles(Tiles):
     """Tiles of one output row; the rows of the kernel are in the steps."""
 
     @property
@@ -43,7 +43,7 @@ class ThinTiles(Tiles):
         return self.products * self.in_c * 2
 
 
-def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
+def columns_function(name: str, tiles: OneRowTiles) -> tuple[str, Work, Work]:
     """`name(upper, lower, count, strip)`: text, instructions of a call, of each column."""
     asm, row = Asm(tiles.core), 4 * tiles.columns
     asm.op("push", "{r4-r7}")
@@ -75,7 +75,7 @@ def columns_function(name: str, tiles: ThinTiles) -> tuple[str, Work, Work]:
     return naked_function(name, parameters, asm), asm.work(), asm.work("column")
 
 
-def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
+def factors_function(name: str, tiles: OneRowTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
     """`name(strip, factors)`: text and instructions of a call. Behind the strip are the words of the pair of rows."""
     asm, words = Asm(tiles.core), tiles.in_c
     asm.op("push", "{r1, r4-r11, lr}")
@@ -106,7 +106,7 @@ def factors_function(name: str, tiles: ThinTiles, order: list[tuple[int, int]]) 
     return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
-def _next_product(asm: Asm, tiles: ThinTiles) -> None:
+def _next_product(asm: Asm, tiles: OneRowTiles) -> None:
     """r0, r1: factors of the first and second output row, r12: words of the new pair of rows; all move on."""
     words = tuple(f"r{2 + i}" for i in range(2 * tiles.in_c))
     for pair in range(2):

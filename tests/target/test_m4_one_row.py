@@ -13,7 +13,7 @@ from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Site
-from tinyc.kernels.fast import thin
+from tinyc.kernels.fast import one_row
 from tinyc.ops.conv2d import Conv2D
 from tinyc.reference.interpreter import run_int
 
@@ -92,11 +92,11 @@ def test_costs_are_as_promised(name: str) -> None:
     one = LAYERS[name]
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    promised = offer_of(thin.KERNELS[0], site).cost.instructions
+    promised = offer_of(one_row.KERNELS[0], site).cost.instructions
     ran = check_on_core(graph, samples(one)[:1], KERNEL)
     assert abs(ran.instructions[0] - promised) < 0.05 * promised + 300
 
 
 def test_more_channels_are_refused() -> None:
     graph = graph_of(layer((4, 5, 5), 4))
-    assert not thin.takes(Site(graph, graph.nodes[0], Numerics.TFLM))
+    assert not one_row.takes(Site(graph, graph.nodes[0], Numerics.TFLM))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fully_connected of one row on Cortex-M with DSP, eight outputs at a time, inputs held where one instruction fetches
-them: as they are in FPU registers, or unpacked in these and on the stack (`held_code.py`).
+them: as they are in FPU registers, or unpacked in these and on the stack (`input_stationary_code.py`).
 
 `dense.py` unpacks all inputs once, to twice their bytes of scratch or stack, and makes four outputs at a time. Here
 eight accumulators for each input fetched make up for unpacking again, or for what the fetch costs.
@@ -21,7 +21,7 @@ from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import PROVED, matrix_of, packed
-from tinyc.kernels.weighted.held_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
+from tinyc.kernels.weighted.input_stationary_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.kernels.weighted.layer import NEEDS_FPU
 from tinyc.machine.thumb import Naked, Work
 

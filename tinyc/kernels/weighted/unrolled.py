@@ -20,7 +20,7 @@ _MOST_STEPS = 64  # of unrolled code
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10", "r14")
 
 
-class SoloLayer(WeightedLayer):
+class UnrolledLayer(WeightedLayer):
     """A layer of one pixel whose taps are unpacked on the stack."""
 
     @property
@@ -28,23 +28,23 @@ class SoloLayer(WeightedLayer):
         return False
 
 
-def solo_layer(layer: WeightedLayer) -> SoloLayer | None:
+def unrolled_layer(layer: WeightedLayer) -> UnrolledLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
-    found = SoloLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant, layer.core)
+    found = UnrolledLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant, layer.core)
     int4 = layer.requant.offsets or layer.nibbles
     fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not int4
     return found if fits else None
 
 
 @lru_cache(maxsize=256)
-def solo_function(name: str, layer: SoloLayer) -> tuple[Naked, Work]:
+def unrolled_function(name: str, layer: UnrolledLayer) -> tuple[Naked, Work]:
     """The naked function `name(stream, x, y, n, first)` for one pixel, and what it executes."""
-    writer = _SoloWriter(layer)
+    writer = _UnrolledWriter(layer)
     count = writer.write()
     return Naked(name, writer.parameters, writer.asm), count.call
 
 
-class _SoloWriter(DenseWriter):
+class _UnrolledWriter(DenseWriter):
     """Writes one function; `asm` has the text."""
 
     def _gather(self) -> None:

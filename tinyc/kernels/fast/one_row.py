@@ -2,7 +2,7 @@
 """conv2d 3x3, stride 1, of at most four input channels on Cortex-M with DSP: an exact fast form along the rows only.
 
 With few channels, what comes after the products costs more than these. So the tiles are one row high: six products for
-four outputs, whose sums take all three rows of the kernel (`thin_code.py` says in which words; tc_thin.h goes
+four outputs, whose sums take all three rows of the kernel (`one_row_code.py` says in which words; tc_thin.h goes
 from tile to tile). A product of three channels is five words, where tiles of 4x4 outputs have two for each of 36.
 """
 
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8_or_w4
-from tinyc.kernels.fast.bilinear import F4, ROW, THIN
+from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW
+from tinyc.kernels.fast.one_row_code import MOST_CHANNELS, TWOS, OneRowTiles, columns_function, factors_function
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import array, either, initializer, named, products_twin
-from tinyc.kernels.fast.thin_code import MOST_CHANNELS, TWOS, ThinTiles, columns_function, factors_function
 from tinyc.kernels.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
@@ -36,10 +36,10 @@ _EDGE_COST = Work(35, 60)  # of columns outside the image, of those of one side
 
 
 @dataclass(frozen=True, slots=True)
-class ThinPlan:
+class OneRowPlan:
     """How a conv2d is made: its tiles, the proof, the functions' text, what calls of them execute."""
 
-    tiles: ThinTiles
+    tiles: OneRowTiles
     finish: Finish
     matrix: Matrix
     order: list[tuple[int, int]]
@@ -49,19 +49,19 @@ class ThinPlan:
     products: Work
 
 
-def plan(site: Site, p: ConvParams) -> ThinPlan | None:
+def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
     found = matrix.once(proved_finish, _NESTED)
     if found is None:
         return None
     finish, divided = found
-    tiles = ThinTiles(THIN, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline=True)
-    return ThinPlan(tiles, finish, matrix, *_functions(tiles))
+    tiles = OneRowTiles(ALONG_ROWS, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline=True)
+    return OneRowPlan(tiles, finish, matrix, *_functions(tiles))
 
 
 @lru_cache(maxsize=32)
-def _functions(tiles: ThinTiles) -> tuple[list[tuple[int, int]], str, tuple[Work, Work], Work, Work]:
+def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, tuple[Work, Work], Work, Work]:
     products, products_count, order = products_function("@_products", tiles)
     columns, around, column = columns_function("@_columns", tiles)
     factors, factors_count = factors_function("@_factors", tiles, order)
@@ -70,7 +70,7 @@ def _functions(tiles: ThinTiles) -> tuple[list[tuple[int, int]], str, tuple[Work
     return order, text, (around, column), factors_count, products_count
 
 
-def _twins(tiles: ThinTiles, order: list[tuple[int, int]]) -> str:
+def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
     """C text of the functions of the inputs. `@_thin` says what they depend on."""
     twos = [channel for both in TWOS[tiles.in_c] for channel in (*both, -1)[:2]]
     fields: dict[str, int | str] = {
@@ -98,7 +98,7 @@ static void @_factors(int32_t *strip, int32_t *factors)
 }}"""
 
 
-def _layer_text(site: Site, p: ConvParams, work: ThinPlan) -> str:
+def _layer_text(site: Site, p: ConvParams, work: OneRowPlan) -> str:
     tiles = work.tiles
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
@@ -122,7 +122,7 @@ static void @(const int32_t *first, const int32_t *second, const int32_t *consta
 }}"""
 
 
-def _streams(p: ConvParams, work: ThinPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _streams(p: ConvParams, work: OneRowPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Start values and weights for the first and the second of two output rows."""
     tiles, finish = work.tiles, work.finish
     spare = finish.weight_scale[: tiles.out_c] - _NESTED.scale
@@ -132,7 +132,7 @@ def _streams(p: ConvParams, work: ThinPlan) -> tuple[npt.NDArray[np.int32], npt.
     return _stream(work, factors, (0, 1), 2), _stream(work, factors, (1, 2), 0)
 
 
-def _stream(work: ThinPlan, factors: Int64s, pair: tuple[int, int], alone: int) -> npt.NDArray[np.int32]:
+def _stream(work: OneRowPlan, factors: Int64s, pair: tuple[int, int], alone: int) -> npt.NDArray[np.int32]:
     """factors: int64[O, kernel rows, P, C]. pair: the kernel rows that meet a pair of rows, alone: the other one."""
     tiles = work.tiles
     words = []  # [O, products] of each step
@@ -153,13 +153,13 @@ def _stream(work: ThinPlan, factors: Int64s, pair: tuple[int, int], alone: int) 
 # ---- the kernel ----
 
 
-def special(work: ThinPlan, site: Site, p: ConvParams) -> SpecializedKernel:
+def special(work: OneRowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
     text = _layer_text(site, p, work)
     return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))
 
 
-def call(work: ThinPlan, site: Site, p: ConvParams) -> Call:
+def call(work: OneRowPlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image, which goes through it from left to right in strips of full height."""
     first, second = _streams(p, work)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
@@ -173,13 +173,13 @@ def call(work: ThinPlan, site: Site, p: ConvParams) -> Call:
     return Call(args)
 
 
-def scratch(tiles: ThinTiles, site: Site) -> int:
+def scratch(tiles: OneRowTiles, site: Site) -> int:
     """Bytes of strip and words of a pair of rows, factors of two output rows, outputs where tiles leave the image."""
     words = tiles.strip_words + tiles.fresh_words + 2 * tiles.factor_words
     return 4 * words + (_WIDE * tiles.out_c if site.y().shape[2] % _WIDE else 0)
 
 
-def cost(work: ThinPlan, site: Site, p: ConvParams) -> Cost:
+def cost(work: OneRowPlan, site: Site, p: ConvParams) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
     _, out_h, out_w, _ = site.y().shape
     across, pairs = -(-out_w // _WIDE), 1 - (-out_h // 2)

@@ -13,9 +13,9 @@ from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, Padding, Site
-from tinyc.kernels.fast import tight, winograd
+from tinyc.kernels.fast import low_scratch, winograd
 from tinyc.kernels.fast.bilinear import F2, BilinearForm
-from tinyc.kernels.fast.tight import NAMES
+from tinyc.kernels.fast.low_scratch import NAMES
 from tinyc.kernels.fast.winograd import kernel_name
 from tinyc.ops.conv2d import Conv2D
 from tinyc.reference.interpreter import run_int
@@ -64,7 +64,7 @@ def test_costs_are_as_promised(form: BilinearForm) -> None:
     one = LAYERS["whole tiles"]
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    promised = offer_of(tight.KERNELS[0], site).cost
+    promised = offer_of(low_scratch.KERNELS[0], site).cost
     ran = check_on_core(graph, samples(one)[:1], NAMES[form.name])
     assert abs(ran.instructions[0] - promised.instructions) < 0.05 * promised.instructions + 300
     fast = next(kernel for kernel in winograd.KERNELS if kernel.name == kernel_name(form, inline=True))
@@ -75,4 +75,4 @@ def test_channels_that_are_no_fours_are_refused() -> None:
     graph = graph_of(layer((4, 5, 6), 4))
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
     assert winograd.takes_f2(site)
-    assert not tight.takes_f2(site)
+    assert not low_scratch.takes_f2(site)
