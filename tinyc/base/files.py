@@ -17,13 +17,13 @@ MAX_TEXT_BYTES = 1 << 26  # of a text that is parsed, which takes ten times its 
 def plain_file(path: Path, most: int = MAX_BYTES) -> Path:
     """The path, if reading it comes to an end: OSError, with words for the user in `strerror`, for what is no file of
     up to `most` bytes. A pipe without a writer waits for ever, and a device may have no end."""
-    found = path.stat()
-    if stat.S_ISDIR(found.st_mode):
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
-    if found.st_size > most:
-        raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes; up to {most:,} are read", str(path))
+    if status.st_size > most:
+        raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes; up to {most:,} are read", str(path))
     return path
 
 

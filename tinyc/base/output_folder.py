@@ -106,11 +106,11 @@ def _manifest(folder: Path) -> frozenset[str]:
     """The files that tinyc wrote into the folder, and the folders that they lie in; none where nothing says so."""
     try:
         files = json.loads(read_text(folder / MANIFEST))["files"]
-        found = {name for name in files if isinstance(name, str)}
+        names = {name for name in files if isinstance(name, str)}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return frozenset()
-    parents = {str(parent) for name in found for parent in Path(name).parents}
-    return frozenset({MANIFEST, *found, *parents})
+    parents = {str(parent) for name in names for parent in Path(name).parents}
+    return frozenset({MANIFEST, *names, *parents})
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, bool]]:

@@ -46,13 +46,13 @@ def is_private(folder: Path) -> bool:
     return all(_only_ours(one.stat()) for one in (place, *place.parents))
 
 
-def _only_ours(found: os.stat_result) -> bool:
+def _only_ours(status: os.stat_result) -> bool:
     user = os.getuid()
-    if found.st_uid not in (user, 0):
+    if status.st_uid not in (user, 0):
         return False
-    alone = found.st_gid == user  # the group that many systems make for each user
-    others = found.st_mode & (stat.S_IWOTH if alone else _OTHERS)
-    return not others or bool(found.st_mode & stat.S_ISVTX)
+    alone = status.st_gid == user  # the group that many systems make for each user
+    others = status.st_mode & (stat.S_IWOTH if alone else _OTHERS)
+    return not others or bool(status.st_mode & stat.S_ISVTX)
 
 
 @functools.cache

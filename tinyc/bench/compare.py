@@ -105,12 +105,12 @@ def _read(path: Path) -> dict[str, Any]:
 def _facts(path: Path) -> Facts:
     report = _read(path)
     try:
-        found = {key: float(value) for key, value in _every_fact(report) if value is not None}
-        if not all(map(math.isfinite, found.values())):
+        facts = {key: float(value) for key, value in _every_fact(report) if value is not None}
+        if not all(map(math.isfinite, facts.values())):
             raise ValueError("not a number")
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise TinycError("the benchmark report is damaged", Loc(str(path)), _HINT) from error
-    return found
+    return facts
 
 
 def _every_fact(report: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Any]]:

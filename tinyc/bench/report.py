@@ -166,13 +166,13 @@ class BenchReport:
 
 def _lines(model: ModelResult) -> Iterator[dict[str, Any]]:
     for board in model.boards:
-        found = asdict(board) | {"model": model.model, "where": board.board, "device": board.machine}
-        found["software"], found["arithmetic"] = board.toolchain, "int8"
-        yield _known(found)
+        row = asdict(board) | {"model": model.model, "where": board.board, "device": board.machine}
+        row["software"], row["arithmetic"] = board.toolchain, "int8"
+        yield _known(row)
     for reference in model.references:
-        found = asdict(reference) | asdict(reference.latency) | asdict(reference.parity)
-        yield _known(found | {"model": model.model, "where": reference.kind})
+        row = asdict(reference) | asdict(reference.latency) | asdict(reference.parity)
+        yield _known(row | {"model": model.model, "where": reference.kind})
 
 
-def _known(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in CSV_COLUMNS if found.get(key) is not None}
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: values[key] for key in CSV_COLUMNS if values.get(key) is not None}

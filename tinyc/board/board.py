@@ -239,14 +239,14 @@ def _emulators(table: TomlTable) -> dict[str, Any]:
     emulator = table.table("emulator")
     if emulator is None:
         return {}
-    found: dict[str, Any] = {}
+    emulators: dict[str, Any] = {}
     if (qemu := emulator.table("qemu")) is not None:
-        found["qemu"] = Qemu(
+        emulators["qemu"] = Qemu(
             read_qemu_program(qemu, "program"), read_word(qemu, "machine"), read_qemu_arguments(qemu, "arguments")
         )
         qemu.finish()
     if (unicorn := emulator.table("unicorn")) is not None:
-        found["unicorn"] = Unicorn(read_word(unicorn, "cpu"))
+        emulators["unicorn"] = Unicorn(read_word(unicorn, "cpu"))
         unicorn.finish()
     emulator.finish()
-    return found
+    return emulators

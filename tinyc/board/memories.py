@@ -61,8 +61,8 @@ class Memory:
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
         """(origin, bytes) of each, by the word of messages."""
-        found = {"flash": (self.flash_origin, self.flash_bytes), "RAM": (self.ram_origin, self.ram_bytes)}
-        return found | {ram.name: (ram.origin, ram.bytes) for ram in (self.slow, self.code) if ram is not None}
+        spans = {"flash": (self.flash_origin, self.flash_bytes), "RAM": (self.ram_origin, self.ram_bytes)}
+        return spans | {ram.name: (ram.origin, ram.bytes) for ram in (self.slow, self.code) if ram is not None}
 
 
 def read_memory(table: TomlTable, startup: str) -> Memory | None:
@@ -123,30 +123,30 @@ def _others(table: TomlTable, startup: str) -> tuple[SlowRam | None, CodeRam | N
 
 def _place(item: TomlTable) -> tuple[str, int, int]:
     """Name, origin and bytes."""
-    found = read_word(item, "name"), item.integer("origin"), item.integer("bytes", least=PAGE)
+    place = read_word(item, "name"), item.integer("origin"), item.integer("bytes", least=PAGE)
     for key in ("origin", "bytes"):
         if item.integer(key) % PAGE:
             raise item.error(key, f"must be a multiple of {PAGE}")
-    if found[0] in ("flash", "RAM"):
+    if place[0] in ("flash", "RAM"):
         raise item.error("name", "is the word for a memory of [memory]; give another")
-    return found
+    return place
 
 
 def _slow(item: TomlTable) -> SlowRam:
     name, origin, size = _place(item)
     reads, writes = item.integer("read_waits"), item.integer("write_waits")
-    found = SlowRam(name, origin, size, reads, writes, item.integer("width_bytes", 4, least=1))
-    if found.width_bytes not in (1, 2, 4, 8):
+    ram = SlowRam(name, origin, size, reads, writes, item.integer("width_bytes", 4, least=1))
+    if ram.width_bytes not in (1, 2, 4, 8):
         raise item.error("width_bytes", "must be 1, 2, 4 or 8")
-    return found
+    return ram
 
 
-def _check_apart(table: TomlTable, memory: TomlTable, found: Memory) -> None:
-    flash, ram, *others = found.spans().items()
+def _check_apart(table: TomlTable, memory: TomlTable, whole: Memory) -> None:
+    flash, ram, *others = whole.spans().items()
     if _overlap(flash[1], ram[1]):
         raise memory.error("ram_origin", "puts the RAM into the flash")
-    if found.slow is not None and found.code is not None and found.slow.name == found.code.name:
-        raise table.error("memories", f"has two called '{found.slow.name}'")
+    if whole.slow is not None and whole.code is not None and whole.slow.name == whole.code.name:
+        raise table.error("memories", f"has two called '{whole.slow.name}'")
     for number, (name, span) in enumerate(others):
         for other, taken in (flash, ram, *others[:number]):
             if _overlap(span, taken):

@@ -211,15 +211,15 @@ def _line_steps(flashing: TomlTable, key: str) -> tuple[str, ...]:
     return steps
 
 
-def _check_methods(flashing: TomlTable, found: Flashing) -> None:
+def _check_methods(flashing: TomlTable, way: Flashing) -> None:
     """What a method cannot do without."""
     needed = {
-        "stm32": ("chip_ids", found.chip_ids and found.sectors, "and 'sectors' must be there for the method stm32"),
-        "pyocd": ("pyocd", found.pyocd, "must name the target for the method pyocd"),
-        "uf2": ("uf2_family", found.uf2_family, "must be there for the method uf2"),
-        "drive": ("drive", found.drive, "must be the label of the board's USB drive for the method drive"),
+        "stm32": ("chip_ids", way.chip_ids and way.sectors, "and 'sectors' must be there for the method stm32"),
+        "pyocd": ("pyocd", way.pyocd, "must name the target for the method pyocd"),
+        "uf2": ("uf2_family", way.uf2_family, "must be there for the method uf2"),
+        "drive": ("drive", way.drive, "must be the label of the board's USB drive for the method drive"),
     }
-    for method in found.methods:
+    for method in way.methods:
         key, there, what = needed.get(method, ("", True, ""))
         if not there:
             raise flashing.error(key, what)

@@ -98,12 +98,12 @@ class TomlTable:
     def numbers(self, key: str, default: tuple[float, ...], least: float, most: float) -> tuple[float, ...]:
         """One number, or a list of them."""
         value = self._value(key, default)
-        found = value if isinstance(value, (list, tuple)) else (value,)
-        if not found or not all(isinstance(item, int | float) and not isinstance(item, bool) for item in found):
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        if not values or not all(isinstance(item, int | float) and not isinstance(item, bool) for item in values):
             raise self.error(key, f"must be a number or a list of numbers, not {shown(value)}")
-        if not all(least <= item <= most for item in found):
+        if not all(least <= item <= most for item in values):
             raise self.error(key, f"must be from {least:g} to {most:g}, not {shown(value)}")
-        return tuple(float(item) for item in found)
+        return tuple(float(item) for item in values)
 
     def tables(self, key: str) -> list[TomlTable]:
         """The inline tables of a list, in order; complaints name their number."""

@@ -77,24 +77,24 @@ def _from_scratch(call: Call, at: int, size: int) -> Call:
     def moved(arg: Arg) -> Arg:
         return Copied(arg, at) if isinstance(arg, Const) and arg.role == STREAM and arg.data.nbytes == size else arg
 
-    found = replace(call, args=tuple(map(moved, call.args)))
-    if sum(isinstance(arg, Copied) for arg in found.args) != 1:
+    copying = replace(call, args=tuple(map(moved, call.args)))
+    if sum(isinstance(arg, Copied) for arg in copying.args) != 1:
         raise ValueError(f"no stream of {size} bytes among the arguments")
-    return found
+    return copying
 
 
 def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
     """With waits, or, for what is worth a place in RAM, with the price of that: then it is not taken for free."""
-    found = split_waits(fetched(kernel, cost, whole), flash.timing)
+    waits = split_waits(fetched(kernel, cost, whole), flash.timing)
     if flash.ram is None:
-        both = found.code + found.data
+        both = waits.code + waits.data
         return replace(cost, cycles=cost.cycles + both, waits=both)
     code_bytes = cost.code.size if cost.code is not None else 0
     const_bytes, price = cost.flash_bytes - code_bytes, flash.ram.price
-    code_in_ram = flash.ram.code and code_bytes > 0 and code_bytes * price < found.code
-    consts_in_ram = const_bytes * price < found.data
-    code = round(code_bytes * price) if code_in_ram else found.code
-    data = round(const_bytes * price) if consts_in_ram else found.data
+    code_in_ram = flash.ram.code and code_bytes > 0 and code_bytes * price < waits.code
+    consts_in_ram = const_bytes * price < waits.data
+    code = round(code_bytes * price) if code_in_ram else waits.code
+    data = round(const_bytes * price) if consts_in_ram else waits.data
     return replace(
         cost,
         cycles=cost.cycles + code + data,
@@ -114,8 +114,8 @@ class Waits:
 
 def waits(fetches: Fetches, timing: FlashTiming) -> int:
     """Cycles of waiting."""
-    found = split_waits(fetches, timing)
-    return found.code + found.data
+    waiting = split_waits(fetches, timing)
+    return waiting.code + waiting.data
 
 
 def split_waits(fetches: Fetches, timing: FlashTiming) -> Waits:

@@ -95,8 +95,8 @@ def _kinds(text: str) -> tuple[Kind, ...]:
 
 
 def _show(out: Output, report: BenchReport) -> None:
-    found = report.computer
-    out.result(f"desktop: {found.cpu}, {found.system}, Python {found.python}")
+    computer = report.computer
+    out.result(f"desktop: {computer.cpu}, {computer.system}, Python {computer.python}")
     for model in report.models:
         out.result(f"\n{model.model}: {model.macs:,} MACs, numerics {model.numerics}, inputs {model.inputs_source}\n")
         out.result(_boards(model))
@@ -152,12 +152,12 @@ def _references(model: ModelResult) -> object:
 
 
 def _parity(run: ReferenceResult) -> tuple[str, str, str]:
-    found = run.parity
-    sqnr = "equal" if found.sqnr_db is None else f"{found.sqnr_db:.1f}"
-    agreement = "-" if found.agreement is None else f"{found.agreement:.1%}"
-    if found.top1_board is None or found.top1_reference is None:
+    parity = run.parity
+    sqnr = "equal" if parity.sqnr_db is None else f"{parity.sqnr_db:.1f}"
+    agreement = "-" if parity.agreement is None else f"{parity.agreement:.1%}"
+    if parity.top1_board is None or parity.top1_reference is None:
         return agreement, sqnr, "-"
-    return agreement, sqnr, f"{found.top1_reference:.1%} -> {found.top1_board:.1%}"
+    return agreement, sqnr, f"{parity.top1_reference:.1%} -> {parity.top1_board:.1%}"
 
 
 def _case(model: ModelResult, board: BoardResult) -> Case:

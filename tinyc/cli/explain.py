@@ -24,9 +24,9 @@ Word = Annotated[
 def command(word: Word, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
     """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error."""
     with guarded(color, json, verbose) as out:
-        found = explain(word)
-        out.json({"word": word, "meanings": [meaning.to_json() for meaning in found]})
-        for number, meaning in enumerate(found):
+        meanings = explain(word)
+        out.json({"word": word, "meanings": [meaning.to_json() for meaning in meanings]})
+        for number, meaning in enumerate(meanings):
             if number:
                 out.result("")
             _show(out, meaning)

@@ -100,11 +100,11 @@ def schema_of(command: str) -> Schema:
     """The JSON Schema of what a command prints with --json."""
     parts: dict[str, Schema] = {}
     error = Shape(None, {"message": str, "where": str | None, "hint": str})
-    found = [_object(shape, parts) for shape in (*shapes()[command], Shape(None, {"error": error}))]
+    objects = [_object(shape, parts) for shape in (*shapes()[command], Shape(None, {"error": error}))]
     return {
         "$schema": DIALECT,
         "title": f"tinyc {command} --json",
-        "anyOf": found,
+        "anyOf": objects,
         "$defs": dict(sorted(parts.items())),
     }
 

@@ -88,7 +88,7 @@ def show(out: Output, report: QuantizeReport) -> None:
         out.result(_saved(report.saved))
 
 
-def _layers(found: Diagnosis) -> Table:
+def _layers(diagnosis: Diagnosis) -> Table:
     rows = table(
         "",
         "layer",
@@ -102,28 +102,28 @@ def _layers(found: Diagnosis) -> Table:
         "beyond it",
         right=("bits", "SQNR dB", "alone dB", "weights dB", "values dB", "beyond it"),
     )
-    for layer in found.layers:
+    for layer in diagnosis.layers:
         rows.add_row(
-            Text(short(layer.name), style="bold" if layer.name == found.worst else ""),
+            Text(short(layer.name), style="bold" if layer.name == diagnosis.worst else ""),
             layer.op,
             f"w{layer.bits} a{layer.value_bits}" if layer.bits is not None else f"a{layer.value_bits}",
-            *(decibels(found) for found in (layer.sqnr_db, layer.own_db, layer.weights_db, layer.values_db)),
+            *(decibels(diagnosis) for diagnosis in (layer.sqnr_db, layer.own_db, layer.weights_db, layer.values_db)),
             f"{layer.lo:.3g}..{layer.hi:.3g}",
             f"{layer.clipped:.2%}" if layer.clipped else "-",
         )
     return rows
 
 
-def decibels(found: float | None) -> str:
+def decibels(ratio: float | None) -> str:
     """A signal to noise ratio; `-` where there is none: no signal that varies, or no noise at all."""
-    return "-" if found is None or abs(found) >= _NO_RATIO or found == MOST_DB else f"{found:.1f}"
+    return "-" if ratio is None or abs(ratio) >= _NO_RATIO or ratio == MOST_DB else f"{ratio:.1f}"
 
 
 def _totals(report: QuantizeReport) -> Table:
     rows = Table.grid(padding=(0, 2))
     rows.add_column()
     rows.add_column()
-    found = report.diagnosis
+    diagnosis = report.diagnosis
     ways = [report.method + (", tensor by tensor" if report.searched else "")]
     ways += ["equalized"] if report.equalized else []
     ways += ["learned rounding"] if report.learned else []
@@ -133,14 +133,14 @@ def _totals(report: QuantizeReport) -> Table:
     rows.add_row("integers", report.integers)
     if report.int16_layers:
         rows.add_row("on int16", ", ".join(short(name) for name in report.int16_layers))
-    rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(found.samples, 'input')}")
+    rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(diagnosis.samples, 'input')}")
     unproven = not report.proven and report.evaluated_on == report.calibration
-    unit = "" if found.sqnr_db is None else " dB"
+    unit = "" if diagnosis.sqnr_db is None else " dB"
     said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else ""
-    rows.add_row("output SQNR", f"{decibels(found.sqnr_db)}{unit}{said}")
-    if found.agreement is not None:
-        rows.add_row("agreement", f"{found.agreement:.1%} with the float model")
-    for quality in found.qualities:
+    rows.add_row("output SQNR", f"{decibels(diagnosis.sqnr_db)}{unit}{said}")
+    if diagnosis.agreement is not None:
+        rows.add_row("agreement", f"{diagnosis.agreement:.1%} with the float model")
+    for quality in diagnosis.qualities:
         shown = [quality.float_model, quality.integer_model]
         words = [f"{value:.2%}" if quality.name == "top-1" else f"{value:.4g}" for value in shown]
         rows.add_row(quality.name, f"float {words[0]} -> integers {words[1]}")

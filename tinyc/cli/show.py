@@ -106,8 +106,8 @@ def _totals(report: Report | UnprovedReport) -> Table:
     if report.toolchain is not None:
         rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
     if report.calibration is not None:
-        found = report.calibration
-        rows.add_row("calibration", f"{found.source}, {plural(found.samples, 'sample')}")
+        calibration = report.calibration
+        rows.add_row("calibration", f"{calibration.source}, {plural(calibration.samples, 'sample')}")
     if isinstance(report, Report) and report.accuracy is not None:
         rows.add_row("accuracy", _accuracy(report.accuracy))
     elif report.calibration is not None:
@@ -129,17 +129,17 @@ def _add_measured(rows: Table, report: Report) -> None:
         rows.add_row("energy", report.energy.said)
 
 
-def _accuracy(found: Accuracy) -> str:
-    text = found.integers
-    if found.agreement is not None:
-        text += f", agreement with float {found.agreement:.1%}"
-    if found.sqnr_db is not None:
-        text += f", output SQNR {found.sqnr_db:.1f} dB"
-    if found.top1_float is not None and found.top1_int is not None:
-        text += f", top-1 float {found.top1_float:.1%} -> integers {found.top1_int:.1%}"
-    elif found.top1_int is not None:
-        text += f", top-1 {found.top1_int:.1%}"
-    return f"{text} ({plural(found.inputs, 'input')})"
+def _accuracy(accuracy: Accuracy) -> str:
+    text = accuracy.integers
+    if accuracy.agreement is not None:
+        text += f", agreement with float {accuracy.agreement:.1%}"
+    if accuracy.sqnr_db is not None:
+        text += f", output SQNR {accuracy.sqnr_db:.1f} dB"
+    if accuracy.top1_float is not None and accuracy.top1_int is not None:
+        text += f", top-1 float {accuracy.top1_float:.1%} -> integers {accuracy.top1_int:.1%}"
+    elif accuracy.top1_int is not None:
+        text += f", top-1 {accuracy.top1_int:.1%}"
+    return f"{text} ({plural(accuracy.inputs, 'input')})"
 
 
 def short(name: str, most: int = 30) -> str:

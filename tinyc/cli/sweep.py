@@ -86,14 +86,14 @@ def _case(row: ResultRow) -> Case:
 
 def _show(out: Output, rows: Sequence[ResultRow], ran: int, file: Path) -> None:
     right = ("instructions", "ms", "arena", "flash", "SQNR dB")
-    found = table("", "model", "board", "options", *right, "result", right=right)
+    rows_table = table("", "model", "board", "options", *right, "result", right=right)
     for row in rows:
         figures = (row.instructions, row.milliseconds, row.arena_bytes, row.flash_bytes, row.sqnr_db)
         said = Text(row.status if row.reason is None else f"{row.status}: {row.reason}")
-        found.add_row(Text(row.model), Text(row.board), Text(row.options), *map(_figure, figures), said)
+        rows_table.add_row(Text(row.model), Text(row.board), Text(row.options), *map(_figure, figures), said)
     counted = Counter(row.status for row in rows)
     words = ", ".join(f"{count:,} {status}" for status, count in sorted(counted.items()))
-    out.result(found, "", f"{plural(len(rows), 'job')}: {words}; {ran:,} of them run now; results: {file}")
+    out.result(rows_table, "", f"{plural(len(rows), 'job')}: {words}; {ran:,} of them run now; results: {file}")
 
 
 def _figure(value: Any) -> str:

@@ -79,8 +79,8 @@ def _view(program: Program, symbol: ConstantArray) -> ArrayView:
 
 
 def _what(steps: list[Step], role: str) -> str:
-    found = _weights_of(steps[0]) if steps else None
-    return _WHAT.get(role, role).format(f" {tensor(found)}" if found else "")
+    weights = _weights_of(steps[0]) if steps else None
+    return _WHAT.get(role, role).format(f" {tensor(weights)}" if weights else "")
 
 
 def _owner(steps: list[Step]) -> C:
@@ -93,5 +93,5 @@ def _owner(steps: list[Step]) -> C:
 
 def _weights_of(step: Step) -> Value | None:
     """The largest constant that the node reads."""
-    found = [place.value for place in step.inputs if place is not None and place.offset is None]
-    return max(found, key=lambda value: value.elements, default=None)
+    values = [place.value for place in step.inputs if place is not None and place.offset is None]
+    return max(values, key=lambda value: value.elements, default=None)

@@ -27,14 +27,15 @@ def with_fetches(program: Program, budget: int) -> Program:
             hint="leave out --input-rows, --incremental",
         )
     room = budget // 2 // ALIGN * ALIGN
-    found = [(step, const) for step, const in _candidates(program) if const.data.nbytes <= room]
-    if not found:
+    fetched = [(step, const) for step, const in _candidates(program) if const.data.nbytes <= room]
+    if not fetched:
         return program
-    sizes = [_rounded(max((c.data.nbytes for _, c in found[turn::2]), default=0)) for turn in (0, 1)]
+    sizes = [_rounded(max((c.data.nbytes for _, c in fetched[turn::2]), default=0)) for turn in (0, 1)]
     first = _rounded(program.arena_bytes)
     places = (first, first + sizes[0])
     fetches = {
-        step.index: Fetch(program.symbol_of(const), const, places[turn % 2]) for turn, (step, const) in enumerate(found)
+        step.index: Fetch(program.symbol_of(const), const, places[turn % 2])
+        for turn, (step, const) in enumerate(fetched)
     }
     return replace(program, arena_bytes=first + sum(sizes), fetches=fetches)
 

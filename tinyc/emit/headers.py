@@ -21,11 +21,11 @@ def header_text(name: str, cores: frozenset[str] = headers.ALL) -> str:
 
 def with_included(names: Iterable[str], cores: frozenset[str] = headers.ALL) -> dict[str, str]:
     """Name -> text of these headers and of all that they include. cores: as of `header_text`."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     pending = list(names)
     while pending:
         name = pending.pop()
-        if name not in found:
-            found[name] = header_text(name, cores)
-            pending += _INCLUDED.findall(found[name])
-    return found
+        if name not in texts:
+            texts[name] = header_text(name, cores)
+            pending += _INCLUDED.findall(texts[name])
+    return texts

@@ -60,13 +60,13 @@ def _waits_of(step: Step, timing: FlashTiming) -> Waits:
 
 def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
     sizes = {special.name: _code_bytes(special) for special in program.specials}
-    found: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     for step, own in zip(program.steps, waits, strict=True):
         names = {special.name for special in step.specials}
         whole = sum(sizes[name] for name in names)
         for name in names:
-            found[name] += own.code * sizes[name] // max(whole, 1)
-    return {name: _Piece(name, size, found[name]) for name, size in sizes.items() if size}
+            calls[name] += own.code * sizes[name] // max(whole, 1)
+    return {name: _Piece(name, size, calls[name]) for name, size in sizes.items() if size}
 
 
 def _code_bytes(special: SpecializedKernel) -> int:
@@ -77,10 +77,10 @@ def _code_bytes(special: SpecializedKernel) -> int:
 def _constants(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
     arrays = {symbol.name: symbol.const for symbol in program.symbols}
     apart = program.fetched_symbols | (program.blob.offsets.keys() if program.blob is not None else set())
-    found: Counter[str] = Counter()
+    reads: Counter[str] = Counter()
     for step, own in zip(program.steps, waits, strict=True):
         consts = call_consts(step.call)
         whole = sum(const.data.nbytes for const in consts)
         for const in consts:
-            found[program.symbol_of(const)] += own.data * const.data.nbytes // max(whole, 1)
-    return {name: _Piece(name, arrays[name].data.nbytes + 2, found[name]) for name in found if name not in apart}
+            reads[program.symbol_of(const)] += own.data * const.data.nbytes // max(whole, 1)
+    return {name: _Piece(name, arrays[name].data.nbytes + 2, reads[name]) for name in reads if name not in apart}

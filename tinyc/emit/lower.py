@@ -112,11 +112,11 @@ def _input(graph: Graph, name: str, plan: Plan) -> Place | None:
 
 
 def _place(graph: Graph, value: str, plan: Plan) -> Place:
-    found = graph.values[value]
+    tensor = graph.values[value]
     if plan.is_contiguous(value):
-        return Place(found, plan.offset(value))
+        return Place(tensor, plan.offset(value))
     rows = plan.row_offsets[plan.problem.tensor_of(value)]
-    return Place(found, min(rows), rows)
+    return Place(tensor, min(rows), rows)
 
 
 def _macs(node: Node, plan: Plan, index: int) -> int:
@@ -142,9 +142,9 @@ def _kept(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) 
 
 def call_consts(call: Call) -> tuple[Const, ...]:
     """Every constant array that a call refers to, in a stable order."""
-    found = [arg.const if isinstance(arg, Copied) else arg for arg in call.args if isinstance(arg, Const | Copied)]
+    consts = [arg.const if isinstance(arg, Copied) else arg for arg in call.args if isinstance(arg, Const | Copied)]
     if call.params is not None:
-        found += [field for field in call.params.fields.values() if isinstance(field, Const)]
+        consts += [field for field in call.params.fields.values() if isinstance(field, Const)]
     if call.rows is not None:
-        found += [const for const in (call.rows.pad, call.rows.starts) if const is not None]
-    return tuple(found)
+        consts += [const for const in (call.rows.pad, call.rows.starts) if const is not None]
+    return tuple(consts)

@@ -22,14 +22,14 @@ _MOVES = "rows that move"
 
 def streams_of(plan: Plan, steps: Mapping[int, int]) -> tuple[Stream, ...]:
     """The groups whose layers run row by row. steps: the number of each layer's."""
-    found, number = [], 0
+    streams, number = [], 0
     for group in plan.groups:
         if not group.is_whole:
             turns = [turn for turn, _ in _with_moves(plan, number, number + len(group.turns))]
             own = tuple(steps[index] for index in range(group.start, group.stop))
-            found.append(Stream(own, len(group.turns), _order(turns)))
+            streams.append(Stream(own, len(group.turns), _order(turns)))
         number += len(group.turns)
-    return tuple(found)
+    return tuple(streams)
 
 
 def _with_moves(plan: Plan, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
@@ -69,14 +69,14 @@ def given_by_rows(plan: Plan, pool: ConstPool) -> RowInput:
         if is_move:  # right after the turn before
             waits.append(last)
             continue
-        rows = [row for found, rows in reads_of(plan.problem, turn) if found.name == name for row in rows]
+        rows = [row for row_input, rows in reads_of(plan.problem, turn) if row_input.name == name for row in rows]
         read.update(rows)
         last = max([last, *rows])
         waits.append(last)
     counts = [sum(wait <= row for wait in waits) for row in range(tensor.rows)]
     counts[-1] = len(waits)
     lost = [row for row in range(tensor.rows) if row not in read]
-    found = RowInput(
+    row_input = RowInput(
         count=tensor.rows,
         row_bytes=tensor.row_bytes,
         rows=arriving(plan.row_offsets[name], lost, plan.problem.unit, pool),
@@ -84,9 +84,9 @@ def given_by_rows(plan: Plan, pool: ConstPool) -> RowInput:
         order=_order([turn for turn, _ in turns]),
         turns=Const(np.array(counts, np.uint16), "turns that have run when an input row is there", "row_turns"),
     )
-    pool.add(found.order, "")
-    pool.add(found.turns, "input")
-    return found
+    pool.add(row_input.order, "")
+    pool.add(row_input.turns, "input")
+    return row_input
 
 
 def incremental_of(graph: Graph, plan: Plan, pool: ConstPool) -> Incremental:
@@ -97,7 +97,7 @@ def incremental_of(graph: Graph, plan: Plan, pool: ConstPool) -> Incremental:
     moves, spare = moves_of(plan, plan.arena_bytes + _SEEN_BYTES)
     read = _needed(plan)
     lost = [row - kept for row in range(kept, tensor.rows) if (name, row) not in read]
-    found = Incremental(
+    incremental = Incremental(
         hop=problem.hop,
         window=window_rows(graph, problem),
         row_bytes=tensor.row_bytes,
@@ -109,10 +109,10 @@ def incremental_of(graph: Graph, plan: Plan, pool: ConstPool) -> Incremental:
         seen=plan.arena_bytes,
         extra_bytes=_SEEN_BYTES + -(-spare // 4) * 4,
     )
-    pool.add(found.order, "")
-    if found.moves is not None:
-        pool.add(found.moves, "")
-    return found
+    pool.add(incremental.order, "")
+    if incremental.moves is not None:
+        pool.add(incremental.moves, "")
+    return incremental
 
 
 def window_rows(graph: Graph, problem: Problem) -> int:

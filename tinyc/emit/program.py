@@ -354,21 +354,21 @@ class Program:
     @property
     def specials(self) -> tuple[SpecializedKernel, ...]:
         """The functions written for layers of this model, each once, before those that call them."""
-        found: dict[str, SpecializedKernel] = {}
+        functions: dict[str, SpecializedKernel] = {}
         for step in self.steps:
             for special in step.specials:
-                if found.setdefault(special.name, special) != special:
+                if functions.setdefault(special.name, special) != special:
                     raise ValueError(f"two different functions are called {special.name}")
-        return tuple(found.values())
+        return tuple(functions.values())
 
     @property
     def headers(self) -> tuple[str, ...]:
         """Kernel headers in use, in the order in which steps need them."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for step in self.steps:
-            found.update(dict.fromkeys(step.headers))
+            names.update(dict.fromkeys(step.headers))
         if self.fetches:
-            found["tc_copy_stream.h"] = None
+            names["tc_copy_stream.h"] = None
         if self.incremental is not None:
-            found["tc_row_table.h"] = None  # moves rows
-        return tuple(found)
+            names["tc_row_table.h"] = None  # moves rows
+        return tuple(names)

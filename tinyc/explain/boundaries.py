@@ -48,10 +48,12 @@ class Boundary:
         return [f"{self.steps} {how}: {self.reason}{mark}", *([f"  {self.hint}"] if self.hint else [])]
 
 
-def boundaries(graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory) -> tuple[Boundary, ...]:
+def boundaries(
+    graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
+) -> tuple[Boundary, ...]:
     """Of all steps in order. found: all kernels of each node; memory: the option that the plan was made by."""
     if not plan.runs_by_rows:
-        return _layer_by_layer(graph, found, plan, memory)
+        return _layer_by_layer(graph, choices, plan, memory)
     nodes = {node.name: node for node in graph.nodes}
     said = []
     peak, _ = plan.turns[map_of(graph, plan).peak[0]]
@@ -70,14 +72,14 @@ def boundaries(graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, 
 
 def _joined(said: Sequence[Boundary]) -> tuple[Boundary, ...]:
     """Neighbours of which the same is said, as one."""
-    found: list[Boundary] = []
+    joined: list[Boundary] = []
     for one in said:
-        last = found[-1] if found and found[-1].last + 1 == one.first else None
+        last = joined[-1] if joined and joined[-1].last + 1 == one.first else None
         if last is not None and not last.by_rows and replace(one, first=last.first) == replace(last, last=one.last):
-            found[-1] = replace(last, last=one.last)
+            joined[-1] = replace(last, last=one.last)
         else:
-            found.append(one)
-    return tuple(found)
+            joined.append(one)
+    return tuple(joined)
 
 
 def _end(graph: Graph, plan: Plan, number: int, uses: Uses) -> str:
@@ -113,7 +115,7 @@ def _title(graph: Graph, layer: Layer) -> str:
 
 
 def _layer_by_layer(
-    graph: Graph, found: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
+    graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
 ) -> tuple[Boundary, ...]:
     last = max(len(plan.turns) - 1, 0)
     if graph.states:
@@ -125,7 +127,7 @@ def _layer_by_layer(
     if memory == "balanced" and len(plan.turns) > STREAMED_UP_TO:
         reason = f"--memory balanced plans models of more than {STREAMED_UP_TO} layers layer by layer"
         return (Boundary(0, last, False, reason, "--memory min looks for groups that run row by row"),)
-    problem = problem_of(graph, found)
+    problem = problem_of(graph, choices)
     nodes = {node.name: node for node in graph.nodes}
     steps = {layer.node: number for number, layer in enumerate(plan.layers)}
     stopping = [layer for layer in problem.layers if layer.walk is None and layer.node in steps]

@@ -144,16 +144,16 @@ def _told(case: ElementTree.Element, tag: str, kind: str, message: str, text: st
     ElementTree.SubElement(case, tag, {"type": visible(kind), "message": visible(message)}).text = lines
 
 
-def import_cases(found: Inspection) -> list[Case]:
+def import_cases(inspection: Inspection) -> list[Case]:
     """What keeps a model from being imported, or that nothing does."""
     problems = [
-        Case(found.model, problem.where or "", "error", _RULE, problem.message, problem.hint)
-        for problem in found.problems
+        Case(inspection.model, problem.where or "", "error", _RULE, problem.message, problem.hint)
+        for problem in inspection.problems
     ]
-    return problems or [Case(found.model, "")]
+    return problems or [Case(inspection.model, "")]
 
 
-def sarif(found: Inspection) -> Json:
+def sarif(inspection: Inspection) -> Json:
     """What keeps a model from being imported, in SARIF 2.1.0: a result for each problem, none if there are none."""
     driver = {
         "name": "tinyc",
@@ -166,13 +166,17 @@ def sarif(found: Inspection) -> Json:
             }
         ],
     }
-    artifact = {"location": {"uri": _uri(found.model)}, "hashes": {"sha-256": found.model_sha256}}
-    run = {"tool": {"driver": driver}, "artifacts": [artifact], "results": [_result(found, p) for p in found.problems]}
+    artifact = {"location": {"uri": _uri(inspection.model)}, "hashes": {"sha-256": inspection.model_sha256}}
+    run = {
+        "tool": {"driver": driver},
+        "artifacts": [artifact],
+        "results": [_result(inspection, p) for p in inspection.problems],
+    }
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(found: Inspection, problem: ImportProblem) -> Json:
-    place: Json = {"physicalLocation": {"artifactLocation": {"uri": _uri(found.model), "index": 0}}}
+def _result(inspection: Inspection, problem: ImportProblem) -> Json:
+    place: Json = {"physicalLocation": {"artifactLocation": {"uri": _uri(inspection.model), "index": 0}}}
     if problem.where:
         place["logicalLocations"] = [{"fullyQualifiedName": problem.where, "kind": "member"}]
     text = f"{problem.message}. {problem.hint}" if problem.hint else problem.message

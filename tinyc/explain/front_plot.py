@@ -62,5 +62,5 @@ def plot_front(dots: Sequence[PlotPoint], path: Path, title: str, unit: str) -> 
 
 def corners(ends: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """Those that no other is as near the lower left in one number and nearer in the other."""
-    found = set(ends)
-    return [(t, r) for t, r in found if not any(a <= t and b <= r and (a, b) != (t, r) for a, b in found)]
+    places = set(ends)
+    return [(t, r) for t, r in places if not any(a <= t and b <= r and (a, b) != (t, r) for a, b in places)]

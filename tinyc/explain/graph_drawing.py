@@ -88,16 +88,16 @@ def _box(layer: LayerReport, row: int, whole: int) -> Box:
 
 def _readers(layers: Sequence[LayerReport], row_of: dict[int, int]) -> dict[int, list[int]]:
     """Row of a box -> rows of the boxes that read what it makes; what nobody reads is an output."""
-    found: dict[int, list[int]] = {}
+    readers: dict[int, list[int]] = {}
     for row, layer in enumerate(layers, 1):
         for step in dict.fromkeys(layer.reads):
             source = row_of.get(step, 0)
             if source < row:
-                found.setdefault(source, []).append(row)
+                readers.setdefault(source, []).append(row)
     for row in range(1, len(layers) + 1):
-        if row not in found:
-            found[row] = [len(layers) + 1]
-    return found
+        if row not in readers:
+            readers[row] = [len(layers) + 1]
+    return readers
 
 
 def _lanes(readers: dict[int, list[int]]) -> dict[int, int]:

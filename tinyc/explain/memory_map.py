@@ -140,52 +140,52 @@ def _covered(spans: Sequence[tuple[int, int]]) -> int:
     return total
 
 
-def memory_report(found: MemoryMap, most: int = 120) -> MemoryReport:
+def memory_report(memory_map: MemoryMap, most: int = 120) -> MemoryReport:
     """The map for a report; live bytes in at most `most` shares of the time."""
-    by_rows = any(moment.row is not None for moment in found.moments)
+    by_rows = any(moment.row is not None for moment in memory_map.moments)
     holds = (
         Holding(tenant.name, tenant.kind, tenant.at, tenant.end, max(tenant.born, 0), tenant.dies)
-        for tenant in sorted(() if by_rows else found.tenants, key=_age)
+        for tenant in sorted(() if by_rows else memory_map.tenants, key=_age)
     )
-    count = len(found.moments)
+    count = len(memory_map.moments)
     shares = max(min(count, most), 1)
     bounds = [count * share // shares for share in range(shares + 1)]
-    live = (max((m.live_bytes for m in found.moments[first:end]), default=0) for first, end in pairwise(bounds))
+    live = (max((m.live_bytes for m in memory_map.moments[first:end]), default=0) for first, end in pairwise(bounds))
     return MemoryReport(count, tuple(live), tuple(holds))
 
 
-def map_text(found: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
+def map_text(memory_map: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
     """Lines: a bar of `width` cells per step, a letter for who holds most of a cell; then who the letters are.
 
     Of more than `most` steps, those at the peak and others at equal distances.
     """
-    letters = _letters(found)
-    total = found.arena_bytes + found.slow_bytes
+    letters = _letters(memory_map)
+    total = memory_map.arena_bytes + memory_map.slow_bytes
     cell = max(1, -(-total // width))
     cells = -(-total // cell)
-    wide = max([len(moment.title) for moment in found.moments] + [8])
+    wide = max([len(moment.title) for moment in memory_map.moments] + [8])
     lines = [f"step  {'operator':<{wide}}  0{total:>{max(1, cells - 1)},}     live"]
-    shown = _shown(found, most)
+    shown = _shown(memory_map, most)
     for before, step in zip([-1, *shown], shown, strict=False):
-        moment = found.moments[step]
-        bar = "".join(_cell(found.at(step), start, cell, letters) for start in range(0, cells * cell, cell))
-        mark = "  <- peak" if step in found.peak else ""
+        moment = memory_map.moments[step]
+        bar = "".join(_cell(memory_map.at(step), start, cell, letters) for start in range(0, cells * cell, cell))
+        mark = "  <- peak" if step in memory_map.peak else ""
         lines += [" ..."] if step > before + 1 else []
         lines.append(f"{step:>4}  {moment.title:<{wide}}  {bar}  {moment.live_bytes:>7,}{mark}")
     legend = (
         f"A cell is {cell:,} bytes: '{FREE}' free, '{SCRATCH}' scratch, small letter: the output over used-up input."
     )
-    if found.slow_bytes:
-        legend += f" From {found.arena_bytes:,} on: the part in slower RAM."
-    return [*lines, "", legend, "", *_legend(found, letters)]
+    if memory_map.slow_bytes:
+        legend += f" From {memory_map.arena_bytes:,} on: the part in slower RAM."
+    return [*lines, "", legend, "", *_legend(memory_map, letters)]
 
 
-def _shown(found: MemoryMap, most: int) -> list[int]:
+def _shown(memory_map: MemoryMap, most: int) -> list[int]:
     """The steps of the map's text, ascending."""
-    count = len(found.moments)
+    count = len(memory_map.moments)
     if count <= most:
         return list(range(count))
-    peak = found.peak[:: -(-len(found.peak) // max(1, most // 3))]
+    peak = memory_map.peak[:: -(-len(memory_map.peak) // max(1, most // 3))]
     rest = max(2, most - len(peak))
     return sorted({*peak, *(round(i * (count - 1) / (rest - 1)) for i in range(rest))})
 
@@ -201,10 +201,10 @@ def _cell(held: Sequence[Tenant], start: int, size: int, letters: Mapping[str, s
     return SCRATCH if most.kind == "scratch" else letters[most.name]
 
 
-def _legend(found: MemoryMap, letters: Mapping[str, str]) -> list[str]:
+def _legend(memory_map: MemoryMap, letters: Mapping[str, str]) -> list[str]:
     lines = ["   holds      bytes  at                steps      name"]
     grouped: dict[tuple[str, Kind], list[Tenant]] = {}
-    for t in sorted(found.tenants, key=_age):
+    for t in sorted(memory_map.tenants, key=_age):
         grouped.setdefault((t.name, t.kind), []).append(t)
     for (name, kind), parts in grouped.items():
         size = max(t.size for t in parts)
@@ -216,9 +216,9 @@ def _legend(found: MemoryMap, letters: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _letters(found: MemoryMap) -> dict[str, str]:
+def _letters(memory_map: MemoryMap) -> dict[str, str]:
     """Letters of the tensors in order of birth, used again after all have been."""
-    names = dict.fromkeys(t.name for t in sorted(found.tenants, key=_age) if t.kind != "scratch")
+    names = dict.fromkeys(t.name for t in sorted(memory_map.tenants, key=_age) if t.kind != "scratch")
     return {name: LETTERS[i % len(LETTERS)] for i, name in enumerate(names)}
 
 

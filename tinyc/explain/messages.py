@@ -111,11 +111,11 @@ def _given(call: ast.Call, place: int, name: str) -> ast.expr | None:
 
 def _named(tree: ast.Module) -> dict[str, list[str]]:
     """The texts that names of the file stand for."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            found.setdefault(node.targets[0].id, []).extend(_spellings(node.value, found))
-    return {name: texts for name, texts in found.items() if GAP not in texts and len(texts) <= _MOST_SPELLINGS}
+            by_name.setdefault(node.targets[0].id, []).extend(_spellings(node.value, by_name))
+    return {name: texts for name, texts in by_name.items() if GAP not in texts and len(texts) <= _MOST_SPELLINGS}
 
 
 def _spellings(node: ast.expr | None, named: Mapping[str, list[str]]) -> list[str]:

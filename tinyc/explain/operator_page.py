@@ -141,8 +141,8 @@ def _made(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
 def _listed(nodes: Iterable[ast.AST], scope: Mapping[str, Any], foreign: str) -> Iterator[str]:
     """The operators whose attributes a table has under the foreign name."""
     tables = [scope.get(node.id) for node in nodes if isinstance(node, ast.Name)]
-    found = [table[foreign] for table in tables if isinstance(table, Mapping) and foreign in table]
-    entries = [part for entry in found for part in (entry if isinstance(entry, tuple) else (entry,))]
+    importers = [table[foreign] for table in tables if isinstance(table, Mapping) and foreign in table]
+    entries = [part for entry in importers for part in (entry if isinstance(entry, tuple) else (entry,))]
     yield from (op.name for part in entries for op in all_ops().values() if op.attrs is type(part))
 
 

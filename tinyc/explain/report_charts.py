@@ -185,16 +185,16 @@ def efficiency_chart(report: Report | UnprovedReport) -> Html | None:
 def _name_points(axes: Axes, points: Sequence[tuple[tuple[float, float], int]]) -> None:
     """Steps beside their points, of many at one point the first; no label lies over another, over a point or the right
     edge, where a corner of its point is free. The scales of the axes have to be set before."""
-    found: dict[tuple[float, float], list[str]] = {}
+    by_place: dict[tuple[float, float], list[str]] = {}
     for at, step in points:
-        found.setdefault(at, []).append(str(step))
+        by_place.setdefault(at, []).append(str(step))
     axes.autoscale_view()
     points_of = 72 / axes.figure.dpi
-    dots = {at: tuple(map(float, axes.transData.transform(at) * points_of)) for at in found}
+    dots = {at: tuple(map(float, axes.transData.transform(at) * points_of)) for at in by_place}
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in dots.values()]
     edge = axes.bbox.x1 * points_of
     taken.append((edge, 0.0, math.inf, math.inf))
-    for at, steps in found.items():
+    for at, steps in by_place.items():
         text = ", ".join(steps[:4]) + (", ..." if len(steps) > 4 else "")
         x, y = dots[at]
         corner, box = _free_corner((x, y), 5.5 * len(text), taken)
@@ -209,14 +209,14 @@ _Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 def _free_corner(dot: tuple[float, float], wide: float, taken: Sequence[_Box]) -> tuple[tuple[int, int], _Box]:
     """Where a label `wide` points long lies beside a dot: from the dot to the middle of the label's nearer side, and
     its box; the first of the corners where nothing is, else the first."""
-    found = []
+    corners = []
     for right, up in ((6, 8), (-6, 8), (6, -8), (-6, -8), (8, 0), (-8, 0)):
         left = dot[0] + right - (wide if right < 0 else 0)
         box = (left, dot[1] + up - 5, left + wide, dot[1] + up + 5)
-        found.append(((right, up), box))
+        corners.append(((right, up), box))
         if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
-            return found[-1]
-    return found[0]
+            return corners[-1]
+    return corners[0]
 
 
 def cost_of(layer: LayerReport) -> int | None:

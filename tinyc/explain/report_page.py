@@ -60,19 +60,19 @@ def _share(layer: LayerReport, whole: int) -> Html:
 
 def _refused(layer: LayerReport) -> list[tuple[str, str]]:
     """What kernels ask for -> which do, for kernels that do not take the layer."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for other in layer.alternatives:
         if other.asks:
-            found.setdefault(other.asks, []).append(other.kernel)
-    return [(asks, ", ".join(kernels)) for asks, kernels in found.items()]
+            by_reason.setdefault(other.asks, []).append(other.kernel)
+    return [(asks, ", ".join(kernels)) for asks, kernels in by_reason.items()]
 
 
-def _integers(found: Integers) -> str:
+def _integers(integers: Integers) -> str:
     """`int8, scale 0.0235, zero point -128`."""
-    width = _DTYPES.get(found.dtype, found.dtype)
-    if found.scale is None:
-        return f"{width}, {found.scales} scales"
-    return f"{width}, scale {found.scale:.6g}, zero point {found.zero}"
+    width = _DTYPES.get(integers.dtype, integers.dtype)
+    if integers.scale is None:
+        return f"{width}, {integers.scales} scales"
+    return f"{width}, scale {integers.scale:.6g}, zero point {integers.zero}"
 
 
 def _number(value: int | None) -> Html:

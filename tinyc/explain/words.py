@@ -56,14 +56,14 @@ class Meaning:
 
 def explain(word: str) -> tuple[Meaning, ...]:
     """All that a word stands for. Raises TinycError, with words that are near, when it stands for nothing."""
-    found = tuple(_meanings(word))
-    if not found and " " in word.strip():
+    meanings = tuple(_meanings(word))
+    if not meanings and " " in word.strip():
         text = explained(word)
         if text is None:
             hint = "give it as it was printed, in quotation marks; docs/troubleshooting.md goes by symptom"
             raise TinycError("this is no message of an error that tinyc has", hint=hint)
         return (_of_message(text),)
-    if not found:
+    if not meanings:
         foreign = _importers()
         known = [*_kernels(), *all_ops(), *(name for names in foreign.values() for name in names)]
         near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
@@ -71,7 +71,7 @@ def explain(word: str) -> tuple[Meaning, ...]:
         more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
         message = f"'{word}' is no kernel, operator or exit code"
         raise TinycError(message, hint=f"{hint}docs/operators.md lists all{more}")
-    return found
+    return meanings
 
 
 def _meanings(word: str) -> Iterator[Meaning]:
@@ -96,12 +96,12 @@ def _of_message(text: MessageText) -> Meaning:
 
 def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
     """Kind -> name of a foreign operator -> what imports it. ONNX' need the package onnx, which is optional."""
-    found: dict[str, Mapping[str, Callable[..., Any]]] = {"TFLite operator": TFLITE}
+    importers: dict[str, Mapping[str, Callable[..., Any]]] = {"TFLite operator": TFLITE}
     with suppress(ImportError):
         from tinyc.load.onnx.importing import IMPORTERS, LEARNING, RUNTIME  # noqa: PLC0415
 
-        found = {_ONNX: {**IMPORTERS, **LEARNING, **RUNTIME}, **found}
-    return found
+        importers = {_ONNX: {**IMPORTERS, **LEARNING, **RUNTIME}, **importers}
+    return importers
 
 
 def _kernel_name(word: str) -> str | None:
@@ -115,11 +115,11 @@ def _kernel_name(word: str) -> str | None:
 
 def _kernels() -> dict[str, list[tuple[str, Kernel]]]:
     """Kernel -> the operators that have it, and how."""
-    found: dict[str, list[tuple[str, Kernel]]] = {}
+    by_name: dict[str, list[tuple[str, Kernel]]] = {}
     for op in all_ops().values():
         for kernel in op.kernels:
-            found.setdefault(kernel.name, []).append((op.name, kernel))
-    return found
+            by_name.setdefault(kernel.name, []).append((op.name, kernel))
+    return by_name
 
 
 def _of_kernel(name: str) -> Meaning:

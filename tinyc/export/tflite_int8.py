@@ -158,10 +158,10 @@ def _same_padding(a: Any, k_h: int, k_w: int, x: tuple[int, ...]) -> Padding:
 
 
 def _act(act: Act) -> int:
-    found = _ACTS.get(str(act))
-    if found is None:
+    code = _ACTS.get(str(act))
+    if code is None:
         raise TinycError(f"TFLite has no fused activation {act}")
-    return found
+    return code
 
 
 def _conv2d(to: _Writer, node: Node) -> None:

@@ -101,17 +101,19 @@ def copy_to_drive(flashing: Flashing, files: Files, method: str) -> Path:
     Raises FlashError when no drive with the board's label, or no UF2 drive, is mounted, or several are.
     """
     source = files.uf2 if method == "uf2" else files.binary
-    found = drives(flashing, method)
+    places = drives(flashing, method)
     label = flashing.drive or "of a UF2 bootloader"
-    if not found:
+    if not places:
         raise FlashError(
             f"no drive {label} is mounted",
             hint="start the board's bootloader (BOOTSEL, or a double press of reset), and mount its drive",
             exit_code=2,
         )
-    if len(found) > 1:
-        raise FlashError(f"several drives {label} are mounted: {', '.join(map(str, found))}", hint="unplug all but one")
-    target = found[0] / source.name
+    if len(places) > 1:
+        raise FlashError(
+            f"several drives {label} are mounted: {', '.join(map(str, places))}", hint="unplug all but one"
+        )
+    target = places[0] / source.name
     try:
         shutil.copyfile(source, target)
         os.sync()

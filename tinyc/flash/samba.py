@@ -82,10 +82,10 @@ class SamBa:
         text = self._text().strip()
         self._line.drain()
         letters = re.search(r"\[Arduino:([A-Z]*)\]", text)
-        found = Extensions(text, frozenset(letters[1] if letters else ""))
-        if not {"X", "Y"} <= found.letters:
+        extensions = Extensions(text, frozenset(letters[1] if letters else ""))
+        if not {"X", "Y"} <= extensions.letters:
             raise FlashError(f"the bootloader cannot write flash by itself: {text!r}", self._where, _NO_EXTENSIONS)
-        return found
+        return extensions
 
     def erase_from(self, address: int) -> None:
         self._send(f"X{address:08X}#")
@@ -103,10 +103,10 @@ class SamBa:
     def crc(self, address: int, size: int) -> int:
         self._send(f"Z{address:08X},{size:08X}#")
         answer = self._line.read_exactly(12, ANSWER_SECONDS).decode("ascii", "replace")
-        found = re.fullmatch(r"Z([0-9A-Fa-f]{8})#\n\r", answer)
-        if found is None:
+        match = re.fullmatch(r"Z([0-9A-Fa-f]{8})#\n\r", answer)
+        if match is None:
             raise FlashError(f"no checksum of 0x{address:08x} from the bootloader: {answer!r}", self._where, _AGAIN)
-        return int(found[1], 16)
+        return int(match[1], 16)
 
     def read(self, address: int, size: int) -> bytes:
         self._send(f"R{address:08X},{size:08X}#")
@@ -147,20 +147,20 @@ def flash_samba(line: SerialLine, offset: int, image: Image, *, report: Report =
     said that it can write.
     """
     samba = SamBa(line)
-    found = samba.connect()
+    extensions = samba.connect()
     start = image.origin - offset
-    if not found.own_buffer:
+    if not extensions.own_buffer:
         report("erase", 0, 1)
         samba.erase_from(start)
         report("erase", 1, 1)
-    whole = Image(image.origin, image.data + bytes([ERASED]) * (-len(image.data) % found.unit))
+    whole = Image(image.origin, image.data + bytes([ERASED]) * (-len(image.data) % extensions.unit))
     for at in range(0, len(whole.data), PAGE):
         report("write", at, len(whole.data))
-        samba.write_page(found.buffer, start + at, whole.data[at : at + PAGE])
+        samba.write_page(extensions.buffer, start + at, whole.data[at : at + PAGE])
     report("write", len(whole.data), len(whole.data))
-    _verify(samba, start, whole, "Z" in found.letters, Loc(line.port), report)
+    _verify(samba, start, whole, "Z" in extensions.letters, Loc(line.port), report)
     samba.reset()
-    return found.version
+    return extensions.version
 
 
 def _verify(samba: SamBa, start: int, image: Image, by_crc: bool, where: Loc, report: Report) -> None:

@@ -102,7 +102,9 @@ def _check(
             where,
             "ST's STM32CubeProgrammer removes the protection, which erases the chip. Nothing was erased",
         ) from error
-    there = [found for _ in range(READS) if (found := _flash_size(bootloader, flashing.size_register)) is not None]
+    there = [
+        kilobytes for _ in range(READS) if (kilobytes := _flash_size(bootloader, flashing.size_register)) is not None
+    ]
     if there:
         check_image(image, origin, min(size, max(there)), where)
     return sectors
@@ -128,14 +130,14 @@ def _differences(
     bootloader: Bootloader, image: Image, sectors: Iterable[Sector], what: str, report: Report
 ) -> dict[Sector, int]:
     """The sectors that do not hold their part of the image, each with the address of the block that differs first."""
-    found: dict[Sector, int] = {}
+    differences: dict[Sector, int] = {}
     pieces = [piece for sector in sectors for piece in _pieces(image, sector)]
     for number, (sector, at, data) in enumerate(pieces):
         report(what, number, len(pieces))
-        if sector not in found and not bootloader.holds(at, data):
-            found[sector] = at
+        if sector not in differences and not bootloader.holds(at, data):
+            differences[sector] = at
     report(what, len(pieces), len(pieces))
-    return found
+    return differences
 
 
 def _pieces(image: Image, sector: Sector) -> list[tuple[Sector, int, bytes]]:

@@ -83,9 +83,9 @@ class Camera:
 
     def of(self, size: tuple[int, int], channels: int) -> Camera:
         """The same for a model's input. TinycError where other sizes were declared."""
-        for said, found in ((self.size, size), (self.channels, channels)):
-            if said not in (None, found):
-                raise TinycError(f"the settings say {_size(said)}, the model's input has {_size(found)}")
+        for said, own in ((self.size, size), (self.channels, channels)):
+            if said not in (None, own):
+                raise TinycError(f"the settings say {_size(said)}, the model's input has {_size(own)}")
         if len(size) != 2 or not all(isinstance(side, int | np.integer) and 0 < side <= MOST_SIDE for side in size):
             raise TinycError(f"size {size!r}: two whole numbers, height and width, from 1 to {MOST_SIDE}")
         if channels not in (1, 3):
@@ -159,9 +159,9 @@ class Camera:
         columns = (np.broadcast_to(np.array(part, np.float64), self.colors) for part in (self.mean, self.deviation))
         mean, deviation = (column[:, None] for column in columns)
         reals = (pixel * self.peak / 255 - mean) / deviation
-        found = np.asarray(quantize_array(reals, scale, zero, *INT_RANGE[dtype]))
-        found = found.astype(np.int8 if dtype == "s8" else np.uint8)
-        return found[0] if (found == found[0]).all() else found
+        table = np.asarray(quantize_array(reals, scale, zero, *INT_RANGE[dtype]))
+        table = table.astype(np.int8 if dtype == "s8" else np.uint8)
+        return table[0] if (table == table[0]).all() else table
 
     @one_thread
     def pixels(self, frames: Array) -> npt.NDArray[np.uint8]:

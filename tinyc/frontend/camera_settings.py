@@ -32,12 +32,12 @@ def load_camera(name: str) -> Camera:
             return _camera(table)
         except TinycError as error:
             raise error.located(Loc(name)).hinted(f"{_PAGE} has the keys, and what they may be") from error
-    found = _SHORT.fullmatch(name)
-    if found is None:
+    match = _SHORT.fullmatch(name)
+    if match is None:
         hint = f"give a .toml file, or FORMAT:WIDTHxHEIGHT[,KEY=VALUE,...], like rgb565:320x240,crop=fit: {_PAGE}"
         raise TinycError(f"--picture '{name}' says no format and size", hint=hint)
-    held: dict[str, Any] = {"format": found["format"], "width": int(found["width"]), "height": int(found["height"])}
-    for part in filter(None, (found["rest"] or "").split(",")):
+    held: dict[str, Any] = {"format": match["format"], "width": int(match["width"]), "height": int(match["height"])}
+    for part in filter(None, (match["rest"] or "").split(",")):
         key, _, value = part.partition("=")
         held[key.strip()] = value.strip() if key.strip() in _WORDS else _numbers(part, value)
     return _camera(TomlTable(held, "", "", f"--picture {name}", _KIND, _PAGE))
@@ -46,10 +46,10 @@ def load_camera(name: str) -> Camera:
 def _numbers(part: str, value: str) -> float | list[float]:
     """`0.5`, or `0.485/0.456/0.406`."""
     try:
-        found = [float(word) for word in value.split("/")]
+        numbers = [float(word) for word in value.split("/")]
     except ValueError as error:
         raise TinycError(f"--picture: '{part}' is no KEY=NUMBER", hint=f"{_PAGE} has the keys") from error
-    return found if len(found) > 1 else found[0]
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _camera(table: TomlTable) -> Camera:
@@ -60,7 +60,7 @@ def _camera(table: TomlTable) -> Camera:
     if table.has("range") and format_name not in YUV422:
         raise table.error("range", f"is for YUV; the format is {format_name}")
     mean, deviation = (table.numbers(key, default, least, 1e6) for key, default, least in _SCALES)
-    found = Camera(
+    camera = Camera(
         format=format_name,
         width=_side(table, "width"),
         height=_side(table, "height"),
@@ -75,7 +75,7 @@ def _camera(table: TomlTable) -> Camera:
         size=None if size == "model" else _two(table, size),
     )
     table.finish()
-    return found
+    return camera
 
 
 _SCALES = (("mean", (0.0,), -1e6), ("deviation", (1.0,), 1e-6))
@@ -87,12 +87,12 @@ def _side(table: TomlTable, key: str) -> int:
 
 def _crop(table: TomlTable, text: str) -> Crop:
     """`240x240+40+0`, or `240x240`: in the middle."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise table.error("crop", f"is '{text}'; it is all, fit, WIDTHxHEIGHT or WIDTHxHEIGHT+LEFT+TOP")
-    width, height = int(found[1]), int(found[2])
-    if found[3] is not None:
-        return Crop(int(found[3]), int(found[4]), width, height)
+    width, height = int(match[1]), int(match[2])
+    if match[3] is not None:
+        return Crop(int(match[3]), int(match[4]), width, height)
     across, down = _side(table, "width") - width, _side(table, "height") - height
     if min(across, down) < 0:
         frame = f"{_side(table, 'width')}x{_side(table, 'height')}"
@@ -102,7 +102,7 @@ def _crop(table: TomlTable, text: str) -> Crop:
 
 def _two(table: TomlTable, text: str) -> tuple[int, int]:
     """`96x96`, width and height, as (height, width)."""
-    found = _SIZE.fullmatch(text)
-    if found is None or found[3] is not None or "0" in (found[1], found[2]):
+    match = _SIZE.fullmatch(text)
+    if match is None or match[3] is not None or "0" in (match[1], match[2]):
         raise table.error("size", f"is '{text}'; it is WIDTHxHEIGHT, that of the model's input")
-    return int(found[2]), int(found[1])
+    return int(match[2]), int(match[1])

@@ -241,16 +241,16 @@ class Declared:
         """
         factor, offset = self.affine
         octaves = self.logarithms(samples) / float(1 << FRACTION)
-        found = octaves * factor if factor.ndim == 1 else octaves @ factor.T
-        return np.clip(found + offset, self.scaling.least, self.scaling.most).astype(np.float32)
+        sums = octaves * factor if factor.ndim == 1 else octaves @ factor.T
+        return np.clip(sums + offset, self.scaling.least, self.scaling.most).astype(np.float32)
 
     def quantized(self, samples: Array, scale: float, zero: int) -> npt.NDArray[np.int8]:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
         attrs, factor, offset = self.projection(quant_of(scale, zero))
         p = ProjectParams(attrs.bits, attrs.least, attrs.most, attrs.cuts)
         octaves = self.logarithms(samples)
-        found = projected(p, octaves.reshape(-1, self.mel.bands), factor, offset)
-        return found.reshape(*octaves.shape[:-1], self.channels)
+        integers = projected(p, octaves.reshape(-1, self.mel.bands), factor, offset)
+        return integers.reshape(*octaves.shape[:-1], self.channels)
 
     def _logs(self, frames: Array, first: Array) -> Array:
         """int16 [frames, window], the samples before them [frames] -> int32 [frames, bands]."""

@@ -34,9 +34,9 @@ class Draft:
         return self._quant
 
     def _free(self, name: str) -> str:
-        found = free_name(name, self._taken)
-        self._taken.add(found)
-        return found
+        free = free_name(name, self._taken)
+        self._taken.add(free)
+        return free
 
     def value(self, name: str, shape: tuple[int, ...], dtype: DType, quant: Quant | None = None) -> Value:
         value = Value(self._free(name), shape, dtype, quant or (COUNT if dtype in ("s8", "u8", "s16") else None))

@@ -35,8 +35,8 @@ _AT_ONCE = 256  # frames whose spectra fit a processor's cache
 def features_of(front: Micro, samples: Array) -> Array:
     """`Micro.features`."""
     channels = frames_of(samples, front.window, front.step, lambda frames, _: channels_of(front, frames), _AT_ONCE)
-    found = _controlled(front, channels if channels.ndim == 3 else channels[None])
-    return found.reshape(channels.shape)
+    controlled = _controlled(front, channels if channels.ndim == 3 else channels[None])
+    return controlled.reshape(channels.shape)
 
 
 def channels_of(front: Micro, frames: Array) -> Array:
@@ -72,10 +72,10 @@ def _controlled(front: Micro, channels: Array) -> Array:
     silence = np.zeros((len(channels), front.channels), np.uint64)
     left, noises = (part.swapaxes(0, 1) for part in subtracted(front.subtraction, channels.swapaxes(0, 1), silence))
     gains = front.gains() if front.pcan is not None else None
-    found: Array = np.empty(channels.shape, np.int16)
+    gained: Array = np.empty(channels.shape, np.int16)
     for at in range(0, channels.shape[1], _AT_ONCE):
         part = left[:, at : at + _AT_ONCE]
         if gains is not None:
             part = controlled(part, noises[:, at : at + _AT_ONCE], gains, front.snr_shift)
-        found[:, at : at + _AT_ONCE] = logs(part, 1 << front.log_shift, front.correction_bits)
-    return found
+        gained[:, at : at + _AT_ONCE] = logs(part, 1 << front.log_shift, front.correction_bits)
+    return gained

@@ -57,10 +57,10 @@ def _steps(camera: Camera) -> list[object]:
     if isinstance(resize, ResizeBilinear):
         return [picture, resize]
     across, down = resize
-    found: list[object] = [picture]
-    found += [ResampleColumns(across)] if across is not None else []
-    found += [ResampleRows(down)] if down is not None else []
-    return found
+    steps: list[object] = [picture]
+    steps += [ResampleColumns(across)] if across is not None else []
+    steps += [ResampleRows(down)] if down is not None else []
+    return steps
 
 
 def _input_of(graph: Graph) -> tuple[Graph, Value]:

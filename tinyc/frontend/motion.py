@@ -138,15 +138,15 @@ class MotionFront:
         """int16 [n, axes] or [recordings, n, axes], of one axis [n] too -> float32 [.., windows, features]: what the
         device's integers stand for, axis by axis, to train with. No window where there are fewer samples."""
         factor, offset = self.affine
-        found = self.numbers(samples) * factor + offset
-        return np.clip(found, self.scaling.least, self.scaling.most).astype(np.float32)
+        scaled = self.numbers(samples) * factor + offset
+        return np.clip(scaled, self.scaling.least, self.scaling.most).astype(np.float32)
 
     def quantized(self, samples: Array, scale: float, zero: int) -> npt.NDArray[np.int8]:
         """The same as the model gets it from the library: int8 of its input's scale and zero point."""
         attrs, factor, offset = self.projection(quant_of(scale, zero))
         p = ProjectParams(attrs.bits, attrs.least, attrs.most, attrs.cuts)
-        found = self.numbers(samples)
-        return projected(p, found.reshape(-1, self.channels), factor, offset).reshape(found.shape)
+        numbers = self.numbers(samples)
+        return projected(p, numbers.reshape(-1, self.channels), factor, offset).reshape(numbers.shape)
 
 
 class MotionNodes(FrameByFrame):

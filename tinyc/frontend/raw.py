@@ -92,8 +92,8 @@ class RawFront:
         """int16 [n, axes] or [recordings, n, axes], of one axis [n] too -> float32 [.., n, axes]: what they stand for,
         to cut into windows and train with."""
         factor, offset = self.affine()
-        found = self._samples(samples) * factor + offset
-        return np.clip(found, self.scaling.least, self.scaling.most).astype(np.float32)
+        scaled = self._samples(samples) * factor + offset
+        return np.clip(scaled, self.scaling.least, self.scaling.most).astype(np.float32)
 
     def quantized(self, samples: Array, scale: float, zero: int, dtype: DType = "s8") -> Array:
         """The same as the model gets it from the library: integers of its input's scale, zero point and type."""
@@ -112,9 +112,9 @@ class RawNodes:
         made = self._made
         attrs, factor, offset = self._front.operator(made.quant, made.dtype)
         tables = (made.table("factor", factor), made.table("offset", offset))
-        found = made.value("feature", x.shape, made.dtype, made.quant)
-        made.node(attrs, (x, *tables), (found,))
-        return (found,), found
+        feature = made.value("feature", x.shape, made.dtype, made.quant)
+        made.node(attrs, (x, *tables), (feature,))
+        return (feature,), feature
 
     def finish(self) -> None:
         """Nothing lasts but what the model sees."""

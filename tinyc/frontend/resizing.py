@@ -16,11 +16,11 @@ def nearest_places(count: int, size: int) -> tuple[int, ...]:
     """For each of `size` outputs the input whose middle is nearest to its own, floor((k + 1/2) count / size), as Pillow
     finds them: in float64, each from the one before, which decides where two are equally near."""
     scale = count / size
-    found, place = [], scale * 0.5
+    places, place = [], scale * 0.5
     for _ in range(size):
-        found.append(min(int(place), count - 1))
+        places.append(min(int(place), count - 1))
         place += scale
-    return tuple(found)
+    return tuple(places)
 
 
 def used_taps(count: int, size: int) -> tuple[tuple[int, ...], tuple[Tap, ...]]:

@@ -65,7 +65,7 @@ def _micro(table: TomlTable) -> Micro:
     rate = table.integer("rate", usual.rate, 1000, _MOST_RATE)
     window_ms = table.number("window_ms", 1000 * usual.window / usual.rate, 1, 1000)
     step_ms = table.number("step_ms", 1000 * usual.step / usual.rate, 1, 1000)
-    found = Micro(
+    micro = Micro(
         rate=rate,
         window=_samples(table, "window_ms", window_ms, rate),
         step=_samples(table, "step_ms", step_ms, rate),
@@ -76,7 +76,7 @@ def _micro(table: TomlTable) -> Micro:
         **_parts(table, usual),
     )
     table.finish()
-    return found
+    return micro
 
 
 def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
         pcan.number("offset", offset, 0, 1e6),
         pcan.integer("gain_bits", bits, 1, 30),
     )
-    found = {
+    parts = {
         "smoothing_bits": noise.integer("smoothing_bits", usual.smoothing_bits, 1, 16),
         "even": noise.number("even", usual.even, 0, 1),
         "odd": noise.number("odd", usual.odd, 0, 1),
@@ -99,7 +99,7 @@ def _parts(table: TomlTable, usual: Micro) -> dict[str, Any]:
     }
     for part in (noise, pcan, log):
         part.finish()
-    return found
+    return parts
 
 
 def _logmel(table: TomlTable) -> Declared:
@@ -114,7 +114,7 @@ def _declared(table: TomlTable, further: Mapping[str, Any]) -> Declared:
     usual = Declared()
     rate = table.integer("rate", usual.rate, 1000, _MOST_RATE)
     window = _samples(table, "window_ms", table.number("window_ms", 30, 1, 1000), rate)
-    found = Declared(
+    front = Declared(
         rate=rate,
         window=window,
         step=_samples(table, "step_ms", table.number("step_ms", 10, 1, 1000), rate),
@@ -129,9 +129,9 @@ def _declared(table: TomlTable, further: Mapping[str, Any]) -> Declared:
         scaling=_scaling(_part(table, "scaling")),
         **further,
     )
-    found.added()
+    front.added()
     table.finish()
-    return found
+    return front
 
 
 def _motion(table: TomlTable) -> MotionFront:
@@ -140,7 +140,7 @@ def _motion(table: TomlTable) -> MotionFront:
     for name in named:
         if name not in FEATURES:
             raise table.error("features", f"has '{name}'; there are {', '.join(FEATURES)}")
-    found = MotionFront(
+    front = MotionFront(
         axes=table.integer("axes", usual.axes, 1, MOST_AXES),
         hz=table.number("rate", usual.hz, 1e-3, _MOST_RATE),
         samples=table.integer("window", usual.samples, 2, MOST_WINDOW),
@@ -152,12 +152,12 @@ def _motion(table: TomlTable) -> MotionFront:
         hop=table.integer("hop", usual.hop, 1, 4096),
     )
     table.finish()
-    return found
+    return front
 
 
 def _raw(table: TomlTable) -> RawFront:
     usual = RawFront()
-    found = RawFront(
+    front = RawFront(
         axes=table.integer("axes", usual.axes, 1, MOST_AXES),
         hz=table.number("rate", usual.hz, 1e-3, _MOST_RATE),
         unit=table.numbers("unit", usual.unit, 1e-9, 1e6),
@@ -165,7 +165,7 @@ def _raw(table: TomlTable) -> RawFront:
         hop=table.integer("hop", usual.hop, 1, 4096),
     )
     table.finish()
-    return found
+    return front
 
 
 def _part(table: TomlTable, key: str) -> TomlTable:
@@ -173,13 +173,13 @@ def _part(table: TomlTable, key: str) -> TomlTable:
 
 
 def _spectrum(part: TomlTable) -> dict[str, Any]:
-    found = {
+    spectrum = {
         "peak": part.number("peak", 1, 1e-6, 1e6),
         "power": _power(part),
         "factor": part.number("factor", 1, 1e-12, 1e12),
     }
     part.finish()
-    return found
+    return spectrum
 
 
 def _power(part: TomlTable) -> int:
@@ -191,7 +191,7 @@ def _power(part: TomlTable) -> int:
 
 def _mel(part: TomlTable, rate: int) -> Mel:
     usual = Mel()
-    found = Mel(
+    mel = Mel(
         bands=part.integer("bands", usual.bands, 1, 256),
         low_hz=part.number("low_hz", usual.low_hz, 0, rate / 2),
         high_hz=part.number("high_hz", min(usual.high_hz, rate / 2), 1, rate / 2),
@@ -200,32 +200,32 @@ def _mel(part: TomlTable, rate: int) -> Mel:
         norm=_choice(part, "norm", usual.norm, NORMS),
     )
     part.finish()
-    return found
+    return mel
 
 
 def _logarithm(part: TomlTable) -> dict[str, Any]:
-    found = {
+    logarithm = {
         "log": _choice(part, "kind", "ln", (*LOGS, "dB")),
         "floor": part.number("floor", 0, 0, 1e12),
         "add": part.number("add", 0, 0, 1e12),
     }
     part.finish()
-    return found
+    return logarithm
 
 
 def _dct(part: TomlTable) -> Dct:
     usual = Dct()
-    found = Dct(
+    dct = Dct(
         part.integer("coefficients", usual.coefficients, 1, 256),
         _choice(part, "norm", usual.norm, DCT_NORMS),
         part.number("lifter", usual.lifter, 0, 1e6),
     )
     part.finish()
-    return found
+    return dct
 
 
 def _scaling(part: TomlTable) -> Scaling:
-    found = Scaling(
+    scaling = Scaling(
         part.numbers("mean", (0.0,), -1e6, 1e6),
         part.numbers("deviation", (1.0,), 1e-6, 1e6),
         part.number("least", -math.inf, -1e6, 1e6) if part.has("least") else -math.inf,
@@ -233,7 +233,7 @@ def _scaling(part: TomlTable) -> Scaling:
         _choice(part, "rounds", "nearest", ("nearest", "cut")) == "cut",
     )
     part.finish()
-    return found
+    return scaling
 
 
 def _choice(table: TomlTable, key: str, default: str, choices: tuple[str, ...]) -> str:

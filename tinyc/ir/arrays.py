@@ -64,20 +64,20 @@ def _members(archive: zipfile.ZipFile, where: Loc) -> dict[str, Array]:
     if total > MAX_BYTES or len(members) > MAX_ARRAYS:
         message = f"the file holds {len(members):,} arrays of {total:,} bytes; at most {MAX_ARRAYS:,} of {MAX_BYTES:,}"
         raise TinycError(message, where, "give fewer samples")
-    found: dict[str, Array] = {}
+    by_name: dict[str, Array] = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
-        if name in found:
+        if name in by_name:
             raise TinycError(f"the file holds two arrays '{visible(name)}'", where, _HINT)
         try:
             with archive.open(member) as stream:
-                found[name] = _array(stream, member.file_size, name, where)
+                by_name[name] = _array(stream, member.file_size, name, where)
         except (
             *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError),
             *(NotImplementedError, RuntimeError),  # a method that this Python lacks; a password
         ) as error:
             raise TinycError(f"array '{visible(name)}' cannot be read: {visible(error)}", where, _HINT) from error
-    return found
+    return by_name
 
 
 def _array(stream: IO[bytes], size: int, name: str, where: Loc) -> Array:

@@ -133,8 +133,8 @@ def check_const(value: Value, array: Array) -> None:
     """Raise TinycError unless the array is what the value says: shape, dtype, range, finite, read-only."""
     where = value.loc
     if array.shape != value.shape or array.dtype != NUMPY_DTYPE[value.dtype]:
-        found = f"{array.dtype} {list(array.shape)}"
-        raise TinycError(f"constant '{value.name}' is {found}, not {value.dtype} {list(value.shape)}", where)
+        stored = f"{array.dtype} {list(array.shape)}"
+        raise TinycError(f"constant '{value.name}' is {stored}, not {value.dtype} {list(value.shape)}", where)
     if value.dtype == "f32" and not np.isfinite(array).all():
         raise TinycError(f"constant '{value.name}' contains NaN or infinity", where)
     if value.dtype == "s4" and (array.min() < -8 or array.max() > 7):
@@ -159,5 +159,5 @@ def check_types(node: Node, values: Mapping[str, Value], ops: Mapping[str, Rules
     for name, type_ in zip(node.outputs, types, strict=True):
         value = values[name]
         if (value.shape, value.dtype) != (type_.shape, type_.dtype):
-            found, expected = f"{value.dtype} {list(value.shape)}", f"{type_.dtype} {list(type_.shape)}"
-            raise TinycError(f"'{name}' is declared {found}, but {node.op} gives {expected}", node.where)
+            stored, expected = f"{value.dtype} {list(value.shape)}", f"{type_.dtype} {list(type_.shape)}"
+            raise TinycError(f"'{name}' is declared {stored}, but {node.op} gives {expected}", node.where)

@@ -172,12 +172,12 @@ class Graph:
 
     def consumers(self) -> dict[str, tuple[Node, ...]]:
         """Which nodes read each value, in run order; values that nobody reads are absent."""
-        found: dict[str, list[Node]] = {}
+        readers: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in dict.fromkeys(node.inputs):
                 if name:
-                    found.setdefault(name, []).append(node)
-        return {name: tuple(nodes) for name, nodes in found.items()}
+                    readers.setdefault(name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in readers.items()}
 
 
 def read_only(array: Array) -> Array:

@@ -95,9 +95,9 @@ def _class(name: str, base: type = object) -> Any:
     module, _, qualified = name.partition(":")
     if module.split(".")[0] != _PACKAGE:
         raise ValueError(f"{module} is not ours")
-    found = getattr(importlib.import_module(module), qualified)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    named = getattr(importlib.import_module(module), qualified)
+    if not (isinstance(named, type) and issubclass(named, base)):
         raise ValueError(f"{name} is no class")
-    if base is object and not dataclasses.is_dataclass(found):
+    if base is object and not dataclasses.is_dataclass(named):
         raise ValueError(f"{name} holds no data")
-    return found
+    return named

@@ -42,8 +42,8 @@ def _attrs(attrs: Any) -> list[str]:
     """The fields that differ from their defaults, as `name=value`."""
     if not dataclasses.is_dataclass(attrs):
         return [repr(attrs)]
-    found = ((f, getattr(attrs, f.name)) for f in dataclasses.fields(attrs))
-    return [f"{f.name}={_plain(value)}" for f, value in found if f.default != value]
+    values = ((f, getattr(attrs, f.name)) for f in dataclasses.fields(attrs))
+    return [f"{f.name}={_plain(value)}" for f, value in values if f.default != value]
 
 
 def _plain(value: Any) -> str:

@@ -472,9 +472,9 @@ class Kernel:
         """The same kernel with these row forms."""
 
         def offer(site: Site, params: Any) -> Offer | Refused:
-            found = self.offer(site, params)
-            if isinstance(found, Refused):
-                return found
-            return replace(found, row_forms=Once(lambda: row_forms(site, params)))
+            made_offer = self.offer(site, params)
+            if isinstance(made_offer, Refused):
+                return made_offer
+            return replace(made_offer, row_forms=Once(lambda: row_forms(site, params)))
 
         return replace(self, offer=offer)

@@ -190,10 +190,10 @@ def finish_wide(
         scale = np.where(live, np.clip(scale, least, room), least)
         if not sign:
             shifts = np.where(live, shifts + over, 0) if varies else shifts + over
-        found = matrix.solved(Shifts(scale + over, shifts, sign), grain, multiple)
-        if found is not None:
+        constants = matrix.solved(Shifts(scale + over, shifts, sign), grain, multiple)
+        if constants is not None:
             fixed = None if varies else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(Requantization(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), found, live)
+            return Finish(Requantization(packed=packed, sign=sign, shifts=fixed, clamp=clamp_of(p)), constants, live)
     return None
 
 
@@ -223,11 +223,11 @@ def finish_drops(
         scale = np.where(live, np.clip(shift + 1 + p.shift.astype(np.int64), least, room), least)
         shifts = shift + over
         drop = np.where(live, np.int64(1) << np.clip(shifts - down, 0, MAX_SHIFT), 0)
-        found = matrix.solved(Shifts(scale + over, shifts, True, drop), np.ones_like(down), multiple)
-        if found is not None:
+        constants = matrix.solved(Shifts(scale + over, shifts, True, drop), np.ones_like(down), multiple)
+        if constants is not None:
             fixed = tuple(int(s) for s in shifts[:GROUP])
             requant = Requantization(packed=packed, sign=True, shifts=fixed, clamp=clamp_of(p), drops=True)
-            return Finish(requant, found, live)
+            return Finish(requant, constants, live)
     return None
 
 
@@ -285,10 +285,10 @@ def finish_packed(matrix: Matrix, unit: int = 0) -> Finish | None:
         else:
             shifts = shift + scale
         grain = np.where(over, 1, 2 if requant.double else 1)
-        found = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
-        if found is not None:
+        constants = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
+        if constants is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), unit=unit), found, live)
+            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), unit=unit), constants, live)
     return None
 
 

@@ -54,10 +54,10 @@ def finish_fours(matrix: Matrix) -> Finish | None:
         else:
             shifts = np.full_like(down, shift) if requant.sign else shift + scale
         grain = np.tile([1, 1, 1, 1 << requant.last_scale], groups)
-        found = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
-        if found is not None:
+        constants = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
+        if constants is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), found, live)
+            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), constants, live)
     return None
 
 
@@ -68,9 +68,9 @@ def finish_raised(matrix: Matrix) -> Finish | None:
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
     scale = np.full(len(taps), FOURS[0])
-    found = finish_wide(matrix, int(FOURS[0]), lambda steps: scale)
-    if found is not None:
-        return found
+    finish = finish_wide(matrix, int(FOURS[0]), lambda steps: scale)
+    if finish is not None:
+        return finish
     steps = matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << FOURS[0] >= _LARGEST).any():
         return None

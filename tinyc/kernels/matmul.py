@@ -77,9 +77,9 @@ def requantization_of(s: ProductScaling) -> ProductRequantization | None:
     for scale in (0, 1):
         down = min(max(-s.shift - 1 + scale, 1), _MOST_SHIFT)
         asked = Shifts(np.array([scale]), np.array([down]), bool(scale))
-        found = solve(p, steps, asked, np.array([1 << scale]))
-        if found is not None and found.fits(steps).all():
-            return ProductRequantization(found)
+        constants = solve(p, steps, asked, np.array([1 << scale]))
+        if constants is not None and constants.fits(steps).all():
+            return ProductRequantization(constants)
     return None
 
 

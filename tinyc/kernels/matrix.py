@@ -43,8 +43,8 @@ class Matrix:
         """prove(self, *how): for the first kernel of the layer that asks; all others get what it found."""
         if (prove, how) not in self._found:
             self._found[prove, how] = prove(self, *how)
-        found: T = self._found[prove, how]
-        return found
+        proved: T = self._found[prove, how]
+        return proved
 
     @cached_property
     def steps(self) -> Steps:

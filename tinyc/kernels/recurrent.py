@@ -99,8 +99,8 @@ def stream(layer: LoopLayer, w: Array, bias: Array, factors: Array) -> npt.NDArr
     at = 0
     for part in layer.parts:
         for count in chunks(part, layer.cell == "gru"):
-            found = [pair[:, at // 2 : (at + count) // 2] for pair in pairs]
-            parts.append(np.stack(found, axis=2).reshape(units, -1))
+            columns = [pair[:, at // 2 : (at + count) // 2] for pair in pairs]
+            parts.append(np.stack(columns, axis=2).reshape(units, -1))
             if layer.cell == "gru":
                 quads = rows[:, 2, at : at + count].reshape(units, -1, 4)[:, :, [0, 2, 1, 3]]
                 parts.append(((quads & 0xFF) << np.array([0, 8, 16, 24])).sum(axis=2))

@@ -232,7 +232,7 @@ class _Keys:
 
 
 def _keys(splits: Sequence[Split], features: Mapping[int, Feature]) -> dict[int, _Keys]:
-    found: dict[int, _Keys] = {}
+    by_feature: dict[int, _Keys] = {}
     for number in sorted({split.feature for split in splits}):
         own = [at for at, split in enumerate(splits) if split.feature == number]
         feature = features[number]
@@ -242,8 +242,8 @@ def _keys(splits: Sequence[Split], features: Mapping[int, Feature]) -> dict[int,
             raise TinycError("a threshold is NaN", hint="the model is damaged, or its training diverged")
         below, upto = (_last(feature, thresholds, inclusive, rises) for inclusive in (False, True))
         for at, first, last in zip(own, below, upto, strict=True):
-            found[at] = _cut_of(splits[at], int(first), int(last), rises)
-    return found
+            by_feature[at] = _cut_of(splits[at], int(first), int(last), rises)
+    return by_feature
 
 
 def _cut_of(split: Split, below: int, upto: int, rises: bool) -> _Keys:

@@ -69,8 +69,8 @@ def pairs_of(
     if asked.words == (NONE,):
         return ()
     if not asked.words:
-        found = _by_name(inputs, outputs, where)
-        return found if len(found) < len(inputs) else ()
+        by_name = _by_name(inputs, outputs, where)
+        return by_name if len(by_name) < len(inputs) else ()
     pairs = tuple(_pair(word, inputs, where) for word in asked.words)
     for names in ([pair.name for pair in pairs], [pair.after for pair in pairs]):
         twice = [name for name in names if names.count(name) > 1]
@@ -98,10 +98,10 @@ def _pair(word: str, inputs: Sequence[StatePort], where: Loc) -> StatePair:
 
 def _by_name(inputs: Sequence[StatePort], outputs: Sequence[StatePort], where: Loc) -> tuple[StatePair, ...]:
     """Inputs and outputs called alike but for words like `in`, `out`, `new`, `n`, of one shape and type."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for key in (_key, _short_key):
-        left = [port for port in inputs if port.name not in found]
-        free = [port for port in outputs if port.name not in found.values()]
+        left = [port for port in inputs if port.name not in by_name]
+        free = [port for port in outputs if port.name not in by_name.values()]
         fits = {port.name: [o.name for o in free if _fit(port, o) and key(port.name) == key(o.name)] for port in left}
         for name, afters in fits.items():
             rivals = [other for other, theirs in fits.items() if set(theirs) & set(afters)]
@@ -112,8 +112,8 @@ def _by_name(inputs: Sequence[StatePort], outputs: Sequence[StatePort], where: L
                     else f"output '{visible(afters[0])}' with input '{visible(rivals[0])}' or '{visible(rivals[1])}'"
                 )
                 raise TinycError(f"state could pair {several}", where, _HINT)
-            found.update(dict.fromkeys([name], afters[0]) if afters else {})
-    return tuple(StatePair(port.name, found[port.name]) for port in inputs if port.name in found)
+            by_name.update(dict.fromkeys([name], afters[0]) if afters else {})
+    return tuple(StatePair(port.name, by_name[port.name]) for port in inputs if port.name in by_name)
 
 
 def _fit(a: StatePort, b: StatePort) -> bool:

@@ -114,9 +114,9 @@ def _needed(operators: Sequence[StoredOperator], wanted: set[int]) -> list[Store
             if assigns or begins or wanted.intersection(operator.outputs):
                 wanted.update(operator.inputs)
                 kept.append(operator)
-        found = {operator.index for operator in kept}
+        indices = {operator.index for operator in kept}
         if variables_of("READ_VARIABLE", kept, operators) == read:
-            return [operator for operator in operators if operator.index in found]
+            return [operator for operator in operators if operator.index in indices]
 
 
 def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> None:

@@ -121,10 +121,10 @@ def _dense(tensor: StoredTensor, sparsity: Sparsity, dtype: DType, where: Loc | 
     places = sparsity.places(tensor.shape, tensor.name, where)
     if dtype == "s4" or is_unsigned(tensor):
         raise TinycError(f"sparse tensor '{tensor.name}' of type {tensor.type} is not supported", where)
-    found: Array = np.zeros(tensor.shape, NUMPY_DTYPE[dtype])
+    dense: Array = np.zeros(tensor.shape, NUMPY_DTYPE[dtype])
     stored = array_of(replace(tensor, shape=(len(places),), sparsity=None), dtype, where) if len(places) else 0
-    found.reshape(-1)[places] = stored
-    return read_only(found)
+    dense.reshape(-1)[places] = stored
+    return read_only(dense)
 
 
 def _int4(packed: Array, count: int) -> Array:

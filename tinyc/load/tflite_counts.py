@@ -35,10 +35,10 @@ def declared_count(s: TfliteStep) -> Value:
 
 def on_counts(s: TfliteStep, name: str, act: Act | None = None) -> bool:
     """Import the operator as a step of `integer_map`, if one input is int32 without a scale and the other a number."""
-    found = _operands(s, name)
-    if found is None:
+    operands = _operands(s, name)
+    if operands is None:
         return act in (None, Act()) and of_two(s, name)
-    x, constant = found
+    x, constant = operands
     if act is not None and act != Act():
         raise TinycError(
             f"{s.operator.code} of int32 with a fused activation cannot be compiled",

@@ -172,24 +172,24 @@ def _each(owner: Any, vector: str, where: Loc, decode: Callable[[Any], T]) -> li
         count = getattr(owner, f"{vector}Length")()
     if count > MAX_ITEMS:
         raise TinycError(f"the file claims {count} {vector}; at most {MAX_ITEMS} are read", where, DAMAGED_HINT)
-    found = []
+    items = []
     for i in range(count):
         with reading(f"{vector}[{i}]", where):
-            found.append(decode(getattr(owner, vector)(i)))
-    return found
+            items.append(decode(getattr(owner, vector)(i)))
+    return items
 
 
 def _ints(owner: Any, vector: str) -> tuple[int, ...]:
     """A vector of int32 as Python ints; () where it is absent. ValueError if it is absurdly long."""
     if getattr(owner, f"{vector}Length")() > MAX_ITEMS:
         raise ValueError(vector)
-    found = getattr(owner, f"{vector}AsNumpy")()
-    return () if isinstance(found, int) else tuple(int(i) for i in found)
+    numbers = getattr(owner, f"{vector}AsNumpy")()
+    return () if isinstance(numbers, int) else tuple(int(i) for i in numbers)
 
 
 def _array(owner: Any, vector: str, dtype: type) -> Array:
-    found = getattr(owner, f"{vector}AsNumpy")()
-    return np.zeros(0, dtype) if isinstance(found, int) else found
+    numbers = getattr(owner, f"{vector}AsNumpy")()
+    return np.zeros(0, dtype) if isinstance(numbers, int) else numbers
 
 
 def _data(buffer: Any, content: bytes) -> npt.NDArray[np.uint8] | None:

@@ -92,8 +92,8 @@ def geometry(options: OptionsTable, x: Value, kernel: Pair, dilated: bool = Fals
     if (in_h + top + bottom) * (in_w + left + right) * in_c > MAX_ELEMENTS:
         size = f"{tuple(kernel)} with dilation {tuple(dilation)}"
         raise TinycError(f"a window of {size} pads the image beyond {MAX_ELEMENTS} elements", options.where)
-    found = Window(kernel, stride, Padding(top, left, bottom, right), dilation).within(x.shape)
-    return found.stride, found.pad, found.dilation
+    windows = Window(kernel, stride, Padding(top, left, bottom, right), dilation).within(x.shape)
+    return windows.stride, windows.pad, windows.dilation
 
 
 def geometry_of_same(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:

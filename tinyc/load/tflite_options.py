@@ -76,15 +76,15 @@ def options_of(kind: str, table: Table | None, newer: bool, where: Loc) -> Optio
 def _unseen(options: Any) -> list[str]:
     table, fields = options._tab, _fields(type(options).__name__)
     start = table.Pos - table.Get(SOffsetTFlags, table.Pos)
-    found = []
+    names = []
     for slot in range(_FIRST_SLOT, table.Get(VOffsetTFlags, start), 2):
         if slot in table.slots or not Table(table.Bytes, table.Pos).Offset(slot):
             continue
         if slot not in fields:
-            found.append(f"field {(slot - _FIRST_SLOT) // 2}")
+            names.append(f"field {(slot - _FIRST_SLOT) // 2}")
         elif getattr(options, fields[slot][0])() != fields[slot][1]:
-            found.append(schema_name(fields[slot][0]))
-    return found
+            names.append(schema_name(fields[slot][0]))
+    return names
 
 
 def schema_name(method: str) -> str:
@@ -101,7 +101,7 @@ def _fields(kind: str) -> Mapping[int, tuple[str, Any]]:
     builder.Finish(builder.EndObject())
     content = bytes(builder.Output())
     position = flatbuffers.encode.Get(flatbuffers.packer.uoffset, content, 0)
-    found, table = {}, getattr(tflite, kind)
+    fields, table = {}, getattr(tflite, kind)
     for name in vars(table):
         if name.startswith(("_", "Init", "GetRootAs")) or name.endswith(("AsNumpy", "IsNone", "BufferHasIdentifier")):
             continue
@@ -112,5 +112,5 @@ def _fields(kind: str) -> Mapping[int, tuple[str, Any]]:
         except TypeError:  # an element of a vector
             continue
         (slot,) = options._tab.slots
-        found[slot] = (name, default)
-    return MappingProxyType(found)
+        fields[slot] = (name, default)
+    return MappingProxyType(fields)

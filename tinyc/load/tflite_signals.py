@@ -44,7 +44,7 @@ def _attributes(s: TfliteStep, *names: str) -> list[int]:
     """The numbers of the operator's map, in the order of `names`. TinycError for one that is missing, or is no number,
     and for others that nobody asks for."""
     content = s.operator.custom
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     with reading("the operator's attributes", s.where):
         entries = flexbuffers.GetRoot(bytearray(content)).AsMap if content else None
         if entries is not None and len(entries) > _MOST_NAMES:
@@ -52,12 +52,12 @@ def _attributes(s: TfliteStep, *names: str) -> list[int]:
         for key, entry in zip(entries.Keys, entries.Values, strict=True) if entries else ():
             if not (entry.IsInt or entry.IsBool):
                 raise TinycError(f"the attribute '{_printable(key)}' of the operator is no integer", s.where)
-            found[_printable(key)] = int(entry.AsInt)
-    attributes = Looked(found)
-    missing = [name for name in names if name not in found]
+            numbers[_printable(key)] = int(entry.AsInt)
+    attributes = Looked(numbers)
+    missing = [name for name in names if name not in numbers]
     if missing:
         raise TinycError(
-            f"the operator has no attribute '{missing[0]}'; it has {', '.join(sorted(found)) or 'none'}",
+            f"the operator has no attribute '{missing[0]}'; it has {', '.join(sorted(numbers)) or 'none'}",
             s.where,
             "convert the model again with the signal library of TensorFlow Lite Micro",
         )

@@ -110,5 +110,5 @@ def _numbers(kind: int, table: Any) -> _Ints:
         raise ValueError("index vector")
     vector = _VECTORS[kind]()
     vector.Init(table.Bytes, table.Pos)
-    found: Sequence[int] | int = vector.ValuesAsNumpy()
-    return np.zeros(0, np.int64) if isinstance(found, int) else np.asarray(found, np.int64)
+    numbers: Sequence[int] | int = vector.ValuesAsNumpy()
+    return np.zeros(0, np.int64) if isinstance(numbers, int) else np.asarray(numbers, np.int64)

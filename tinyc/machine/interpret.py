@@ -85,8 +85,8 @@ class Processor:
         try:
             self._run(entry)
         except Fault as fault:
-            found = self._program.get(self._at)
-            where = f"{found.op.instruction}" if found else "no instruction"
+            instruction = self._program.get(self._at)
+            where = f"{instruction.op.instruction}" if instruction else "no instruction"
             raise Fault(f"{self._at:#x}: {where}: {fault}") from None
 
     def _run(self, entry: int) -> None:
@@ -228,19 +228,19 @@ class Machine(Processor):
             values = [self._read(name) for name in results] + values
         if row.carries:
             values.append(int(self._holds("hs")))
-        found = row.meaning(*values)
-        if isinstance(found, tuple):
-            for name, value in zip(results, found, strict=True):
+        result = row.meaning(*values)
+        if isinstance(result, tuple):
+            for name, value in zip(results, result, strict=True):
                 self._write(name, value)
             return
         if row.flags:
-            self._set_flags(row.flags, values, found)
+            self._set_flags(row.flags, values, result)
         if results:
-            self._write(results[0], found)
+            self._write(results[0], result)
 
-    def _set_flags(self, flags: str, values: Sequence[int], found: int) -> None:
-        self._flags["n"] = bool(found & 0x80000000)
-        self._flags["z"] = found & _WORD == 0
+    def _set_flags(self, flags: str, values: Sequence[int], result: int) -> None:
+        self._flags["n"] = bool(result & 0x80000000)
+        self._flags["z"] = result & _WORD == 0
         if flags == "nz":
             self._flags.pop("c", None)  # of shifts, it depends on more than the table says
             return

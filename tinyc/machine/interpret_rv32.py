@@ -54,10 +54,10 @@ class Rv32Machine(Processor):
             return code.next
         if op.row.meaning is None:
             raise Fault("the table does not say what it means")
-        found = op.row.meaning(*self._values(op.operands[op.row.results :] if op.row.results else ()))
+        result = op.row.meaning(*self._values(op.operands[op.row.results :] if op.row.results else ()))
         if op.row.results:
-            assert isinstance(found, int)
-            self._put(op.operands[0].words[0], found)
+            assert isinstance(result, int)
+            self._put(op.operands[0].words[0], result)
         return code.next
 
     def _values(self, operands: Sequence[Operand]) -> list[int]:

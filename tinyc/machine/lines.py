@@ -65,8 +65,8 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
 def emitted(mnemonic: str, operands: str) -> Decoded:
     """An instruction as it is written, with width and condition in its mnemonic."""
     name, condition = mnemonic.removesuffix(".w"), ""
-    if found := _CONDITION.fullmatch(name):
-        name, condition = found[1], found[2]
+    if match := _CONDITION.fullmatch(name):
+        name, condition = match[1], match[2]
     return parse(Instruction(0, bytes(4), name, operands, condition))
 
 

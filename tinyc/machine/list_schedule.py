@@ -64,8 +64,8 @@ def better(lines: Sequence[Line], core: Pipeline, memory: Addresses) -> list[Lin
     with_single_loads = list(single_loads(lines))
     if with_single_loads != tried[0]:
         tried.append(with_single_loads)
-    found = [(scheduled(tuple(line.op for line in piece), core, memory), piece) for piece in tried]
-    order, piece = min(found, key=lambda found: (found[0].cycles, len(found[1])))
+    timed = [(scheduled(tuple(line.op for line in piece), core, memory), piece) for piece in tried]
+    order, piece = min(timed, key=lambda timed: (timed[0].cycles, len(timed[1])))
     return [piece[number] for number in order.numbers]
 
 
@@ -74,13 +74,13 @@ Behind = list[dict[int, int]]  # of each instruction: those that come behind it,
 
 def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Behind:
     """What has to come behind each instruction of a piece, and how many cycles later at least."""
-    found: Behind = [{} for _ in ops]
+    waits: Behind = [{} for _ in ops]
     writer: dict[str, int] = {}
     readers: defaultdict[str, list[int]] = defaultdict(list)
     accesses = _Accesses(memory)
 
     def behind(first: int, second: int, cycles: int) -> None:
-        those = found[first]
+        those = waits[first]
         if those.get(second, -1) < cycles:
             those[second] = cycles
 
@@ -101,7 +101,7 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
             for access, cycles in accesses.before(op):
                 behind(access, number, cycles)
             accesses.add(number, op)
-    return found
+    return waits
 
 
 @dataclass(slots=True)
@@ -153,13 +153,13 @@ def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[s
 
 def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]:
     """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other."""
-    found = [0] * len(ops)
+    heights = [0] * len(ops)
     for number in range(len(ops) - 1, -1, -1):
         height = max(core.alone(ops[number]), 0)
         for later, cycles in behind[number].items():
-            height = max(height, cycles + found[later])
-        found[number] = height
-    return found
+            height = max(height, cycles + heights[later])
+        heights[number] = height
+    return heights
 
 
 @dataclass(frozen=True, slots=True)

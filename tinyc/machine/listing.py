@@ -39,9 +39,9 @@ def assembled(lines: Sequence[str], start: int) -> Program:
 
 def _code(at: int, line: str, places: Mapping[str, int]) -> Code:
     mnemonic, _, operands = line.partition(" ")
-    found = _TARGET.search(operands)
-    target = places[found[1]] if found else -1
-    rest = operands[: found.start(1)] if found else operands
+    jump = _TARGET.search(operands)
+    target = places[jump[1]] if jump else -1
+    rest = operands[: jump.start(1)] if jump else operands
     return Code(emitted(mnemonic, rest.strip(" ,")), at + _SIZE, target)
 
 
@@ -58,7 +58,7 @@ def _goes_to(instruction: Instruction) -> int:
 def for_macro(text: str, macro: str, holds: bool) -> str:
     """C text as the preprocessor leaves it where the macro is 1 or 0: `#if macro`, with or without `#else`."""
     block = rf"^#if {macro}\n(.*?)(?:^#else\n(.*?))?^#endif\n"
-    return re.sub(block, lambda found: (found[1] if holds else found[2]) or "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(block, lambda match: (match[1] if holds else match[2]) or "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def assembled_riscv(lines: Sequence[str], start: int) -> Program:
@@ -76,13 +76,13 @@ def assembled_riscv(lines: Sequence[str], start: int) -> Program:
 
 def _riscv_code(at: int, line: str, places: Mapping[str, Sequence[int]]) -> Code:
     mnemonic, _, operands = line.partition(" ")
-    found = _TARGET.search(operands)
+    jump = _TARGET.search(operands)
     target = -1
-    if found:
-        back = operands[found.end(1)] == "b"
-        near = [place for place in places[found[1]] if (place <= at) == back]
+    if jump:
+        back = operands[jump.end(1)] == "b"
+        near = [place for place in places[jump[1]] if (place <= at) == back]
         target = max(near) if back else min(near)
-        operands = f"{operands[: found.start(1)]}{target - at}"
+        operands = f"{operands[: jump.start(1)]}{target - at}"
     return Code(parse_riscv(Instruction(at, bytes(_SIZE), mnemonic, operands.strip())), at + _SIZE, target)
 
 

@@ -135,14 +135,14 @@ def _operand(text: str) -> Operand:
 
 
 def _simple(text: str) -> Operand:
-    if found := _REGISTER.fullmatch(text):
-        return Register(_plain(found[1]), bool(found[2]))
-    if found := _NUMBER.fullmatch(text):
-        return Immediate(int(found[1], 0))
-    if found := _SHIFT.fullmatch(text):
-        return Shift(found[1], int(found[2], 0) if found[2] else 0, _plain(found[3]) if found[3] else "")
-    if found := _LANE.fullmatch(text):
-        return Lane(found[1], int(found[2]))
+    if match := _REGISTER.fullmatch(text):
+        return Register(_plain(match[1]), bool(match[2]))
+    if match := _NUMBER.fullmatch(text):
+        return Immediate(int(match[1], 0))
+    if match := _SHIFT.fullmatch(text):
+        return Shift(match[1], int(match[2], 0) if match[2] else 0, _plain(match[3]) if match[3] else "")
+    if match := _LANE.fullmatch(text):
+        return Lane(match[1], int(match[2]))
     return Other(text)
 
 
@@ -166,8 +166,8 @@ def _memory(text: str) -> Operand:
 
 
 def _names(part: str) -> list[str]:
-    if found := _RANGE.fullmatch(part):
-        return [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)]
+    if match := _RANGE.fullmatch(part):
+        return [f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1)]
     return [_plain(part)]
 
 

@@ -165,8 +165,8 @@ def _operand(text: str) -> Operand:
         return Register("s0" if text == "fp" else text)
     if _NUMBER.fullmatch(text):
         return Immediate(int(text, 0))
-    if found := _ADDRESS.fullmatch(text):
-        return Address(found[2], int(found[1] or "0", 0))
+    if match := _ADDRESS.fullmatch(text):
+        return Address(match[2], int(match[1] or "0", 0))
     return _Named(text)
 
 

@@ -75,17 +75,17 @@ def _move(block: BasicBlock, order: list[int], at: int, last: int) -> None:
 
 def _places(block: BasicBlock, order: Sequence[int], at: int, last: int) -> list[int]:
     """Places that it reaches without passing one that it depends on: loads only go up, away from their use."""
-    op, found = block.ops[order[at]], []
+    op, places = block.ops[order[at]], []
     for to in range(at - 1, max(at - FAR, 0) - 1, -1):
         if not free(block.ops[order[to]], op, block.own_stack):
             break
-        found.append(to)
+        places.append(to)
     if op.kind is Kind.STORE:
         for to in range(at + 1, min(at + FAR, last - 1) + 1):
             if not free(op, block.ops[order[to]], block.own_stack):
                 break
-            found.append(to)
-    return found
+            places.append(to)
+    return places
 
 
 class MoveGain:

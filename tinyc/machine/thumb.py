@@ -208,7 +208,7 @@ class Asm(Assembly):
     def _counted(self) -> list[int]:
         if isinstance(self._core, ListCore):
             return self._counted_together(self._core)
-        name, found = self._core.name, list[int]()
+        name, widths = self._core.name, list[int]()
         first: Decoded | None = None  # the two instructions before
         last: Decoded | None = None
         for item in self._items:
@@ -220,12 +220,12 @@ class Asm(Assembly):
                     first = last = None
                 else:
                     first, last = last, op
-                found.append(cycles)
+                widths.append(cycles)
             else:
-                found.append(0)
+                widths.append(0)
                 if type(item) is Label:
                     first = last = None
-        return found
+        return widths
 
     def _counted_together(self, core: ListCore) -> list[int]:
         """Of a core where cycles depend on more than the instruction before."""
@@ -379,15 +379,15 @@ class Asm(Assembly):
 
     def _counted_bytes(self) -> int:
         places = {item.name: at for at, item in enumerate(self._items) if type(item) is Label}
-        found = pending = 0
+        size = pending = 0
         for at, item in enumerate(self._items):
             if type(item) is Line:
-                found += self._widths(item, at, places, pending)[0] if item.label or pending else item.least
+                size += self._widths(item, at, places, pending)[0] if item.label or pending else item.least
                 if pending or item.op.kind is Kind.IT:
                     pending = _conditional_behind(item, pending)
             elif type(item) is Label and item.aligned:
-                found += found % LONG
-        return found
+                size += size % LONG
+        return size
 
     def unwinding(self) -> Mapping[int, Sequence[str]]:
         """What a debugger has to know from an item on, by its number."""
@@ -432,13 +432,13 @@ class Asm(Assembly):
     def _weights(self) -> list[int]:
         """How often each item runs; where the caller says for how many units, eight."""
         known: dict[str, Often] = {}
-        found: dict[int, int] = {}
+        weights: dict[int, int] = {}
         for often in self._often:
-            if id(often) not in found:
+            if id(often) not in weights:
                 runs = self._flow.of(often, known)
                 times = sum(count if unit == CALL else 8 * count for unit, count in runs.items())
-                found[id(often)] = max(1, times)
-        return [found[id(often)] for often in self._often]
+                weights[id(often)] = max(1, times)
+        return [weights[id(often)] for often in self._often]
 
 
 def _conditional_behind(line: Line, conditional: int) -> int:

@@ -63,19 +63,19 @@ def directives(places: Sequence[Mark], after: After | None = None, link: str = "
     a pop or a constant."""
     changes = _changes(places, after or _after)
     printed, waiting = FrameState(), None
-    found: dict[int, list[str]] = {}
+    lines: dict[int, list[str]] = {}
     for number, (at, state) in enumerate(changes):
         if state == printed:
             continue
         if state == waiting:
-            found[at], waiting = [".cfi_restore_state"], None
+            lines[at], waiting = [".cfi_restore_state"], None
         else:
             comes_back = state.known and state.depth < printed.depth and waiting is None
             if comes_back and any(later == printed for _, later in changes[number:]):
                 waiting = printed
-            found[at] = [".cfi_remember_state"] * (waiting is printed) + _in_lines(_told(printed, state, link))
+            lines[at] = [".cfi_remember_state"] * (waiting is printed) + _in_lines(_told(printed, state, link))
         printed = state
-    return found
+    return lines
 
 
 def _changes(places: Sequence[Mark], after: After) -> list[tuple[int, FrameState]]:
@@ -83,9 +83,9 @@ def _changes(places: Sequence[Mark], after: After) -> list[tuple[int, FrameState
     at_label: dict[str, FrameState] = {}
     while True:
         before = dict(at_label)
-        found = list(_followed(places, at_label, after))
+        states = list(_followed(places, at_label, after))
         if at_label == before:
-            return found
+            return states
 
 
 def _followed(
@@ -163,9 +163,11 @@ def _pushed(state: FrameState, words: Sequence[str], copies: Mapping[str, str]) 
 
 def _popped(state: FrameState, words: Sequence[str]) -> FrameState:
     owners = {below: name for name, below in state.saved}
-    found = {owners[at]: word for number, word in enumerate(words) if (at := state.depth - 4 * number) in owners}
-    held = {name: word for name, word in found.items() if _kept(word) != name}
-    saved = tuple(each for each in state.saved if each[0] not in found)
+    words_by_owner = {
+        owners[at]: word for number, word in enumerate(words) if (at := state.depth - 4 * number) in owners
+    }
+    held = {name: word for name, word in words_by_owner.items() if _kept(word) != name}
+    saved = tuple(each for each in state.saved if each[0] not in words_by_owner)
     return replace(state, depth=state.depth - 4 * len(words), saved=saved, held=(*state.held, *held.items()))
 
 

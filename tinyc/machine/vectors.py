@@ -80,15 +80,15 @@ def _without_subnormals(acc: int, a: int, b: int) -> tuple[int, int]:
     small = [0 < value & ~_SIGN < _LEAST_NORMAL for value in given]
     taken = [value & _SIGN if each else value for value, each in zip(given, small, strict=True)]
     flags = _INPUT_FLUSHED if any(small) else 0
-    found = fused(*taken)
-    size = found & ~_SIGN
+    sum_ = fused(*taken)
+    size = sum_ & ~_SIGN
     if size > _INFINITE:
         return _NAN, flags
     if 0 < size < _LEAST_NORMAL or (
         size == _LEAST_NORMAL and abs(_real(taken[0]) + _real(taken[1]) * _real(taken[2])) < _real(_LEAST_NORMAL)
     ):  # tiny before it is rounded
-        return found & _SIGN, flags | _RESULT_FLUSHED
-    return found, flags
+        return sum_ & _SIGN, flags | _RESULT_FLUSHED
+    return sum_, flags
 
 
 class VectorUnit:
@@ -100,10 +100,10 @@ class VectorUnit:
         write: Callable[[str, int], None],
         load: Callable[[int, int], int],
         store: Callable[[int, int, int], None],
-        found: Callable[[str], int],
+        address_of: Callable[[str], int],
     ) -> None:
         """found: what is in a register, whether the code has set it or not."""
-        self._read, self._write, self._load, self._store, self._found = read, write, load, store, found
+        self._read, self._write, self._load, self._store, self._found = read, write, load, store, address_of
         self._predicate, self._fpscr = _ALL, _FPSCR_AT_RESET
 
     @staticmethod
@@ -121,8 +121,8 @@ class VectorUnit:
             self._move_status(name, op.operands)
         elif name.startswith(("vpst", "vpt", "vctp")):
             self._set_predicate(name, op.operands)
-        elif found := _ACCESS.fullmatch(name):
-            self._access(found, op.operands)
+        elif match := _ACCESS.fullmatch(name):
+            self._access(match, op.operands)
         elif name.startswith("vst4"):
             self._interleave(int(name[4]), op.operands)
         elif name.startswith("vld2"):
@@ -177,9 +177,9 @@ class VectorUnit:
             self._predicate = self._read(operands[1].words[0]) & _ALL
 
     def _compute(self, name: str, operands: Sequence[Operand]) -> None:
-        found = _NAME.fullmatch(name)
-        assert found is not None, name
-        stem, bits = found[1], int(found[3] or 32)
+        match = _NAME.fullmatch(name)
+        assert match is not None, name
+        stem, bits = match[1], int(match[3] or 32)
         result, *sources = operands
         if stem.startswith("mladav"):
             self._dot(stem == "mladava", bits, operands)
@@ -204,7 +204,7 @@ class VectorUnit:
             by = sources[1]
             assert isinstance(by, Immediate)
             half = 1 << by.value >> 1 if stem == "rshr" else 0
-            lanes = self._lanes(sources[0], bits, signed=found[2] == "s")
+            lanes = self._lanes(sources[0], bits, signed=match[2] == "s")
             self._set(result, bits, [lane + half >> by.value for lane in lanes])
         elif stem in _LIMITED:
             columns = zip(*(self._lanes(operand, bits) for operand in sources), strict=True)
@@ -217,8 +217,8 @@ class VectorUnit:
 
     def _dot(self, adds: bool, bits: int, operands: Sequence[Operand]) -> None:
         total, a, b = operands
-        found = sum(x * y for x, y in zip(self._lanes(a, bits), self._lanes(b, bits), strict=True))
-        self._write(total.words[0], found + (s32(self._read(total.words[0])) if adds else 0))
+        sum_ = sum(x * y for x, y in zip(self._lanes(a, bits), self._lanes(b, bits), strict=True))
+        self._write(total.words[0], sum_ + (s32(self._read(total.words[0])) if adds else 0))
 
     def _narrow(self, stem: str, bits: int, operands: Sequence[Operand]) -> None:
         """Lanes to the lower or upper halves of the result's lanes, shifted with rounding and saturated."""
@@ -233,9 +233,9 @@ class VectorUnit:
 
     # ---- memory ----
 
-    def _access(self, found: re.Match[str], operands: Sequence[Operand]) -> None:
-        size, bits = _SIZES[found[2]], int(found[5])
-        loads, mask = found[1] == "ldr", self._predicate if found[3] else _ALL
+    def _access(self, match: re.Match[str], operands: Sequence[Operand]) -> None:
+        size, bits = _SIZES[match[2]], int(match[5])
+        loads, mask = match[1] == "ldr", self._predicate if match[3] else _ALL
         vector, place = operands[:2]
         assert isinstance(place, Address)
         lanes = [0] * (8 * _BYTES // bits) if loads else self._lanes(vector, bits)
@@ -245,7 +245,7 @@ class VectorUnit:
             if address % size:
                 raise Fault(f"{address:#x} is no multiple of {size}")
             if loads:
-                value, sign = self._load(address, size), (found[4] == "s") << (8 * size - 1)
+                value, sign = self._load(address, size), (match[4] == "s") << (8 * size - 1)
                 lanes[number] = (value ^ sign) - sign
             else:
                 self._store(address, size, lanes[number])

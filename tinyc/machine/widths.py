@@ -52,10 +52,10 @@ def choose(slots: Sequence[Slot]) -> list[int]:
     for slot in slots:
         states = _behind(states, slot) if slot.widths else _arrived(states, slot)
         trail.append(states)
-    state = min(states, key=lambda found: states[found][0])
+    state = min(states, key=lambda step: states[step][0])
     widths = []
-    for found in reversed(trail):
-        _, before, width = found[state]
+    for step in reversed(trail):
+        _, before, width = step[state]
         widths.append(width)
         state = before
     return widths[::-1]
@@ -63,27 +63,27 @@ def choose(slots: Sequence[Slot]) -> list[int]:
 
 def _behind(states: _Steps, slot: Slot) -> _Steps:
     """The cheapest way to every state behind an instruction."""
-    found: _Steps = {}
+    steps: _Steps = {}
     wait = slot.weight * _CYCLE
     for state, (cost, _, _) in states.items():
         for width in slot.widths:
             after, waits = _run(state, width, slot.slow, slot.returns)
             total = cost + width + (waits * wait if waits else 0)
-            if after not in found or total < found[after][0]:
-                found[after] = total, state, width
-    return found
+            if after not in steps or total < steps[after][0]:
+                steps[after] = total, state, width
+    return steps
 
 
 def _arrived(states: _Steps, slot: Slot) -> _Steps:
     """At a place: what fills up costs two bytes, and a cycle where it runs."""
-    found: _Steps = {}
+    steps: _Steps = {}
     for state, (cost, _, _) in states.items():
         filled = slot.aligned and state & _ODD
         after = _TARGET | (0 if filled else state & _ODD)
         total = cost + (SHORT + slot.falls * slot.weight * _CYCLE if filled else 0)
-        if after not in found or total < found[after][0]:
-            found[after] = total, state, 0
-    return found
+        if after not in steps or total < steps[after][0]:
+            steps[after] = total, state, 0
+    return steps
 
 
 @functools.cache

@@ -47,21 +47,21 @@ class Work:
 
 
 def _plus(a: Often, b: Often, sign: int = 1) -> Often:
-    found = dict(a)
+    sums = dict(a)
     for unit, count in b.items():
-        found[unit] = found.get(unit, 0) + sign * count
-    return {unit: count for unit, count in found.items() if count}
+        sums[unit] = sums.get(unit, 0) + sign * count
+    return {unit: count for unit, count in sums.items() if count}
 
 
 def _times(often: Often, times: int | str) -> Often:
     if isinstance(times, int):
         return {unit: count * times for unit, count in often.items() if count * times}
-    found: dict[str, int] = {}
+    products: dict[str, int] = {}
     for unit, count in often.items():
         if unit != CALL and (unit[0] != "@" or "*" in unit):
             raise ValueError(f"what runs for each {unit} cannot run for each {times} of it")
-        found[times if unit == CALL else f"{unit}*{times}"] = count
-    return found
+        products[times if unit == CALL else f"{unit}*{times}"] = count
+    return products
 
 
 @dataclass(slots=True)
@@ -124,18 +124,18 @@ class Flow:
 
     def of(self, often: Often, known: dict[str, Often]) -> Often:
         """The same without labels. known: of labels, filled on the way."""
-        found: Often = {}
+        runs_by_unit: Often = {}
         for unit, count in often.items():
             if not unit.startswith("@"):
-                found = _plus(found, {unit: count})
+                runs_by_unit = _plus(runs_by_unit, {unit: count})
                 continue
             label, _, per = unit[1:].partition("*")
             if label not in known:
                 known[label] = {}  # a jump back that no loop says how often it is taken counts for nothing
                 known[label] = self.of(self._jumps.get(label, {}), known)
             runs = _times(known[label], count)
-            found = _plus(found, _times(runs, per) if per else runs)
-        return found
+            runs_by_unit = _plus(runs_by_unit, _times(runs, per) if per else runs)
+        return runs_by_unit
 
 
 def _unit(label: str) -> str:

@@ -32,8 +32,8 @@ def infer(a: ArgMax, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: ArgMax, x: Array) -> tuple[Array, ...]:
-    found = x.argmax(a.axis, keepdims=a.keep_dims) if a.largest else x.argmin(a.axis, keepdims=a.keep_dims)
-    return (np.asarray(found, np.int32),)
+    places = x.argmax(a.axis, keepdims=a.keep_dims) if a.largest else x.argmin(a.axis, keepdims=a.keep_dims)
+    return (np.asarray(places, np.int32),)
 
 
 def prepare(site: Site) -> ArgMax:

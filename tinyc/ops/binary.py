@@ -67,20 +67,20 @@ def loops(x0: Shape, x1: Shape) -> tuple[Loop, ...]:
             merged[-1] = (merged[-1][0] * size, *moves)
         else:
             merged.append((size, *moves))
-    found = []
+    nest = []
     for k, (size, moves0, moves1) in enumerate(merged):
         inner = merged[k + 1 :]
         step0 = math.prod(n for n, moving, _ in inner if moving) if moves0 else 0
         step1 = math.prod(n for n, _, moving in inner if moving) if moves1 else 0
-        found.append(Loop(size, step0, step1))
-    return tuple(found) or (Loop(1, 0, 0),)
+        nest.append(Loop(size, step0, step1))
+    return tuple(nest) or (Loop(1, 0, 0),)
 
 
 def loop_fields(site: Site) -> dict[str, int | float | str | Const]:
     """Struct fields n0..n3 (sizes, outermost first), a0..a3 and b0..b3 (steps in the inputs)."""
-    found = loops(site.x(0).shape, site.x(1).shape)
+    nest = loops(site.x(0).shape, site.x(1).shape)
     fields: dict[str, int | float | str | Const] = {}
-    for k, loop in enumerate((Loop(1, 0, 0),) * (LOOPS - len(found)) + found):
+    for k, loop in enumerate((Loop(1, 0, 0),) * (LOOPS - len(nest)) + nest):
         fields |= {f"n{k}": loop.size, f"a{k}": loop.step0, f"b{k}": loop.step1}
     return fields
 

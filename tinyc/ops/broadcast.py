@@ -66,9 +66,9 @@ def few_loops(site: Site) -> bool:
 
 def lower(site: Site, p: Broadcast) -> Call:
     """tc_slice with steps of 0 where x repeats."""
-    found, unit = byte_loops(site)
+    nest, unit = byte_loops(site)
     fields: dict[str, int | float | str] = {"offset": 0, "unit": unit}
-    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(found)) + found):
+    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(nest)) + nest):
         fields |= {f"n{i}": size, f"step{i}": step}
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
 

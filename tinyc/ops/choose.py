@@ -51,16 +51,16 @@ def prepare(site: Site) -> Choose:
 def loops(y: Shape, xs: Sequence[Shape]) -> list[tuple[int, tuple[int, ...]]]:
     """(size, steps in elements of each input) of each loop over y, outermost first; a step is 0 where one repeats."""
     wide = [(1,) * (len(y) - len(x)) + x for x in xs]
-    found: list[tuple[int, tuple[int, ...]]] = []
+    nest: list[tuple[int, tuple[int, ...]]] = []
     for axis, size in enumerate(y):
         if size == 1:
             continue
         steps = tuple(0 if x[axis] == 1 else math.prod(x[axis + 1 :]) for x in wide)
-        if found and found[-1][1] == tuple(size * step for step in steps):
-            found[-1] = (found[-1][0] * size, steps)
+        if nest and nest[-1][1] == tuple(size * step for step in steps):
+            nest[-1] = (nest[-1][0] * size, steps)
         else:
-            found.append((size, steps))
-    return found or [(1, (0,) * len(xs))]
+            nest.append((size, steps))
+    return nest or [(1, (0,) * len(xs))]
 
 
 def _loops(site: Site) -> list[tuple[int, tuple[int, ...]]]:
@@ -74,9 +74,9 @@ def few_loops(site: Site) -> bool:
 
 def lower(site: Site, p: Choose) -> Call:
     """tc_choose: a copy of one element after the other."""
-    found, width = _loops(site), element_bytes(site.y())
+    nest, width = _loops(site), element_bytes(site.y())
     fields: dict[str, int | float | str] = {"unit": width}
-    for k, (size, (c, a, b)) in enumerate([(1, (0, 0, 0))] * (_LOOPS - len(found)) + found):
+    for k, (size, (c, a, b)) in enumerate([(1, (0, 0, 0))] * (_LOOPS - len(nest)) + nest):
         fields |= {f"n{k}": size, f"c{k}": c, f"a{k}": a * width, f"b{k}": b * width}
     inputs = (tensor_argument(site, k) for k in range(3))
     return Call((Params(), *inputs, Out()), Struct("tc_choose_t", fields))

@@ -36,8 +36,8 @@ def infer(a: Dft, x: Value) -> Sequence[Type]:
 
 
 def float_ref(a: Dft, x: Array) -> tuple[Array, ...]:
-    found = np.fft.fft(x[..., 0].astype(np.float64), a.length, axis=a.axis).take(range(a.bins), axis=a.axis)
-    return (np.stack([found.real, found.imag], axis=-1).astype(np.float32),)
+    bins = np.fft.fft(x[..., 0].astype(np.float64), a.length, axis=a.axis).take(range(a.bins), axis=a.axis)
+    return (np.stack([bins.real, bins.imag], axis=-1).astype(np.float32),)
 
 
 def matrix(count: int, length: int, parts: int, bins: int, back: bool) -> Array:

@@ -51,11 +51,11 @@ class Fourier:
     @property
     def radixes(self) -> tuple[int, ...]:
         """Of the steps, in the order in which they run."""
-        found, n = [], self.half
+        factors, n = [], self.half
         while n > 1:
-            found.append(4 if n % 4 == 0 else 2)
-            n //= found[-1]
-        return tuple(reversed(found))
+            factors.append(4 if n % 4 == 0 else 2)
+            n //= factors[-1]
+        return tuple(reversed(factors))
 
     def twiddles(self) -> tuple[Array, Array]:
         """(cosines, sines) of k / half turns, k < half; turned backwards unless inverse."""
@@ -68,22 +68,22 @@ class Fourier:
     def steps(self) -> Array:
         """[.., 2]: cosines and sines in the order in which radix-4 steps use them: for each step but the first, of m
         points, for k = 1 .. m - 1 those by which points k of the parts 1, 2 and 3 are turned."""
-        table, m, found = np.stack(self.twiddles(), axis=-1), self.radixes[0], [np.zeros((0, 2), np.int16)]
+        table, m, parts = np.stack(self.twiddles(), axis=-1), self.radixes[0], [np.zeros((0, 2), np.int16)]
         for radix in self.radixes[1:]:
             turns = np.arange(1, m)[:, None] * np.arange(1, radix) * (self.half // (m * radix))
-            found.append(table[turns.reshape(-1)])
+            parts.append(table[turns.reshape(-1)])
             m *= radix
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def vector_steps(self) -> Array:
         """[.., 3, 4, 2]: the same for four points at a time, with k = 0: of each step but the first, for every four k
         those of part 1, of part 2 and of part 3. A step of 2 points has k = 0, 1 twice."""
-        table, m, found = np.stack(self.twiddles(), axis=-1), self.radixes[0], []
+        table, m, parts = np.stack(self.twiddles(), axis=-1), self.radixes[0], []
         for _ in self.radixes[1:]:
             k = (np.arange(max(m, 4)) % m).reshape(-1, 1, 4)
-            found.append(table[k * np.arange(1, 4)[:, None] * (self.half // (4 * m))])
+            parts.append(table[k * np.arange(1, 4)[:, None] * (self.half // (4 * m))])
             m *= 4
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def _circle(self, phases: Sequence[float]) -> tuple[Array, Array]:
         sign = 1 if self.inverse else -1

@@ -118,8 +118,8 @@ def moved(p: Motion, windows: Array) -> Array:
         "max": lambda: p.window * x.max(-1),
         "crossings": lambda: (sides[..., 1:] != sides[..., :-1]).sum(-1) << COUNT_BITS,
     }
-    found = [known[name]() for name in p.features]
-    return np.stack([*found, *(_peaks(p, z) if p.peaks else ())], axis=-1).astype(np.int32)
+    columns = [known[name]() for name in p.features]
+    return np.stack([*columns, *(_peaks(p, z) if p.peaks else ())], axis=-1).astype(np.int32)
 
 
 def root(v: Array) -> Ints:
@@ -143,11 +143,11 @@ def _peaks(p: Motion, z: Array) -> list[Array]:
     re, im = _transformed(p.transform, z << p.up) if p.transform else _sums(p, z)
     power = re * re + im * im
     order = np.argsort(-power, axis=-1, kind="stable")[..., : p.peaks]
-    found = []
+    numbers = []
     for k in range(p.peaks):
         size = np.minimum(root(np.take_along_axis(power, order[..., k : k + 1], -1)[..., 0]), 2**31 - 1)
-        found += [(order[..., k] + 1) << COUNT_BITS, size]
-    return found
+        numbers += [(order[..., k] + 1) << COUNT_BITS, size]
+    return numbers
 
 
 def _sums(p: Motion, z: Array) -> tuple[Array, Array]:
@@ -166,8 +166,8 @@ def _transformed(t: Transform, z: Array) -> tuple[Array, Array]:
 def lower(site: Site, p: Motion) -> Call:
     """tc_motion_s16: a sum for each bin."""
     tables = {"cosine": cosine, "sine": wave}
-    found: Fields = {name: Const(make(p.window), "[window]", name) if p.peaks else 0 for name, make in tables.items()}
-    return _call(site, Struct("tc_motion_s16_t", {**_fields(site, p), **found, "shift": p.shift}))
+    fields: Fields = {name: Const(make(p.window), "[window]", name) if p.peaks else 0 for name, make in tables.items()}
+    return _call(site, Struct("tc_motion_s16_t", {**_fields(site, p), **fields, "shift": p.shift}))
 
 
 def lower_spectrum(site: Site, p: Motion) -> Call:

@@ -95,8 +95,8 @@ def lower_pad(site: Site, p: PadParams) -> Call:
     return _call(p, padded_loops(site), element_bytes(site.x(0)))
 
 
-def _call(p: PadParams, found: list[tuple[int, int, int]], width: int, rows: Rows | None = None) -> Call:
-    loops = [(0, 1, 0)] * (_LOOPS - len(found)) + found
+def _call(p: PadParams, nest: list[tuple[int, int, int]], width: int, rows: Rows | None = None) -> Call:
+    loops = [(0, 1, 0)] * (_LOOPS - len(nest)) + nest
     loops[-1] = (loops[-1][0] * width, loops[-1][1] * width, loops[-1][2] * width)
     fields: dict[str, int | float | str | Const] = {
         "fill": Const(p.fill.reshape(1), "[1] the padding element", "fill"),

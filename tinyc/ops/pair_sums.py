@@ -50,11 +50,11 @@ def infer(a: PairSums, x: Value, w: Value, b: Value) -> Sequence[Type]:
 def _places(a: PairSums) -> list[npt.NDArray[np.int64]]:
     """For every vector the C-1 pairs that it counts in."""
     order = {pair: k for k, pair in enumerate(pairs(len(a.counts)))}
-    found = []
+    places = []
     for own, count in enumerate(a.counts):
         others = [other for other in range(len(a.counts)) if other != own]
-        found += [np.array([order[min(own, other), max(own, other)] for other in others])] * count
-    return found
+        places += [np.array([order[min(own, other), max(own, other)] for other in others])] * count
+    return places
 
 
 def float_ref(a: PairSums, x: Array, w: Array, b: Array) -> tuple[Array, ...]:

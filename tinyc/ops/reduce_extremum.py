@@ -36,8 +36,8 @@ def exact_float(a: ReduceExtremum, x: Array) -> tuple[Array, ...]:
     """As tc_reduce_max_f32 and tc_reduce_min_f32 compute it: the first that no other exceeds."""
     outer, n, inner = split(a, x.shape) or (0, 0, 0)
     axes = reduced_axes(a, x.ndim)
-    found = pools.running_max(x.reshape(outer, n, inner), 1, 1 if a.largest else -1)
-    kept = found.reshape(tuple(1 if i in axes else size for i, size in enumerate(x.shape)))
+    extremes = pools.running_max(x.reshape(outer, n, inner), 1, 1 if a.largest else -1)
+    kept = extremes.reshape(tuple(1 if i in axes else size for i, size in enumerate(x.shape)))
     return (kept if a.keep_dims else kept.squeeze(axes),)
 
 

@@ -72,8 +72,8 @@ def scratch(site: Site, p: Fourier) -> int:
 
 
 def cost(site: Site, p: Fourier) -> Cost:
-    found = cost_forward(site, p)
-    return Cost(found.instructions, found.flash_bytes, scratch(site, p))
+    forward = cost_forward(site, p)
+    return Cost(forward.instructions, forward.flash_bytes, scratch(site, p))
 
 
 OP = Op(

@@ -62,8 +62,8 @@ def gains(noise: Array, table: Array) -> Ints:
     lut = table.astype(np.int64)
     slope = ((lut[at + 2] * fraction) >> 5) + lut[at + 1] * 32
     rise = (slope * fraction).astype(np.int32).astype(np.int64)  # wraps
-    found = (((rise + 16384) >> 15) + lut[at]).astype(np.int16).astype(np.int64)
-    small: Ints = np.where(noise <= 2, lut[np.minimum(noise, 2)], found)
+    gain = (((rise + 16384) >> 15) + lut[at]).astype(np.int16).astype(np.int64)
+    small: Ints = np.where(noise <= 2, lut[np.minimum(noise, 2)], gain)
     return small
 
 

@@ -100,9 +100,9 @@ def lower_slice(site: Site, p: Slice) -> Call:
     return _call(*byte_loops(site))
 
 
-def _call(offset: int, found: list[tuple[int, int]], unit: int, rows: Rows | None = None) -> Call:
+def _call(offset: int, nest: list[tuple[int, int]], unit: int, rows: Rows | None = None) -> Call:
     fields: dict[str, int | float | str] = {"offset": offset, "unit": unit}
-    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(found)) + found):
+    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(nest)) + nest):
         fields |= {f"n{i}": size, f"step{i}": step}
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
 
@@ -119,14 +119,14 @@ def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
     if len(x.shape) != 4 or x.shape[0] != 1 or a.step[1] < 1:
         return ()
     part = Slice((0, 0, *a.begin[2:]), (1, 1, *a.size[2:]), (1, 1, *a.step[2:]))
-    offset, found, unit = loops_of(part, (1, 1, *x.shape[2:]), element_bytes(x))
-    runs, out_h = math.prod(size for size, _ in found), y.shape[1]
+    offset, nest, unit = loops_of(part, (1, 1, *x.shape[2:]), element_bytes(x))
+    runs, out_h = math.prod(size for size, _ in nest), y.shape[1]
     rows = Rows(
         *(x.shape[1], out_h, 1, a.step[1], -a.begin[1], 1, x.size_bytes // x.shape[1], y.size_bytes // out_h, None)
     )
     one = copy_cost(runs, rows.out_row_bytes)
     cost = Cost(one.instructions * out_h, one.flash_bytes, 0)
-    return (RowForm(_call(offset, found, unit, rows), 0, cost, direct=True),)
+    return (RowForm(_call(offset, nest, unit, rows), 0, cost, direct=True),)
 
 
 OP = Op(

@@ -55,11 +55,11 @@ class BandsParams:
 
     def spans(self) -> list[tuple[int, int]]:
         """Of each band the first bin that it takes, and the first behind the last."""
-        found = []
+        spans = []
         for row in self.weights:
             used = np.flatnonzero(row)
-            found.append((int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0))
-        return found
+            spans.append((int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0))
+        return spans
 
 
 def prepare(site: Site) -> BandsParams:

@@ -49,8 +49,8 @@ def lines_of(x: Value) -> tuple[int, int]:
 def spectra_of(x: Array, window: Array, step: int) -> Array:
     """[.., N], [n] -> complex [.., frames, bins]."""
     frames = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), len(window), axis=-1)[..., ::step, :]
-    found: Array = np.fft.rfft(frames * window.astype(np.float64))
-    return found
+    spectra: Array = np.fft.rfft(frames * window.astype(np.float64))
+    return spectra
 
 
 def spectrum_rows(window: Array, bins: int) -> Array:
@@ -63,8 +63,8 @@ def spectrum_rows(window: Array, bins: int) -> Array:
 
 def float_ref(a: Stft, x: Array, w: Array) -> tuple[Array, ...]:
     lines = x.shape[0] if x.ndim > 1 else 1
-    found = spectra_of(x.reshape(lines, -1), w, a.step)
-    return (np.stack([found.real, found.imag], axis=-1).astype(np.float32),)
+    spectra = spectra_of(x.reshape(lines, -1), w, a.step)
+    return (np.stack([spectra.real, spectra.imag], axis=-1).astype(np.float32),)
 
 
 def without_integers(what: str) -> tuple[Callable[[Site], Any], Callable[..., tuple[Array, ...]]]:

@@ -41,11 +41,11 @@ def float_ref(a: TopK, x: Array) -> tuple[Array, ...]:
     axis = normal_axis(a.axis, x.ndim, "top_k")
     lines = np.moveaxis(x, axis, -1)
     if x.dtype.kind == "f" and np.isnan(x).any():
-        found = np.array([_inserted(a, line) for line in lines.reshape(-1, lines.shape[-1])])
+        places = np.array([_inserted(a, line) for line in lines.reshape(-1, lines.shape[-1])])
     else:
         rank = lines if x.dtype.kind == "f" else lines.astype(np.int64)
-        found = np.argsort(-rank if a.largest else rank, axis=-1, kind="stable")[..., : a.k]
-    return (np.moveaxis(found.reshape(*lines.shape[:-1], a.k), -1, axis).astype(np.int32),)
+        places = np.argsort(-rank if a.largest else rank, axis=-1, kind="stable")[..., : a.k]
+    return (np.moveaxis(places.reshape(*lines.shape[:-1], a.k), -1, axis).astype(np.int32),)
 
 
 def _inserted(a: TopK, line: Array) -> npt.NDArray[np.int64]:

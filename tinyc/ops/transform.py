@@ -87,13 +87,13 @@ class Transform:
 
     def order(self) -> Array:
         """[half]: the place of each point of the input."""
-        points, found, size = np.arange(self.half), np.zeros(self.half, np.int64), self.half
+        points, places, size = np.arange(self.half), np.zeros(self.half, np.int64), self.half
         for radix in reversed(self.radixes):
             size //= radix
             part = points % radix
-            found += size * (np.array(_PLACES)[part] if radix == 4 else part)
+            places += size * (np.array(_PLACES)[part] if radix == 4 else part)
             points //= radix
-        return found
+        return places
 
     def turns(self, m: int, radix: int = 4) -> Array:
         """int32 [m, radix - 1, 2]: cosines and sines of the turns of points k of parts 1, 2 .. of m points, over the
@@ -103,11 +103,11 @@ class Transform:
 
     def steps(self) -> tuple[tuple[int, int], ...]:
         """(points of the parts that a step combines, its radix), of each but the first."""
-        found, m = [], self.radix
+        radixes, m = [], self.radix
         for radix in self.radixes[1:]:
-            found.append((m, radix))
+            radixes.append((m, radix))
             m *= radix
-        return tuple(found)
+        return tuple(radixes)
 
     def twiddles(self) -> Array:
         """int32 [.., 2]: those of all steps but the first, without the turns by 0."""
@@ -116,11 +116,11 @@ class Transform:
     def vector_twiddles(self) -> Array:
         """int32 [.., 3, 2, 4]: of all radix-4 steps but the first those of four points after each other, with the turns
         by 0; of two points twice."""
-        found = []
+        parts = []
         for m, _ in self.steps():
             turns = np.concatenate([self.turns(m)] * (2 if m == 2 else 1))
-            found.append(turns.reshape(-1, 4, 3, 2).transpose(0, 2, 3, 1))
-        return np.concatenate(found)
+            parts.append(turns.reshape(-1, 4, 3, 2).transpose(0, 2, 3, 1))
+        return np.concatenate(parts)
 
     def macs(self) -> int:
         """Products, two of them as one."""
@@ -144,13 +144,13 @@ class Transform:
 
 
 def _odd_factors(n: int) -> list[int]:
-    found, p = [], 3
+    factors, p = [], 3
     while n > 1:
         while n % p == 0:
-            found.append(p)
+            factors.append(p)
             n //= p
         p += 2
-    return found
+    return factors
 
 
 def _circle(phases: Array, one: float = ONE) -> Array:
@@ -164,9 +164,9 @@ def share(radix: int) -> int:
 
 def roots_of_unity(p: int) -> Array:
     """int32 [p, 2]: cosines and sines of turns by k / p; in place of the turn by 0 the share of a part, and 0."""
-    found = _circle(2 * np.pi * np.arange(p) / p)
-    found[0] = share(p), 0
-    return found
+    roots = _circle(2 * np.pi * np.arange(p) / p)
+    roots[0] = share(p), 0
+    return roots
 
 
 def is_transformed(length: int) -> bool:

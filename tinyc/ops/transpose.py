@@ -94,8 +94,8 @@ def lower_transpose(site: Site, p: Transpose) -> Call:
     return _call(*byte_loops(site), (Params(), In(0), Out()))
 
 
-def _call(found: list[tuple[int, int]], unit: int, args: tuple[Arg, ...], rows: Rows | None = None) -> Call:
-    loops = [(1, 0)] * (_LOOPS - len(found)) + found
+def _call(nest: list[tuple[int, int]], unit: int, args: tuple[Arg, ...], rows: Rows | None = None) -> Call:
+    loops = [(1, 0)] * (_LOOPS - len(nest)) + nest
     fields: dict[str, int | float | str] = {"unit": unit}
     for i, (size, step) in enumerate(loops):
         fields |= {f"n{i}": size, f"step{i}": step}
@@ -119,8 +119,8 @@ def row_forms(site: Site, p: Transpose) -> tuple[RowForm, ...]:
     x, perm = site.x(0), p.perm
     if len(perm) < 4 or x.shape[0] != 1 or perm[:2] != (0, 1) or x.shape[1] < 2:
         return ()
-    found = (_row_form(site, parts) for parts in dict.fromkeys((1, site.y().shape[2])))
-    return tuple(form for form in found if form is not None)
+    forms = (_row_form(site, parts) for parts in dict.fromkeys((1, site.y().shape[2])))
+    return tuple(form for form in forms if form is not None)
 
 
 def _row_form(site: Site, parts: int) -> RowForm | None:

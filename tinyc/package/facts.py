@@ -231,8 +231,8 @@ def _read_report(folder: Path) -> dict[str, Any]:
 
 def _sources(folder: Path, name: str) -> dict[str, str]:
     """The library's files: nothing else in the folder is C, but for subfolders."""
-    found = [*folder.glob(f"{name}*.h"), *folder.glob("tc_*.h"), folder / f"{name}.c"]
-    return {file.name: read_text(file) for file in sorted(found)}
+    files = [*folder.glob(f"{name}*.h"), *folder.glob("tc_*.h"), folder / f"{name}.c"]
+    return {file.name: read_text(file) for file in sorted(files)}
 
 
 def _board(name: str) -> Board | None:

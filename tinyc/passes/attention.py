@@ -166,7 +166,7 @@ def _table(view: View, node: Node, moving: int, numerics: Numerics) -> tuple[str
 
 def _walk(view: View, name: str, lead: Shape, turned: bool) -> tuple[str, HeadWalk | None]:
     """(tensor, how the matrices [lead, rows, numbers] of a value lie in it), as far back as there is such a walk."""
-    found: tuple[str, HeadWalk | None] = (name, None)
+    walked: tuple[str, HeadWalk | None] = (name, None)
     between: list[Node] = []
     while True:
         value = view.value(name)
@@ -177,13 +177,13 @@ def _walk(view: View, name: str, lead: Shape, turned: bool) -> tuple[str, HeadWa
         try:
             at = np.broadcast_to(at, (*lead, *at.shape[-2:]))
         except ValueError:
-            return found
+            return walked
         walk = HeadWalk.over(at.reshape(-1, *at.shape[-2:]))
         if walk is not None:
-            found = (name, walk)
+            walked = (name, walk)
         before = view.producer(name, *_MOVES)
         if before is None or view.value(before.inputs[0]).quant != value.quant or view.is_const(before.inputs[0]):
-            return found
+            return walked
         between.append(before)
         name = before.inputs[0]
 

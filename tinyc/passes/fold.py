@@ -72,10 +72,10 @@ def _with(draft: RewriteDraft, layer: Node, x: str, w: Array, b: Array, origin: 
 @rule(Mul)
 def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, mul by c per channel -> layer with weights and bias times c."""
-    found = _after_layer(view, node)
-    if found is None:
+    layer_and_factor = _after_layer(view, node)
+    if layer_and_factor is None:
         return None
-    layer, factor = found
+    layer, factor = layer_and_factor
     w = view.const(layer.inputs[1])
     scaled = w * per_output(layer, w, factor)
     return _with(RewriteDraft(view, node), layer, layer.inputs[0], scaled, _bias(view, layer) * factor, node)
@@ -84,32 +84,32 @@ def mul_into_layer_before(view: View, node: Node) -> Rewrite | None:
 @rule(Add)
 def add_into_layer_before(view: View, node: Node) -> Rewrite | None:
     """layer, add of c per channel -> layer with c in its bias."""
-    found = _after_layer(view, node)
-    if found is None:
+    layer_and_factor = _after_layer(view, node)
+    if layer_and_factor is None:
         return None
-    layer, offset = found
+    layer, offset = layer_and_factor
     w, shifted = view.const(layer.inputs[1]), _bias(view, layer) + offset
     return _with(RewriteDraft(view, node), layer, layer.inputs[0], w, shifted, node)
 
 
 def _after_layer(view: View, node: Node) -> tuple[Node, Array] | None:
     """(layer, constant per channel) of a binary node of these two."""
-    found = _operand(view, node)
-    layer = _weighted(view, found[0]) if found else None
-    if found is None or layer is None or node.attrs.act != _NONE:
+    operand = _operand(view, node)
+    layer = _weighted(view, operand[0]) if operand else None
+    if operand is None or layer is None or node.attrs.act != _NONE:
         return None
-    x = view.value(found[0])
-    constant = _per_channel(found[1], x.shape)
+    x = view.value(operand[0])
+    constant = _per_channel(operand[1], x.shape)
     return None if constant is None or view.value(node.outputs[0]).shape != x.shape else (layer, constant)
 
 
 @rule()
 def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
     """mul by c per channel, layer -> layer with c in its weights; padding is zero before and after."""
-    found = _binary_before(view, node, Mul)
-    if found is None:
+    binary = _binary_before(view, node, Mul)
+    if binary is None:
         return None
-    before, x, factor = found
+    before, x, factor = binary
     w = view.const(node.inputs[1]) * per_input(node, view.const(node.inputs[1]), factor)
     return _with(RewriteDraft(view, node), node, x, w, _bias(view, node), before)
 
@@ -117,10 +117,10 @@ def mul_into_layer_after(view: View, node: Node) -> Rewrite | None:
 @rule()
 def add_into_layer_after(view: View, node: Node) -> Rewrite | None:
     """add of c per channel, layer -> layer with c times its weights in the bias; only where it pads nothing."""
-    found = _binary_before(view, node, Add)
-    if found is None or any(getattr(node.attrs, "pad", ())):
+    binary = _binary_before(view, node, Add)
+    if binary is None or any(getattr(node.attrs, "pad", ())):
         return None
-    before, x, offset = found
+    before, x, offset = binary
     w = view.const(node.inputs[1])
     bias = _bias(view, node) + sum_inputs(node, w * per_input(node, w, offset))
     return _with(RewriteDraft(view, node), node, x, w, bias, before)
@@ -133,29 +133,29 @@ def _binary_before(view: View, node: Node, kind: type) -> tuple[Node, str, Array
         return None
     if not all(view.is_const(other) for other in node.inputs[1:] if other):
         return None
-    found = _operand(view, before)
-    if found is None or view.value(found[0]).shape != view.value(before.outputs[0]).shape:
+    operand = _operand(view, before)
+    if operand is None or view.value(operand[0]).shape != view.value(before.outputs[0]).shape:
         return None
-    constant = _per_channel(found[1], view.value(found[0]).shape)
-    return None if constant is None else (before, found[0], constant)
+    constant = _per_channel(operand[1], view.value(operand[0]).shape)
+    return None if constant is None else (before, operand[0], constant)
 
 
 @rule(Mul)
 def mul_before_add(view: View, node: Node) -> Rewrite | None:
     """add of c, mul by d -> mul by d, add of c*d; and mul by c, mul by d -> mul by c*d."""
-    found = _operand(view, node)
-    before = view.producer(found[0], Add, Mul) if found else None
-    if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
+    operand = _operand(view, node)
+    before = view.producer(operand[0], Add, Mul) if operand else None
+    if operand is None or before is None or before.attrs.act != _NONE or not view.sole_use(operand[0]):
         return None
     first, y = _operand(view, before), view.value(node.outputs[0])
     if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
         return None
     draft = RewriteDraft(view, node)
     origin = before.origin + node.origin
-    both = draft.const(np.asarray(first[1] * found[1]), view.value(node.inputs[1]), "product")
+    both = draft.const(np.asarray(first[1] * operand[1]), view.value(node.inputs[1]), "product")
     if isinstance(before.attrs, Mul):
         return draft.finish([first[0], both], node.attrs, origin)
-    factor = draft.const(found[1], view.value(node.inputs[1]), "factor")
+    factor = draft.const(operand[1], view.value(node.inputs[1]), "factor")
     scaled = draft.add([first[0], factor], Mul(), replace(y, loc=None), y.shape, "scaled")
     return draft.finish([scaled, both], Add(node.attrs.act), origin)
 
@@ -163,26 +163,26 @@ def mul_before_add(view: View, node: Node) -> Rewrite | None:
 @rule(Add)
 def merge_adds(view: View, node: Node) -> Rewrite | None:
     """add of c, add of d -> add of c+d."""
-    found = _operand(view, node)
-    before = view.producer(found[0], Add) if found else None
-    if found is None or before is None or before.attrs.act != _NONE or not view.sole_use(found[0]):
+    operand = _operand(view, node)
+    before = view.producer(operand[0], Add) if operand else None
+    if operand is None or before is None or before.attrs.act != _NONE or not view.sole_use(operand[0]):
         return None
     first, y = _operand(view, before), view.value(node.outputs[0])
     if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
         return None
     draft = RewriteDraft(view, node)
-    both = draft.const(np.asarray(first[1] + found[1]), view.value(node.inputs[1]), "sum")
+    both = draft.const(np.asarray(first[1] + operand[1]), view.value(node.inputs[1]), "sum")
     return draft.finish([first[0], both], node.attrs, before.origin + node.origin)
 
 
 @rule(Sub)
 def sub_to_add(view: View, node: Node) -> Rewrite | None:
     """x - c -> x + (-c), and c - x -> x * (-1) + c, which the other rules fold."""
-    found = _operand(view, node)
-    if found is None or not view.is_float(node):
+    operand = _operand(view, node)
+    if operand is None or not view.is_float(node):
         return None
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
-    name, constant = found
+    name, constant = operand
     if name == node.inputs[0]:
         negative = draft.const(-constant, view.value(node.inputs[1]), "negative")
         return draft.finish([name, negative], Add(node.attrs.act))
@@ -195,15 +195,15 @@ def sub_to_add(view: View, node: Node) -> Rewrite | None:
 @rule(Mul)
 def scale_to_depthwise(view: View, node: Node) -> Rewrite | None:
     """mul of an image by c per channel -> depthwise 1x1 convolution, which takes the offset and activation too."""
-    found, y = _operand(view, node), view.value(node.outputs[0])
-    if found is None or not view.is_float(node) or len(y.shape) != 4 or y.shape[0] != 1:
+    operand, y = _operand(view, node), view.value(node.outputs[0])
+    if operand is None or not view.is_float(node) or len(y.shape) != 4 or y.shape[0] != 1:
         return None
-    factor = _per_channel(found[1], y.shape)
-    if factor is None or found[1].size == 1 or view.value(found[0]).shape != y.shape:
+    factor = _per_channel(operand[1], y.shape)
+    if factor is None or operand[1].size == 1 or view.value(operand[0]).shape != y.shape:
         return None
     draft = RewriteDraft(view, node)
     w = draft.const(np.asarray(factor).reshape(1, 1, -1), view.value(node.inputs[1]), "depthwise")
-    return draft.finish([found[0], w], DepthwiseConv2D(act=node.attrs.act))
+    return draft.finish([operand[0], w], DepthwiseConv2D(act=node.attrs.act))
 
 
 @rule(AvgPool2D)
@@ -261,13 +261,13 @@ def mul_into_softmax(view: View, node: Node) -> Rewrite | None:
     before = view.producer(node.inputs[0], Mul)
     if before is None or before.attrs.act != _NONE or not view.sole_use(node.inputs[0]) or not view.is_float(before):
         return None
-    found = _operand(view, before)
-    if found is None or found[1].size != 1 or not 0 < float(found[1].reshape(())) < np.inf:
+    operand = _operand(view, before)
+    if operand is None or operand[1].size != 1 or not 0 < float(operand[1].reshape(())) < np.inf:
         return None
-    if view.value(found[0]).shape != view.value(node.inputs[0]).shape or not view.is_float(node):
+    if view.value(operand[0]).shape != view.value(node.inputs[0]).shape or not view.is_float(node):
         return None
-    attrs = replace(node.attrs, beta=node.attrs.beta * float(found[1].reshape(())))
-    return RewriteDraft(view, node).finish([found[0]], attrs, before.origin + node.origin)
+    attrs = replace(node.attrs, beta=node.attrs.beta * float(operand[1].reshape(())))
+    return RewriteDraft(view, node).finish([operand[0]], attrs, before.origin + node.origin)
 
 
 _RULES = (

@@ -78,10 +78,10 @@ def _transposed_before(graph: Graph) -> Graph:
     consumers = graph.consumers()
     values, nodes = dict(graph.values), list(graph.nodes)
     for name in graph.inputs:
-        found = _reshape_and_transpose(graph, consumers, name)
-        if found is None:
+        pair = _reshape_and_transpose(graph, consumers, name)
+        if pair is None:
             continue
-        wider, transpose = found
+        wider, transpose = pair
         x, (between,), (made,) = graph.values[name], wider.outputs, transpose.outputs
         perm = _own_axes(x.shape, graph.values[between].shape, transpose.attrs.perm)
         if perm is None or not _channels_last(x.shape, perm):

@@ -105,25 +105,25 @@ def trees_among_floats(graph: Graph) -> bool:
 
 def _said_by_trees(graph: Graph) -> set[str]:
     """Integers with a scale that trees make, as they are, moved or narrowed."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in graph.nodes:
-        if isinstance(node.attrs, TreeEnsemble) or not found.isdisjoint(node.inputs):
-            found.update(name for name in node.outputs if graph.values[name].quant is not None)
-    return found
+        if isinstance(node.attrs, TreeEnsemble) or not names.isdisjoint(node.inputs):
+            names.update(name for name in node.outputs if graph.values[name].quant is not None)
+    return names
 
 
 def _features(graph: Graph) -> set[str]:
     """Floats that nothing reads but trees, as they are or moved."""
-    found: set[str] = set()
+    names: set[str] = set()
     readers = graph.consumers()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
         if graph.values[name].dtype == "f32" and name in readers:
             taken = (
-                isinstance(node.attrs, TreeEnsemble) or (is_a(node, Trait.MOVES) and found.issuperset(node.outputs))
+                isinstance(node.attrs, TreeEnsemble) or (is_a(node, Trait.MOVES) and names.issuperset(node.outputs))
                 for node in readers[name]
             )
-            found |= {name} if all(taken) else set()
-    return found
+            names |= {name} if all(taken) else set()
+    return names
 
 
 def _integer_inputs_of_model(graph: Graph) -> Graph:

@@ -62,14 +62,14 @@ class _Phases:
     def apart(self) -> tuple[_Phases, ...]:
         """Each phase alone, in a window of its own taps; none where one has no tap, or its window would begin behind
         the input's start or end before its end."""
-        found = []
+        phases = []
         for taps in self.taps:
             held = [k for k, tap in enumerate(taps) if tap >= 0]
             if not held or held[0] > self.before or len(taps) - 1 - held[-1] > self.after:
                 return ()
             before, after = self.before - held[0], self.after - (len(taps) - 1 - held[-1])
-            found.append(_Phases((taps[held[0] : held[-1] + 1],), before, after, self.count))
-        return tuple(found)
+            phases.append(_Phases((taps[held[0] : held[-1] + 1],), before, after, self.count))
+        return tuple(phases)
 
 
 def _met(kernel: int, stride: int, place: int) -> int:

@@ -238,7 +238,7 @@ def _integer_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | Non
     """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
     if op_of(f).sums_products:
         return _weighted_inputs(view, draft, f)
-    found, is_computed = [], False
+    integers, is_computed = [], False
     for name in f.inputs:
         source = integers_behind(view, name)
         if source is None and view.is_const(name) and is_a(f, Trait.BROADCASTS):
@@ -246,8 +246,8 @@ def _integer_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | Non
         if source is None:
             return None
         is_computed |= not view.is_const(name) and not view.is_const(source)
-        found.append(source)
-    return found if is_computed else None
+        integers.append(source)
+    return integers if is_computed else None
 
 
 def _weighted_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | None:

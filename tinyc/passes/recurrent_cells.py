@@ -255,30 +255,30 @@ class Reader:
         taken = joined.reshape(-1)[vector.first : vector.first + count]
         owners = np.searchsorted(ends, taken, "right")
         runs = np.split(taken, np.flatnonzero((np.diff(taken) != 1) | (np.diff(owners) != 0)) + 1)
-        found = []
+        pieces = []
         for run in runs:
             owner = int(np.searchsorted(ends, run[0], "right"))
-            found += self._pieces(node.inputs[owner], int(run[0] - numbers[owner][0]), len(run))
-        return found
+            pieces += self._pieces(node.inputs[owner], int(run[0] - numbers[owner][0]), len(run))
+        return pieces
 
     def _vector(self, name: str, first: int, count: int) -> Elements:
         """Elements of a value as those of the value that they were taken from."""
         at: _At = np.arange(first, first + count)
-        found = Elements(name, first, count)
+        elements = Elements(name, first, count)
         while (node := self.made_by(name, *_MOVES)) is not None:
             name, at = node.inputs[0], self._moved(node)[at]
             if (np.diff(at) == 1).all():
-                found = Elements(name, int(at[0]), count)
-        return found
+                elements = Elements(name, int(at[0]), count)
+        return elements
 
 
 def _sum(parts: list[GateSum | None]) -> GateSum | None:
-    found: dict[Elements, Array] = {}
+    products: dict[Elements, Array] = {}
     bias: npt.NDArray[np.float64] = np.zeros(1)
     for part in parts:
         if part is None:
             return None
         for vector, matrix in part.terms.items():
-            found[vector] = found[vector] + matrix if vector in found else matrix
+            products[vector] = products[vector] + matrix if vector in products else matrix
         bias = bias + part.bias
-    return GateSum(found, bias) if parts else None
+    return GateSum(products, bias) if parts else None

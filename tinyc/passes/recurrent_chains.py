@@ -98,7 +98,7 @@ def _vectors(cell: Cell) -> set[Elements]:
 def _start(reader: Reader, cell: Cell, following: CellStep) -> CellStep | None:
     """The step before all others. Where its states are zero, products with them may be gone."""
     vectors, x = _vectors(cell), following.x
-    near = [found for way in (-x.count, x.count) if (found := replace(x, first=x.first + way)) in vectors]
+    near = [neighbour for way in (-x.count, x.count) if (neighbour := replace(x, first=x.first + way)) in vectors]
     others = vectors.difference(near)
     if len(near) != 1 or len(others) > 1:
         return None

@@ -44,11 +44,11 @@ def _rolled(graph: Graph, steps: Sequence[CellStep]) -> Graph | None:
     inside = {name for node in graph.nodes if node.outputs[0] in hidden for name in node.inputs}
     inside |= {step.cell.left for step in steps} - hidden
     draft = _Draft(graph, steps, True)
-    found = draft.finish()
-    if inside & found.values.keys():
+    rolled = draft.finish()
+    if inside & rolled.values.keys():
         return None
-    alone = [node.name for node in found.nodes if draft.y in node.inputs] == [draft.last_row]
-    return _Draft(graph, steps, False).finish() if alone else found
+    alone = [node.name for node in rolled.nodes if draft.y in node.inputs] == [draft.last_row]
+    return _Draft(graph, steps, False).finish() if alone else rolled
 
 
 class _Draft:
@@ -149,19 +149,19 @@ class _Draft:
         for k, node in enumerate(nodes):
             if is_a(node, Slice, Reshape, Concat) and not at.keys().isdisjoint(node.inputs):
                 shapes = ((name, self._values[name].shape) for name in node.inputs)
-                (found,) = op_of(node).float_ref(node.attrs, *(at.get(x, np.full(shape, -1)) for x, shape in shapes))
-                at[node.outputs[0]] = found
-                self._whole(node, found.reshape(-1), straight)
+                (joined,) = op_of(node).float_ref(node.attrs, *(at.get(x, np.full(shape, -1)) for x, shape in shapes))
+                at[node.outputs[0]] = joined
+                self._whole(node, joined.reshape(-1), straight)
             else:
                 self._nodes.append(node)
             for name in node.inputs:
                 if uses[name] == k:
                     at.pop(name, None)
 
-    def _whole(self, node: Node, found: Array, straight: Array) -> None:
+    def _whole(self, node: Node, numbers: Array, straight: Array) -> None:
         """The node that moves rows of y, or one that reshapes y."""
         for rows in (straight, straight[::-1]):
-            if node.inputs != (self.y,) and np.array_equal(found, rows.reshape(-1)):
+            if node.inputs != (self.y,) and np.array_equal(numbers, rows.reshape(-1)):
                 y = self.y
                 if rows is not straight:
                     turn = Slice((len(rows) - 1, 0), rows.shape, (-1, 1))

@@ -92,9 +92,9 @@ class View:
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
-        found = free_name(name, self._names)
-        self._names.add(found)
-        return found
+        free = free_name(name, self._names)
+        self._names.add(free)
+        return free
 
     # What `rewrite` does
 
@@ -126,13 +126,13 @@ class View:
     def _is_dead(self, node: Node) -> bool:
         return not any(self._readers.get(name) or name in self._outputs for name in node.outputs)
 
-    def _apply(self, key: int, found: Rewrite) -> list[int]:
+    def _apply(self, key: int, rewritten: Rewrite) -> list[int]:
         """Put the rewrite in the node's place; the keys of the new nodes in run order."""
-        self._values.update((value.name, value) for value in found.values)
-        self._consts.update(found.consts)
-        new = [self._insert(node) for node in found.nodes]
-        if found.same is not None:
-            gone, kept = found.same
+        self._values.update((value.name, value) for value in rewritten.values)
+        self._consts.update(rewritten.consts)
+        new = [self._insert(node) for node in rewritten.nodes]
+        if rewritten.same is not None:
+            gone, kept = rewritten.same
             del self._producer[gone]
             # The name of a model output survives; it then stands for the other value everywhere.
             self._rename(*((kept, gone) if self.is_output(gone) else (gone, kept)))
@@ -232,11 +232,11 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> Graph:
             node = view._nodes.get(key)
             if node is None:  # dropped meanwhile
                 continue
-            found = _first(view, node, rules)
-            if found is None or (found.same is not None and not view._can_join(*found.same)):
+            rewritten = _first(view, node, rules)
+            if rewritten is None or (rewritten.same is not None and not view._can_join(*rewritten.same)):
                 view._placed[key] = None
                 continue
-            waiting.extend(reversed(view._apply(key, found)))
+            waiting.extend(reversed(view._apply(key, rewritten)))
             changes += 1
             if changes > budget:
                 raise RuntimeError(f"rules do not come to an end: {', '.join(r.__name__ for r in rules)}")
@@ -248,8 +248,8 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> Graph:
 def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
     for candidate in rules:
         kinds = _KINDS[candidate]
-        if (not kinds or is_a(node, *kinds)) and (found := candidate(view, node)) is not None:
-            return found
+        if (not kinds or is_a(node, *kinds)) and (rewritten := candidate(view, node)) is not None:
+            return rewritten
     return None
 
 

@@ -66,7 +66,7 @@ def _runs(fine: Sequence[int], coarse: Shape | Sequence[int]) -> list[list[int]]
     """
     if 1 in fine[1:] or 1 in coarse[1:] or fine[0] != coarse[0]:
         return None
-    found: list[list[int]] = [[0]]
+    runs: list[list[int]] = [[0]]
     at = 1
     for size in coarse[1:]:
         group, product = [], 1
@@ -76,5 +76,5 @@ def _runs(fine: Sequence[int], coarse: Shape | Sequence[int]) -> list[list[int]]
             at += 1
         if product != size:
             return None
-        found.append(group)
-    return found if at == len(fine) else None
+        runs.append(group)
+    return runs if at == len(fine) else None

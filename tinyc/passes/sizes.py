@@ -53,10 +53,10 @@ def join_bins(view: View, node: Node) -> Rewrite | None:
     is_root = isinstance(node.attrs, Power) and node.attrs.exponent == 0.5  # a root of magnitudes is a layer of its own
     if not view.is_float(node) or (not is_root and _has_root(view, node.outputs[0])):
         return None
-    found = _at(view, node.outputs[0])
-    if found is None or not is_transformed(found.attrs.length) or found.window.size % 2:
+    sizes = _at(view, node.outputs[0])
+    if sizes is None or not is_transformed(sizes.attrs.length) or sizes.window.size % 2:
         return None
-    return _emitted(view, node, found)
+    return _emitted(view, node, sizes)
 
 
 def _has_root(view: View, name: str) -> bool:
@@ -76,19 +76,19 @@ def _at(view: View, name: str) -> _Found | None:
     root = view.producer(name, Power)
     if root is not None:
         inner, floor, add = offsets_of(view, root.inputs[0])
-        found = _at(view, inner) if root.attrs.exponent == 0.5 and max(floor, add) <= _NOTHING else None
-        if found is None or found.attrs.power != 2:
+        sizes = _at(view, inner) if root.attrs.exponent == 0.5 and max(floor, add) <= _NOTHING else None
+        if sizes is None or sizes.attrs.power != 2:
             return None
-        return replace(found, attrs=replace(found.attrs, power=1, factor=math.sqrt(found.attrs.factor)))
+        return replace(sizes, attrs=replace(sizes.attrs, power=1, factor=math.sqrt(sizes.attrs.factor)))
     return _of_lines(view, name) or _of_dft(view, name) or _of_products(view, name)
 
 
 def _of_lines(view: View, name: str) -> _Found | None:
-    found = spectra_at(view, name)
-    if found is None or found.power != 2:
+    spectra = spectra_at(view, name)
+    if spectra is None or spectra.power != 2:
         return None
-    attrs = SpectrumSizes(found.lines, found.step, found.window.size, found.bins, 2)
-    return _Found(found.line, view.value(found.line).shape, None, found.window, attrs, found.turned)
+    attrs = SpectrumSizes(spectra.lines, spectra.step, spectra.window.size, spectra.bins, 2)
+    return _Found(spectra.line, view.value(spectra.line).shape, None, spectra.window, attrs, spectra.turned)
 
 
 def _of_dft(view: View, name: str) -> _Found | None:
@@ -141,10 +141,10 @@ def _factor(view: View, name: str) -> tuple[str, float]:
     """(what is multiplied, divided by a number, the factor)."""
     factor = 1.0
     while (node := view.producer(name, Mul, Div)) is not None and node.attrs.act == NO_ACT:
-        found = number_of(view, node)
-        if found is None or found[1] <= 0 or (isinstance(node.attrs, Div) and view.is_const(node.inputs[0])):
+        number = number_of(view, node)
+        if number is None or number[1] <= 0 or (isinstance(node.attrs, Div) and view.is_const(node.inputs[0])):
             break
-        name, factor = found[0], factor * (1 / found[1] if isinstance(node.attrs, Div) else found[1])
+        name, factor = number[0], factor * (1 / number[1] if isinstance(node.attrs, Div) else number[1])
     return name, factor
 
 
@@ -168,61 +168,61 @@ def _of_products(view: View, name: str) -> _Found | None:
     return None
 
 
-def _emitted(view: View, node: Node, found: _Found) -> Rewrite:
+def _emitted(view: View, node: Node, sizes: _Found) -> Rewrite:
     """The samples as lines, their magnitudes, and these with the shape that the node's output has."""
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
-    found = _with_window(view, found)
-    x = view.value(found.x)
-    lines, n = found.attrs.lines, x.elements // found.attrs.lines
-    name, order = found.x, _last(found)
-    if found.axis is not None and x.shape != found.shape:
-        name = draft.add([name], Reshape(found.shape), x, found.shape, "line")
+    sizes = _with_window(view, sizes)
+    x = view.value(sizes.x)
+    lines, n = sizes.attrs.lines, x.elements // sizes.attrs.lines
+    name, order = sizes.x, _last(sizes)
+    if sizes.axis is not None and x.shape != sizes.shape:
+        name = draft.add([name], Reshape(sizes.shape), x, sizes.shape, "line")
     if order is not None:
-        shape = tuple(found.shape[k] for k in order)
+        shape = tuple(sizes.shape[k] for k in order)
         name = draft.add([name], Transpose(order), x, shape, "turned")
     name = draft.add([name], Reshape((lines, n)), x, (lines, n), "lines")
-    window = draft.const(found.window, replace(x, dtype="f32", quant=None), "window")
-    frames = lines * ((n - found.window.size) // found.attrs.step + 1)
-    made = draft.add([name, window], found.attrs, y, (1, frames, found.attrs.bins), "sizes")
-    return _shaped(draft, found, made, y)
+    window = draft.const(sizes.window, replace(x, dtype="f32", quant=None), "window")
+    frames = lines * ((n - sizes.window.size) // sizes.attrs.step + 1)
+    made = draft.add([name, window], sizes.attrs, y, (1, frames, sizes.attrs.bins), "sizes")
+    return _shaped(draft, sizes, made, y)
 
 
-def _last(found: _Found) -> tuple[int, ...] | None:
+def _last(sizes: _Found) -> tuple[int, ...] | None:
     """The order of axes that takes that of the lines to the end, where it is not there."""
-    axis, rank = found.axis, len(found.shape)
+    axis, rank = sizes.axis, len(sizes.shape)
     return None if axis is None or axis == rank - 1 else (*(k for k in range(rank) if k != axis), axis)
 
 
-def _shaped(draft: RewriteDraft, found: _Found, made: str, y: Value) -> Rewrite:
-    bins, order = found.attrs.bins, _last(found)
+def _shaped(draft: RewriteDraft, sizes: _Found, made: str, y: Value) -> Rewrite:
+    bins, order = sizes.attrs.bins, _last(sizes)
     if order is not None:
-        whole = (*(found.shape[k] for k in order[:-1]), bins)
+        whole = (*(sizes.shape[k] for k in order[:-1]), bins)
         made = draft.add([made], Reshape(whole), y, whole, "whole")
         back = tuple(int(k) for k in np.argsort(order))
         made = draft.add([made], Transpose(back), y, tuple(whole[k] for k in back), "back")
-    elif found.turned:
-        frames = draft.value(made).shape[1] // found.attrs.lines
-        whole = (found.attrs.lines, frames, bins)
+    elif sizes.turned:
+        frames = draft.value(made).shape[1] // sizes.attrs.lines
+        whole = (sizes.attrs.lines, frames, bins)
         made = draft.add([made], Reshape(whole), y, whole, "whole")
         made = draft.add([made], Transpose((0, 2, 1)), y, (whole[0], bins, frames), "back")
     return draft.finish([made], Reshape(y.shape))
 
 
-def _with_window(view: View, found: _Found) -> _Found:
+def _with_window(view: View, sizes: _Found) -> _Found:
     """The same with the window in it that the samples are multiplied by before a DFT."""
-    node = view.producer(_behind(view, found.x), Mul)
-    if node is None or node.attrs.act != NO_ACT or found.axis is None or found.attrs.step != 1:
-        return found
+    node = view.producer(_behind(view, sizes.x), Mul)
+    if node is None or node.attrs.act != NO_ACT or sizes.axis is None or sizes.attrs.step != 1:
+        return sizes
     for x, w in (node.inputs, node.inputs[::-1]):
         shape = view.value(x).shape
-        if not view.is_const(w) or view.is_const(x) or shape not in (found.shape, (*found.shape, 1)):
+        if not view.is_const(w) or view.is_const(x) or shape not in (sizes.shape, (*sizes.shape, 1)):
             continue
         table = view.const(w)
         aligned = (1,) * (len(shape) - table.ndim) + table.shape
-        if all(size == 1 for k, size in enumerate(aligned) if k != found.axis):
-            window = found.window * np.broadcast_to(table.reshape(-1), found.window.shape)
-            return replace(found, x=x, window=window) if window.any() else found
-    return found
+        if all(size == 1 for k, size in enumerate(aligned) if k != sizes.axis):
+            window = sizes.window * np.broadcast_to(table.reshape(-1), sizes.window.shape)
+            return replace(sizes, x=x, window=window) if window.any() else sizes
+    return sizes
 
 
 @rule(Mul, Div)
@@ -243,10 +243,10 @@ def join_square(view: View, node: Node) -> Rewrite | None:
             return None
         attrs = replace(attrs, power=2, factor=attrs.factor**2)
     else:
-        found = number_of(view, node)
-        if found is None or found[1] <= 0:
+        number = number_of(view, node)
+        if number is None or number[1] <= 0:
             return None
-        attrs = replace(attrs, factor=attrs.factor * (1 / found[1] if isinstance(node.attrs, Div) else found[1]))
+        attrs = replace(attrs, factor=attrs.factor * (1 / number[1] if isinstance(node.attrs, Div) else number[1]))
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     name = draft.add(made.inputs, attrs, y, view.value(made.outputs[0]).shape, "sizes")
     for each in reversed(path):
@@ -259,8 +259,10 @@ _VIEWS = (SpectrumSizes, Reshape, Transpose)
 
 def _factor_once(view: View, node: Node) -> str:
     """What the node multiplies by a number, or divides; an input where it does neither."""
-    found = number_of(view, node)
-    return node.inputs[0] if found is None or view.is_const(node.inputs[0]) == isinstance(node.attrs, Div) else found[0]
+    number = number_of(view, node)
+    return (
+        node.inputs[0] if number is None or view.is_const(node.inputs[0]) == isinstance(node.attrs, Div) else number[0]
+    )
 
 
 def _alone(view: View, each: Node, reader: Node) -> bool:

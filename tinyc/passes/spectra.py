@@ -58,19 +58,19 @@ def join_spectra(view: View, node: Node) -> Rewrite | None:
     name, floor, add = offsets_of(view, node.inputs[0])
     name, turns = _through(view, name)
     bands = _bands(view, name)
-    found = spectra_at(view, name if bands is None else bands[0])
-    if found is None or found.lines > 1 or found.bins != found.window.size // 2 + 1:
+    spectra = spectra_at(view, name if bands is None else bands[0])
+    if spectra is None or spectra.lines > 1 or spectra.bins != spectra.window.size // 2 + 1:
         return None
-    if bands is None and not is_transformed(found.window.size):
+    if bands is None and not is_transformed(spectra.window.size):
         return None
-    weights, makes_bands_first = bands[1:] if bands is not None else (np.eye(found.bins), found.turned)
-    if found.turned != makes_bands_first:
+    weights, makes_bands_first = bands[1:] if bands is not None else (np.eye(spectra.bins), spectra.turned)
+    if spectra.turned != makes_bands_first:
         return None
     x = view.value(node.outputs[0])
     draft = RewriteDraft(view, node)
     like = view.value(next(n for n in _constants(view, node)))
-    inputs = [found.line, draft.const(found.window, like, "window"), draft.const(weights, like, "weights")]
-    attrs = LogMel(found.step, found.power, floor, add)
+    inputs = [spectra.line, draft.const(spectra.window, like, "window"), draft.const(weights, like, "weights")]
+    attrs = LogMel(spectra.step, spectra.power, floor, add)
     if makes_bands_first == turns:  # an even number of turns
         return draft.finish(inputs, attrs)
     frames, count = x.shape[2], x.shape[1]
@@ -127,10 +127,10 @@ def offsets_of(view: View, name: str) -> tuple[str, float, float]:
                 return name, floor, add
             name, floor = node.inputs[0], node.attrs.act.lo
             continue
-        found = number_of(view, node)
-        if found is None or found[1] <= 0 or node.attrs.act != NO_ACT or add:
+        number = number_of(view, node)
+        if number is None or number[1] <= 0 or node.attrs.act != NO_ACT or add:
             return name, floor, add
-        name, add = found
+        name, add = number
 
 
 def _through(view: View, name: str) -> tuple[str, bool]:
@@ -166,17 +166,17 @@ def spectra_at(view: View, name: str) -> Spectra | None:
     """What magnitudes or powers the value is."""
     name, turned = _through(view, name)
     inner = squared(view, name)
-    if inner is not None and (found := spectra_at(view, inner)) is not None and found.power == 1:
-        return replace(found, power=2, turned=found.turned != turned)
+    if inner is not None and (spectra := spectra_at(view, inner)) is not None and spectra.power == 1:
+        return replace(spectra, power=2, turned=spectra.turned != turned)
     root = view.producer(name, Power)
     if root is not None and root.attrs.exponent == 0.5:
-        found = spectra_at(view, root.inputs[0])
-        return replace(found, power=1, turned=found.turned != turned) if found and found.power == 2 else None
+        spectra = spectra_at(view, root.inputs[0])
+        return replace(spectra, power=1, turned=spectra.turned != turned) if spectra and spectra.power == 2 else None
     node = view.producer(name, Sum, Add)
     if node is None:
         return None
-    found = _of_stft(view, node) if isinstance(node.attrs, Sum) else _of_convolutions(view, node)
-    return found and replace(found, turned=found.turned != turned)
+    spectra = _of_stft(view, node) if isinstance(node.attrs, Sum) else _of_convolutions(view, node)
+    return spectra and replace(spectra, turned=spectra.turned != turned)
 
 
 def _of_stft(view: View, node: Node) -> Spectra | None:
@@ -197,8 +197,8 @@ def _of_stft(view: View, node: Node) -> Spectra | None:
 def _of_convolutions(view: View, node: Node) -> Spectra | None:
     """squares of a convolution with cosines and of one with sines."""
     squares = [squared(view, name) for name in node.inputs]
-    found = [_convolution(view, name) if name is not None else None for name in squares]
-    first, second = found
+    convolutions = [_convolution(view, name) if name is not None else None for name in squares]
+    first, second = convolutions
     if first is None or second is None or first[:2] != second[:2] or first[3] != second[3]:
         return None
     for cosines, sines in ((first[2], second[2]), (second[2], first[2])):
@@ -293,19 +293,19 @@ def spell_out_other(view: View, node: Node) -> Rewrite | None:
 @rule(Add)
 def join_convolutions(view: View, node: Node) -> Rewrite | None:
     """squares of convolutions with cosines and with sines, added -> the same of an stft, if it has all bins."""
-    found = _of_convolutions(view, node) if view.is_float(node) else None
-    if found is None or found.bins != found.window.size // 2 + 1 or not is_transformed(found.window.size):
+    spectra = _of_convolutions(view, node) if view.is_float(node) else None
+    if spectra is None or spectra.bins != spectra.window.size // 2 + 1 or not is_transformed(spectra.window.size):
         return None
-    draft, y, line = RewriteDraft(view, node), view.value(node.outputs[0]), view.value(found.line)
-    frames = (line.elements - found.window.size) // found.step + 1
-    shape = (1, frames, found.bins)
+    draft, y, line = RewriteDraft(view, node), view.value(node.outputs[0]), view.value(spectra.line)
+    frames = (line.elements - spectra.window.size) // spectra.step + 1
+    shape = (1, frames, spectra.bins)
     name = draft.add([line.name], Reshape((1, line.elements)), line, (1, line.elements), "line")
-    window = draft.const(found.window.astype(np.float32), line, "window")
-    name = draft.add([name, window], Stft(found.step), y, (*shape, 2), "stft")
+    window = draft.const(spectra.window.astype(np.float32), line, "window")
+    name = draft.add([name, window], Stft(spectra.step), y, (*shape, 2), "stft")
     name = draft.add([name, name], Mul(), y, (*shape, 2), "squares")
     name = draft.add([name], Sum((3,)), y, shape, "powers")
-    if found.turned:
-        name = draft.add([name], Transpose((0, 2, 1)), y, (1, found.bins, frames), "back")
+    if spectra.turned:
+        name = draft.add([name], Transpose((0, 2, 1)), y, (1, spectra.bins, frames), "back")
     return draft.finish([name], Reshape(y.shape))
 
 

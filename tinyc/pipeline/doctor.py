@@ -64,15 +64,15 @@ def examine() -> tuple[Finding, ...]:
 
 def _packages() -> list[Finding]:
     """tinyc itself, and what its distribution asks for (nothing to ask when it runs from bare sources)."""
-    found = [Finding(FindingKind.PACKAGE, "tinyc", __version__, True)]
+    findings = [Finding(FindingKind.PACKAGE, "tinyc", __version__, True)]
     for package in requirements():
         name, version = package.name, package.version
         if not package.extra:
-            found.append(Finding(FindingKind.PACKAGE, name, version, True, (f"pip install {name}",)))
+            findings.append(Finding(FindingKind.PACKAGE, name, version, True, (f"pip install {name}",)))
         elif package.extra in _EXTRAS and name not in _ELSEWHERE:
             install, note = f"pip install 'tinyc[{package.extra}]'", _EXTRAS[package.extra]
-            found.append(Finding(FindingKind.PACKAGE, name, version, False, (install,), note))
-    return found
+            findings.append(Finding(FindingKind.PACKAGE, name, version, False, (install,), note))
+    return findings
 
 
 _EXTRAS = {
@@ -109,7 +109,7 @@ def _compilers(boards: list[Board]) -> list[Finding]:
 
 
 def _emulators(boards: list[Board]) -> list[Finding]:
-    qemu = next((found for board in boards if (found := find_qemu(board)) is not None), None)
+    qemu = next((target for board in boards if (target := find_qemu(board)) is not None), None)
     note = "runs every core"
     if qemu is not None and qemu.plugin is None:
         note = f"counts no instructions: it does not take the plugin in {paths.cache_dir()}"
@@ -161,9 +161,9 @@ def _boards() -> list[Finding]:
 
 def _try_board(board: Board) -> tuple[str, TinycError | None]:
     try:
-        found = f"{find_toolchain(board)}, {find_target(board).machine}"
+        tools = f"{find_toolchain(board)}, {find_target(board).machine}"
         check_disassembler(board)
-        return found, None
+        return tools, None
     except TinycError as error:
         return "", error
 

@@ -42,20 +42,20 @@ def in_flash(attempt: Callable[[int], Tried[T]], asked: int) -> Tried[T]:
     that is too small for any kernels gives the smallest.
     """
     budget, low, high = asked, 0, 0  # low: the largest that fits; high: the smallest that does not; 0: none yet
-    found = best = attempt(budget)
+    latest = best = attempt(budget)
     for _ in range(_ROUNDS - 1):
-        spare = asked - found.taken
+        spare = asked - latest.taken
         if spare >= 0:
-            low = max(budget, found.said)
+            low = max(budget, latest.said)
         else:
-            high = min(budget, found.said)
+            high = min(budget, latest.said)
         if 0 <= spare <= asked // _NEAR or (high and high - low <= _GRAIN):
             break
         budget = _next(low + spare if spare >= 0 else high + spare, low, high)
-        before, found = found, attempt(budget)
-        if found.taken <= asked or (best.taken > asked and found.taken < best.taken):
-            best = found
-        if not high and found.taken == before.taken:
+        before, latest = latest, attempt(budget)
+        if latest.taken <= asked or (best.taken > asked and latest.taken < best.taken):
+            best = latest
+        if not high and latest.taken == before.taken:
             break  # there is nothing better to buy
     return best
 

@@ -76,11 +76,11 @@ def _compare(graph: Graph, slid: Advancing, hop: int, numerics: Numerics) -> Non
     stream = stream.astype(NUMPY_DTYPE[value.dtype])
     fresh = slid.graph.values[name].shape
     inputs = [{name: stream[k * hop : (k + 1) * hop].reshape(fresh)} for k in range(runs)]
-    found = list(prepare_int(slid.graph, numerics).sequence(inputs))
+    joined_outputs = list(prepare_int(slid.graph, numerics).sequence(inputs))
     whole = prepare_int(graph, numerics)
     for run in range(runs - _ROWS_COMPARED, runs):
         end = (run + 1) * hop
         wanted = next(iter(whole.sequence([{name: stream[end - slid.window : end].reshape(value.shape)}])))
         for output in graph.outputs:
-            if not np.array_equal(found[run][output], wanted[output]):
+            if not np.array_equal(joined_outputs[run][output], wanted[output]):
                 raise ValueError(f"run {run}: '{output}' is not that of the whole window")

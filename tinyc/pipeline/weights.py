@@ -51,11 +51,11 @@ def _activations(said: Mapping[str, Any]) -> KeptActivations:
 
 def find_blob(folder: Path) -> tuple[str, BlobFile]:
     """The constants in a library's folder, and the library's name."""
-    found = sorted(folder.glob("*.blob"))
-    if len(found) != 1:
-        what = "no constants of their own" if not found else "constants of several libraries"
+    blobs = sorted(folder.glob("*.blob"))
+    if len(blobs) != 1:
+        what = "no constants of their own" if not blobs else "constants of several libraries"
         raise TinycError(f"there are {what} in this folder", Loc(str(folder)), _REBUILD)
-    return found[0].stem, read_blob(read_file(found[0]), str(found[0]))
+    return blobs[0].stem, read_blob(read_file(blobs[0]), str(blobs[0]))
 
 
 def check_same_code(folder: Path, name: str, files: Mapping[str, str], blob: bytes) -> None:

@@ -35,9 +35,9 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
     """
     best: FirstFit | None = None
     for order in _orders(layout.blocks):
-        found = FirstFit(layout, order)
-        if best is None or found.height < best.height:
-            best = found
+        first_fit = FirstFit(layout, order)
+        if best is None or first_fit.height < best.height:
+            best = first_fit
         if best.height <= lower_bound:
             return tuple(best.offsets)
     assert best is not None

@@ -68,11 +68,11 @@ class Layout:
     many: tuple[tuple[Ints, Ints, Ints] | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = (
+        order = (
             tuple((j, low, high) for j, intervals in others.items() for low, high in intervals)
             for others in self.forbidden
         )
-        object.__setattr__(self, "rivals", tuple(found))
+        object.__setattr__(self, "rivals", tuple(order))
         object.__setattr__(self, "many", tuple(_as_arrays(one) if len(one) >= _MANY else None for one in self.rivals))
 
     @property
@@ -90,7 +90,7 @@ def conflicts(
     blocks: Sequence[Block], gaps: Mapping[tuple[str, str], tuple[Interval, ...]]
 ) -> tuple[Mapping[int, tuple[Interval, ...]], ...]:
     """`Layout.forbidden`: blocks alive together keep apart, the members (x, y) of `gaps` only that far."""
-    found: list[dict[int, tuple[Interval, ...]]] = [{} for _ in blocks]
+    by_block: list[dict[int, tuple[Interval, ...]]] = [{} for _ in blocks]
     by_birth = [] if gaps else [_ByBirth.of(block) for block in blocks]
     current: list[int] = []  # blocks that are alive when the next one is born
     for j in sorted(range(len(blocks)), key=lambda i: (blocks[i].born, i)):
@@ -98,21 +98,21 @@ def conflicts(
         for i in current:
             apart = _apart(blocks[i], blocks[j], gaps) if gaps else by_birth[i].apart(by_birth[j])
             if apart:
-                found[j][i] = apart
-                found[i][j] = tuple((-high, -low) for low, high in reversed(apart))
+                by_block[j][i] = apart
+                by_block[i][j] = tuple((-high, -low) for low, high in reversed(apart))
         current.append(j)
-    return tuple(found)
+    return tuple(by_block)
 
 
 def _apart(a: Block, b: Block, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:
     """Forbidden values of start of b - start of a."""
-    found: list[Interval] = []
+    distances: list[Interval] = []
     for m in a.members:
         for n in b.members:
             if m.born < n.dies and n.born < m.dies and m.size and n.size:
                 shift = m.at - n.at
-                found += [(low + shift, high + shift) for low, high in _between(m, n, gaps)]
-    return tuple(joined(found))
+                distances += [(low + shift, high + shift) for low, high in _between(m, n, gaps)]
+    return tuple(joined(distances))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _ByBirth:
         if len(self.members) == len(other.members) == 1:
             (m,), (n,) = self.members, other.members
             return ((m[0] - n[1], m[1] - n[0]),)
-        found = {
+        distances = {
             (at - their_end, end - their_at)
             for at, end, born, dies in self.members
             for their_at, their_end, _, their_dies in other.members[
@@ -144,19 +144,19 @@ class _ByBirth:
             ]
             if born < their_dies
         }
-        return tuple(joined(found)) if len(found) > 1 else tuple(found)
+        return tuple(joined(distances)) if len(distances) > 1 else tuple(distances)
 
 
 def _stretches(block: Block) -> list[tuple[int, int, int, int]]:
     """(at, end, born, dies) of the members; those that follow one another and live equally long are one, as all rows of
     a tensor do where layers run whole. That forbids the same distances."""
-    found: list[tuple[int, int, int, int]] = []
+    stretches: list[tuple[int, int, int, int]] = []
     for m in block.members:
-        if found and found[-1][1:] == (m.at, m.born, m.dies):
-            found[-1] = (found[-1][0], m.at + m.size, m.born, m.dies)
+        if stretches and stretches[-1][1:] == (m.at, m.born, m.dies):
+            stretches[-1] = (stretches[-1][0], m.at + m.size, m.born, m.dies)
         elif m.size:
-            found.append((m.at, m.at + m.size, m.born, m.dies))
-    return found
+            stretches.append((m.at, m.at + m.size, m.born, m.dies))
+    return stretches
 
 
 def _between(m: Member, n: Member, gaps: Mapping[tuple[str, str], tuple[Interval, ...]]) -> tuple[Interval, ...]:

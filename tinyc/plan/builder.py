@@ -40,12 +40,12 @@ def whole_problem(graph: Graph, choices: Mapping[str, Choice], freedom: Freedom 
     return Builder(graph, freedom or Freedom()).problem({node: (choice,) for node, choice in choices.items()})
 
 
-def problem_of(graph: Graph, found: Found, *, by_rows: bool = False, unit: int = 4) -> Problem:
+def problem_of(graph: Graph, choices: Found, *, by_rows: bool = False, unit: int = 4) -> Problem:
     """The problem of layers that run whole or by rows, with every kernel that may run the nodes of an integer graph.
 
     by_rows: the model's inputs arrive row by row. Raises as `Builder.problem`.
     """
-    return Builder(graph, Freedom(rows=True, by_rows=by_rows, unit=unit, scratch_unit=max(8, unit))).problem(found)
+    return Builder(graph, Freedom(rows=True, by_rows=by_rows, unit=unit, scratch_unit=max(8, unit))).problem(choices)
 
 
 class Builder:
@@ -64,13 +64,13 @@ class Builder:
         self.tensors = self._tensors()
         self._parts = {part.name for parts in moves.joins.values() for part in parts}
 
-    def problem(self, found: Found) -> Problem:
+    def problem(self, choices: Found) -> Problem:
         """The problem, its layers in the order of the graph. found: the kernels that may run each node.
 
         Raises TinycError if an output of the model is a constant or a reshape of one.
         """
         graph, freedom = self.graph, self.freedom
-        layers = tuple(self.layer(node, found[node.name]) for node in self.nodes.values())
+        layers = tuple(self.layer(node, choices[node.name]) for node in self.nodes.values())
         layers = _sharing_code(layers) if freedom.rows else layers
         used = {name for layer in layers for name in layer.reads + layer.writes} | set(graph.inputs)
         return Problem(
@@ -148,17 +148,17 @@ class Builder:
         wider type, and no input that the kernel reads in another order is the same tensor."""
         y, allowed = self.graph.values[node.outputs[0]], kernel.inplace
         names = [self.views.get(name, name) for name in node.inputs]
-        found = []
+        overlaid = []
         for i in allowed:
             name = names[i] if i < len(names) else ""
-            if name in found or not self._may_end(node, name, names):
+            if name in overlaid or not self._may_end(node, name, names):
                 continue
             x = self.graph.values[node.inputs[i]]
             alone = all(j in allowed for j, other in enumerate(names) if other == name)
             fits = kernel.shrinks or _extents(x.shape) == _extents(y.shape)
             if alone and fits and y.size_bytes <= x.size_bytes:
-                found.append(name)
-        return tuple(found)
+                overlaid.append(name)
+        return tuple(overlaid)
 
     def _may_end(self, node: Node, name: str, names: Sequence[str]) -> bool:
         """Whether the output of the node may take the bytes of a tensor: not of a part of another one, of one that has

@@ -41,7 +41,7 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
     Blocks that move in a turn do so before it, those of the larger size first.
     """
     early = max((-block.born for block in layout.blocks), default=0)  # turns before turn 0, or less than none
-    found, arena = None, _Packing(_later(layout, early), kinds)
+    best, arena = None, _Packing(_later(layout, early), kinds)
     first, last = 0, len(heights)
     while first < last:
         middle = (first + last) // 2
@@ -49,10 +49,10 @@ def place_with_moves(layout: Layout, kinds: Kinds, heights: range) -> Places | N
         if places is None:
             first = middle + 1
         else:
-            found, last = places, middle
-    if found is None or early <= 0:
-        return found
-    return {i: [(max(turn - early, 0), at) for turn, at in own] for i, own in found.items()}
+            best, last = places, middle
+    if best is None or early <= 0:
+        return best
+    return {i: [(max(turn - early, 0), at) for turn, at in own] for i, own in best.items()}
 
 
 def _later(layout: Layout, turns: int) -> Layout:
@@ -113,13 +113,13 @@ class _Packing:
         rows = self._in_slots(self.rows, limits, reached)
         if rows is None:
             return None
-        found: dict[int, Sequence[tuple[int, int]]] = {}
-        found |= {i: [(0, at)] for i, at in enumerate(self.offsets) if at >= 0}
-        found |= {i: [(0, starts[self.layout.blocks[i].born])] for i in self.kinds.scratch}
-        found |= {i: [(turn, self.base + slot * self.unit) for turn, slot in own] for i, own in rows.items()}
+        residences: dict[int, Sequence[tuple[int, int]]] = {}
+        residences |= {i: [(0, at)] for i, at in enumerate(self.offsets) if at >= 0}
+        residences |= {i: [(0, starts[self.layout.blocks[i].born])] for i in self.kinds.scratch}
+        residences |= {i: [(turn, self.base + slot * self.unit) for turn, slot in own] for i, own in rows.items()}
         top = self.height
-        found |= {i: [(turn, top - (slot + 1) * self.little) for turn, slot in own] for i, own in arriving.items()}
-        return found if self._place_short(found) else None
+        residences |= {i: [(turn, top - (slot + 1) * self.little) for turn, slot in own] for i, own in arriving.items()}
+        return residences if self._place_short(residences) else None
 
     def _place_short(self, places: dict[int, Sequence[tuple[int, int]]]) -> bool:
         """Adds what does not live long, where all others leave room; whether they do."""
@@ -158,26 +158,26 @@ class _Packing:
 
     def _ceilings(self) -> list[int]:
         """The lowest byte of tall tensors in each turn."""
-        found = [self.height] * self.turns
+        ceilings = [self.height] * self.turns
         for i in self.kinds.tall:
             for member in self.layout.blocks[i].members:
                 for turn in range(member.born, member.dies):
-                    found[turn] = min(found[turn], self.offsets[i] + member.at)
-        return found
+                    ceilings[turn] = min(ceilings[turn], self.offsets[i] + member.at)
+        return ceilings
 
     def _scratch(self) -> list[int]:
-        found = [0] * self.turns
+        sizes = [0] * self.turns
         for i in self.kinds.scratch:
-            found[self.layout.blocks[i].born] = self.layout.blocks[i].size
-        return found
+            sizes[self.layout.blocks[i].born] = self.layout.blocks[i].size
+        return sizes
 
     def _alive(self, blocks: Collection[int]) -> list[int]:
         """How many of the blocks in each turn."""
-        found = [0] * self.turns
+        sizes = [0] * self.turns
         for i in blocks:
             for turn in range(self.layout.blocks[i].born, self.layout.blocks[i].dies):
-                found[turn] += 1
-        return found
+                sizes[turn] += 1
+        return sizes
 
     def _in_slots(self, blocks: Sequence[int], limits: Sequence[int], reached: Sequence[int]) -> Residences | None:
         """A slot below the limit of each turn for every block; None if there are too few. A block that moves goes to a
@@ -187,12 +187,12 @@ class _Packing:
         for i in blocks:
             born.setdefault(self.layout.blocks[i].born, []).append(i)
             dying.setdefault(self.layout.blocks[i].dies, []).append(i)
-        found: Residences = {i: [] for i in blocks}
+        residences: Residences = {i: [] for i in blocks}
         held: dict[int, int] = {}  # slot -> block
         for turn in range(self.turns):
             limit = limits[turn]
             for i in dying.get(turn, ()):
-                del held[found[i][-1][1]]
+                del held[residences[i][-1][1]]
             moving = [(slot, i) for slot, i in held.items() if slot >= limit]
             for slot, _ in moving:
                 del held[slot]
@@ -208,8 +208,8 @@ class _Packing:
                     return None
                 slot = max((slot for slot in free if slot < lows[i]), default=free[-1])
                 held[slot] = i
-                found[i].append((turn, slot))
-        return found
+                residences[i].append((turn, slot))
+        return residences
 
     def _extents(self, residences: Residences) -> tuple[list[int], list[int]]:
         """Slots up to the last one held in each turn: before blocks move, by those that were there, and after."""

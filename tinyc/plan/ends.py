@@ -36,10 +36,10 @@ def place_from_ends(
     low, high = lower_bound, below - 1
     while high - low > step and search.work > 0:
         middle = (low + high) // 2
-        found = within(middle)
-        low, high, best = (middle + 1, high, best) if found is None else (low, middle, found)
+        offsets = within(middle)
+        low, high, best = (middle + 1, high, best) if offsets is None else (low, middle, offsets)
     for limit in range(lower_bound, high, step):  # orders may serve a height and not a larger one
-        found = within(limit) if search.work > 0 else None
-        if found is not None:
-            return tuple(found)
+        offsets = within(limit) if search.work > 0 else None
+        if offsets is not None:
+            return tuple(offsets)
     return tuple(best)

@@ -56,8 +56,8 @@ def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: floa
     bound = max(lower_bound, round(solver.best_objective_bound))
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return SolverAnswer(tuple(offsets), lower_bound)
-    found = tuple(solver.value(start) for start in starts)
-    return SolverAnswer(found if height(layout, found) < known else tuple(offsets), bound)
+    placed = tuple(solver.value(start) for start in starts)
+    return SolverAnswer(placed if height(layout, placed) < known else tuple(offsets), bound)
 
 
 def _complement(forbidden: Sequence[Interval], reach: int) -> list[list[int]]:

@@ -14,12 +14,12 @@ def joined(intervals: Iterable[Interval], touching: bool = False) -> list[Interv
     Those that only touch are one with `touching`, as bytes are; distances stay apart, since the one between two that
     are forbidden is allowed.
     """
-    found: list[Interval] = []
+    spans: list[Interval] = []
     for low, high in sorted(intervals):
         if low >= high:
             continue
-        if found and low < found[-1][1] + touching:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if spans and low < spans[-1][1] + touching:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], high))
         else:
-            found.append((low, high))
-    return found
+            spans.append((low, high))
+    return spans

@@ -118,13 +118,13 @@ def savings_of(problem: Problem, task: Layer, index: Mapping[str, int]) -> tuple
     def parts(name: str) -> tuple[int, ...]:
         return tuple(index[leaf] for leaf in problem.leaves(name))
 
-    found = [Saving(parts(name), y) for name in task.whole.inplace]
+    savings = [Saving(parts(name), y) for name in task.whole.inplace]
     if (sliding := task.whole.sliding) is not None:
         x = problem.tensors[sliding.tensor].size
         both = slide_of(sliding.rows, sliding.forward).extent(x, problem.tensors[task.writes[0]].size)
         saving = round_up(x, problem.unit) + y - round_up(both, problem.unit)
-        found.append(Saving(parts(sliding.tensor), max(saving, 0)))
-    return tuple(found)
+        savings.append(Saving(parts(sliding.tensor), max(saving, 0)))
+    return tuple(savings)
 
 
 def lower_bound(problem: Problem, order: Sequence[int]) -> int:

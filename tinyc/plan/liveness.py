@@ -53,8 +53,8 @@ class Load:
 
     def turns_above(self, form: Form, limit: int) -> tuple[int, ...]:
         """The turns in which the form's scratch is too much; of more than a word has bits, with those between them."""
-        found = np.flatnonzero(self.live(form.inplace) > limit - form.scratch_bytes).tolist()
-        return tuple(range(found[0], found[-1] + 1)) if found and len(self.turns) > TURN_BITS else tuple(found)
+        over = np.flatnonzero(self.live(form.inplace) > limit - form.scratch_bytes).tolist()
+        return tuple(range(over[0], over[-1] + 1)) if over and len(self.turns) > TURN_BITS else tuple(over)
 
 
 def reads_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[int]]]:
@@ -182,14 +182,14 @@ class Liveness:
     def _named(self, alive: _Alive, count: int, start: int, stop: int) -> Lives:
         (born, dies), (before, ends) = alive
         shift = self.own[start]
-        found = {name: (before[place], ends[place]) for name, place in self._before(start).places.items()}
+        lives = {name: (before[place], ends[place]) for name, place in self._before(start).places.items()}
         for index in range(start, stop):
             for name in self.problem.layers[index].writes:
                 if name not in self.alone:
                     own = self.made.places[name]
                     place = slice(own.start - shift, own.stop - shift)
-                    found[name] = born[place], dies[place]
-        return {**found, **self._lives_alone(count, start, stop)}
+                    lives[name] = born[place], dies[place]
+        return {**lives, **self._lives_alone(count, start, stop)}
 
     def _lives_alone(self, count: int, start: int, stop: int) -> Lives:
         """Of tensors that arrive row by row, or last from call to call. Turns are in `numbers`."""
@@ -237,12 +237,12 @@ class Liveness:
 
     def _begins(self, layer: int, turns: Ints | int, end: int) -> Ints:
         """When turns begin; one that is never there begins after all, and ends before all."""
-        found: Ints = self.numbers[self.starts[layer] + turns]
-        return np.where(found < 0, end, found)
+        numbers: Ints = self.numbers[self.starts[layer] + turns]
+        return np.where(numbers < 0, end, numbers)
 
     def _ends(self, layer: int, turns: Ints | int) -> Ints:
-        found: Ints = self.numbers[self.starts[layer] + turns] + 1
-        return found
+        numbers: Ints = self.numbers[self.starts[layer] + turns] + 1
+        return numbers
 
     def loads(self, slots: Slots, start: int, stop: int) -> tuple[Load, ...]:
         """The load of each layer of a group."""
@@ -253,7 +253,7 @@ class Liveness:
         own = live[slots.numbers]  # and 0 behind each layer's turns, as after the last turn of all
         peaks = np.maximum.reduceat(own, [place.start for place in slots.places.values()]).tolist()
         lives: Lives | None = None
-        found = []
+        loads = []
         for (index, place), peak in zip(slots.places.items(), peaks, strict=True):
             access = self.uses.access[index]
             inplace: dict[Names, Ints] = {}
@@ -261,8 +261,8 @@ class Liveness:
                 lives = lives or self._named(alive, slots.count, start, stop)
                 inplace = self._in_place(index, own[place], slots, lives)
             fullest = {(): peak, **{names: int(most.max()) for names, most in inplace.items()}}
-            found.append(Load(own[place], inplace, fullest))
-        return tuple(found)
+            loads.append(Load(own[place], inplace, fullest))
+        return tuple(loads)
 
     def _live(self, alive: _Alive, slots: Slots, start: int, stop: int) -> Ints:
         """Live bytes in each turn, without scratch; 0 after the last one."""
@@ -289,7 +289,7 @@ class Liveness:
         numbers, layer, access = slots.numbers[slots.places[index]], self.problem.layers[index], self.uses.access[index]
         assert access is not None
         start, stop = min(slots.places), max(slots.places) + 1
-        y, found = self.problem.tensors[layer.writes[0]], dict[Names, Ints]()
+        y, by_names = self.problem.tensors[layer.writes[0]], dict[Names, Ints]()
         for names in access.inplace if self.uses.is_inside(y.name, start, stop) else ():
             dying = [
                 (np.append(lives[name][1], -1)[access.tops] == numbers[:, None] + 1).sum(axis=1)
@@ -297,8 +297,8 @@ class Liveness:
                 if self.uses.is_inside(name, start, stop) and self.problem.tensors[name].row_bytes == y.row_bytes
             ]
             if dying:
-                found[names] = own - round_up(y.row_bytes, self.problem.unit) * np.max(dying, axis=0)
-        return found
+                by_names[names] = own - round_up(y.row_bytes, self.problem.unit) * np.max(dying, axis=0)
+        return by_names
 
 
 def lifetimes(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> Lives:
@@ -323,9 +323,9 @@ def loads_of(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) 
 def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
     layer = problem.layers[index]
     saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)
-    found = {form.inplace for form in layer.whole_forms if form.inplace}
+    inplaces = {form.inplace for form in layer.whole_forms if form.inplace}
     dying = {name for name in layer.reads if uses.last[name] == index}
-    less = {names: most - saved * bool(dying.intersection(names)) for names in found}
+    less = {names: most - saved * bool(dying.intersection(names)) for names in inplaces}
     return Load(np.array([most]), {names: np.array([left]) for names, left in less.items()}, {(): most, **less})
 
 

@@ -44,10 +44,10 @@ def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
     """
     problem, costs = plan.problem, _costs(plan.problem, plan.forms, slow)
     part = _rows_apart(plan) if plan.runs_by_rows else _layers_apart(plan)
-    found = _chosen(problem, costs, most, part)
-    if found is None:
+    picked = _chosen(problem, costs, most, part)
+    if picked is None:
         return None
-    kept, fast = found
+    kept, fast = picked
     others = _names(problem) - kept
     there = part.rest(others)
     allocations = [one for one in fast.allocations if one.kind != "tensor" or one.what in kept]
@@ -157,12 +157,12 @@ def _cost(group: Names, costs: Mapping[str, float]) -> float:
 def _live(problem: Problem, order: Sequence[int]) -> list[int]:
     """Bytes alive in each step."""
     costs = costs_of(problem)
-    live, done, found = costs.begin(), 0, []
+    live, done, bytes_alive = costs.begin(), 0, []
     for task in order:
         during, live = costs.step(live, done, task)
         done |= 1 << task
-        found.append(during)
-    return found
+        bytes_alive.append(during)
+    return bytes_alive
 
 
 def _live_rows(plan: Plan, kept: Names) -> list[int]:

@@ -158,22 +158,22 @@ class _Draft:
         )
 
     def _scratch_offsets(self, at: _At) -> dict[str, tuple[int, ...]]:
-        problem, found = self.running.problem, dict[str, tuple[int, ...]]()
+        problem, offsets = self.running.problem, dict[str, tuple[int, ...]]()
         for turn in self.turns:
             if self.running.cut.forms[turn[0]].scratch_bytes:
                 node = problem.layers[turn[0]].node
-                found[node] = (*found.get(node, ()), at.of(scratch_key(problem, turn)))  # a turn may have none
-        return found
+                offsets[node] = (*offsets.get(node, ()), at.of(scratch_key(problem, turn)))  # a turn may have none
+        return offsets
 
     def _moves(self, at: _At) -> list[Move]:
         """In the order in which they are made: larger rows before others."""
-        found = []
+        moves = []
         for name, tensor in self.running.problem.tensors.items():
             for row, born, dies in self.running.rows_of(name):
                 stays = at.stays(("tensor", name, row), born, dies)
                 for (_, source), (turn, target) in pairwise(stays):
-                    found.append(Move(turn, name, row, source, target, tensor.row_bytes))
-        return sorted(found, key=lambda move: (move.turn, -move.size))
+                    moves.append(Move(turn, name, row, source, target, tensor.row_bytes))
+        return sorted(moves, key=lambda move: (move.turn, -move.size))
 
     def _runs_bottom_up(self, group: Group, offsets: Mapping[str, Sequence[int]]) -> bool:
         """Rows of a whole call run top-down, but where the output reaches into its input from above."""

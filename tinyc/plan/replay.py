@@ -201,8 +201,8 @@ class Replay:
         writes = self.of.writes(turn)
         top = sorted(layer.walk.needs[turn[1]])[: len(writes)]
         taken = [self.arena.span(write) for write in writes]
-        found = [gone for gone in dying if gone[0] in allowed and gone[1] in top and self.arena.span(gone) in taken]
-        return [gone for gone in found if gone[0] == found[0][0]]
+        hosts = [gone for gone in dying if gone[0] in allowed and gone[1] in top and self.arena.span(gone) in taken]
+        return [gone for gone in hosts if gone[0] == hosts[0][0]]
 
     def _accumulate(self, turn: Turn, where: str) -> slice:
         """An accumulator is taken at row 0 and still there at every later row. The bytes that the turn frees: the last

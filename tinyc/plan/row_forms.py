@@ -89,7 +89,7 @@ def _walks(forms: Sequence[RowForm]) -> list[Walk]:
     """The walk of each form; equal ones are one object."""
     known: dict[object, Walk] = {}
     distinct: dict[Walk, Walk] = {}
-    found = []
+    walks = []
     for form in forms:
         rows = form.call.rows
         assert rows is not None  # `fits`
@@ -98,8 +98,8 @@ def _walks(forms: Sequence[RowForm]) -> list[Walk]:
         if key not in known:
             walk = _walk(form, rows)
             known[key] = distinct.setdefault(walk, walk)
-        found.append(known[key])
-    return found
+        walks.append(known[key])
+    return walks
 
 
 def _walk(form: RowForm, rows: Rows) -> Walk:

@@ -57,8 +57,8 @@ def best_order(problem: Problem, max_runs: int = MAX_RUNS) -> Order:
         tasks = _exact(costs, given.peak, max_runs)
     except _TooManyError:
         tasks = _beam(costs)
-        found = Order(tasks, _peak(costs, tasks), False)
-        return found if found.peak < given.peak else given
+        best = Order(tasks, _peak(costs, tasks), False)
+        return best if best.peak < given.peak else given
     if tasks is None:
         return Order(given.tasks, given.peak, True)
     return Order(tasks, _peak(costs, tasks), True)
@@ -81,11 +81,11 @@ class _State:
     before: _State | None = None
 
     def order(self) -> tuple[int, ...]:
-        found, state = [], self
+        steps, state = [], self
         while state.before is not None:
-            found.append(state.last)
+            steps.append(state.last)
             state = state.before
-        return tuple(reversed(found))
+        return tuple(reversed(steps))
 
 
 def _start(costs: Costs) -> _State:
@@ -143,14 +143,14 @@ def _beam(costs: Costs) -> tuple[int, ...]:
     """A good order: of all states with as many tasks done, the few with the lowest peak go on."""
     states = [_start(costs)]
     for _ in costs.needs:
-        found: dict[int, _State] = {}
+        reached: dict[int, _State] = {}
         for state in states:
             for task in state.ready[: 2 * READY]:
                 after = _run(costs, state, task)
-                known = found.get(after.done)
+                known = reached.get(after.done)
                 if known is None or after.peak < known.peak:
-                    found[after.done] = after
-        states = sorted(found.values(), key=lambda s: (s.peak, s.live, s.done))[:BEAM_WIDTH]
+                    reached[after.done] = after
+        states = sorted(reached.values(), key=lambda s: (s.peak, s.live, s.done))[:BEAM_WIDTH]
     return states[0].order()
 
 

@@ -70,10 +70,10 @@ class _Grid:
         """Where a block may be beside what has one place, highest first."""
         block, held = self.layout.blocks[i], taken(self.layout, self.offsets, i)
         most = self.height - block.size
-        found = {-(-at // block.align) * block.align for at in range(self.base, most + 1, self.unit)}
+        places = {-(-at // block.align) * block.align for at in range(self.base, most + 1, self.unit)}
         if i in self.scratch:
-            found.add(highest(held, most, block.align))
-        free = (at for at in found if 0 <= at <= most and not any(low < at < high for low, high in held))
+            places.add(highest(held, most, block.align))
+        free = (at for at in places if 0 <= at <= most and not any(low < at < high for low, high in held))
         return sorted(free, reverse=True)
 
 
@@ -91,13 +91,13 @@ class _Tabu:
         self.overlaps = np.where(self.places == _NOWHERE, _NEVER, 0).astype(np.int64)
         self.rivals: list[tuple[Ints, Ints, Ints]] = []  # of each block: others, their distances from it: low, high
         for i in self.names:
-            found = [
+            by_block = [
                 (number[j], low, high)
                 for j in grid.layout.forbidden[i]
                 if j in number
                 for low, high in grid.layout.forbidden[j][i]
             ]
-            others, low, high = np.array(found, np.int64).reshape(-1, 3).T
+            others, low, high = np.array(by_block, np.int64).reshape(-1, 3).T
             self.rivals.append((others, low[:, None], high[:, None]))
         self.chosen = np.zeros(len(self.names), np.int64)
 

@@ -34,7 +34,7 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
         return {}
     views, producer = views_of(graph), graph.producer()
     before = _Before(graph, producer)
-    found = {}
+    hosts = {}
     for state in graph.states:
         made = producer.get(state.after)
         alone = [other.after for other in graph.states].count(state.after) == 1
@@ -45,8 +45,8 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
         if all(reader is made or before(reader, made) for reader in _readers(graph, views, state)) and _may(
             made, state
         ):
-            found[state.after] = state.name
-    return found
+            hosts[state.after] = state.name
+    return hosts
 
 
 def _readers(graph: Graph, views: Mapping[str, str], state: State) -> list[Node]:

@@ -40,8 +40,8 @@ def place_by_stretches(layout: Layout, lower_bound: int, known: Offsets, reached
     low, high, best = lower_bound + 1, reached, known
     while high - low > step:
         middle = (low + high) // 2
-        found = _within(cut, middle, len(layout.blocks))
-        low, high, best = (middle + 1, high, best) if found is None else (low, middle, found)
+        offsets = _within(cut, middle, len(layout.blocks))
+        low, high, best = (middle + 1, high, best) if offsets is None else (low, middle, offsets)
     return best
 
 
@@ -69,8 +69,8 @@ class _Shape:
             fixed[self.right] = right
         if not self._fit_together(fixed, height):
             return None
-        found = CeilingFit(self.layout, fixed, _WORK).within(height, fixed)
-        return None if found is None else tuple(found)
+        offsets = CeilingFit(self.layout, fixed, _WORK).within(height, fixed)
+        return None if offsets is None else tuple(offsets)
 
     def _fit_together(self, fixed: dict[int, int], height: int) -> bool:
         clash = (
@@ -104,18 +104,18 @@ def _within(cut: Sequence[_Stretch], height: int, count: int) -> Offsets | None:
         after: dict[int, tuple[int, Offsets]] = {}
         for left in starts:
             for right in stretch.shape.ends(height):
-                found = stretch.shape.placed(height, left, right) if len(after) < _STATES else None
-                if found is not None:
-                    end = 0 if stretch.shape.right is None else found[stretch.shape.right]
-                    after.setdefault(end, (left, found))
+                placed = stretch.shape.placed(height, left, right) if len(after) < _STATES else None
+                if placed is not None:
+                    end = 0 if stretch.shape.right is None else placed[stretch.shape.right]
+                    after.setdefault(end, (left, placed))
         if not after:
             return None
         reached.append(after)
         starts = list(after)
     offsets, end = [0] * count, starts[0]
     for stretch, after in zip(reversed(cut), reversed(reached), strict=True):
-        end, found = after[end]
-        for block, at in zip(stretch.blocks, found, strict=True):
+        end, placed = after[end]
+        for block, at in zip(stretch.blocks, placed, strict=True):
             offsets[block] = at
     return tuple(offsets)
 
@@ -130,15 +130,15 @@ def _spans(layout: Layout) -> list[_Span]:
     born: list[list[int]] = [[] for _ in range(last - first + 1)]
     for i, block in enumerate(blocks):
         born[block.born - first].append(i)
-    found, here, left = list[_Span](), list[int](), None
+    spans, here, left = list[_Span](), list[int](), None
     for time in range(first + 1, last + 1):
         here += born[time - 1 - first]
         crossing = [i for i in here if blocks[i].dies > time]
         if time == last or (len(crossing) <= 1 and len(here) >= _OF_ONE):
             right = crossing[0] if crossing else None
-            found.append((tuple(here), left, right))
+            spans.append((tuple(here), left, right))
             here, left = crossing, right
-    return found
+    return spans
 
 
 def _stretch(layout: Layout, span: _Span, shapes: dict[object, _Shape]) -> _Stretch:

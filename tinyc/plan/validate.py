@@ -128,8 +128,8 @@ def _check_allocations(run: PlanRun, plan: Plan) -> None:
             node = run.problem.layers[turn[0]].node
             own = reported.get(("scratch", (node, max(turn[1], 0))), [])
             wanted = [(run.scratch[turn], size, number, number + 1)]
-            found = [(one.offset, one.size, one.born, one.dies) for one in own]
-            require(found == wanted, f"the bytes reported for the scratch of '{node}' do not cover its use")
+            allocations = [(one.offset, one.size, one.born, one.dies) for one in own]
+            require(allocations == wanted, f"the bytes reported for the scratch of '{node}' do not cover its use")
 
 
 def _check_places(run: PlanRun, plan: Plan) -> None:

@@ -65,7 +65,7 @@ def value_sets(
             members.setdefault(groups.of(name), []).append(name)
     plain = Batch(graph)
     floats = plain.resume(plain.start(teacher.inputs), 0)
-    found = []
+    sets = []
     for done, names in enumerate(members.values()):
         touching = [i for i, node in enumerate(graph.nodes) if set(names) & set(activations_of(graph, node))]
         first = 0 if set(names) & set(graph.sources) else touching[0]
@@ -74,9 +74,9 @@ def value_sets(
         narrow = not all(is_a(node, Trait.INT16) for node in makers)
         noise = _noise_of(graph, integer, names, teacher, floats)
         choices = (True,) if set(names) & set(forced) else (False,) if narrow else (False, True)
-        found.append(Set(tuple(names), noise, first, last, choices))
+        sets.append(Set(tuple(names), noise, first, last, choices))
         report(done + 1, len(members))
-    return sorted(found, key=lambda entry: entry.first)
+    return sorted(sets, key=lambda entry: entry.first)
 
 
 def _noise_of(
@@ -202,15 +202,15 @@ def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]
     ]
 
 
-def first_good(found: Sequence[WidthChoice], is_good: Callable[[WidthChoice], bool]) -> WidthChoice | None:
+def first_good(choices: Sequence[WidthChoice], is_good: Callable[[WidthChoice], bool]) -> WidthChoice | None:
     """The cheapest option that is good, found by halving: more int16 hardly ever makes it worse. None if none is."""
-    if not is_good(found[-1]):
+    if not is_good(choices[-1]):
         return None
-    low, high = -1, len(found) - 1
+    low, high = -1, len(choices) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if is_good(found[middle]):
+        if is_good(choices[middle]):
             high = middle
         else:
             low = middle
-    return found[high]
+    return choices[high]

@@ -55,27 +55,27 @@ def separate_fixed(graph: Graph) -> Graph:
 def _fixed_values(graph: Graph) -> dict[str, Fixed]:
     """Values with a quantization that an operator dictates, of what it makes or takes; the former is passed on through
     operators with one input."""
-    found: dict[str, Fixed] = {}
+    fixed: dict[str, Fixed] = {}
     for _ in range(1 + len(graph.states)):  # what a state is followed by says how it begins
         for node in graph.nodes:
-            _fix(node, found)
-        found.update((state.name, found[state.after]) for state in graph.states if state.after in found)
-    return found
+            _fix(node, fixed)
+        fixed.update((state.name, fixed[state.after]) for state in graph.states if state.after in fixed)
+    return fixed
 
 
-def _fix(node: Node, found: dict[str, Fixed]) -> None:
+def _fix(node: Node, fixed: dict[str, Fixed]) -> None:
     for index, name in enumerate(node.inputs):
         rule = input_rule(node, index)
         if isinstance(rule, Fixed):
-            found[name] = rule
+            fixed[name] = rule
     for index, name in enumerate(node.outputs):
         rule = output_rule(node, index)
         if isinstance(rule, Fixed):
-            found[name] = rule
+            fixed[name] = rule
         elif isinstance(rule, SameAs):
-            sources = {found.get(source) for source in node.inputs if source}
+            sources = {fixed.get(source) for source in node.inputs if source}
             if len(sources) == 1 and (source := sources.pop()) is not None:
-                found[name] = source
+                fixed[name] = source
 
 
 def assign_activations(

@@ -35,11 +35,11 @@ def augmented(graph: Graph, calibration: Calibration, seed: int = 0, about: int 
 
     As it was, where the model takes no pictures.
     """
-    found = pictures(graph)
+    picture_inputs = pictures(graph)
     copies = about // calibration.samples - 1
-    if found is None or copies < 1:
+    if picture_inputs is None or copies < 1:
         return calibration
-    name, axes = found
+    name, axes = picture_inputs
     rng = np.random.default_rng(seed)
     originals = calibration.inputs[name]
     images = np.moveaxis(originals, [axis + 1 for axis in axes], [2, 3, 4])[:, 0]

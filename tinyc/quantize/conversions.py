@@ -27,10 +27,10 @@ def cheapest_sides(graph: Graph, names: frozenset[str]) -> frozenset[str]:
     """The names of the nodes to run in float32: those of `names`, but that nodes which only move or select elements
     run where this takes the fewest instructions. All tensors keep their reals, and the model its inputs and outputs."""
     sides = _Sides.of(graph)
-    found: frozenset[str] | None = names
-    while found is not None:
-        names = found
-        found = next((names ^ chain for chain in sides.chains(names) if sides.saves(names, chain)), None)
+    side: frozenset[str] | None = names
+    while side is not None:
+        names = side
+        side = next((names ^ chain for chain in sides.chains(names) if sides.saves(names, chain)), None)
     return names
 
 

@@ -30,7 +30,7 @@ _HINT = "names of layers are those of `tinyc inspect`; * and ? stand for letters
 def nodes_named(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
     """Names of the nodes whose layers match one of the patterns (`*` and `?` as in file names), and that have a float32
     form. TinycError for a pattern that matches none."""
-    found: set[str] = set()
+    chosen_layers: set[str] = set()
     for pattern in patterns:
         matching = [node for node in graph.nodes if matches(node, pattern)]
         able = {node.name for node in matching if op_of(node).float32 is not None}
@@ -42,8 +42,8 @@ def nodes_named(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
         if not able:
             kinds = ", ".join(sorted({node.op for node in matching}))
             raise TinycError(f"'{pattern}' has no float32 form: {kinds}", matching[0].where, "leave it out of --float")
-        found |= able
-    return frozenset(found)
+        chosen_layers |= able
+    return frozenset(chosen_layers)
 
 
 def with_float_layers(graph: Graph, floats: Graph | None, names: Collection[str]) -> Graph:

@@ -115,7 +115,7 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
     count = min(len(array) for array in inputs.values())
     samples = spread(count, max(1, _MOST_ELEMENTS // max(per_sample, 1)))
     batch = Batch(graph)
-    known, found = batch.start({name: array[samples] for name, array in inputs.items()}), {}
+    known, by_layer = batch.start({name: array[samples] for name, array in inputs.items()}), {}
     for node in graph.nodes:
         known |= batch.step(node, known)
     rng = np.random.default_rng(_SEED)
@@ -125,8 +125,8 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
             seeds = {name: direction.astype(np.float32).reshape(known[name].shape)}
             for layer, slopes in _backwards(batch, known, seeds, wide):
                 parts[layer].append(slopes)
-    found = {layer: np.stack(some, axis=1) for layer, some in parts.items() if some}
-    return Influence(samples, found)
+    by_layer = {layer: np.stack(some, axis=1) for layer, some in parts.items() if some}
+    return Influence(samples, by_layer)
 
 
 def _followed(graph: Graph) -> dict[str, str]:
@@ -163,7 +163,7 @@ def _backwards(
     batch: Batch, known: Mapping[str, Array], seeds: Mapping[str, Array], wide: Sequence[Node]
 ) -> list[tuple[str, Array]]:
     """(layer, gradients [samples, positions, channels] with respect to its sums)."""
-    graph, gradients, found = batch.graph, dict(seeds), []
+    graph, gradients, reached = batch.graph, dict(seeds), []
     layers = {node.name for node in wide}
     for node in reversed(graph.nodes):
         output = node.outputs[0]
@@ -174,9 +174,9 @@ def _backwards(
         y, dy = known[output], gradients.pop(output)
         if node.name in layers:
             sums = active(node.attrs, y, dy)
-            found.append((node.name, sums.reshape(len(y), -1, y.shape[-1])))
+            reached.append((node.name, sums.reshape(len(y), -1, y.shape[-1])))
         inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
         for name, gradient in zip(node.inputs, backward(node, inputs, y, dy), strict=True):
             if gradient is not None and name in known and name not in graph.sources:
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
-    return found
+    return reached

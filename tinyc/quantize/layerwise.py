@@ -130,13 +130,13 @@ def learned(
     """
     w, bias = (graph.consts[name].astype(np.float64) for name in node.inputs[1:3])
     groups = groups_of(node, x)
-    found = moments(node, w, x, x_float)
-    felt = influences.moments(node, w, x, x_float, found) if influences is not None else None
+    weights = moments(node, w, x, x_float)
+    felt = influences.moments(node, w, x, x_float, weights) if influences is not None else None
     if felt is not None:
-        found = felt
-    half = _TOWARDS_FLOAT * found.cross + (1 - _TOWARDS_FLOAT) * found.h
-    blended = Moments(found.h, half, found.x_mean, found.f_mean)
-    each = len(found.h)  # a quadratic form per group, or per channel
+        weights = felt
+    half = _TOWARDS_FLOAT * weights.cross + (1 - _TOWARDS_FLOAT) * weights.h
+    blended = Moments(weights.h, half, weights.x_mean, weights.f_mean)
+    each = len(weights.h)  # a quadratic form per group, or per channel
     rows = weights_as_rows(node, w, groups)
     rows = rows.reshape(each, -1, rows.shape[2])
     least = None
@@ -148,28 +148,28 @@ def learned(
     return RoundedWeights(rows_as_weights(node, q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
 
 
-def with_weights(integer: Graph, node: Node, found: RoundedWeights) -> Graph:
+def with_weights(integer: Graph, node: Node, rounded: RoundedWeights) -> Graph:
     """The integer graph in which a layer has these weights; constants that others use as well are copied."""
     x_quant = integer.values[node.inputs[0]].quant
     assert x_quant is not None  # computed values of an integer graph have one
     x_scale = x_quant.per_tensor[0]
     # A tiny scale would let the int32 bias overflow: as in assign.symmetric_weights.
-    scale = np.maximum(np.abs(found.scale), np.abs(found.bias) / (x_scale * 2.0**29))
-    q = found.q
-    if not np.array_equal(scale, np.abs(found.scale)):
+    scale = np.maximum(np.abs(rounded.scale), np.abs(rounded.bias) / (x_scale * 2.0**29))
+    q = rounded.q
+    if not np.array_equal(scale, np.abs(rounded.scale)):
         along = [1] * q.ndim
         along[out_axis(node)] = -1
-        q = np.rint(q * (found.scale / np.maximum(scale, _LEAST_SCALE)).reshape(along))
+        q = np.rint(q * (rounded.scale / np.maximum(scale, _LEAST_SCALE)).reshape(along))
     least = max(float(scale.max()) * 2.0**-30, _LEAST_SCALE)
     scale = np.maximum(scale, least).astype(np.float32).astype(np.float64)
     zero = (0,) * len(scale)
     b_scale = x_scale * scale
-    bias = np.clip(np.rint(found.bias / b_scale), -(2**30), 2**30)
+    bias = np.clip(np.rint(rounded.bias / b_scale), -(2**30), 2**30)
     values, consts = dict(integer.values), dict(integer.consts)
     w_name, b_name = (_own(integer, node, name) for name in node.inputs[1:3])
     w_value, b_value = integer.values[node.inputs[1]], integer.values[node.inputs[2]]
     w_quant = Quant(tuple(float(s) for s in scale), zero, out_axis(node))
-    values[w_name] = replace(w_value, name=w_name, dtype=DTYPES[found.bits], quant=w_quant)
+    values[w_name] = replace(w_value, name=w_name, dtype=DTYPES[rounded.bits], quant=w_quant)
     values[b_name] = replace(b_value, name=b_name, quant=Quant(tuple(float(s) for s in b_scale), zero, 0))
     consts[w_name], consts[b_name] = read_only(q.astype(np.int8)), read_only(bias.astype(np.int32))
     changed = replace(node, inputs=(node.inputs[0], w_name, b_name))

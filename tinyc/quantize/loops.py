@@ -66,14 +66,14 @@ def _with_those_before(
     """The way; where its loop is below _ENOUGH_DB, with the values that alone are below _ALONE_DB, if that helps."""
     assert calibration.sequences is not None
     sequences = calibration.sequences.first(_MEASURED)
-    found = _worst(wanted, closed_loop(_corrected(draft, calibration, way), sequences))
-    if found >= _ENOUGH_DB:
+    error = _worst(wanted, closed_loop(_corrected(draft, calibration, way), sequences))
+    if error >= _ENOUGH_DB:
         return way
     more = way | _able(draft.graph, _costly(draft, way, sequences.first(_LOOKED_AT)))
     if more == way:
         return way
     better = _worst(wanted, closed_loop(_corrected(draft, calibration, more), sequences))
-    return more if better > found + _CHANCE_DB else way
+    return more if better > error + _CHANCE_DB else way
 
 
 def _corrected(draft: FloatDraft, calibration: Calibration, wide: Collection[str]) -> Graph:
@@ -96,12 +96,12 @@ def _costly(draft: FloatDraft, wide: Collection[str], sequences: Sequences) -> f
     begin = {state.name: draft.graph.initial(state) for state in draft.graph.states}
     batch.quants = {}
     wanted = _simulated(batch, begin, sequences)
-    found: set[str] = set()
+    costly: set[str] = set()
     for names in members.values():
         batch.quants = {name: quants[name] for name in names}
         if _worst(wanted, _simulated(batch, begin, sequences)) < _ALONE_DB:
-            found |= names
-    return frozenset(found)
+            costly |= names
+    return frozenset(costly)
 
 
 def _simulated(batch: Batch, begin: Mapping[str, Array], sequences: Sequences) -> dict[str, Array]:
@@ -123,9 +123,9 @@ def _integers(draft: FloatDraft, wide: Collection[str]) -> Graph:
     return rounded_to_nearest(widen(draft, wide), "minmax")
 
 
-def _worst(wanted: Mapping[str, Array], found: Mapping[str, Array]) -> float:
+def _worst(wanted: Mapping[str, Array], outputs: Mapping[str, Array]) -> float:
     """SQNR in dB of the output that has the least."""
-    return min(sqnr_db(wanted[name], found[name]) for name in wanted)
+    return min(sqnr_db(wanted[name], outputs[name]) for name in wanted)
 
 
 def closed_loop(integer: Graph, sequences: Sequences) -> dict[str, Array]:
@@ -134,9 +134,9 @@ def closed_loop(integer: Graph, sequences: Sequences) -> dict[str, Array]:
     for name in integer.inputs:
         value, array = integer.values[name], sequences.inputs[name]
         inputs[name] = array if value.quant is None else quantized(array, value.quant, value.dtype)
-    found = sequences.run(prepare_int(integer, Numerics.OURS), inputs)
-    quants = {name: integer.values[name].quant for name in found}
-    return {name: array if (q := quants[name]) is None else q.dequantize(array) for name, array in found.items()}
+    outputs = sequences.run(prepare_int(integer, Numerics.OURS), inputs)
+    quants = {name: integer.values[name].quant for name in outputs}
+    return {name: array if (q := quants[name]) is None else q.dequantize(array) for name, array in outputs.items()}
 
 
 def states_of(graph: Graph) -> frozenset[str]:

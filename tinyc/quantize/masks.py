@@ -38,24 +38,24 @@ def with_near_factors(graph: Graph) -> Graph:
     near: dict[str, Array] = {}
     for node in _sums(graph):
         for name in node.inputs:
-            found = _numbers(graph, makers, name)
-            largest = max((float(np.abs(graph.consts[one]).max()) for one in found), default=0.0)
-            if largest > _FAR and all(reads[one] == 1 for one in found):
-                near |= {one: graph.consts[one] * np.float32(_FAR / largest) for one in found}
+            numbers = _numbers(graph, makers, name)
+            largest = max((float(np.abs(graph.consts[one]).max()) for one in numbers), default=0.0)
+            if largest > _FAR and all(reads[one] == 1 for one in numbers):
+                near |= {one: graph.consts[one] * np.float32(_FAR / largest) for one in numbers}
     return replace(graph, consts={**graph.consts, **near}) if near else graph
 
 
 def _numbers(graph: Graph, makers: Mapping[str, Node], name: str) -> list[str]:
     """Constants that a value is proportional to, all of them together: the factor of a product, terms behind it."""
-    found: list[str] = []
+    consts: list[str] = []
     while (node := makers.get(name)) is not None:
         computed = [one for one in node.inputs if one not in graph.consts]
         constant = [one for one in node.inputs if one in graph.consts]
         if len(computed) != 1 or (constant and not isinstance(node.attrs, Add | Mul)):
             return []
-        found += constant
+        consts += constant
         if isinstance(node.attrs, Mul):
-            return found
+            return consts
         if not constant and not isinstance(node.attrs, Reshape | Broadcast | Transpose):
             return []
         name = computed[0]
@@ -64,26 +64,26 @@ def _numbers(graph: Graph, makers: Mapping[str, Node], name: str) -> list[str]:
 
 def zero_ranges(graph: Graph, stats: Mapping[str, Stats]) -> dict[str, Range]:
     """Of sums and products that were 0 in all samples: what they can be with the ranges of what they are made from."""
-    found: dict[str, Range] = {}
+    ranges: dict[str, Range] = {}
 
     def of(name: str) -> Range | None:
         if name in graph.consts:
             return float(graph.consts[name].min()), float(graph.consts[name].max())
-        if name in found or name not in stats:
-            return found.get(name)
+        if name in ranges or name not in stats:
+            return ranges.get(name)
         return min(stats[name].lo, 0.0), max(stats[name].hi, 0.0)
 
     for node in graph.nodes:
         y = node.outputs[0]
         if not isinstance(node.attrs, Add | Sub | Mul) or y not in stats or (stats[y].lo, stats[y].hi) != (0.0, 0.0):
-            passed = [found[name] for name in node.inputs if name in found]
+            passed = [ranges[name] for name in node.inputs if name in ranges]
             if passed and len(node.inputs) == 1 and y in stats and stats[y].lo == stats[y].hi == 0.0:
-                found[y] = passed[0]
+                ranges[y] = passed[0]
             continue
         a, b = (of(name) for name in node.inputs)
         if a is not None and b is not None:
-            found[y] = _combined(node, a, b)
-    return found
+            ranges[y] = _combined(node, a, b)
+    return ranges
 
 
 def _combined(node: Node, a: Range, b: Range) -> Range:
@@ -109,7 +109,7 @@ def mask_ranges(
         for name in node.inputs[1:]
         if name in graph.consts and graph.consts[name].min() < -HIDDEN
     }
-    found: dict[str, Range] = {}
+    ranges: dict[str, Range] = {}
     for node in _sums(graph):
         y, masks = node.outputs[0], [name for name in node.inputs if _hides(name, groups, stats, zeros, hiding)]
         scores = [name for name in node.inputs if name in stats and stats[name].lo > -HIDDEN and name not in masks]
@@ -120,9 +120,9 @@ def mask_ranges(
         group = [name for name in stats if groups.of(name) == groups.of(masks[0])]
         beside = max(zeros[name][1] if name in zeros else stats[name].hi for name in group)
         for name, low, high in ((y, lo - BELOW, hi), (masks[0], lo - hi - BELOW, beside)):
-            before = found.get(groups.of(name), (0.0, 0.0))
-            found[groups.of(name)] = min(before[0], low), max(before[1], high)
-    return found
+            before = ranges.get(groups.of(name), (0.0, 0.0))
+            ranges[groups.of(name)] = min(before[0], low), max(before[1], high)
+    return ranges
 
 
 def _sums(graph: Graph) -> Iterator[Node]:

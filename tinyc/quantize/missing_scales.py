@@ -83,11 +83,11 @@ def _without_scale(graph: Graph, within_chains: bool) -> list[str]:
 
 def _moved_from(graph: Graph, names: set[str]) -> set[str]:
     """The values, and those whose elements they are in another order."""
-    found = set(names)
+    moved = set(names)
     for node in reversed(graph.nodes):
-        if is_a(node, Trait.MOVES) and found.intersection(node.outputs):
-            found.update(node.inputs)
-    return found
+        if is_a(node, Trait.MOVES) and moved.intersection(node.outputs):
+            moved.update(node.inputs)
+    return moved
 
 
 def _with_scales(graph: Graph, names: Sequence[str], data: Calibration) -> Graph:
@@ -110,7 +110,7 @@ def _activation_dtype(graph: Graph) -> DType:
 
 def _ranges(graph: Graph, names: Sequence[str], data: Calibration) -> dict[str, tuple[float, float]]:
     """(least, largest) of each value on the calibration inputs."""
-    program, found = prepare_int(graph, Numerics.ONNX, by_meaning=True), dict.fromkeys(names, (0.0, 0.0))
+    program, ranges = prepare_int(graph, Numerics.ONNX, by_meaning=True), dict.fromkeys(names, (0.0, 0.0))
     computed = [name for name in names if name not in graph.inputs]
     for index in range(data.samples):
         sample = data.sample(index)
@@ -119,8 +119,8 @@ def _ranges(graph: Graph, names: Sequence[str], data: Calibration) -> dict[str, 
             lo, hi = float(values[name].min()), float(values[name].max())
             if not np.isfinite([lo, hi]).all():
                 raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc, OVERFLOWS)
-            found[name] = min(found[name][0], lo), max(found[name][1], hi)
-    return found
+            ranges[name] = min(ranges[name][0], lo), max(ranges[name][1], hi)
+    return ranges
 
 
 def _behind(graph: Graph, name: str, dtype: DType, quant: Quant) -> Graph:

@@ -46,12 +46,12 @@ def sensitivities(
     """
     nodes = layers(graph)
     least = _noise(score(learn({})))
-    found = []
+    sensitivities = []
     for done, node in enumerate(nodes):
         rise = _noise(score(learn({node.name: 4}))) - least
-        found.append(Sensitivity(node.name, _elements(graph, node), rise))
+        sensitivities.append(Sensitivity(node.name, _elements(graph, node), rise))
         report(done + 1, len(nodes))
-    return found
+    return sensitivities
 
 
 def averaged(many: Sequence[Sequence[Sensitivity]]) -> list[Sensitivity]:
@@ -70,14 +70,16 @@ def _noise(score_db: float) -> float:
     return float(10 ** (-score_db / 10))
 
 
-def within(found: Sequence[Sensitivity], budget: int) -> dict[str, int]:
+def within(sensitivities: Sequence[Sensitivity], budget: int) -> dict[str, int]:
     """Bits per layer with the least noise whose weights take at most `budget` bytes. TinycError if 4 bits are too
     many."""
-    least = _least([layer.elements for layer in found], budget)
-    items = [[(0, layer.noise), (-(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN), 0.0)] for layer in found]
+    least = _least([layer.elements for layer in sensitivities], budget)
+    items = [
+        [(0, layer.noise), (-(-(layer.bytes_of(8) - layer.bytes_of(4)) // _GRAIN), 0.0)] for layer in sensitivities
+    ]
     taken = exact(items, (budget - least) // _GRAIN)
     assert taken is not None  # 4 bits everywhere fit
-    return {layer.layer: _WIDTHS[i] for layer, i in zip(found, taken, strict=True)}
+    return {layer.layer: _WIDTHS[i] for layer, i in zip(sensitivities, taken, strict=True)}
 
 
 def need_room(graph: Graph, budget: int) -> None:
@@ -97,19 +99,19 @@ def _least(elements: Sequence[int], budget: int) -> int:
     return least
 
 
-def for_loss(found: Sequence[Sensitivity], learn: Learn, loss: Loss, most: float) -> dict[str, int]:
+def for_loss(sensitivities: Sequence[Sensitivity], learn: Learn, loss: Loss, most: float) -> dict[str, int]:
     """Bits with the fewest bytes whose measured loss is at most `most`; 8 everywhere if nothing less will do.
 
     Budgets are halved in between: more bytes hardly ever make the loss greater.
     """
-    all_bytes = [sum(layer.bytes_of(bits) for layer in found) for bits in _WIDTHS]
+    all_bytes = [sum(layer.bytes_of(bits) for layer in sensitivities) for bits in _WIDTHS]
     low, high = all_bytes
-    best = {layer.layer: 8 for layer in found}
-    if loss(learn(within(found, low))) <= most:
-        return within(found, low)
+    best = {layer.layer: 8 for layer in sensitivities}
+    if loss(learn(within(sensitivities, low))) <= most:
+        return within(sensitivities, low)
     while high - low > max(all_bytes[1] // 64, 2 * _GRAIN):
         middle = (low + high) // 2
-        bits = within(found, middle)
+        bits = within(sensitivities, middle)
         if loss(learn(bits)) <= most:
             best, high = bits, middle
         else:

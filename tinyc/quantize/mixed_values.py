@@ -68,7 +68,7 @@ def choose_values(
     sets = value_sets(
         draft.graph, integer, teacher, forced, lambda done, of: report("sensitivity of each value", done / of)
     )
-    found = options(draft.graph, sets, recipe.ram_bytes)
+    choices = options(draft.graph, sets, recipe.ram_bytes)
 
     def measured(option: WidthChoice, figure: Callable[[Teacher, Mapping[str, Array]], float]) -> list[float]:
         """The figure of each part of the samples, by what was made of the others."""
@@ -77,29 +77,29 @@ def choose_values(
 
     aim = recipe.min_sqnr
     if aim is not None:
-        weights = _weight_noise(trials[0], found[-1], plan, recipe, report)
+        weights = _weight_noise(trials[0], choices[-1], plan, recipe, report)
 
         def reached(option: WidthChoice) -> float:
             return float(-10 * np.log10(10 ** (-min(measured(option, Teacher.least_of)) / 10) + weights))
 
-        chosen = first_good(found, lambda option: reached(option) >= aim)
+        chosen = first_good(choices, lambda option: reached(option) >= aim)
         if chosen is None:
             raise TinycError(
                 f"an SQNR of {aim:g} dB is out of reach: with int16 wherever it may be there are "
-                f"{reached(found[-1]):.1f} dB",
+                f"{reached(choices[-1]):.1f} dB",
                 hint="a smaller --min-sqnr, --weights int8, --rounding learned, or a larger --ram-budget",
                 exit_code=1,
             )
         return chosen.wide
     if recipe.max_loss is None and recipe.ram_bytes is not None:
-        return found[-1].wide
+        return choices[-1].wide
     most = (recipe.max_loss if recipe.max_loss is not None else DEFAULT_LOSS) / 100
 
     def lost(option: WidthChoice) -> float:
         return float(np.mean(measured(option, Teacher.changed_of)))
 
-    allowed = most + lost(found[-1])
-    return (first_good(found, lambda option: lost(option) <= allowed) or found[-1]).wide
+    allowed = most + lost(choices[-1])
+    return (first_good(choices, lambda option: lost(option) <= allowed) or choices[-1]).wide
 
 
 def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recipe: Recipe, report: Report) -> float:

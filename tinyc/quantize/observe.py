@@ -144,13 +144,13 @@ def _compare(graph: Graph, calibration: Calibration) -> None:
         sample = calibration.sample(index)
         tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
         for name, tensor in model.tensors.items():
-            found, wanted = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
+            computed, wanted = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
             left[name] = tuple(
                 order
                 for order in left[name]
-                if found.size == wanted.size
-                and len(order) in (0, found.ndim)
-                and _alike(_in_order(found, order).reshape(wanted.shape), wanted, model.tolerance)
+                if computed.size == wanted.size
+                and len(order) in (0, computed.ndim)
+                and _alike(_in_order(computed, order).reshape(wanted.shape), wanted, model.tolerance)
             )
     for name, orders in left.items():
         if not orders:
@@ -161,16 +161,16 @@ def _compare(graph: Graph, calibration: Calibration) -> None:
             )
 
 
-def _as_numbers(found: Array, wanted: Array, labels: Labels | None) -> Array:
+def _as_numbers(computed: Array, wanted: Array, labels: Labels | None) -> Array:
     """Of texts what the graph has, their places in `labels`, wherever that is the text; texts that the graph does not
     know cannot be compared."""
-    if found.dtype.kind != "O" or found.size != wanted.size:
-        return found
+    if computed.dtype.kind != "O" or computed.size != wanted.size:
+        return computed
     if labels is None:
-        return wanted.reshape(found.shape)
+        return wanted.reshape(computed.shape)
     known = dict(enumerate(labels.texts))
-    equal = [known.get(int(place)) == text for place, text in zip(wanted.ravel(), found.ravel(), strict=True)]
-    return np.where(equal, wanted.ravel(), _NO_PLACE).reshape(found.shape)
+    equal = [known.get(int(place)) == text for place, text in zip(wanted.ravel(), computed.ravel(), strict=True)]
+    return np.where(equal, wanted.ravel(), _NO_PLACE).reshape(computed.shape)
 
 
 def _in_order(tensor: Array, order: tuple[int, ...]) -> Array:
@@ -216,8 +216,8 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
         locs = {name: graph.values[name].loc for name in names}
         # A map has no shape: what it is made of stands for it.
         inside = {node.output[0]: node.input[0] for node in proto.graph.node if node.op_type == "ZipMap"}
-        found = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
-        tensors = {name: inside.get(tensor, tensor) for name, tensor in found.items()}
+        by_name = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
+        tensors = {name: inside.get(tensor, tensor) for name, tensor in by_name.items()}
         present = {output.name for output in proto.graph.output}.union(graph.sources)
         for tensor in dict.fromkeys(tensors.values()):
             if tensor not in present:

@@ -84,9 +84,9 @@ def entropy(stats: Stats, dtype: DType) -> Range:
     for shrink in 1 - np.arange(0, _STEPS, 3) / _STEPS:
         step = (hi - lo) * shrink / (most - least)
         level = np.rint(np.clip(stats.centres, lo * shrink, hi * shrink) / step).astype(np.int64)
-        found = _divergence(stats.counts, level - level.min(), stats.centres, (lo * shrink, hi * shrink))
-        if found < best:
-            best, kept = found, (lo * shrink, hi * shrink)
+        divergence = _divergence(stats.counts, level - level.min(), stats.centres, (lo * shrink, hi * shrink))
+        if divergence < best:
+            best, kept = divergence, (lo * shrink, hi * shrink)
     return kept
 
 

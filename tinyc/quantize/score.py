@@ -50,40 +50,40 @@ class Teacher:
         """Mean SQNR in dB over the wanted values, of their variation from sample to sample."""
         return self.score_of(Batch(integer).run(self.inputs, tuple(self.wanted)))
 
-    def score_of(self, found: Mapping[str, Array]) -> float:
+    def score_of(self, outputs: Mapping[str, Array]) -> float:
         """`score` of values at hand."""
-        return float(self.scores_of(found, 1)[0])
+        return float(self.scores_of(outputs, 1)[0])
 
-    def scores_of(self, found: Mapping[str, Array], parts: int) -> npt.NDArray[np.float64]:
+    def scores_of(self, outputs: Mapping[str, Array], parts: int) -> npt.NDArray[np.float64]:
         """`score_of` each of so many parts of the samples: every k-th sample."""
-        return np.array([self._score(found, slice(part, None, parts)) for part in range(parts)])
+        return np.array([self._score(outputs, slice(part, None, parts)) for part in range(parts)])
 
-    def _score(self, found: Mapping[str, Array], samples: slice) -> float:
-        return float(np.mean([min(self._db(name, found[name], samples), MOST_DB) for name in self.wanted]))
+    def _score(self, outputs: Mapping[str, Array], samples: slice) -> float:
+        return float(np.mean([min(self._db(name, outputs[name], samples), MOST_DB) for name in self.wanted]))
 
-    def _db(self, name: str, found: Array, samples: slice) -> float:
+    def _db(self, name: str, output: Array, samples: slice) -> float:
         wanted = self.wanted[name]
         centre = wanted.mean(axis=0) if len(wanted) > 1 else np.zeros_like(wanted[0])
-        return sqnr_db(wanted[samples] - centre, found[samples] - centre)
+        return sqnr_db(wanted[samples] - centre, output[samples] - centre)
 
-    def sqnr_of(self, found: Mapping[str, Array]) -> float:
+    def sqnr_of(self, outputs: Mapping[str, Array]) -> float:
         """SQNR in dB of the first output, as reports state it."""
         name = next(iter(self.wanted))
-        return sqnr_db(self.wanted[name], found[name])
+        return sqnr_db(self.wanted[name], outputs[name])
 
-    def least_of(self, found: Mapping[str, Array]) -> float:
+    def least_of(self, outputs: Mapping[str, Array]) -> float:
         """The least of `sqnr_of` and of what each column of the first output has (`columns_db`)."""
         name = next(iter(self.wanted))
-        return min(self.sqnr_of(found), *columns_db(self.wanted[name], found[name], self.axes).values(), MOST_DB)
+        return min(self.sqnr_of(outputs), *columns_db(self.wanted[name], outputs[name], self.axes).values(), MOST_DB)
 
     def changed(self, integer: Graph) -> float:
         """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
         return self.changed_of(Batch(integer).run(self.inputs))
 
-    def changed_of(self, found: Mapping[str, Array]) -> float:
+    def changed_of(self, outputs: Mapping[str, Array]) -> float:
         """`changed` of values at hand."""
         name = next(iter(self.wanted))
-        wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], found[name]))
+        wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], outputs[name]))
         if self.decides:
             return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
         return float(10 ** (-sqnr_db(wanted, made) / 20))
@@ -111,13 +111,13 @@ def columns_db(wanted: Array, made: Array, among: Sequence[int]) -> dict[tuple[i
     axes = [axis for axis, size in enumerate(wanted.shape[1:]) if size > 1]
     if len(axes) < 2:
         return {}
-    found = dict[tuple[int, int], float]()
+    decibels = dict[tuple[int, int], float]()
     chosen = {axis % (wanted.ndim - 1) for axis in among if axis >= 1 - wanted.ndim}
     for axis in (axis for axis in axes if axis in chosen and wanted.shape[axis + 1] <= _MOST_COLUMNS):
         signals, noisy = (np.moveaxis(array, axis + 1, 0) for array in (wanted, made))
         numbers = [index for index, signal in enumerate(signals) if np.ptp(signal)]
-        found |= {(axis, index): sqnr_db(signals[index], noisy[index]) for index in numbers}
-    return found
+        decibels |= {(axis, index): sqnr_db(signals[index], noisy[index]) for index in numbers}
+    return decibels
 
 
 def before_softmax(graph: Graph) -> tuple[str, ...]:

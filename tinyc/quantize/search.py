@@ -92,8 +92,8 @@ def searched(
 def _candidates(seen: list[Stats], kept: Quant) -> list[Quant]:
     """What a group of tensors may take instead of the quantization that it has."""
     together = merged(seen)
-    found = [affine(*method(together, "s8")) for method in METHODS.values()]
-    return [quant for quant in dict.fromkeys(found) if quant != kept]
+    quants = [affine(*method(together, "s8")) for method in METHODS.values()]
+    return [quant for quant in dict.fromkeys(quants) if quant != kept]
 
 
 def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:
@@ -106,10 +106,10 @@ def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:
         if isinstance(output_rule(node, index), Fixed)
     }
     fixed |= {groups.of(name) for name in integer.sources}
-    found: dict[str, tuple[int, list[str]]] = {}
+    groups_by_name: dict[str, tuple[int, list[str]]] = {}
     for index, node in enumerate(integer.nodes):
         for name in node.outputs:
             of = groups.of(name)
             if of not in fixed and integer.values[name].dtype == "s8":
-                found.setdefault(of, (index, []))[1].append(name)
-    return list(found.values())
+                groups_by_name.setdefault(of, (index, []))[1].append(name)
+    return list(groups_by_name.values())

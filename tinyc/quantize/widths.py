@@ -64,7 +64,7 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
 
     TinycError for a pattern that matches no layer, or one without an int16 form.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for pattern in patterns:
         nodes = [n for n in graph.nodes if matches(n, pattern) and is_activation(graph, n.outputs[0])]
         if not nodes:
@@ -76,31 +76,31 @@ def values_of_layers(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
             raise TinycError(
                 f"--int16-layers: {narrow[0].op} has no int16 form", narrow[0].where, "leave this layer out"
             )
-        found |= {name for node in nodes for name in node.outputs}
-    return frozenset(found)
+        names |= {name for node in nodes for name in node.outputs}
+    return frozenset(names)
 
 
 def signals(graph: Graph) -> frozenset[str]:
     """What operators take as signals, which are int16, and what these are computed from element by element: of 8 bits
     16 would not become. And what comparisons make of them, such as the product of neighbours: its sign counts."""
     groups = Groups(graph)
-    found = {groups.of(name) for node in graph.nodes for name in signal_of(node)}
+    members = {groups.of(name) for node in graph.nodes for name in signal_of(node)}
     for node in reversed(graph.nodes):
-        if is_a(node, Trait.INT16) and is_a(node, *_KEEP_SIGNALS) and groups.of(node.outputs[0]) in found:
+        if is_a(node, Trait.INT16) and is_a(node, *_KEEP_SIGNALS) and groups.of(node.outputs[0]) in members:
             count = graph.values[node.outputs[0]].elements
             alike = (name for name in node.inputs if is_activation(graph, name))
-            found |= {groups.of(name) for name in alike if graph.values[name].elements == count}
-    found |= {groups.of(name) for node in graph.nodes for name in _compared(graph, groups, node, found)}
-    return frozenset(name for name in graph.values if is_activation(graph, name) and groups.of(name) in found)
+            members |= {groups.of(name) for name in alike if graph.values[name].elements == count}
+    members |= {groups.of(name) for node in graph.nodes for name in _compared(graph, groups, node, members)}
+    return frozenset(name for name in graph.values if is_activation(graph, name) and groups.of(name) in members)
 
 
-def _compared(graph: Graph, groups: Groups, node: Node, found: Collection[str]) -> list[str]:
+def _compared(graph: Graph, groups: Groups, node: Node, names: Collection[str]) -> list[str]:
     """What the node computes of signals element by element, and comparisons alone read."""
     if not is_a(node, Trait.INT16) or not is_a(node, *_KEEP_SIGNALS) or not is_activation(graph, node.outputs[0]):
         return []
     readers = [each for each in graph.nodes if node.outputs[0] in each.inputs]
     only = bool(readers) and all(isinstance(each.attrs, Compare) for each in readers)
-    return list(node.outputs) if only and any(groups.of(name) in found for name in node.inputs if name) else []
+    return list(node.outputs) if only and any(groups.of(name) in names for name in node.inputs if name) else []
 
 
 def signal_of(node: Node) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ def memories(node: Node) -> frozenset[str]:
 
 def all_memories(graph: Graph) -> frozenset[str]:
     """Those of all layers."""
-    found = (name for node in graph.nodes for name in memories(node))
-    return frozenset(name for name in found if is_activation(graph, name))
+    names = (name for node in graph.nodes for name in memories(node))
+    return frozenset(name for name in names if is_activation(graph, name))
 
 
 def matches(node: Node, pattern: str) -> bool:
@@ -130,8 +130,8 @@ def pattern_of(graph: Graph, layer: str) -> str:
     """The shortest pattern `*end of the name` for a layer that no other layer matches, else its name."""
     ends = [at + 1 for at, letter in enumerate(layer) if letter in "/;"]
     for at in reversed(ends):
-        found = {node.layer for node in graph.nodes if matches(node, f"*{layer[at:]}")}
-        if found == {layer}:
+        layers = {node.layer for node in graph.nodes if matches(node, f"*{layer[at:]}")}
+        if layers == {layer}:
             return f"*{layer[at:]}"
     return layer
 

@@ -175,10 +175,10 @@ def _reals(array: Array, quant: Quant | None) -> Array:
 
 def operator(node: Node) -> Op:
     """The definition of the node's operator; TinycError if there is none of that name."""
-    found = all_ops().get(node.op)
-    if found is None:
+    op = all_ops().get(node.op)
+    if op is None:
         raise TinycError(f"there is no operator '{node.op}'", node.where)
-    return found
+    return op
 
 
 def run_int(graph: Graph, inputs: Mapping[str, Array], numerics: Numerics, *, keep: Keep = ()) -> dict[str, Array]:

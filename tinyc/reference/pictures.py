@@ -23,11 +23,11 @@ def files_of(path: Path) -> list[Path]:
     """The file, or the pictures and frames of a folder in the order of their names. TinycError where there are none."""
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in PICTURES | {RAW})
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in PICTURES | {RAW})
+    if not files:
         kinds = ", ".join(sorted(PICTURES | {RAW}))
         raise TinycError("the folder holds no pictures", Loc(str(path)), f"files that count: {kinds}")
-    return found
+    return files
 
 
 def pictured(path: Path, camera: Camera, value: Value) -> tuple[Samples, list[str]]:

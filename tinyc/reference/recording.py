@@ -32,10 +32,10 @@ def recorded(path: Path, rate: int, axes: int, value: Value) -> Samples:
     where, hint = Loc(str(path)), _HINT.format(rate=rate) if axes == 1 else _AXES_HINT
     try:
         with wave.open(str(plain_file(path)), "rb") as file:
-            found = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
-            if found != (round(rate / axes), axes, 16):
+            stored = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
+            if stored != (round(rate / axes), axes, 16):
                 raise TinycError(
-                    f"the recording has {found[0]:,} Hz, {_channels(found[1])} and {found[2]} bits; the front end "
+                    f"the recording has {stored[0]:,} Hz, {_channels(stored[1])} and {stored[2]} bits; the front end "
                     f"takes {round(rate / axes):,} Hz, {_channels(axes)} and 16 bits",
                     where,
                     hint,

@@ -42,39 +42,39 @@ class Accesses:
 @contextmanager
 def watched(engine: Any) -> Iterator[Accesses]:
     """Counts while it lasts; the numbers are there at its end. In C where there is a compiler, else in Python."""
-    found = Accesses()
+    accesses = Accesses()
     library, engine_library = build_trace_library(None), load_engine_library()
     if library is None or engine_library is None:
-        yield from _in_python(engine, found)
+        yield from _in_python(engine, accesses)
     else:
         with _one_at_a_time:
-            yield from _in_c(engine, found, ctypes.CDLL(str(library)), engine_library)
+            yield from _in_c(engine, accesses, ctypes.CDLL(str(library)), engine_library)
 
 
-def _in_c(engine: Any, found: Accesses, trace: ctypes.CDLL, engine_library: ctypes.CDLL) -> Iterator[Accesses]:
+def _in_c(engine: Any, accesses: Accesses, trace: ctypes.CDLL, engine_library: ctypes.CDLL) -> Iterator[Accesses]:
     unicorn = load_unicorn()
     stop, read = (ctypes.cast(f, ctypes.c_void_p) for f in (engine_library.uc_emu_stop, engine_library.uc_mem_read))
     trace.watch_open(stop, read)
     trace.watch_close.restype = trace.watch_unaligned.restype = ctypes.c_uint64
-    found.seen = trace.watch_unaligned
+    accesses.seen = trace.watch_unaligned
     hooks = [
         add_native_hook(engine, engine_library, unicorn.UC_HOOK_CODE, trace.watch_instruction),
         add_native_access_hook(engine, engine_library, trace, trace.watch_access),
     ]
     try:
-        yield found
+        yield accesses
     finally:
         for hook in hooks:
             engine_library.uc_hook_del(engine._uch, ctypes.c_size_t(hook))
         address = ctypes.c_uint64()
-        found.unaligned = trace.watch_close(ctypes.byref(address))
-        found.refused = None if address.value == _NEVER else address.value
+        accesses.unaligned = trace.watch_close(ctypes.byref(address))
+        accesses.refused = None if address.value == _NEVER else address.value
 
 
-def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
+def _in_python(engine: Any, accesses: Accesses) -> Iterator[Accesses]:
     unicorn = load_unicorn()
     pc = 0
-    found.seen = lambda: found.unaligned
+    accesses.seen = lambda: accesses.unaligned
 
     def on_instruction(engine: Any, address: int, size: int, data: Any) -> None:
         nonlocal pc
@@ -84,9 +84,9 @@ def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
         forget_it_block(engine)
         if address % min(size, 4) == 0:  # two words at once need no more than one
             return
-        found.unaligned += 1
+        accesses.unaligned += 1
         if size >= 4 and address % 4 and must_be_aligned(bytes(engine.mem_read(pc, 2))):
-            found.refused = address
+            accesses.refused = address
             engine.emu_stop()
 
     hooks = [
@@ -94,7 +94,7 @@ def _in_python(engine: Any, found: Accesses) -> Iterator[Accesses]:
         engine.hook_add(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, on_access),
     ]
     try:
-        yield found
+        yield accesses
     finally:
         for hook in hooks:
             engine.hook_del(hook)

@@ -71,10 +71,10 @@ def _crash(firmware: Firmware, ended: Ended, inference: int) -> RunError:
         what = f"it was ended by {signal.Signals(-ended.status).name}"
     else:
         what = f"it ended with status {ended.status}"
-    found = re.search(rf"\b{re.escape(firmware.model)}_step_(\d+)", ended.stderr)
+    step = re.search(rf"\b{re.escape(firmware.model)}_step_(\d+)", ended.stderr)
     return RunError(
         f"the firmware did not come to its end in inference {inference}: {what}",
-        step=int(found[1]) if found else None,
+        step=int(step[1]) if step else None,
     )
 
 

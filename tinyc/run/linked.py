@@ -60,8 +60,8 @@ class Identity:
 
 
 def identity_of(elf: Elf, model: str) -> Identity:
-    found = {symbol.name: symbol.address for symbol in elf.symbols}
-    return Identity(found.get(model + DIGEST), found.get(model + ARENA))
+    addresses = {symbol.name: symbol.address for symbol in elf.symbols}
+    return Identity(addresses.get(model + DIGEST), addresses.get(model + ARENA))
 
 
 def run_linked(elf: Elf, program: Program, board: Board, inputs: Inputs, *, sequence: int | None = None) -> LinkedRun:
@@ -265,13 +265,13 @@ class _Core:
 
     def _function(self, name: str) -> Symbol:
         wanted = f"{self.program.name}_{name}"
-        found = next((s for s in self.elf.symbols if s.name == wanted and s.is_function), None)
-        if found is None:
+        symbol = next((s for s in self.elf.symbols if s.name == wanted and s.is_function), None)
+        if symbol is None:
             raise TinycError(
                 f"the program has no function {wanted}",
                 hint="it must call the library and keep its symbols (no `strip`); --name says how it is called",
             )
-        return found
+        return symbol
 
     def _call(self, name: str, *arguments: int) -> int:
         """r0 after a call by the rules of the Arm ABI."""

@@ -118,8 +118,8 @@ def count_addresses(plan: TracePlan, elf: Elf, addresses: Numbers) -> Counts:
     )
     jumped = targets != sources + sizes
     jumps = _distinct(slots[jumped], sources[jumped], targets[jumped])
-    found = {(slot, source, target): times for slot, source, target, times in jumps}
-    return Counts(tuple(inferences), ordered(blocks), ordered_jumps(plan, found))
+    counts = {(slot, source, target): times for slot, source, target, times in jumps}
+    return Counts(tuple(inferences), ordered(blocks), ordered_jumps(plan, counts))
 
 
 def _slots(plan: TracePlan, addresses: Numbers) -> Numbers:

@@ -137,9 +137,9 @@ class FrameError(TinycError):
         super().__init__(message, where, hint or "is it firmware of `tinyc build`, of this version?", exit_code)
 
 
-def _wrong_length(name: str, found: int, expected: str) -> FrameError:
+def _wrong_length(name: str, length: int, expected: str) -> FrameError:
     article = "an" if name[0] in "IE" else "a"
-    return FrameError(f"{article} {name} frame of the firmware has {found} bytes; it must have {expected}")
+    return FrameError(f"{article} {name} frame of the firmware has {length} bytes; it must have {expected}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,10 +103,10 @@ def find_qemu(board: Board) -> QemuTarget | None:
     """QEMU for the board, None when it is not installed or the board has no machine there."""
     if board.qemu is None:
         return None
-    found = _probe(board.qemu.program)
-    if found is None:
+    probed = _probe(board.qemu.program)
+    if probed is None:
         return None
-    program, version, plugin = found
+    program, version, plugin = probed
     return QemuTarget(board.qemu, program, version, plugin)
 
 
@@ -155,10 +155,10 @@ def accepts(program: str, plugin: Path) -> bool:
 def machine_arguments(qemu: Qemu, board: Board) -> list[str]:
     """The board's options; `{ram_bytes}` and `{flash_bytes}` are those of its memory."""
     sizes = {"ram_bytes": board.memory.ram_bytes, "flash_bytes": board.memory.flash_bytes} if board.memory else {}
-    found = list(qemu.arguments)
+    arguments = list(qemu.arguments)
     for name, size in sizes.items():
-        found = [argument.replace(f"{{{name}}}", str(size)) for argument in found]
-    return found
+        arguments = [argument.replace(f"{{{name}}}", str(size)) for argument in arguments]
+    return arguments
 
 
 def _plugin_arguments(plugin: Path) -> list[str]:

@@ -131,8 +131,8 @@ def _version() -> str:
         done = subprocess.run([program, "--version"], check=False, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"\d+\.\d+(\.\d+)?", done.stdout)
-    return found[0] if found else ""
+    number = re.search(r"\d+\.\d+(\.\d+)?", done.stdout)
+    return number[0] if number else ""
 
 
 def _failure(firmware: Firmware, ended: Ended, results: Path, done: int, limit: int) -> RunError:
@@ -142,13 +142,13 @@ def _failure(firmware: Firmware, ended: Ended, results: Path, done: int, limit: 
         report = (results / "robot_output.xml").read_text(encoding="utf-8", errors="replace")
     except OSError:
         report = ""
-    found = _FOUND.search(report) or _FOUND.search(said)
-    if found is not None and found[2] == "False":
+    fault = _FOUND.search(report) or _FOUND.search(said)
+    if fault is not None and fault[2] == "False":
         return RunError(
             "the firmware read or wrote where there is no memory, says Renode's log",
             hint="QEMU and unicorn stop at such an access and name the place: --emulator qemu",
         )
-    if found is not None and found[1] == "False":
-        return limit_error(firmware, limit, None, done, int(found[3], 16))
+    if fault is not None and fault[1] == "False":
+        return limit_error(firmware, limit, None, done, int(fault[3], 16))
     lines = [f"  {line}" for line in said.splitlines() if line.strip()][-8:]
     return RunError("\n".join([f"renode-test ended with status {ended.status} in inference {done}", *lines]))

@@ -167,13 +167,13 @@ def _answer(client: Any, distributed: Any, future: Any) -> ResultRow | Exception
     """What a job came to, waited for; None where the scheduler is gone. A worker may die between the end of a job and
     the moment its result is fetched: Dask runs it again, and may then blame it, so any answer may be an error."""
     try:
-        found: ResultRow = future.result()
+        row: ResultRow = future.result()
     except Exception as error:  # whatever the job or its worker came to
         gone = isinstance(error, distributed.CancelledError) or client.status != "running"
         return None if gone else error
     finally:
         future.release()
-    return found
+    return row
 
 
 def _same(data: bytes) -> bytes:

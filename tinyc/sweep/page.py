@@ -77,17 +77,17 @@ def on_front(row: ResultRow, rows: Sequence[ResultRow]) -> bool:
 
 def _costs(row: ResultRow) -> dict[str, float]:
     """What is known of time (milliseconds, else instructions), RAM, flash and accuracy; smaller is better."""
-    found = {"ms": row.milliseconds, "arena": row.arena_bytes, "flash": row.flash_bytes}
-    found["instructions"] = row.instructions if row.milliseconds is None else None
-    found["error"] = None if row.sqnr_db is None else -row.sqnr_db
-    return {figure: value for figure, value in found.items() if value is not None}
+    costs = {"ms": row.milliseconds, "arena": row.arena_bytes, "flash": row.flash_bytes}
+    costs["instructions"] = row.instructions if row.milliseconds is None else None
+    costs["error"] = None if row.sqnr_db is None else -row.sqnr_db
+    return {figure: value for figure, value in costs.items() if value is not None}
 
 
 def _charts(rows: Sequence[ResultRow], number: int) -> list[Html | None]:
     """RAM and accuracy over time; a chart of one point says nothing, nor does one of the same accuracy everywhere."""
     timed = all(row.milliseconds is not None for row in rows)
     unit = "ms" if timed else "instructions"
-    found: list[Html | None] = []
+    charts: list[Html | None] = []
     for figure, words in (("arena_bytes", "bytes of the arena"), ("sqnr_db", "SQNR, dB")):
         points = [
             PlotDot(cut(visible(row.board)), time, getattr(row, figure), row.flash_bytes or 0)
@@ -97,5 +97,5 @@ def _charts(rows: Sequence[ResultRow], number: int) -> list[Html | None]:
         title = f"{words} over {unit}, model {number}"
         joined = figure == "arena_bytes"
         told = len(points) > 1 and (joined or len({dot.y for dot in points}) > 1)
-        found.append(dots(points, (unit, words), title, joined) if told else None)
-    return found
+        charts.append(dots(points, (unit, words), title, joined) if told else None)
+    return charts

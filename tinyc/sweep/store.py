@@ -52,8 +52,8 @@ class Store:
 
     def rows(self, keys: Iterable[str]) -> list[ResultRow]:
         """The rows of these jobs, in this order; jobs without one are left out."""
-        found = {row[0]: ResultRow(*row) for row in self._file.execute(f"SELECT {', '.join(_COLUMNS)} FROM results")}
-        return [found[key] for key in keys if key in found]
+        by_key = {row[0]: ResultRow(*row) for row in self._file.execute(f"SELECT {', '.join(_COLUMNS)} FROM results")}
+        return [by_key[key] for key in keys if key in by_key]
 
 
 def holds_results(path: Path) -> bool:

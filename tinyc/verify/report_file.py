@@ -41,13 +41,13 @@ def from_json(kind: type[_T], value: object, where: str) -> _T:
     if not isinstance(value, dict):
         raise ValueError(f"{where} is no object")
     hints = get_type_hints(kind)
-    found = {}
+    values = {}
     for each in dataclasses.fields(kind):  # type: ignore[arg-type]
         if each.name in value:
-            found[each.name] = _typed(hints[each.name], value[each.name], f"{where}.{each.name}")
+            values[each.name] = _typed(hints[each.name], value[each.name], f"{where}.{each.name}")
         elif each.default is dataclasses.MISSING:
             raise ValueError(f"{where}.{each.name} is not there")
-    return kind(**found)
+    return kind(**values)
 
 
 def _typed(kind: Any, value: object, where: str) -> Any:

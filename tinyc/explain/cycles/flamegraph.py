@@ -44,9 +44,9 @@ def flamegraph(profile: Profile) -> str:
     )
 
 
-def _tree(found: Sequence[tuple[tuple[str, ...], int]]) -> _Box:
-    root = _Box(found[0][0][0] if found else "nothing")
-    for names, weight in found:
+def _tree(weighted: Sequence[tuple[tuple[str, ...], int]]) -> _Box:
+    root = _Box(weighted[0][0][0] if weighted else "nothing")
+    for names, weight in weighted:
         box = root
         box.weight += weight
         for name in names[1:]:

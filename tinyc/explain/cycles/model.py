@@ -129,14 +129,14 @@ class _Before:
         self._ending = {ops[address].instruction.end: ops[address] for address in step.executions}
 
     def __call__(self, address: int) -> tuple[Decoded, ...]:
-        found: list[Decoded] = []
-        while len(found) < LOOKS_BACK:
+        decoded: list[Decoded] = []
+        while len(decoded) < LOOKS_BACK:
             op = self._ending.get(address)
             if op is None or (op.leaves and not op.conditional):
                 break
-            found.append(op)
+            decoded.append(op)
             address = op.instruction.address
-        return tuple(reversed(found))
+        return tuple(reversed(decoded))
 
 
 def _left(step: _Step) -> Counter[int]:

@@ -184,11 +184,11 @@ def source_costs(modelled: ModelledCycles, firmware: Path, sources: Path, most: 
         (line for line in modelled.lines if line.instruction.address in place_at),
         lambda line: place_at[line.instruction.address],
     )
-    found = [(place, costs.of(lines)) for place, lines in grouped.items()]
-    found.sort(key=lambda item: (-item[1].weight, item[0]))
+    by_place = [(place, costs.of(lines)) for place, lines in grouped.items()]
+    by_place.sort(key=lambda item: (-item[1].weight, item[0]))
     texts: dict[str, list[str]] = {}
     made = []
-    for (file, number), cost in found[:most]:
+    for (file, number), cost in by_place[:most]:
         if file not in texts:
             path = sources / file
             texts[file] = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -290,13 +290,13 @@ def _chain(name: str, callers: Mapping[str, Counter[str]]) -> tuple[str, ...]:
 def stacks(profile: Profile) -> list[tuple[tuple[str, ...], int]]:
     """The names from the run function through a layer to each of its functions, with what that costs without what it
     calls: modelled cycles, or instructions where the core has no model. Layers in order."""
-    found = []
+    weighted = []
     for layer in profile.layers:
         title = f"{layer.step} {layer.op} {layer.name}" if layer.step != OVERHEAD else layer.name
         for function in layer.functions:
             names = (f"{profile.name}_run", title, *function.callers, function.name)
-            found.append((names, function.cost.weight))
-    return found
+            weighted.append((names, function.cost.weight))
+    return weighted
 
 
 def speedscope(profile: Profile) -> dict[str, Any]:
@@ -307,9 +307,9 @@ def speedscope(profile: Profile) -> dict[str, Any]:
     def frame(name: str) -> int:
         return frames.setdefault(name, len(frames))
 
-    found = stacks(profile)
-    samples = [[frame(name) for name in names] for names, _ in found]
-    weights = [weight for _, weight in found]
+    weighted = stacks(profile)
+    samples = [[frame(name) for name in names] for names, _ in weighted]
+    weights = [weight for _, weight in weighted]
     unit = "modelled cycles" if profile.cost.cycles is not None else "instructions"
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",

@@ -56,10 +56,10 @@ class Column:
 
 def order(column: Column) -> list[int]:
     """The channels by groups of four; the last group ends with the last channel, -1 where it begins before."""
-    found = list(range(column.channels - column.rest))
+    channels = list(range(column.channels - column.rest))
     if column.rest:
-        found += [-1] * (GROUP - column.rest) + list(range(column.channels - column.rest, column.channels))
-    return found
+        channels += [-1] * (GROUP - column.rest) + list(range(column.channels - column.rest, column.channels))
+    return channels
 
 
 # ---- a pixel ----

@@ -105,36 +105,36 @@ def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     for oriented in (layer, transposed(layer)):
         bands = sorted({band for band in (*_BANDS, oriented.out_h) if band <= oriented.out_h})
         bands = bands if _bands_in_place(oriented) else [oriented.out_h]
-        found = [replace(oriented, band=band) for band in bands]
-        yield from [one for one in found if one.scratch_bytes <= limit] or found[:1]
+        layers = [replace(oriented, band=band) for band in bands]
+        yield from [one for one in layers if one.scratch_bytes <= limit] or layers[:1]
 
 
 def least_scratch(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """The same with the least scratch: planes of k_h rows."""
     both = [oriented for oriented in (layer, transposed(layer)) if _fits(oriented)]
-    found = [replace(oriented, band=1) if _bands_in_place(oriented) else oriented for oriented in both]
-    yield from sorted(found, key=lambda one: one.scratch_bytes)[:1]
+    layers = [replace(oriented, band=1) if _bands_in_place(oriented) else oriented for oriented in both]
+    yield from sorted(layers, key=lambda one: one.scratch_bytes)[:1]
 
 
 def banded(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """Between the two: bands with at most 5/8 of the planes of the whole image."""
-    found = [one for one in fast(layer) if _fits(one)]
-    limit = max((one.scratch_bytes for one in found), default=0) * 5 // 8
-    yield from [one for one in found if one.scratch_bytes <= limit] or least_scratch(layer)
+    layers = [one for one in fast(layer) if _fits(one)]
+    limit = max((one.scratch_bytes for one in layers), default=0) * 5 // 8
+    yield from [one for one in layers if one.scratch_bytes <= limit] or least_scratch(layer)
 
 
 def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """All rows in one band, but of two channels at a time: half the scratch for a little more unpacking."""
-    found = [replace(oriented, band=oriented.out_h, group=2) for oriented in (layer, transposed(layer))]
-    yield from [one for one in found if one.scratch_bytes <= _SCRATCH_FREE]
+    layers = [replace(oriented, band=oriented.out_h, group=2) for oriented in (layer, transposed(layer))]
+    yield from [one for one in layers if one.scratch_bytes <= _SCRATCH_FREE]
 
 
 def cut_in_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """A single row without padding as several rows that overlap: their code is a loop that a small cache holds."""
     for oriented in (layer, transposed(layer)):
         if oriented.in_h == oriented.k_h == 1 and oriented.pad_left == 0 and oriented.columns <= oriented.in_w:
-            found = [_cut(oriented, rows) for rows in range(2, oriented.out_w // 2 + 1) if oriented.out_w % rows == 0]
-            yield from [one for one in found if _fits(one) and 4 * _written(one)[0].lines <= _SMALL_CODE]
+            layers = [_cut(oriented, rows) for rows in range(2, oriented.out_w // 2 + 1) if oriented.out_w % rows == 0]
+            yield from [one for one in layers if _fits(one) and 4 * _written(one)[0].lines <= _SMALL_CODE]
 
 
 def _cut(layer: PlaneLayer, rows: int) -> PlaneLayer:

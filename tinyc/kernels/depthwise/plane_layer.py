@@ -38,19 +38,19 @@ def row_macs(outputs: int, k_w: int, stride: int) -> list[Mac]:
     """What one kernel row adds to neighbouring outputs; word 0 is the first output's first column."""
     place = {taps: word for word, taps in enumerate(row_words(k_w, stride))}
     halves = {tap: (word, "bt"[half]) for taps, word in place.items() for half, tap in enumerate(taps)}
-    found = []
+    macs = []
     for out in range(outputs):
         tap = 0
         while tap < k_w:
             x, odd = divmod(out * stride + tap, 2)
             if not odd and (tap, tap + 1) in place:
-                found.append(Mac(x, place[tap, tap + 1], "smlad", out))
+                macs.append(Mac(x, place[tap, tap + 1], "smlad", out))
                 tap += 2
             else:
                 word, half = halves[tap]
-                found.append(Mac(x, word, f"smla{'bt'[odd]}{half}", out))
+                macs.append(Mac(x, word, f"smla{'bt'[odd]}{half}", out))
                 tap += 1
-    return found
+    return macs
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,10 @@ class OneRowPlan:
 def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
-    found = matrix.once(proved_finish, _NESTED)
-    if found is None:
+    proved = matrix.once(proved_finish, _NESTED)
+    if proved is None:
         return None
-    finish, divided = found
+    finish, divided = proved
     tiles = OneRowTiles(ALONG_ROWS, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline=True)
     return OneRowPlan(tiles, finish, matrix, *_functions(tiles))
 

@@ -84,10 +84,10 @@ class TilePlan:
 def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bool = False) -> TilePlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
-    found = matrix.once(proved_finish, form, packed)
-    if found is None:
+    proved = matrix.once(proved_finish, form, packed)
+    if proved is None:
         return None
-    finish, divided = found
+    finish, divided = proved
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline)
     fast, inputs, counts, order = _functions(tiles)
     text = Once(lambda: layer_text(site, p, tiles, fast.text, order))
@@ -129,14 +129,14 @@ def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> t
     if packed:
         narrow = _proved(matrix, form, 1, packed=True)
         return (narrow, False) if narrow else None
-    found = _proved(matrix, form, form.odd)
-    if form.odd == 1 or (found and found.requant.constants == 2):
-        return (found, False) if found else None
+    finish = _proved(matrix, form, form.odd)
+    if form.odd == 1 or (finish and finish.requant.constants == 2):
+        return (finish, False) if finish else None
     plain = _proved(matrix, form, 1)
     if plain is None:
-        return (found, False) if found else None
-    if found and found.requant.extra_instructions <= plain.requant.extra_instructions + 1:
-        return found, False
+        return (finish, False) if finish else None
+    if finish and finish.requant.extra_instructions <= plain.requant.extra_instructions + 1:
+        return finish, False
     return plain, True
 
 
@@ -156,16 +156,16 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix, form.scale, most, multiple, packed)
-    if form.largest_input < 2**15 and (found is None or found.requant.sign or found.requant.shifts is None):
+    finish = finish_wide(matrix, form.scale, most, multiple, packed)
+    if form.largest_input < 2**15 and (finish is None or finish.requant.sign or finish.requant.shifts is None):
         dropping = finish_drops(matrix, form.scale, most, multiple, packed)
         if dropping is not None and dropping.fits_multiples(top):
             return dropping
-    if found is None and packed:
+    if finish is None and packed:
         return finish_packed(matrix, form.scale)
-    if found is None or form.largest_input >= 2**15:
+    if finish is None or form.largest_input >= 2**15:
         return None
-    return found if found.fits_multiples(top) else None
+    return finish if finish.fits_multiples(top) else None
 
 
 # ---- constants ----

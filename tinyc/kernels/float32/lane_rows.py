@@ -42,17 +42,17 @@ class _Part:
 
 def _parts(layer: FloatLayer) -> list[_Part]:
     """All columns, from left to right."""
-    found: list[_Part] = []
+    parts: list[_Part] = []
     column = 0
     for pixels in balanced(layer.out_w, pixels_together(layer.k_w)):
         spans = tuple(layer.span(column + pixel) for pixel in range(pixels))
         lanes = Lanes(spans, layer.k_w, layer.stride, 4 * layer.in_c, layer.act)
-        if found and found[-1].lanes == lanes:
-            found[-1] = _Part(found[-1].first, found[-1].count + 1, lanes)
+        if parts and parts[-1].lanes == lanes:
+            parts[-1] = _Part(parts[-1].first, parts[-1].count + 1, lanes)
         else:
-            found.append(_Part(column, 1, lanes))
+            parts.append(_Part(column, 1, lanes))
         column += pixels
-    return found
+    return parts
 
 
 def _firsts(channels: int) -> list[int]:

@@ -96,30 +96,30 @@ class FloatLayer:
     def channels(self) -> tuple[tuple[int, int], ...]:
         """(first, how many) output channels of each block."""
         whole, rest = divmod(self.out_c, self.wide)
-        found = [(self.wide * k, self.wide) for k in range(whole)]
+        spans = [(self.wide * k, self.wide) for k in range(whole)]
         last = rest + -rest % _NARROW
         if last > self.out_c:
-            found.append((0, last - _NARROW))
+            spans.append((0, last - _NARROW))
             last = _NARROW
-        return (*found, (self.out_c - last, last)) if rest else tuple(found)
+        return (*spans, (self.out_c - last, last)) if rest else tuple(spans)
 
     @property
     def parts(self) -> tuple[FloatPart, ...]:
         """All columns, from left to right."""
         spans = [self.span(column) for column in range(self.out_w)]
         inside = [column for column, span in enumerate(spans) if span == (0, self.k_w)]
-        found, column = [], 0
+        parts, column = [], 0
         while column < self.out_w:
             if column in inside:
                 count = sum(other >= column for other in inside)
                 groups, rest = divmod(count, self.together)
-                found += [FloatPart(column, groups, self.together, 0, self.k_w)] if groups else []
-                found += [FloatPart(column + count - rest, 1, rest, 0, self.k_w)] if rest else []
+                parts += [FloatPart(column, groups, self.together, 0, self.k_w)] if groups else []
+                parts += [FloatPart(column + count - rest, 1, rest, 0, self.k_w)] if rest else []
                 column += count
             else:
-                found.append(FloatPart(column, 1, 1, *spans[column]))
+                parts.append(FloatPart(column, 1, 1, *spans[column]))
                 column += 1
-        return tuple(found)
+        return tuple(parts)
 
     def span(self, column: int) -> tuple[int, int]:
         """The taps [left, right) of a row of the window of an output column that are inside the image."""

@@ -144,8 +144,8 @@ class Written:
 def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[MvePlan, Written] | None:
     """The function that runs the layer in the least time, with by_rows one output row per call; None where no
     requantization is proved."""
-    found = [(one, _written(one)) for one in _plans(site, p, by_rows)]
-    return min(found, key=lambda one: _whole(*one).time(site.core) // 2 + one[1].code_bytes, default=None)
+    plans = [(one, _written(one)) for one in _plans(site, p, by_rows)]
+    return min(plans, key=lambda one: _whole(*one).time(site.core) // 2 + one[1].code_bytes, default=None)
 
 
 def _whole(work: MvePlan, written: Written) -> Work:
@@ -186,9 +186,9 @@ def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, in
     """(window, input columns, output columns, rows) of the calls."""
     if site.has_window:
         window = Window.of(p.attrs, *p.w.shape[1:3])
-        found = walk(window, site, p.x_zero, by_rows)
+        geometry = walk(window, site, p.x_zero, by_rows)
         # One column taken as one row has its dilation along the row, which no function here knows.
-        return found if found[0].dilation.w == 1 else walk(window, site, p.x_zero, by_rows=True)
+        return geometry if geometry[0].dilation.w == 1 else walk(window, site, p.x_zero, by_rows=True)
     batch = site.y().elements // p.w.shape[0]
     return POINT, batch, batch, Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
 
@@ -342,10 +342,10 @@ def cost(work: MvePlan, written: Written) -> Cost:
 
 def row_forms(site: Site, p: ConvParams, family: str) -> tuple[RowForm, ...]:
     """One output row per call."""
-    found = plan(site, p, by_rows=True)
-    if found is None:
+    planned_rows = plan(site, p, by_rows=True)
+    if planned_rows is None:
         return ()
-    work, written = found
+    work, written = planned_rows
     return (
         RowForm(
             call=replace(call(work, p), flow=None),

@@ -66,10 +66,10 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | N
     finish = matrix.once(lanes)
     if finish is None:
         return None
-    found = [walk for walk in _walks(site, p, finish.requant) if walk.by in ways]
-    if not found:
+    walks = [walk for walk in _walks(site, p, finish.requant) if walk.by in ways]
+    if not walks:
         return None
-    best = min(found, key=lambda walk: write(walk).work.time(site.core) + write(walk).code_bytes)
+    best = min(walks, key=lambda walk: write(walk).work.time(site.core) + write(walk).code_bytes)
     return MveDepthwisePlan(best, finish, matrix)
 
 

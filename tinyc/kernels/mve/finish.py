@@ -138,12 +138,12 @@ def _plain(p: ConvParams, steps: Steps, scale: int, shift: int, always: Int64s) 
         return None
     same = np.ones_like(p.shift, np.int64)
     zero = np.zeros_like(same)
-    found = ScalingConstants(same * scale, same * shift, mult.astype(np.int64), same * half(shift), zero, False)
-    found = _started(found, steps, always)
-    failed = np.flatnonzero(~found.equals(steps))
+    constants = ScalingConstants(same * scale, same * shift, mult.astype(np.int64), same * half(shift), zero, False)
+    constants = _started(constants, steps, always)
+    failed = np.flatnonzero(~constants.equals(steps))
     if len(failed):
-        found = _started(best_slope(found, steps, failed), steps, always)
-    return found if found.equals(steps).all() else None
+        constants = _started(best_slope(constants, steps, failed), steps, always)
+    return constants if constants.equals(steps).all() else None
 
 
 def _started(s: ScalingConstants, steps: Steps, always: Int64s) -> ScalingConstants:

@@ -166,14 +166,14 @@ class Tile:
     def offsets(self) -> npt.NDArray[np.int32]:
         """Where outputs of a block lie, from its first one on, as four words: for the halves of a narrowed block, of
         which bottom halves are accumulators 0 to 3; apart: for the first four accumulators."""
-        found = np.zeros(len(ACCUMULATORS), np.int64)
+        bytes_at = np.zeros(len(ACCUMULATORS), np.int64)
         for gather in range(self.gathers):
             for window, (line, place) in enumerate(self.windows):
                 at = (gather * self.places + place) * self.out_place
-                found[self.lane(gather, window)] = at if self.apart else at + line * self.out_line
+                bytes_at[self.lane(gather, window)] = at if self.apart else at + line * self.out_line
         if self.apart:
-            return (found[:LANES] - self.ahead).astype(np.int32)
-        return found.reshape(2, LANES).T.ravel().astype(np.uint16).view(np.int32)
+            return (bytes_at[:LANES] - self.ahead).astype(np.int32)
+        return bytes_at.reshape(2, LANES).T.ravel().astype(np.uint16).view(np.int32)
 
     @property
     def furthest(self) -> int:

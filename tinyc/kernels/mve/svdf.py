@@ -82,8 +82,8 @@ def stream(p: SvdfWeights) -> npt.NDArray[np.int32]:
     times = p.times.reshape(len(p.bias), -1)
     for first in range(0, len(p.bias), LANES):
         bias = np.zeros(LANES, np.int32)
-        found = p.bias[first : first + LANES]
-        bias[: len(found)] = found
+        biases = p.bias[first : first + LANES]
+        bias[: len(biases)] = biases
         data = np.ascontiguousarray(times[first : first + LANES]).tobytes()
         words += [bias, np.frombuffer(data + bytes(-len(data) % 4), np.int32)]
     return np.concatenate(words)

@@ -69,8 +69,8 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     rows = row_geometry(site, window, p.x_zero)
     in_w = site.x(0).shape[2]
     whole = k_h == rows.in_h > 1 and not (window.pad.top or window.pad.bottom) and in_w == 1
-    found = (_pixels(layer, site, window, rows),)
-    return (*found, _sums(layer, site)) if whole and not int4 else found
+    forms = (_pixels(layer, site, window, rows),)
+    return (*forms, _sums(layer, site)) if whole and not int4 else forms
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,12 @@ def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = Fals
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
     pairs = _pairs_form(work, family, in_place)
     single = unrolled_layer(work.layer) if work.pixels % 2 and work.is_direct else None
-    found = [pairs] if single is None else [_unrolled_form(work, single, family, in_place), pairs]
+    forms = [pairs] if single is None else [_unrolled_form(work, single, family, in_place), pairs]
     if fit in (wide, fours) and not fpu:  # once for weights of a kind
-        found += rows_fast.row_forms(site, p)
+        forms += rows_fast.row_forms(site, p)
     if fit is wide and not fpu:
-        found += rows_direct.row_forms(site, p)
-    return tuple(found)
+        forms += rows_direct.row_forms(site, p)
+    return tuple(forms)
 
 
 def _pairs_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]) -> RowForm:

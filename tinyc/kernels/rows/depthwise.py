@@ -44,8 +44,8 @@ def int4_row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 
 def _fastest_first(site: Site, p: ConvParams, *makers: RowForms) -> tuple[RowForm, ...]:
-    found = [form for make in makers for form in make(site, p)]
-    return tuple(sorted(found, key=lambda form: form.cost.on(site.core).time))
+    forms = [form for make in makers for form in make(site, p)]
+    return tuple(sorted(forms, key=lambda form: form.cost.on(site.core).time))
 
 
 def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:

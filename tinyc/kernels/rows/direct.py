@@ -64,7 +64,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         return ()
     rows = row_geometry(site, window, p.x_zero)
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1 and in_c == out_c
-    found = []
+    forms = []
     for held in (False, True):
         if held and not (same and window.pad.left <= 1 and 2 * out_c <= _MOST_HELD):
             continue
@@ -80,7 +80,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         whole = rows.out_h * executed
         code = WrittenCode(text, 4 * text.count("\\n"))
         flash = words.nbytes + starts.nbytes + code.size
-        found.append(
+        forms.append(
             RowForm(
                 call=Call(args, rows=rows),
                 scratch_bytes=0,
@@ -89,7 +89,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
                 inplace=(0,) if held else (),
             )
         )
-    return tuple(found)
+    return tuple(forms)
 
 
 def _special(text: str, shape: str) -> SpecializedKernel:
@@ -106,12 +106,12 @@ def _slots(direct: Direct) -> tuple[int, ...]:
 def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
     """[kinds][out_c]: bias with the zero points of the columns outside."""
     w = p.w.astype(np.int64)
-    found = []
+    starts = []
     for left, right in row.kinds(direct):
         columns = [*range(left), *range(direct.k_w - right, direct.k_w)]
         bias = matrix.p.bias.astype(np.int64) + p.x_zero * w[:, :, columns].sum(axis=(1, 2, 3))
-        found.append(finish.start_values(bias))
-    return (np.stack(found) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        starts.append(finish.start_values(bias))
+    return (np.stack(starts) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 @lru_cache(maxsize=64)

@@ -40,20 +40,20 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
     nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
-    found = [
+    forms = [
         made
         for vertical, form in nested
         for together in (1, 2)
         for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.name] else (False,))
         for made in _forms(site, p, _Nested(vertical, form, together, inline))
     ]
-    return (*found, *_less_scratch(found, p))
+    return (*forms, *_less_scratch(forms, p))
 
 
-def _less_scratch(found: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
+def _less_scratch(forms: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
     """Two rows per call in less scratch than all forms for two rows take, by those for one."""
-    pairs = [form for form in found if form.call.rows is not None and form.call.rows.out_rows > 1]
-    for one in found:
+    pairs = [form for form in forms if form.call.rows is not None and form.call.rows.out_rows > 1]
+    for one in forms:
         form = twice(one, p.x_zero)
         if form and all(form.scratch_bytes < pair.scratch_bytes for pair in pairs if pair.inplace == form.inplace):
             yield form
@@ -86,7 +86,7 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
     words = Const(_stream(matrix, tiles, finish), "stream of tc_row_tiles.h", "stream")
-    found = []
+    forms = []
     for held in (False, True):
         ragged = out_w % tiles.outputs != 0
         if (ragged and not held) or (held and not (same or ragged)):
@@ -95,7 +95,7 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
         scratch = tiles.scratch_bytes(held)
         whole = -(-rows.out_h // tiles.rows) * executed
         flash = words.data.nbytes + code.size
-        found.append(
+        forms.append(
             RowForm(
                 call=Call((words, In(0), Out(), Scratch()), rows=rows),
                 scratch_bytes=scratch,
@@ -104,7 +104,7 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
                 inplace=(0,) if held and same else (),
             )
         )
-    return found
+    return forms
 
 
 # ---- constants ----

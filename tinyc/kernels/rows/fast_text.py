@@ -117,9 +117,11 @@ def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tu
     if tiles.rows > 1:
         code, works = pair_factors_function("@", tiles, variants, x_zero)
         return [_part(stem, comment, code, lambda: _factors_twin(tiles, None, x_zero))], works
-    found = [(outside, *factors_function("@", tiles, outside, x_zero)) for outside in variants]
-    parts = [_part(stem, comment, code, partial(_factors_twin, tiles, outside, x_zero)) for outside, code, _ in found]
-    return parts, [work for _, _, work in found]
+    functions = [(outside, *factors_function("@", tiles, outside, x_zero)) for outside in variants]
+    parts = [
+        _part(stem, comment, code, partial(_factors_twin, tiles, outside, x_zero)) for outside, code, _ in functions
+    ]
+    return parts, [work for _, _, work in functions]
 
 
 @lru_cache(maxsize=64)

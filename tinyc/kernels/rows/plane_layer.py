@@ -34,8 +34,8 @@ class RowLayer:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Of the C function."""
-        found = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
-        return found if self.on_stack else (*found, "void *scratch")
+        arguments = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
+        return arguments if self.on_stack else (*arguments, "void *scratch")
 
     @property
     def columns(self) -> int:

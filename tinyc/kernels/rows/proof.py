@@ -28,20 +28,20 @@ def unit_of(vertical: BilinearForm, form: BilinearForm) -> int:
 def factors_of(w: Array, vertical: BilinearForm, form: BilinearForm) -> Int64s:
     """The weights' side of every product, int64[O, rows, columns, C]; w [O, 3, 3, C]."""
     g, h = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
-    found: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), h)
-    return found
+    products: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), h)
+    return products
 
 
 def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[Finish, bool] | None:
     """The proved requantization, for sums raised least; and whether sums must be divided by 3 before. The
     multiplier divides them where three times the accumulators fit. None if there is none."""
     thirds = has_third(vertical, form)
-    found = _proved(matrix, vertical, form, 3 if thirds else 1)
-    if not thirds or (found and found.requant.extra_instructions == 0):
-        return (found, False) if found else None
+    finish = _proved(matrix, vertical, form, 3 if thirds else 1)
+    if not thirds or (finish and finish.requant.extra_instructions == 0):
+        return (finish, False) if finish else None
     plain = _proved(matrix, vertical, form, 1)
-    if plain is None or (found and found.requant.extra_instructions <= plain.requant.extra_instructions + 1):
-        return (found, False) if found else None
+    if plain is None or (finish and finish.requant.extra_instructions <= plain.requant.extra_instructions + 1):
+        return (finish, False) if finish else None
     return plain, True
 
 
@@ -58,9 +58,9 @@ def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple
         scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
         return scale
 
-    found = finish_wide(matrix, unit, most, multiple)
-    if found is None or found.requant.sign or found.requant.shifts is None:
+    finish = finish_wide(matrix, unit, most, multiple)
+    if finish is None or finish.requant.sign or finish.requant.shifts is None:
         dropping = finish_drops(matrix, unit, most, multiple)
         if dropping is not None and dropping.fits_multiples(top):
             return dropping
-    return found if found is not None and found.fits_multiples(top) else None
+    return finish if finish is not None and finish.fits_multiples(top) else None

@@ -18,10 +18,10 @@ _CODE_BYTES, _DENSE_BYTES = 1100, 500  # of a kernel, shared by the layers
 
 def finish_of(site: Site, p: ConvParams) -> VectorFinish:
     """The layer's requantization, where `is_proved` holds."""
-    found = matrix_of(p).once(vector_finish)
-    if found is None:
+    finish = matrix_of(p).once(vector_finish)
+    if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
-    return found
+    return finish
 
 
 def is_proved(site: Site, p: ConvParams) -> bool:

@@ -41,10 +41,10 @@ def _fits(taps: Int64s, segment: int) -> bool:
 
 
 def _finish_of(site: Site, p: ConvParams) -> VectorFinish:
-    found = depthwise_matrix_of(p).once(vector_finish)
-    if found is None:
+    finish = depthwise_matrix_of(p).once(vector_finish)
+    if finish is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
-    return found
+    return finish
 
 
 def _is_proved(site: Site, p: ConvParams) -> bool:

@@ -63,19 +63,19 @@ class VectorFinish:
 
 def vector_finish(matrix: Matrix) -> VectorFinish | None:
     """The cheapest way of a layer; None if none is proved."""
-    found = lanes(matrix)
-    if found is not None and not found.requant.add:
-        return _plain(matrix, found)
+    in_lanes = lanes(matrix)
+    if in_lanes is not None and not in_lanes.requant.add:
+        return _plain(matrix, in_lanes)
     if matrix.p.rounding is Rounding.DOUBLE and int(matrix.p.shift.max(initial=-1)) < 0:
         return _defined(matrix)
-    return None if found is None or found.requant.sign else _added(matrix, found)
+    return None if in_lanes is None or in_lanes.requant.sign else _added(matrix, in_lanes)
 
 
-def _plain(matrix: Matrix, found: LaneFinish) -> VectorFinish:
-    shift = found.requant.shift
+def _plain(matrix: Matrix, lane: LaneFinish) -> VectorFinish:
+    shift = lane.requant.shift
     assert shift is not None  # channels with shifts of their own have something to add
-    constants = found.constants(matrix.p.bias.astype(np.int64))
-    return VectorFinish(PLAIN, 1 << found.requant.scale, shift, 0, _clamp(matrix), constants, found.live)
+    constants = lane.constants(matrix.p.bias.astype(np.int64))
+    return VectorFinish(PLAIN, 1 << lane.requant.scale, shift, 0, _clamp(matrix), constants, lane.live)
 
 
 def _defined(matrix: Matrix) -> VectorFinish:
@@ -84,13 +84,13 @@ def _defined(matrix: Matrix) -> VectorFinish:
     return VectorFinish(DEFINED, 1, 0, p.y_zero, _clamp(matrix), constants, np.ones(len(p.bias), np.bool_))
 
 
-def _added(matrix: Matrix, found: LaneFinish) -> VectorFinish:
-    start, mult = found.constants(matrix.p.bias.astype(np.int64))[:2]
-    shift = found.scaling.shift
+def _added(matrix: Matrix, lane: LaneFinish) -> VectorFinish:
+    start, mult = lane.constants(matrix.p.bias.astype(np.int64))[:2]
+    shift = lane.scaling.shift
     half = np.where(shift > 0, 1 << np.maximum(shift - 1, 0), 0)  # VSSRA rounds, the proof's shift does not
-    add = found.scaling.add - half
+    add = lane.scaling.add - half
     constants = np.stack([start, mult, add, shift])
-    return VectorFinish(ADDED, 1 << found.requant.scale, 0, 0, _clamp(matrix), constants, found.live)
+    return VectorFinish(ADDED, 1 << lane.requant.scale, 0, 0, _clamp(matrix), constants, lane.live)
 
 
 def _clamp(matrix: Matrix) -> tuple[int, int]:

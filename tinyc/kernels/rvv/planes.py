@@ -107,8 +107,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     groups = -(-out_c // _LANES)
     each = groups * (10.75 * taps + 3 * INSTRUCTIONS[finish_of(site, p).way] + 42) + laid + 60
     flash = groups * _LANES * taps + 2 * taps + int(finish_of(site, p).constants.shape[0]) * 4 * out_c + _CODE_BYTES
-    found = bytes_cost(blocks * each, flash)
-    return Cost(found.instructions, flash, planes.bytes)
+    fetches = bytes_cost(blocks * each, flash)
+    return Cost(fetches.instructions, flash, planes.bytes)
 
 
 KERNELS = (

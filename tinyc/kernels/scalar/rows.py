@@ -88,36 +88,36 @@ class ScalarTiles:
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The forms of a layer of stride 1: factors as words, and as int16."""
-    return tuple(found for narrow in (False, True) for found in _forms(site, p, narrow, 4, False))
+    return tuple(form for narrow in (False, True) for form in _forms(site, p, narrow, 4, False))
 
 
 def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The forms of a layer on RV32IM: of 3x3 ones of stride 1, where int16 costs nothing, or of 1x1 ones."""
     if not tiles.takes_f2(site):
         return rv32_conv.row_forms(site, p)
-    return tuple(found for lanes in (8, 4) for found in _forms(site, p, True, lanes, True))
+    return tuple(form for lanes in (8, 4) for form in _forms(site, p, True, lanes, True))
 
 
 def _forms(site: Site, p: ConvParams, narrow: bool, lanes: int, rv32: bool) -> Iterator[RowForm]:
     for vertical, form in _NESTED:
-        found = ScalarTiles(vertical, form, narrow, lanes, rv32)
-        fits = greatest_sum(p.w.reshape(len(p.bias), -1), p.bias) << found.raised < _SUM_LIMIT
+        tiles = ScalarTiles(vertical, form, narrow, lanes, rv32)
+        fits = greatest_sum(p.w.reshape(len(p.bias), -1), p.bias) << tiles.raised < _SUM_LIMIT
         if fits and site.y().shape[1] >= vertical.m:
-            yield _form(site, p, found)
+            yield _form(site, p, tiles)
 
 
-def _form(site: Site, p: ConvParams, found: ScalarTiles) -> RowForm:
-    rows = _geometry(site, p, found.vertical.m)
+def _form(site: Site, p: ConvParams, tiles: ScalarTiles) -> RowForm:
+    rows = _geometry(site, p, tiles.vertical.m)
     same = rows.in_row_bytes == rows.out_row_bytes and site.x(0).shape[3] == len(p.bias) and p.attrs.pad.left == 1
-    found = replace(found, in_place=same)
-    fields = scale_fields(p, p.w.reshape(len(p.bias), -1), found.store)
-    consts = (_weights(p, found), *constants(fields), rows.pad or _outside(rows, p))
-    scratch = _scratch(p, found)
+    tiles = replace(tiles, in_place=same)
+    fields = scale_fields(p, p.w.reshape(len(p.bias), -1), tiles.store)
+    consts = (_weights(p, tiles), *constants(fields), rows.pad or _outside(rows, p))
+    scratch = _scratch(p, tiles)
     return RowForm(
         call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
         scratch_bytes=scratch,
-        cost=_cost(site, p, found, scratch),
-        special=Once(lambda: _special(site, p, found, fields)),
+        cost=_cost(site, p, tiles, scratch),
+        special=Once(lambda: _special(site, p, tiles, fields)),
         inplace=(0,) if same else (),
     )
 
@@ -146,45 +146,45 @@ def _outside(rows: Rows, p: ConvParams) -> Const:
 def factors(w: npt.NDArray[np.int8], vertical: BilinearForm, form: BilinearForm) -> npt.NDArray[np.int64]:
     """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
     down, across = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
-    found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
-    return found.reshape(len(w), -1, w.shape[3])
+    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
+    return products.reshape(len(w), -1, w.shape[3])
 
 
-def _weights(p: ConvParams, found: ScalarTiles) -> Const:
+def _weights(p: ConvParams, tiles: ScalarTiles) -> Const:
     """[O / 4][product][C][4] int16, as in tiles.py."""
-    sides = found.base * factors(p.w, found.vertical, found.form)
+    sides = tiles.base * factors(p.w, tiles.vertical, tiles.form)
     out_c, count, in_c = sides.shape
     padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, -in_c % 4)))
     fours = padded.reshape(-1, 4, count, padded.shape[2]).transpose(0, 2, 3, 1)
     return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
 
 
-def _scratch(p: ConvParams, found: ScalarTiles) -> int:
+def _scratch(p: ConvParams, tiles: ScalarTiles) -> int:
     """Factors of two tiles, sums of their products, and in place the columns that are kept."""
     channels, in_c = -(-p.w.shape[3] // 4) * 4, p.w.shape[3]
-    kept = -(-found.vertical.m * in_c // 4) * 4 if found.in_place else 0
-    return int(found.products * ((4 if found.narrow else 8) * channels + 8 * found.lanes) + kept)
+    kept = -(-tiles.vertical.m * in_c // 4) * 4 if tiles.in_place else 0
+    return int(tiles.products * ((4 if tiles.narrow else 8) * channels + 8 * tiles.lanes) + kept)
 
 
-def _cost(site: Site, p: ConvParams, found: ScalarTiles, scratch: int) -> Cost:
+def _cost(site: Site, p: ConvParams, tiles: ScalarTiles, scratch: int) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
     out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
     _, out_h, out_w, _ = site.y().shape
-    pairs = -(-out_w // (2 * found.form.m)) * -(-out_h // found.vertical.m)
-    products = found.products * -(-out_c // 4) * (found.channel * in_c + 12)
-    sides = found.sides * (in_c * _INPUT[found.size] + out_c * 2 * _OUTPUT[found.size])
-    flash = 2 * found.products * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[found.size]
+    pairs = -(-out_w // (2 * tiles.form.m)) * -(-out_h // tiles.vertical.m)
+    products = tiles.products * -(-out_c // 4) * (tiles.channel * in_c + 12)
+    sides = tiles.sides * (in_c * _INPUT[tiles.size] + out_c * 2 * _OUTPUT[tiles.size])
+    flash = 2 * tiles.products * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[tiles.size]
     return Cost(int(pairs * (products + sides)), flash, scratch)
 
 
-def _special(site: Site, p: ConvParams, found: ScalarTiles, fields: Fields) -> SpecializedKernel:
+def _special(site: Site, p: ConvParams, tiles: ScalarTiles, fields: Fields) -> SpecializedKernel:
     """The function of the layer: its sizes, and its requantization."""
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]
-    rows, columns = found.size
-    ways = (rows, columns, found.lanes, int(found.narrow), int(found.in_place))
+    rows, columns = tiles.size
+    ways = (rows, columns, tiles.lanes, int(tiles.narrow), int(tiles.in_place))
     sizes = (*ways, in_w, in_c, out_w, out_c, p.attrs.pad.left)
-    kind = f"{rows}x{columns}{'n' if found.narrow else ''}_{f'rv32x{found.lanes}' if found.rv32 else 'scalar'}"
+    kind = f"{rows}x{columns}{'n' if tiles.narrow else ''}_{f'rv32x{tiles.lanes}' if tiles.rv32 else 'scalar'}"
     call = f"tc_scalar_tile_rows_run(&p, x, y, scratch, {_listed(sizes)})"
     struct = f"tc_scalar_tile_rows_t p = {{w, pad, {initializer(fields)}, {fields['store']}}}"
     head = f"by tiles of {rows}x{columns} outputs, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_tile_rows.h"

@@ -206,11 +206,11 @@ def _cost(layer: ColumnLayer) -> Cost:
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    found = finished(depthwise_matrix_of(p), p.bias)
-    if found is None:
+    proved = finished(depthwise_matrix_of(p), p.bias)
+    if proved is None:
         return Refused(PROVED)
-    layer = ColumnLayer(p.w.shape[0], site.y().shape[1], len(p.bias), found.finish)
-    return Offer(0, _cost(layer), Once(lambda: _lower(p, found.const)), Once(lambda: _special(layer)))
+    layer = ColumnLayer(p.w.shape[0], site.y().shape[1], len(p.bias), proved.finish)
+    return Offer(0, _cost(layer), Once(lambda: _lower(p, proved.const)), Once(lambda: _special(layer)))
 
 
 KERNELS = (

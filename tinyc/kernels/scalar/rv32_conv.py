@@ -64,15 +64,15 @@ _PACK, _GROUP, _STORE = 10, 70, 17
 
 def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
     """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if none is proved."""
-    found: tuple[Finish, int] | None = None
+    best: tuple[Finish, int] | None = None
     for scale in _SCALES:
         every = np.full(len(matrix.taps), scale)
         finish = finish_wide(matrix, scale, lambda steps, every=every: every)  # type: ignore[misc]
-        if finish is not None and (found is None or not finish.requant.sign):
-            found = finish, scale
-        if found is not None and not found[0].requant.sign:
+        if finish is not None and (best is None or not finish.requant.sign):
+            best = finish, scale
+        if best is not None and not best[0].requant.sign:
             break
-    return None if found is None else (_without_add(matrix, found[0]), found[1])
+    return None if best is None else (_without_add(matrix, best[0]), best[1])
 
 
 def _without_add(matrix: Matrix, finish: Finish) -> Finish:
@@ -110,10 +110,10 @@ def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
 
 def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
     """Fields of the tc_rv32_out_t called `out`. ValueError where `scaled_finish` finds none."""
-    found = matrix.once(scaled_finish)
-    if found is None:
+    scaled = matrix.once(scaled_finish)
+    if scaled is None:
         raise ValueError("no requantization is proved")
-    finish, scale = found
+    finish, scale = scaled
     low, high = finish.requant.clamp or (-128, 127)
     fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.requant.sign), "y_min": low, "y_max": high}
     fields["plain"] = int(is_plain(finish, scale))
@@ -224,11 +224,11 @@ static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t 
 
 
 def _work(site: Site, p: ConvParams, tile: PixelTile) -> _Work:
-    found = matrix_of(p).once(scaled_finish)
-    if found is None:
+    scaled = matrix_of(p).once(scaled_finish)
+    if scaled is None:
         raise ValueError(f"{site.node.name}: no requantization is proved")
     taps = _taps(p)
-    return _Work(tile, taps, _segment(taps), is_plain(*found))
+    return _Work(tile, taps, _segment(taps), is_plain(*scaled))
 
 
 def _offer(tile: PixelTile) -> Offering:

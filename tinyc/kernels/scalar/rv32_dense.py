@@ -335,9 +335,9 @@ class _Dense:
     def blocks(self) -> tuple[tuple[DenseTile, int], ...]:
         """What makes the outputs, and how often: as many at a time as the tile has lanes, then the rest."""
         whole, rest = divmod(len(self.fit.taps), self.tile.lanes)
-        found = [(self.tile, whole)]
-        found += [(replace(self.tile, words=-(-rest // 4)), 1)] if rest else []
-        return tuple(one for one in found if one[1])
+        blocks = [(self.tile, whole)]
+        blocks += [(replace(self.tile, words=-(-rest // 4)), 1)] if rest else []
+        return tuple(one for one in blocks if one[1])
 
     @property
     def executed(self) -> int:
@@ -359,7 +359,7 @@ class _Dense:
 
     def words(self) -> npt.NDArray[np.int32]:
         """Of each block [inputs][words]: bytes 0 to 2 the weight plus 128, byte 3 the weight."""
-        found, done = [], 0
+        parts, done = [], 0
         for tile, count in self.blocks:
             taps = self.fit.taps[done : done + count * tile.lanes]
             done += len(taps)
@@ -367,18 +367,18 @@ class _Dense:
             lanes = taps.reshape(count, tile.lanes, -1).transpose(0, 2, 1)
             fours = lanes.reshape(*lanes.shape[:2], tile.words, 4) + np.array([128, 128, 128, 0])
             words: Int64s = (fours << 8 * np.arange(4)).sum(axis=3)
-            found.append(words.ravel())
-        return np.concatenate(found).astype(np.int32)
+            parts.append(words.ravel())
+        return np.concatenate(parts).astype(np.int32)
 
     def fixes(self) -> npt.NDArray[np.int16]:
         """Of each block how many there are, then [byte of the output in the block's sums, input, weight]."""
-        found, done = [], 0
+        parts, done = [], 0
         for tile, count in self.blocks:
             for first in range(done, done + count * tile.lanes, tile.lanes):
                 own = self.fit.fixes[(self.fit.fixes[:, 0] >= first) & (self.fit.fixes[:, 0] < first + tile.lanes)]
-                found += [np.array([len(own)]), ((own - np.array([first, 0, 0])) * np.array([4, 1, 1])).ravel()]
+                parts += [np.array([len(own)]), ((own - np.array([first, 0, 0])) * np.array([4, 1, 1])).ravel()]
             done += count * tile.lanes
-        return np.concatenate(found).astype(np.int16)
+        return np.concatenate(parts).astype(np.int16)
 
 
 def takes(site: Site) -> bool:
@@ -399,10 +399,10 @@ def _best(site: Site, p: ConvParams) -> _Dense | None:
 
 
 def _found(matrix: Matrix, batch: int) -> _Dense | None:
-    found = finished(matrix, matrix.p.bias[: len(matrix.p.w)])
-    if found is None:
+    proved = finished(matrix, matrix.p.bias[: len(matrix.p.w)])
+    if proved is None:
         return None
-    w, finish = matrix.p.w, replace(found.finish, scale=0, low=0, high=0)
+    w, finish = matrix.p.w, replace(proved.finish, scale=0, low=0, high=0)
     few = len(w) <= _FEW and len(w) % _LANES and len(w) % 8 == 0  # then one function is enough
     tiles = [DenseTile(segment, 2 if few else _WORDS, finish) for segment in _SEGMENTS]
     plans = [_Dense(fitted(w, tile.segment // 4), tile, w.shape[1], batch) for tile in tiles]
@@ -430,15 +430,15 @@ static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
 
 
 def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
-    found = finished(matrix_of(p), p.bias)
-    assert found is not None
-    even = np.pad(found.constants, ((0, -len(p.bias) % 4), (0, 0)))
+    proved = finished(matrix_of(p), p.bias)
+    assert proved is not None
+    even = np.pad(proved.constants, ((0, -len(p.bias) % 4), (0, 0)))
     fields = {
         "w": Const(work.words(), "[block][inputs][words] of four int8 weights, the first three plus 128", "w"),
         "fixes": Const(work.fixes(), "[block] of how many, then [4 * output, input, weight]", "fixes"),
         **out_fields(matrix_of(p), p.bias),
-        "out.channels": replace(found.const, array=even),
-        "out.scale": found.finish.scale,
+        "out.channels": replace(proved.const, array=even),
+        "out.scale": proved.finish.scale,
         "batch": work.batch,
         "in_c": work.in_c,
     }

@@ -65,9 +65,9 @@ class DepthwiseRow:
         many."""
         inside = [i for i in range(1, self.out_w) if self._is_inside(i)]
         last = min(inside[-1], self.out_w - 3) if inside else 0
-        found = range(inside[0], last + 1) if inside else range(0)
-        whole = len(found) // self.turn * self.turn
-        return found[:whole] if whole > _UNROLLED else range(0)
+        columns = range(inside[0], last + 1) if inside else range(0)
+        whole = len(columns) // self.turn * self.turn
+        return columns[:whole] if whole > _UNROLLED else range(0)
 
     def _is_inside(self, pixel: int) -> bool:
         return self.columns(pixel)[0] >= 0 and self.columns(pixel)[-1] < self.in_w
@@ -307,12 +307,12 @@ def _cost(site: Site, row: DepthwiseRow) -> Cost:
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    found = finished(depthwise_matrix_of(p), p.bias)
-    if found is None:
+    proved = finished(depthwise_matrix_of(p), p.bias)
+    if proved is None:
         return Refused(PROVED)
     sizes = site.x(0).shape[2], site.y().shape[2], len(p.bias), p.attrs.stride.w, p.attrs.pad.left
-    row = DepthwiseRow(*sizes, p.x_zero, site.x(1).dtype == "s4", found.finish)
-    cost, call, special = _cost(site, row), Once(lambda: _lower(site, p, found.const)), Once(lambda: _special(row))
+    row = DepthwiseRow(*sizes, p.x_zero, site.x(1).dtype == "s4", proved.finish)
+    cost, call, special = _cost(site, row), Once(lambda: _lower(site, p, proved.const)), Once(lambda: _special(row))
 
     def row_forms() -> tuple[RowForm, ...]:
         """A row in place of an input row, where that may be."""

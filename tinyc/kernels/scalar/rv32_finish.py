@@ -65,10 +65,10 @@ class Finished:
 
 def finished(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Finished | None:
     """None where no requantization is proved, or sums have no bit to spare for it."""
-    found = matrix.once(scaled_finish)
-    if found is None:
+    scaled = matrix.once(scaled_finish)
+    if scaled is None:
         return None
-    finish, scale = found
+    finish, scale = scaled
     channels = channel_constants(finish, bias).data.astype(np.int64)
     sign = finish.requant.sign
     if sign:

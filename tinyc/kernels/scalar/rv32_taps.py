@@ -344,15 +344,15 @@ def _cost(site: Site, row: TapsRow) -> Cost:
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    found = finished(depthwise_matrix_of(p), p.bias)
-    if found is None:
+    proved = finished(depthwise_matrix_of(p), p.bias)
+    if proved is None:
         return Refused(PROVED)
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     across = window.stride.w, window.dilation.w, window.pad.left
     sizes = site.x(0).shape[2], site.y().shape[2], channels
-    row = TapsRow(k_h, k_w, *across, *sizes, site.x(1).dtype == "s4", found.finish)
-    return Offer(0, _cost(site, row), Once(lambda: _lower(site, p, row, found.const)), Once(lambda: _special(row)))
+    row = TapsRow(k_h, k_w, *across, *sizes, site.x(1).dtype == "s4", proved.finish)
+    return Offer(0, _cost(site, row), Once(lambda: _lower(site, p, row, proved.const)), Once(lambda: _special(row)))
 
 
 KERNELS = (

@@ -53,8 +53,8 @@ def takes_f4(site: Site) -> bool:
 def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
     """The weights' side of every product, int64[O, P * P, C]; w [O, 3, 3, C]."""
     g = np.array(form.weights, np.int64)
-    found: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
-    return found.reshape(len(w), -1, w.shape[3])
+    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
+    return products.reshape(len(w), -1, w.shape[3])
 
 
 def _weights(p: ConvParams, form: BilinearForm) -> Const:

@@ -78,12 +78,12 @@ def asks(dtype: str) -> str:
 
 def codes_of(p: Forest, dtype: DType) -> Codes:
     """`codes` of a forest that has them."""
-    found = codes(p, dtype)
-    assert found is not None
-    return found
+    made_codes = codes(p, dtype)
+    assert made_codes is not None
+    return made_codes
 
 
-def fields(site: Site, p: Forest, found: Codes) -> dict[str, int | float | str | Const]:
+def fields(site: Site, p: Forest, codes: Codes) -> dict[str, int | float | str | Const]:
     """Those of the struct tc_feature_codes_t."""
     index, nan_key = p.features.T
     is_float = site.x(0).dtype == "f32"
@@ -94,19 +94,19 @@ def fields(site: Site, p: Forest, found: Codes) -> dict[str, int | float | str |
     }
     if is_float and (nan_key != NO_NUMBER).any():
         made["nan_key"] = Const(nan_key.astype(np.int32), "[n]", "nan_keys")
-    if len(found.cuts):
-        made["count"] = Const(found.counts.astype(np.uint16), "[n]", "counts")
-        made["cuts"] = Const(found.cuts, "of all codes, each in rising order", "cuts")
+    if len(codes.cuts):
+        made["count"] = Const(codes.counts.astype(np.uint16), "[n]", "counts")
+        made["cuts"] = Const(codes.cuts, "of all codes, each in rising order", "cuts")
     return {f"codes.{name}": field for name, field in made.items()}
 
 
-def cost_of(p: Forest, found: Codes) -> tuple[int, int]:
+def cost_of(p: Forest, codes: Codes) -> tuple[int, int]:
     """(instructions, bytes of constants), an estimate: a search by halves for each feature."""
-    halvings = int(np.ceil(np.log2(found.counts + 1)).sum())
-    per_code = 2 if found.dtype == "s32" else 4
-    data = per_code * len(p.features) + found.cuts.nbytes
+    halvings = int(np.ceil(np.log2(codes.counts + 1)).sum())
+    per_code = 2 if codes.dtype == "s32" else 4
+    data = per_code * len(p.features) + codes.cuts.nbytes
     data += 4 * len(p.features) if (p.features[:, 1] != NO_NUMBER).any() else 0
-    return _PER_FEATURE[found.dtype] * len(p.features) + _PER_HALVING * halvings, data
+    return _PER_FEATURE[codes.dtype] * len(p.features) + _PER_HALVING * halvings, data
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,15 +149,15 @@ def _nodes_fields(p: Forest, nodes: Sequence[Node], node_bytes: int) -> dict[str
 
 def _lower(site: Site, p: Forest, dtype: DType) -> Call:
     """tc_tree_ensemble_u8, _s16 and _s32."""
-    found = keys.codes_of(p, dtype)
-    nodes = _nodes_fields(p, found.nodes, _NODE_BYTES[dtype])
-    fields = {**keys.fields(site, p, found), **sums_fields(p), **nodes}
+    codes = keys.codes_of(p, dtype)
+    nodes = _nodes_fields(p, codes.nodes, _NODE_BYTES[dtype])
+    fields = {**keys.fields(site, p, codes), **sums_fields(p), **nodes}
     return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_{dtype}_t", fields))
 
 
 def _cost(site: Site, p: Forest, dtype: DType) -> Cost:
-    found = keys.codes_of(p, dtype)
-    coding, coded = keys.cost_of(p, found)
+    codes = keys.codes_of(p, dtype)
+    coding, coded = keys.cost_of(p, codes)
     return _walked(p, coding, coded, _NODE_BYTES[dtype], scratch(site, p, dtype))
 
 
@@ -176,14 +176,14 @@ def steps_kernel(bits: int) -> Kernel:
 
 
 def _fits_steps(site: Site, p: Forest, bits: int) -> bool:
-    found = keys.steps(site, p, bits)
-    return found is not None and keys.bits_count(p) <= 1 << bits and _has_room(p, found.nodes)
+    key_steps = keys.steps(site, p, bits)
+    return key_steps is not None and keys.bits_count(p) <= 1 << bits and _has_room(p, key_steps.nodes)
 
 
 def _steps_of(site: Site, p: Forest, bits: int) -> keys.KeySteps:
-    found = keys.steps(site, p, bits)
-    assert found is not None
-    return found
+    key_steps = keys.steps(site, p, bits)
+    assert key_steps is not None
+    return key_steps
 
 
 def _scratch_steps(site: Site, p: Forest) -> int:
@@ -192,13 +192,13 @@ def _scratch_steps(site: Site, p: Forest) -> int:
 
 def _lower_steps(site: Site, p: Forest, bits: int) -> Call:
     """tc_tree_ensemble_bits_u8 and _bits_u16."""
-    found = _steps_of(site, p, bits)
+    key_steps = _steps_of(site, p, bits)
     fields = {
         **keys.bits_fields(site, p),
         **sums_fields(p),
-        **_nodes_fields(p, found.nodes, _STEP_NODE_BYTES[bits]),
-        "base": found.base,
-        "shift": found.shift,
+        **_nodes_fields(p, key_steps.nodes, _STEP_NODE_BYTES[bits]),
+        "base": key_steps.base,
+        "shift": key_steps.shift,
     }
     return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_bits_u{bits}_t", fields))
 

@@ -43,38 +43,38 @@ def loads(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """What to fetch so that registers have what each step takes, a word of taps and `per_step` of weights. The
     shortest list of those that differ in how many weights come first, and how many words at most at once."""
     sizes = range(1, len(_WORDS))
-    found = (_filled(steps, per_step, first, (taps, most)) for first in sizes for taps in sizes for most in sizes)
-    return min(_by_chunks(steps, per_step), *found, key=len)
+    orders = (_filled(steps, per_step, first, (taps, most)) for first in sizes for taps in sizes for most in sizes)
+    return min(_by_chunks(steps, per_step), *orders, key=len)
 
 
 def _by_chunks(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """Taps of four steps, then their weights in fours."""
-    found = []
+    loads = []
     for step in range(0, steps, _CHUNK):
         taps = min(_CHUNK, steps - step)
-        found.append(MultipleLoad(True, taps))
-        found += [MultipleLoad(False, min(_CHUNK, taps * per_step - at)) for at in range(0, taps * per_step, _CHUNK)]
-    return tuple(found)
+        loads.append(MultipleLoad(True, taps))
+        loads += [MultipleLoad(False, min(_CHUNK, taps * per_step - at)) for at in range(0, taps * per_step, _CHUNK)]
+    return tuple(loads)
 
 
 def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tuple[MultipleLoad, ...]:
     """The list that begins with `first` words of weights; each load takes what registers are free, at most so many
     words of taps or weights, but for registers without which no step could follow."""
     weights, taps, done = min(first, steps * per_step), 0, 0  # words fetched, steps that they are enough for
-    found = [MultipleLoad(False, weights)]
+    loads = [MultipleLoad(False, weights)]
     while done < steps:
         waiting = (taps - done) + (weights - done * per_step)
         if weights >= (done + 1) * per_step:
             ahead = weights // per_step + len(_WORDS) - 2 * per_step + 1  # and weights of a step beside those taps
             words = min(len(_WORDS) - waiting, max(ahead, done + 1) - taps, steps - taps, most[0])
-            found.append(MultipleLoad(True, words))
+            loads.append(MultipleLoad(True, words))
             taps += words
         else:
             words = min(len(_WORDS) - waiting - (taps == done), steps * per_step - weights, most[1])
-            found.append(MultipleLoad(False, words))
+            loads.append(MultipleLoad(False, words))
             weights += words
         done = min(taps, weights // per_step)
-    return tuple(found)
+    return tuple(loads)
 
 
 class DenseWriter(GroupWriter):

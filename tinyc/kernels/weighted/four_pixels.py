@@ -52,8 +52,8 @@ def _turns(steps: int) -> tuple[int, int, int]:
     """(turns of the loop, steps in each, steps ahead of it)."""
     if steps <= _COPIES:
         return 0, 0, steps
-    found = [(*divmod(steps, count), count) for count in _STEPS_PER_TURN]
-    fit = [(turns, count, ahead) for turns, ahead, count in found if ahead + count <= _COPIES]
+    divided = [(*divmod(steps, count), count) for count in _STEPS_PER_TURN]
+    fit = [(turns, count, ahead) for turns, ahead, count in divided if ahead + count <= _COPIES]
     return min(fit, key=lambda one: (_TURN * one[0] + _MOVES * (not one[2]), one[1]))
 
 

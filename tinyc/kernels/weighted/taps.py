@@ -60,20 +60,20 @@ class WeightedLayer:
 
         Four taps go as (0, 2), (1, 3), since that is how SXTB16 unpacks a word.
         """
-        found: list[int] = []
+        places: list[int] = []
         tails: list[int] = []
         start = 0
         for run in self.runs * self.k_h:
             fours = run.size // 4 * 4
             for at in range(start, start + fours, 4):
-                found += (at, at + 2, at + 1, at + 3)
+                places += (at, at + 2, at + 1, at + 3)
             tail = range(start + fours, start + run.size)
             start += run.size
             if self.looped:
-                found += [*tail, *[-1] * (len(tail) % 2)]
+                places += [*tail, *[-1] * (len(tail) % 2)]
             else:
                 tails += tail
-        return tuple(found + tails + [-1] * (len(tails) % 2))
+        return tuple(places + tails + [-1] * (len(tails) % 2))
 
     @property
     def steps(self) -> int:

@@ -30,10 +30,12 @@ class UnrolledLayer(WeightedLayer):
 
 def unrolled_layer(layer: WeightedLayer) -> UnrolledLayer | None:
     """The same layer for one pixel; None where it has more than one row of taps or too many."""
-    found = UnrolledLayer(1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant, layer.core)
+    unrolled = UnrolledLayer(
+        1, layer.runs, layer.pixel_bytes, layer.out_c, layer.aligned, True, layer.requant, layer.core
+    )
     int4 = layer.requant.offsets or layer.nibbles
-    fits = layer.k_h == 1 and found.steps <= _MOST_STEPS and found.slots == layer.slots and not int4
-    return found if fits else None
+    fits = layer.k_h == 1 and unrolled.steps <= _MOST_STEPS and unrolled.slots == layer.slots and not int4
+    return unrolled if fits else None
 
 
 @lru_cache(maxsize=256)

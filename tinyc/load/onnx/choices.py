@@ -76,8 +76,8 @@ def is_infinite(s: OnnxStep) -> None:
     elif len(ways) == 1:
         s.emit([x, ends[0]], Compare(ways[0][0]))
     else:
-        found = [s.insert([x, end], Compare(kind), f"is_{kind}") for (kind, _), end in zip(ways, ends, strict=True)]
-        s.emit(found, IntegerBinary("or", "bool"))
+        compared = [s.insert([x, end], Compare(kind), f"is_{kind}") for (kind, _), end in zip(ways, ends, strict=True)]
+        s.emit(compared, IntegerBinary("or", "bool"))
 
 
 def _filled(s: OnnxStep, index: int) -> Value:

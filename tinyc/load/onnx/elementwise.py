@@ -145,8 +145,8 @@ def bound(s: OnnxStep) -> None:
             s.emit([x, other], Extremum(largest))
             return
         x = s.insert([x, other], Extremum(largest), f"of{k + 1}")
-    found = [s.scalar(k, 0.0) for k in numbers]
-    lo, hi = (max(found, default=-math.inf), math.inf) if largest else (-math.inf, min(found, default=math.inf))
+    bounds = [s.scalar(k, 0.0) for k in numbers]
+    lo, hi = (max(bounds, default=-math.inf), math.inf) if largest else (-math.inf, min(bounds, default=math.inf))
     _clip(s, x, lo, hi)
 
 

@@ -56,8 +56,8 @@ def label_encoder(s: OnnxStep) -> None:
         s.emit([s.builder.add_const(f"{s.node.outputs[0]}:values", table), x], Gather(0))
         return
     if encoder.values.dtype.kind == "i":
-        found = _searched(s, x, encoder, [*encoder.values.tolist(), int(encoder.other)])
-        s.emit([found], Reshape(x.shape))
+        position = _searched(s, x, encoder, [*encoder.values.tolist(), int(encoder.other)])
+        s.emit([position], Reshape(x.shape))
         return
     places = s.reshape(_searched(s, x, encoder, list(range(len(encoder.keys) + 1))), x.shape, "places")
     table = np.append(encoder.values, np.float32(encoder.other))

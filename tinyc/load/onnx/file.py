@@ -93,21 +93,21 @@ class OnnxNode:
         return (*self.inputs, *(name for graph in graphs for name in sorted(_captured(graph))))
 
     def graph(self, name: str) -> onnx.GraphProto:
-        found = self._attribute(name, AttributeProto.GRAPH)
-        if found is None:
+        attribute = self._attribute(name, AttributeProto.GRAPH)
+        if attribute is None:
             raise TinycError(f"attribute '{name}' is missing", self.where, _DAMAGED)
-        return found.g
+        return attribute.g
 
     def _attribute(self, name: str, type_: int) -> AttributeProto | None:
-        found = self.attributes.get(name)
-        if found is not None and found.type != type_:
+        attribute = self.attributes.get(name)
+        if attribute is not None and attribute.type != type_:
             expected = AttributeProto.AttributeType.Name(type_)
             raise TinycError(f"attribute '{name}' is not of type {expected}", self.where, _DAMAGED)
-        return found
+        return attribute
 
     def int_(self, name: str, default: int) -> int:
-        found = self._attribute(name, AttributeProto.INT)
-        return default if found is None else int(found.i)
+        attribute = self._attribute(name, AttributeProto.INT)
+        return default if attribute is None else int(attribute.i)
 
     def flag(self, name: str, default: bool) -> bool:
         """An attribute that is 0 or 1; of other numbers runtimes make what they like."""
@@ -117,56 +117,60 @@ class OnnxNode:
         return bool(number)
 
     def float_(self, name: str, default: float) -> float:
-        found = self._attribute(name, AttributeProto.FLOAT)
-        value = default if found is None else float(found.f)
+        attribute = self._attribute(name, AttributeProto.FLOAT)
+        value = default if attribute is None else float(attribute.f)
         if math.isnan(value):
             raise TinycError(f"attribute '{name}' is NaN", self.where)
         return value
 
     def text(self, name: str, default: str) -> str:
-        found = self._attribute(name, AttributeProto.STRING)
-        return default if found is None else found.s.decode("utf-8", "replace")
+        attribute = self._attribute(name, AttributeProto.STRING)
+        return default if attribute is None else attribute.s.decode("utf-8", "replace")
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of names, () if the attribute is absent."""
-        found = self._attribute(name, AttributeProto.STRINGS)
-        return () if found is None else tuple(text.decode("utf-8", "replace") for text in found.strings[:_MAX_LIST])
+        attribute = self._attribute(name, AttributeProto.STRINGS)
+        return (
+            ()
+            if attribute is None
+            else tuple(text.decode("utf-8", "replace") for text in attribute.strings[:_MAX_LIST])
+        )
 
     def ints(self, name: str) -> tuple[int, ...] | None:
         """A list of integers, None if the attribute is absent."""
-        found = self._attribute(name, AttributeProto.INTS)
-        if found is None:
+        attribute = self._attribute(name, AttributeProto.INTS)
+        if attribute is None:
             return None
-        if len(found.ints) > _MAX_LIST:
-            raise TinycError(f"attribute '{name}' lists {len(found.ints)} numbers", self.where, _DAMAGED)
-        return tuple(int(i) for i in found.ints)
+        if len(attribute.ints) > _MAX_LIST:
+            raise TinycError(f"attribute '{name}' lists {len(attribute.ints)} numbers", self.where, _DAMAGED)
+        return tuple(int(i) for i in attribute.ints)
 
     def all_ints(self, name: str) -> npt.NDArray[np.int64]:
         """A list of integers of any length; empty if the attribute is absent."""
-        found = self._attribute(name, AttributeProto.INTS)
-        return np.array([] if found is None else found.ints, np.int64)
+        attribute = self._attribute(name, AttributeProto.INTS)
+        return np.array([] if attribute is None else attribute.ints, np.int64)
 
     def all_texts(self, name: str) -> tuple[str, ...]:
         """A list of names of any length; empty if the attribute is absent."""
-        found = self._attribute(name, AttributeProto.STRINGS)
-        return () if found is None else tuple(text.decode("utf-8", "replace") for text in found.strings)
+        attribute = self._attribute(name, AttributeProto.STRINGS)
+        return () if attribute is None else tuple(text.decode("utf-8", "replace") for text in attribute.strings)
 
     def all_reals(self, name: str) -> npt.NDArray[np.float64]:
         """A list of floats of any length, or the tensor `<name>_as_tensor` in its place; empty if both are absent."""
         tensor = self._attribute(f"{name}_as_tensor", AttributeProto.TENSOR)
-        found = self._attribute(name, AttributeProto.FLOATS)
-        if tensor is not None and found is None:
+        attribute = self._attribute(name, AttributeProto.FLOATS)
+        if tensor is not None and attribute is None:
             return self.tensor(f"{name}_as_tensor").astype(np.float64).ravel()
-        return np.array([] if found is None else found.floats, np.float64)
+        return np.array([] if attribute is None else attribute.floats, np.float64)
 
     def tensor(self, name: str) -> Array:
         """A tensor in an attribute, of the element type that the file gives it."""
-        found = self._attribute(name, AttributeProto.TENSOR)
-        if found is None:
+        attribute = self._attribute(name, AttributeProto.TENSOR)
+        if attribute is None:
             raise TinycError(f"attribute '{name}' is missing", self.where, _DAMAGED)
-        if found.t.data_type == TensorProto.DOUBLE:
-            return np.array(numpy_helper.to_array(found.t), np.float64)
-        return decode(found.t, Path(), self.where)
+        if attribute.t.data_type == TensorProto.DOUBLE:
+            return np.array(numpy_helper.to_array(attribute.t), np.float64)
+        return decode(attribute.t, Path(), self.where)
 
 
 def _captured(graph: onnx.GraphProto) -> set[str]:
@@ -333,14 +337,14 @@ def _opset(model: onnx.ModelProto, where: Loc) -> int:
 
 
 def _named(what: str, items: Sequence[tuple[str, T]], where: Loc) -> dict[str, T]:
-    found: dict[str, T] = {}
+    by_name: dict[str, T] = {}
     for name, item in items:
         if not name:
             raise TinycError(f"an {what} has no name", where, _DAMAGED)
-        if name in found:
+        if name in by_name:
             raise TinycError(f"two {what}s are called '{name}'", where, _DAMAGED)
-        found[name] = item
-    return found
+        by_name[name] = item
+    return by_name
 
 
 def _input(info: onnx.ValueInfoProto, where: Loc) -> OnnxInput:

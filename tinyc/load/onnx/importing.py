@@ -125,9 +125,9 @@ class OnnxBuilder:
 
     def unique(self, name: str) -> str:
         """The name, or the name with a number if it is taken."""
-        found = free_name(name, self._names)
-        self._names.add(found)
-        return found
+        free = free_name(name, self._names)
+        self._names.add(free)
+        return free
 
     def claim(self, name: str, where: Loc) -> None:
         """Say that a tensor of a body is made now. TinycError if there is one of that name."""
@@ -251,12 +251,12 @@ class OnnxBuilder:
 
     def _labels(self) -> dict[str, Labels]:
         """Of the outputs: texts stay with numbers that are only moved, but those of places do not."""
-        found = {}
+        labels = {}
         for output in self.file.outputs:
             held = next((self.labels[name] for name in self.moved_from(output) if name in self.labels), None)
             if held is not None and (held.by_value or output in self.labels):
-                found[output] = held
-        return found
+                labels[output] = held
+        return labels
 
     def moved_from(self, name: str) -> Sequence[str]:
         """The value, and those before it whose numbers it has, as all between only moves them; back to the first."""

@@ -52,8 +52,8 @@ def scaler(s: OnnxStep) -> None:
 @imports("Imputer", ignores=("imputed_value_int64s", "replaced_value_int64"), domain=ML_DOMAIN)
 def imputer(s: OnnxStep) -> None:
     """Numbers in the place of NaN; before trees they cost nothing (see tracing.py)."""
-    found = s.node.attributes.get("replaced_value_float")
-    if found is None or not np.isnan(found.f):
+    replaced = s.node.attributes.get("replaced_value_float")
+    if replaced is None or not np.isnan(replaced.f):
         raise TinycError("an Imputer of anything but NaN is not supported", s.where, "let missing values be NaN")
     x = s.value(0)
     numbers = _per_feature(s, s.node.all_reals("imputed_value_floats"), x, "filled")
@@ -112,14 +112,14 @@ def _from_table(s: OnnxStep) -> None:
     flat = s.reshape(places, (places.elements,), "flat")
     if count == 1:
         row = s.const(table.ravel(), 0) if table.dtype.kind == "f" else constant(s, 0, "s32")
-        found = s.insert([s.reshape(row, (width,), "row"), flat], Gather(0), "found")
-        s.emit([found], Reshape((1, places.elements)))
+        picked = s.insert([s.reshape(row, (width,), "row"), flat], Gather(0), "found")
+        s.emit([picked], Reshape((1, places.elements)))
         return
     if table.dtype.kind != "f":
         raise TinycError("computed columns of several rows of integers cannot be compiled", s.where)
     columns = s.builder.add_const(f"{s.node.outputs[0]}:columns", table.reshape(count, width).T)
-    found = s.insert([s.insert([columns, flat], Gather(0), "found")], Transpose((1, 0)), "rows")
-    s.emit([found], Reshape((*table.shape[:-1], places.elements)))
+    picked = s.insert([s.insert([columns, flat], Gather(0), "found")], Transpose((1, 0)), "rows")
+    s.emit([picked], Reshape((*table.shape[:-1], places.elements)))
 
 
 @imports("OneHotEncoder", ignores=("zeros",), domain=ML_DOMAIN)

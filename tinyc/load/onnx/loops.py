@@ -58,10 +58,10 @@ def _known(s: OnnxStep, what: str, array: Array) -> str:
 
 
 def _decided(s: OnnxStep, condition: str) -> bool:
-    found = s.builder.constant(condition)
-    if found is None or found.size != 1:
+    constant = s.builder.constant(condition)
+    if constant is None or constant.size != 1:
         raise _unknown(s)
-    return bool(found.reshape(()))
+    return bool(constant.reshape(()))
 
 
 def _check_steps(s: OnnxStep, step: int) -> None:
@@ -104,10 +104,10 @@ def unrolled_scan(s: OnnxStep, body: onnx.GraphProto) -> None:
 
 
 def _for_each(s: OnnxStep, name: str, count: int) -> tuple[int, ...]:
-    found = s.node.ints(name) or (0,) * count
-    if len(found) != count:
-        raise TinycError(f"attribute {name} lists {len(found)} numbers for {count}", s.where)
-    return found
+    numbers = s.node.ints(name) or (0,) * count
+    if len(numbers) != count:
+        raise TinycError(f"attribute {name} lists {len(numbers)} numbers for {count}", s.where)
+    return numbers
 
 
 def _shape(s: OnnxStep, index: int) -> tuple[int, ...]:

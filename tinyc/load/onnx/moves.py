@@ -106,8 +106,8 @@ def gather_elements(s: OnnxStep) -> None:
     if s.constant(1) is None and x.elements == x.shape[axis] and s.value(1).elements == s.value(1).shape[axis]:
         computed = s.value(1)
         places = s.reshape(computed, (computed.elements,), "places")
-        found = s.insert([s.reshape(x, (x.elements,), "joined"), places], Gather(0), "found")
-        s.emit([found], Reshape(computed.shape))
+        gathered = s.insert([s.reshape(x, (x.elements,), "joined"), places], Gather(0), "found")
+        s.emit([gathered], Reshape(computed.shape))
         return
     at = gather_places(s, s.constant(1))
     fits = at.ndim == len(x.shape) and all(

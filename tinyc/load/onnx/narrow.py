@@ -43,8 +43,8 @@ NARROW: Mapping[int, Narrow] = {
 def narrow_type(builder: OnnxBuilder, name: str) -> int:
     """The element type of a stored tensor, an input or what a Cast makes, where it is one of NARROW; else 0."""
     held = builder.file.initializers.get(name)
-    found = int(held.data_type) if held is not None else builder.narrow.get(name, 0)
-    return found if found in NARROW else 0
+    code = int(held.data_type) if held is not None else builder.narrow.get(name, 0)
+    return code if code in NARROW else 0
 
 
 def keep_low_bits(s: OnnxStep, x: Value, to: int) -> None:

@@ -94,8 +94,8 @@ def _sums_rows(node: OnnxNode, body: onnx.GraphProto, s: OnnxStep) -> bool:
         return False
     axes = node.ints("axes")
     if len(node.inputs) > 1:
-        found = [tensor for tensor in body.initializer if tensor.name == node.inputs[1]]
-        axes = tuple(decode(found[0], s.builder.file.folder, s.where).ravel().tolist()) if found else None
+        constants = [tensor for tensor in body.initializer if tensor.name == node.inputs[1]]
+        axes = tuple(decode(constants[0], s.builder.file.folder, s.where).ravel().tolist()) if constants else None
     return axes in ((1,), (-1,))
 
 

@@ -24,10 +24,10 @@ _MOST_FACTORS = 31
 
 def _exponents(s: OnnxStep) -> Array:
     """Finite, and no more than x has elements where they are all the same."""
-    found, shape = s.constant(1), s.value(0).shape
-    if found is None:
+    numbers, shape = s.constant(1), s.value(0).shape
+    if numbers is None:
         raise TinycError("Pow with a computed exponent is not supported; only constants", s.where)
-    exponents = found.astype(np.float32)
+    exponents = numbers.astype(np.float32)
     if not np.isfinite(exponents).all():
         raise TinycError("Pow with exponents that are not finite", s.where)
     larger = exponents.size > 1 and broadcast_shape(shape, exponents.shape) != shape

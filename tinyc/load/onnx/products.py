@@ -43,8 +43,8 @@ def divide_by_computed(s: OnnxStep) -> None:
 
 def _maker(s: OnnxStep, y: Value, op: str) -> Node | None:
     """The node that makes the value, if it is of the operator."""
-    found = next((node for node in reversed(s.builder.nodes) if y.name in node.outputs), None)
-    return found if found is not None and found.op == op else None
+    maker = next((node for node in reversed(s.builder.nodes) if y.name in node.outputs), None)
+    return maker if maker is not None and maker.op == op else None
 
 
 def _unrepeated(s: OnnxStep, y: Value) -> Value:

@@ -177,16 +177,16 @@ SPELLINGS: Mapping[tuple[str, str], Callable[[Spelled], None]] = MappingProxyTyp
 
 def spelled_out(nodes: Iterable[OnnxNode], opset: int) -> tuple[OnnxNode, ...]:
     """The nodes with every integer operator replaced. TinycError for one that asks for what the float one lacks."""
-    found: list[OnnxNode] = []
+    operators: list[OnnxNode] = []
     for node in nodes:
         spelling = SPELLINGS.get((node.domain, node.op))
         if spelling is None:
-            found.append(node)
+            operators.append(node)
             continue
         if not node.outputs or not node.outputs[0]:
             raise TinycError("the node has no output", node.where)
         spelled = Spelled(node, opset)
         spelling(spelled)
         check_attributes(node, opset)
-        found.extend(spelled.nodes)
-    return tuple(found)
+        operators.extend(spelled.nodes)
+    return tuple(operators)

@@ -122,18 +122,18 @@ def wanted(s: OnnxStep, output: int) -> bool:
 
 def _fitting(s: OnnxStep, index: int, shape: Shape) -> Array:
     """Constant numbers of that shape."""
-    found = s.weights(index)
-    if found.shape != shape:
-        raise TinycError(f"'{s.node.inputs[index]}' is {list(found.shape)}, not {list(shape)}", s.where)
-    return found
+    weights = s.weights(index)
+    if weights.shape != shape:
+        raise TinycError(f"'{s.node.inputs[index]}' is {list(weights.shape)}, not {list(shape)}", s.where)
+    return weights
 
 
 def _directions(s: OnnxStep) -> tuple[bool, ...]:
     name = s.node.text("direction", "forward")
-    found = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
-    if found is None:
+    reversed_ = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(name)
+    if reversed_ is None:
         raise TinycError(f"direction '{name}' cannot be compiled", s.where)
-    return found
+    return reversed_
 
 
 def _lengths(s: OnnxStep, steps: int, batch: int) -> tuple[int, ...]:
@@ -173,8 +173,8 @@ def _peepholes(s: OnnxStep, shape: Shape) -> Array | None:
     """None where there are none, or all are 0."""
     if s.node.op != "LSTM" or not s.has(7):
         return None
-    found = _fitting(s, 7, shape)
-    return found if found.any() else None
+    peepholes = _fitting(s, 7, shape)
+    return peepholes if peepholes.any() else None
 
 
 def _activations(s: OnnxStep, directions: int) -> list[tuple[Activation, ...]]:
@@ -200,23 +200,23 @@ def _numbers(s: OnnxStep, names: Sequence[str], attribute: str, taken: Mapping[s
     given = s.node.all_reals(attribute).tolist()
     # ONNX Runtime's RNN has no numbers but those in the file, and counts them by directions.
     own = s.node.op == "RNN" and (takers < len(names) or len(given) < takers)
-    found = []
+    numbers = []
     for name in names:
         if name not in taken:
-            found.append(0.0)
+            numbers.append(0.0)
             continue
         number = given.pop(0) if given else taken[name]
         if own or number is None or not math.isfinite(number):
             message = f"activation {name} of {s.node.op} needs its own '{attribute}'"
             raise TinycError(message, s.where, "runtimes do not agree on what it is otherwise: write one for each")
-        found.append(float(number))
-    return found
+        numbers.append(float(number))
+    return numbers
 
 
 def operators_of(a: Activation) -> tuple[tuple[object, float | None], ...]:
     """One after the other, each with the number that is its second operand, if it has two."""
     line = ((Mul(), a.alpha), (Add(), a.beta))
-    found: dict[str, tuple[tuple[object, float | None], ...]] = {
+    by_name: dict[str, tuple[tuple[object, float | None], ...]] = {
         "Affine": line,
         "Elu": ((Function("elu", a.alpha), None),),
         "HardSigmoid": (*line, (Clip(Act(0.0, 1.0)), None)),
@@ -229,4 +229,4 @@ def operators_of(a: Activation) -> tuple[tuple[object, float | None], ...]:
         "Tanh": ((Tanh(), None),),
         "ThresholdedRelu": ((Function("thresholded_relu", a.alpha), None),),
     }
-    return found[a.name]
+    return by_name[a.name]

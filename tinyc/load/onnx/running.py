@@ -66,10 +66,10 @@ def _one_by_one(builder: OnnxBuilder, node: OnnxNode) -> None:
 def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:
     """Whether the computed inputs of the node are plain integers; a condition beside floats does not count, and sums
     of trees stand for reals."""
-    found = [builder.values[name] for name in node.inputs if name in builder.values]
+    types = [builder.values[name] for name in node.inputs if name in builder.values]
     if node.op == "Where":
-        found = [builder.values[name] for name in node.inputs[1:3] if name in builder.values] or []
-    return bool(found) and all(is_plain(value) and value.name not in builder.sums for value in found)
+        types = [builder.values[name] for name in node.inputs[1:3] if name in builder.values] or []
+    return bool(types) and all(is_plain(value) and value.name not in builder.sums for value in types)
 
 
 _QONNX = ("qonnx.", "onnx.brevitas", "finn.")  # domains of its operators

@@ -50,15 +50,15 @@ def _taps(at: Array, size: int, aligned: bool, beyond: str, how: Callable[[Array
     """Of places from -1 to 1 along an axis; a tap beyond it is elsewhere, or weighs nothing."""
     low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
     real = (at + 1) / 2 * (size - 1) if aligned else ((at + 1) * size - 1) / 2
-    found = []
+    taps = []
     for place, weight in how(real):
         if beyond == "zeros":
             inside = (place >= 0) & (place < size)
-            found.append((np.where(inside, place, 0), np.where(inside, weight, 0.0)))
+            taps.append((np.where(inside, place, 0), np.where(inside, weight, 0.0)))
         else:
             moved = np.clip(place, 0, size - 1) if beyond == "border" else _reflected(place, low, high)
-            found.append((np.clip(np.rint(moved), 0, size - 1), weight))
-    return found
+            taps.append((np.clip(np.rint(moved), 0, size - 1), weight))
+    return taps
 
 
 def _reflected(x: Array, low: float, high: float) -> Array:
@@ -81,13 +81,13 @@ def _linear(real: Array) -> Taps:
 
 def _cubic(real: Array) -> Taps:
     first = np.floor(real)
-    found = []
+    taps = []
     for step in range(-1, 3):
         d = np.abs(real - first - step)
         near = ((_CUBIC + 2) * d - (_CUBIC + 3)) * d * d + 1
         far = ((_CUBIC * d - 5 * _CUBIC) * d + 8 * _CUBIC) * d - 4 * _CUBIC
-        found.append((first + step, np.where(d <= 1, near, far)))
-    return found
+        taps.append((first + step, np.where(d <= 1, near, far)))
+    return taps
 
 
 _KINDS: Mapping[str, Callable[[Array], Taps]] = {

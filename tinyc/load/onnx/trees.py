@@ -134,12 +134,12 @@ def _extremum(s: OnnxStep, forest: RealForest, aggregate: str) -> Value:
     if len(roots) == 1:
         return insert_trees(s, row, made, "sums", quant)
     trees = [replace(made, roots=made.roots[k : k + 1]) for k in range(len(roots))]
-    found = insert_trees(s, row, trees[0], "tree0", None)
+    extremum = insert_trees(s, row, trees[0], "tree0", None)
     for k, tree in enumerate(trees[1:], 1):
         last = quant if k == len(trees) - 1 else None
         least = IntegerBinary(aggregate.lower(), "s32")
-        found = s.insert([found, insert_trees(s, row, tree, f"tree{k}", None)], least, f"upto{k}", quant=last)
-    return found
+        extremum = s.insert([extremum, insert_trees(s, row, tree, f"tree{k}", None)], least, f"upto{k}", quant=last)
+    return extremum
 
 
 def _emit_probabilities(s: OnnxStep, scores: Value, post: str, beta: float) -> None:
@@ -216,13 +216,13 @@ def _children(
     numbers = node.all_ints(name)
     if not len(numbers) == len(trees) == len(is_leaf):
         raise TinycError(f"{name} lists {len(numbers)} of {len(trees)} nodes", node.where, _DAMAGED)
-    found = []
+    children = []
     for at, (tree, number) in enumerate(zip(trees.tolist(), numbers.tolist(), strict=True)):
         child = 0 if is_leaf[at] else place.get((tree, number))
         if child is None:
             raise TinycError(f"node {number} of tree {tree} is missing", node.where, _DAMAGED)
-        found.append(-1 - of.get(child, len(of)) if is_leaf[child] else child)
-    return found
+        children.append(-1 - of.get(child, len(of)) if is_leaf[child] else child)
+    return children
 
 
 def _splits(
@@ -236,14 +236,14 @@ def _splits(
     features, nan = node.all_ints("nodes_featureids"), node.all_ints("nodes_missing_value_tracks_true")
     if len(features) != len(modes) or len(thresholds) != len(modes) or len(nan) not in (0, len(modes)):
         raise TinycError("the lists of nodes have different lengths", node.where, _DAMAGED)
-    found = []
+    splits = []
     for at, mode in enumerate(modes):
         known = _PLACEHOLDER if mode in ("LEAF", _MEMBER) else mode_of(mode)
         if known is None:
             raise TinycError(f"a node of mode {mode} is not supported", node.where)
         tracks = bool(len(nan) and nan[at])
-        found.append(Split(int(features[at]), known, float(thresholds[at]), true[at], false[at], tracks))
-    return found
+        splits.append(Split(int(features[at]), known, float(thresholds[at]), true[at], false[at], tracks))
+    return splits
 
 
 def _roots(trees: npt.NDArray[np.int64], is_leaf: Sequence[bool], of: Mapping[int, int]) -> list[int]:
@@ -291,11 +291,11 @@ def _with_members(node: OnnxNode, modes: Sequence[str], splits: list[Split]) -> 
         members = np.unique(held).tolist()
         ways = (split.true, split.false)
         if not members:
-            found = [Split(split.feature, "<=", 0.0, split.false, split.false)]
+            chain = [Split(split.feature, "<=", 0.0, split.false, split.false)]
         else:
-            found = searched(split.feature, members, [-1] * len(members), -2, -1 if split.nan_true else -2)
+            chain = searched(split.feature, members, [-1] * len(members), -2, -1 if split.nan_true else -2)
         first = len(splits)
-        moved = [_led(each.shifted(first), ways) for each in found]
+        moved = [_led(each.shifted(first), ways) for each in chain]
         splits[at] = moved[0]
         splits += moved
         if len(splits) > MOST_NODES:

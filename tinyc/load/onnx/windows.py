@@ -42,12 +42,12 @@ def window(s: OnnxStep, x: Shape, kernel: Sequence[int]) -> Window:
 
 
 def _numbers(s: OnnxStep, name: str, count: int, default: int) -> list[int]:
-    found = s.node.ints(name)
-    if found is None:
+    numbers = s.node.ints(name)
+    if numbers is None:
         return [default] * count
-    if len(found) != count:
-        raise TinycError(f"{name} {list(found)} does not fit a window of {count} axes", s.where)
-    return list(found)
+    if len(numbers) != count:
+        raise TinycError(f"{name} {list(numbers)} does not fit a window of {count} axes", s.where)
+    return list(numbers)
 
 
 def _pair(numbers: Sequence[int], missing: int) -> Pair:

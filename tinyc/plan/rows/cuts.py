@@ -106,12 +106,12 @@ class Candidate:
         forms, weight = [], 0
         for options, load in zip(self.options, self.measured.loads, strict=True):
             rank = next(rank for rank, option in enumerate(options) if option.need <= limit)
-            found = options[rank]
+            best = options[rank]
             if rank and not self.measured.is_whole:
                 mixed = self._mixtures(options, rank, load, limit)
-                found = min((found, *mixed), key=lambda option: option.weight)
-            forms.append(found.form)
-            weight += found.weight
+                best = min((best, *mixed), key=lambda option: option.weight)
+            forms.append(best.form)
+            weight += best.weight
         return weight, tuple(forms)
 
     def _mixtures(self, options: Sequence[Option], rank: int, load: Load, limit: int) -> Iterator[Option]:
@@ -130,15 +130,15 @@ def measure(problem: Problem) -> tuple[Measured, ...]:
     firsts = _firsts(problem)
     measuring, orders = Measuring(problem, Liveness(problem, uses, 0, len(problem.layers))), Orders(uses)
     places = sorted(_places(problem, uses, firsts))
-    found = []
+    measured = []
     for stop in range(1, len(problem.layers) + 1):
-        found.append(measure_group(problem, Group(stop - 1, stop, whole_turn(stop - 1)), uses))
+        measured.append(measure_group(problem, Group(stop - 1, stop, whole_turn(stop - 1)), uses))
         ends = bisect_left(places, stop)
         chosen = places[bisect_left(places, firsts[stop]) : ends] if stop in places[ends : ends + 1] else []
         starts = {stop - 1, *chosen} if firsts[stop] < stop else ()
         for start in sorted(starts, reverse=True):
-            found += [measuring.of(slots, start, stop) for slots in orders.of(start, stop)]
-    return tuple(found)
+            measured += [measuring.of(slots, start, stop) for slots in orders.of(start, stop)]
+    return tuple(measured)
 
 
 def measure_group(problem: Problem, group: Group, uses: Uses) -> Measured:
@@ -277,10 +277,10 @@ class Weighing:
         return Candidate(measured, tuple(rankings), self.weigh, weight)
 
 
-def weigh_all(found: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
+def weigh_all(cuts: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
     """The candidates of all groups."""
     weighing = Weighing(weigh)
-    return tuple(weighing.candidate(measured) for measured in found)
+    return tuple(weighing.candidate(measured) for measured in cuts)
 
 
 def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
@@ -309,12 +309,12 @@ def _options(forms: Sequence[tuple[int, int, Form]], live: Mapping[Names, int]) 
     return tuple(kept)
 
 
-def cheapest(found: Sequence[Candidate], limit: int) -> Partition | None:
+def cheapest(candidates: Sequence[Candidate], limit: int) -> Partition | None:
     """The cut of least weight within `limit` bytes; None if none fits."""
-    count = max(candidate.measured.stop for candidate in found)
+    count = max(candidate.measured.stop for candidate in candidates)
     best: list[int | None] = [0] + [None] * count
     last: list[tuple[Candidate, tuple[Form, ...]] | None] = [None] * (count + 1)
-    for candidate in found:
+    for candidate in candidates:
         start, stop = candidate.measured.start, candidate.measured.stop
         before, known = best[start], best[stop]
         if before is None or (known is not None and known <= before + candidate.weight):
@@ -341,15 +341,15 @@ def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int,
     return Partition(tuple(groups), tuple(forms), weight)
 
 
-def smallest(found: Sequence[Candidate], allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
+def smallest(candidates: Sequence[Candidate], allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
     """(bytes, cut) of the fewest bytes whose cheapest cut is allowed; None if none is."""
-    different = {id(options): options for candidate in found for options in candidate.options}
+    different = {id(options): options for candidate in candidates for options in candidate.options}
     limits = sorted({option.need for options in different.values() for option in options})
     low, high = 0, len(limits)
     best = None
     while low < high:
         middle = (low + high) // 2
-        cut = cheapest(found, limits[middle])
+        cut = cheapest(candidates, limits[middle])
         if cut is not None and allowed(cut):
             best, high = (limits[middle], cut), middle
         else:

@@ -72,21 +72,21 @@ class InFlash:
     def smallest(self, allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
         """(bytes, cut) of the fewest bytes whose cheapest cut is allowed; None if none is."""
         needs = sorted({need for own in self.measured for need in _needs(own)})
-        low, high, found = 0, len(needs), None
+        low, high, best = 0, len(needs), None
         while low < high:
             middle = (low + high) // 2
             cut = self.cheapest(needs[middle])
             if cut is not None and allowed(cut):
-                found, high = (needs[middle], cut), middle
+                best, high = (needs[middle], cut), middle
             else:
                 low = middle + 1
-        return found
+        return best
 
     def _fitting(self, own: Measured, arena: int) -> list[_Options] | None:
         """The options of each layer of a group; None where a layer has none."""
         if own.need > arena:
             return None
-        found = []
+        options = []
         for layer, load in zip(own.layers, own.loads, strict=True):
             forms = layer.whole_forms if own.is_whole else layer.row_forms
             key = (id(forms), *load.fullest.items(), arena)
@@ -94,8 +94,8 @@ class InFlash:
                 self._known[key] = tuple(_undominated(self._options(layer, forms), load, arena))
             if not self._known[key]:
                 return None
-            found.append(self._known[key])
-        return found
+            options.append(self._known[key])
+        return options
 
     def _options(self, layer: Layer, forms: tuple[Form, ...]) -> tuple[_Option, ...]:
         """Of the forms, least weight first."""

@@ -23,32 +23,32 @@ from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
 from tinyc.plan.row_forms import TURN_COST, Found, fits, row_forms, rows_read, useful
 
 
-def incremental_problem(graph: Graph, found: Found, hop: int) -> Problem:
+def incremental_problem(graph: Graph, choices: Found, hop: int) -> Problem:
     """The streaming problem of one call that takes `hop` rows of the only input.
 
     Raises TinycError naming the layer that makes it impossible.
     """
-    call = call_of(graph, found, hop)
+    call = call_of(graph, choices, hop)
     nodes = {node.name: node for node in graph.nodes}
     layers = tuple(_layer(call, nodes[layer.node], layer) for layer in call.whole.layers)
     kept = {name: rows for name, rows in call.kept.items() if rows}
     return replace(call.whole, layers=layers, tensors=call.tensors, hop=hop, kept=kept)
 
 
-def call_of(graph: Graph, found: Found, hop: int) -> Moving:
+def call_of(graph: Graph, choices: Found, hop: int) -> Moving:
     """The rows of one call that takes `hop` new ones. TinycError as `incremental_problem`."""
-    whole = problem_of(graph, found)
+    whole = problem_of(graph, choices)
     nodes = {node.name: node for node in graph.nodes}
     if len(graph.inputs) != 1 or whole.tensors[graph.inputs[0]].rows == 1:
         message = "only a model with one input, an image with rows, can run incrementally"
         raise TinycError(message, hint="leave out --incremental")
-    new = _new_rows(whole, nodes, found, hop)
-    kept = _kept_rows(graph, whole, found, new)
+    new = _new_rows(whole, nodes, choices, hop)
+    kept = _kept_rows(graph, whole, choices, new)
     tensors = {
         name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
         for name, tensor in whole.tensors.items()
     }
-    return Moving(graph, found, whole, tensors, new, kept)
+    return Moving(graph, choices, whole, tensors, new, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
     return x > 1, x > 1 and y > 1
 
 
-def _geometry(layer: Layer, whole: Problem, found: Found) -> Rows | None:
+def _geometry(layer: Layer, whole: Problem, choices: Found) -> Rows | None:
     """How the layer goes through its rows; None if no kernel can."""
-    return next((rows for _, _, rows in _row_by_row(layer, whole, found)), None)
+    return next((rows for _, _, rows in _row_by_row(layer, whole, choices)), None)
 
 
-def _row_by_row(layer: Layer, whole: Problem, found: Found) -> Iterator[tuple[Choice, RowForm, Rows]]:
+def _row_by_row(layer: Layer, whole: Problem, choices: Found) -> Iterator[tuple[Choice, RowForm, Rows]]:
     """The forms of its kernels that make one row per call, of rows as the tensors have them."""
-    for choice in found[layer.node]:
+    for choice in choices[layer.node]:
         node = choice.site.node
         names = [whole.tensor_of(name) for name in node.inputs]
         for form in row_forms(choice):
@@ -100,7 +100,7 @@ def _row_by_row(layer: Layer, whole: Problem, found: Found) -> Iterator[tuple[Ch
                 yield choice, form, rows
 
 
-def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int) -> dict[str, int]:
+def _new_rows(whole: Problem, nodes: Mapping[str, Node], choices: Found, hop: int) -> dict[str, int]:
     """New rows per call of every tensor with moments."""
     new = dict.fromkeys(whole.inputs, hop)
     for layer in whole.layers:
@@ -110,7 +110,7 @@ def _new_rows(whole: Problem, nodes: Mapping[str, Node], found: Found, hop: int)
         node = nodes[layer.node]
         if not y_timed:
             continue
-        rows = _geometry(layer, whole, found)
+        rows = _geometry(layer, whole, choices)
         if rows is None:
             raise stopped(node, "needs all rows at once")
         if rows.starts is not None:
@@ -137,7 +137,7 @@ def stopped(node: Node, reason: str) -> TinycError:
     )
 
 
-def _kept_rows(graph: Graph, whole: Problem, found: Found, new: Mapping[str, int]) -> dict[str, int]:
+def _kept_rows(graph: Graph, whole: Problem, choices: Found, new: Mapping[str, int]) -> dict[str, int]:
     """Rows of each tensor that a call needs from the calls before it: the most that any reader does; of an output all
     that are not new."""
     nodes = {node.name: node for node in graph.nodes}
@@ -155,7 +155,7 @@ def _kept_rows(graph: Graph, whole: Problem, found: Found, new: Mapping[str, int
             if name not in new:
                 continue
             window = whole.tensors[name].rows
-            rows = _geometry(layer, whole, found) if y_timed else None
+            rows = _geometry(layer, whole, choices) if y_timed else None
             if rows is None and new[name] > window:
                 raise stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
             needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)

@@ -34,14 +34,14 @@ class Advancing:
     row_bytes: int
 
 
-def sliding(graph: Graph, found: Found, hop: int) -> Advancing:
+def sliding(graph: Graph, choices: Found, hop: int) -> Advancing:
     """The model as one that takes `hop` rows of its only input per run. found: as of `select`, of any core.
 
     Raises TinycError naming the layer, or the output, that makes it impossible.
     """
     if graph.states:
         raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
-    call = call_of(graph, found, hop)
+    call = call_of(graph, choices, hop)
     timed = [name for name in graph.outputs if call.whole.tensor_of(name) in call.new]
     if timed:
         raise TinycError(
@@ -124,7 +124,7 @@ class _Made:
 
     def _check(self, node: Node, wanted: Value) -> None:
         values = [self._known(name) for name in node.inputs if name]
-        shapes = [found.shape for found in op_of(node).infer(node.attrs, *values)]
+        shapes = [types.shape for types in op_of(node).infer(node.attrs, *values)]
         if wanted.shape not in shapes:
             raise stopped(node, f"does not make {list(wanted.shape)} of the rows of a run")
 
@@ -136,14 +136,14 @@ class _Made:
         if (name, span) not in self._parts:
             tensor = self._call.whole.tensor_of(name)
             total, shaped = self._call.tensors[tensor].rows, self._with_rows(name, span[1] - span[0])
-            found = self._known(self._seen[tensor])
+            part = self._known(self._seen[tensor])
             if span != (0, total):
-                size = found.elements // total
-                cut = whole((found.elements,), 0, span[0] * size, (span[1] - span[0]) * size)
-                flat = self._reshaped(found, (found.elements,))
-                found = self._value(f"{name}:part", shaped, cut.size)
-                self.nodes.append(node_of(cut, (flat.name,), (found.name,)))
-            self._parts[name, span] = self._reshaped(found, shaped.shape).name
+                size = part.elements // total
+                cut = whole((part.elements,), 0, span[0] * size, (span[1] - span[0]) * size)
+                flat = self._reshaped(part, (part.elements,))
+                part = self._value(f"{name}:part", shaped, cut.size)
+                self.nodes.append(node_of(cut, (flat.name,), (part.name,)))
+            self._parts[name, span] = self._reshaped(part, shaped.shape).name
         return self._parts[name, span]
 
     def _reshaped(self, value: Value, shape: tuple[int, ...]) -> Value:

@@ -42,17 +42,17 @@ def cuts_in_slots(
         chosen = candidate.choose(ram) if (one.start, one.stop) == (main.start, main.stop) else None
         if chosen and not one.is_whole:
             ranked.append((chosen[0], len(ranked), one.group, chosen[1]))
-    found = []
+    partitions = []
     for _, _, group, forms in sorted(ranked)[:_CANDIDATES]:
         groups = tuple(group if other == main else other for other in cut.groups)
         other = Partition(groups, (*cut.forms[: group.start], *forms, *cut.forms[group.stop :]), 0)
         fast = fastest_in_slots(problem, other, ram, fits_flash)
         if fast is not None:
-            found.append(fast)
-    found.sort(key=lambda cut: sum(map(weigh, cut.forms)))
-    better = [fastest_in_slots(problem, cut, ram, fits_flash, thorough=True) for cut in found[:_THOROUGH]]
-    found[:_THOROUGH] = [cut for cut in better if cut is not None]
-    return sorted(found, key=lambda cut: sum(map(weigh, cut.forms)))
+            partitions.append(fast)
+    partitions.sort(key=lambda cut: sum(map(weigh, cut.forms)))
+    better = [fastest_in_slots(problem, cut, ram, fits_flash, thorough=True) for cut in partitions[:_THOROUGH]]
+    partitions[:_THOROUGH] = [cut for cut in better if cut is not None]
+    return sorted(partitions, key=lambda cut: sum(map(weigh, cut.forms)))
 
 
 def fastest_in_slots(
@@ -82,12 +82,12 @@ def others_in_slots(
     if not slots.begin():
         return []
     rng, order = random.Random(0), list(slots.loads)
-    found: dict[tuple[int, ...], list[Form]] = {}
+    by_slots: dict[tuple[int, ...], list[Form]] = {}
     for _ in range(count):
         rng.shuffle(order)
         forms = slots.faster(slots.least, order)
-        found[tuple(id(form) for form in forms)] = forms
-    return [Partition(cut.groups, tuple(forms), _time(forms)) for forms in sorted(found.values(), key=_time)]
+        by_slots[tuple(id(form) for form in forms)] = forms
+    return [Partition(cut.groups, tuple(forms), _time(forms)) for forms in sorted(by_slots.values(), key=_time)]
 
 
 def _time(forms: Sequence[Form]) -> int:
@@ -106,8 +106,8 @@ class _Slots:
         self.loads: dict[int, Load] = {}
         for group in cut.groups:
             if not group.is_whole:
-                found = loads_of(problem, slots_of(group.turns), group.start, group.stop, uses)
-                self.loads |= dict(zip(range(group.start, group.stop), found, strict=True))
+                loads = loads_of(problem, slots_of(group.turns), group.start, group.stop, uses)
+                self.loads |= dict(zip(range(group.start, group.stop), loads, strict=True))
         together = contiguous(problem, cut.groups)
         self.pooled = [
             name
@@ -156,23 +156,23 @@ class _Slots:
         """Forms of a layer, fastest first; also two of them, for different turns."""
         if index not in self._ways:
             layer, load = self.problem.layers[index], self.loads[index]
-            found = [*layer.row_forms, *_mixtures(layer, load)]
-            self._ways[index] = sorted(found, key=lambda form: (form.time, form.scratch_bytes))
+            forms = [*layer.row_forms, *_mixtures(layer, load)]
+            self._ways[index] = sorted(forms, key=lambda form: (form.time, form.scratch_bytes))
         return self._ways[index]
 
     def faster(self, forms: Sequence[Form], order: Sequence[int]) -> list[Form]:
         """Each layer in turn with its fastest form beside those of the others."""
-        found = list(forms)
+        left = list(forms)
         for _ in range(_PASSES):
             for index in order:
                 for form in self.ways(index):
-                    if form.time >= found[index].time:
+                    if form.time >= left[index].time:
                         break
-                    other = [*found[:index], form, *found[index + 1 :]]
+                    other = [*left[:index], form, *left[index + 1 :]]
                     if self.fits_flash(Partition(self.cut.groups, tuple(other), 0)) and self.fit(other):
-                        found = other
+                        left = other
                         break
-        return found
+        return left
 
     def fit(self, forms: Sequence[Form]) -> bool:
         """Whether, nearly, every row has a slot."""
@@ -202,7 +202,7 @@ class _Slots:
         if key not in self._rows:
             cut = Partition(self.cut.groups, tuple(forms), 0)
             hosts = dict(in_place(Running(self.problem, cut, self.uses, self.lives)))
-            found: dict[Key, list[int]] = {}
+            by_row: dict[Key, list[int]] = {}
             rows = [
                 (born, name, row, dies)
                 for name in self.pooled
@@ -213,9 +213,9 @@ class _Slots:
                 at: Key = ("tensor", name, row)
                 while at in hosts:
                     at = hosts[at]
-                known = found.setdefault(at, [born, dies])
+                known = by_row.setdefault(at, [born, dies])
                 known[1] = max(known[1], dies)
-            spans = np.array(list(found.values()), np.int64)
+            spans = np.array(list(by_row.values()), np.int64)
             self._rows[key] = spans[:, 0], spans[:, 1]
         return self._rows[key]
 

@@ -89,11 +89,11 @@ class _Search:
 
     def _rank(self, start: int, stop: int, choice: WalkChoice, limit: int) -> tuple[int, int]:
         """(0, time within the limit), or (1, bytes) of what does not fit."""
-        found = [candidate for _, candidate in self._measured(start, stop, choice)]
-        times = [chosen[0] for candidate in found if (chosen := candidate.choose(limit))]
+        candidates = [candidate for _, candidate in self._measured(start, stop, choice)]
+        times = [chosen[0] for candidate in candidates if (chosen := candidate.choose(limit))]
         if times:
             return 0, min(times)
-        return 1, min((candidate.need for candidate in found), default=limit)
+        return 1, min((candidate.need for candidate in candidates), default=limit)
 
     def _measured(self, start: int, stop: int, choice: WalkChoice) -> tuple[tuple[Measured, Candidate], ...]:
         key = (start, stop, choice)
@@ -104,9 +104,9 @@ class _Search:
             problem, uses = replace(self.problem, layers=tuple(layers)), replace(self.uses, access=access)
             measuring = Measuring(problem, Liveness(problem, uses, start, stop), self._scratch)
             eager = self._eager_of(start, choice, uses)
-            found = [measuring.of(slots, start, stop) for slots in different_orders(eager, uses, start, stop)]
-            self._known[key] = tuple((measured, self.weighing.candidate(measured)) for measured in found)
-            self._turns -= sum(measured.slots.count for measured in found)
+            cuts = [measuring.of(slots, start, stop) for slots in different_orders(eager, uses, start, stop)]
+            self._known[key] = tuple((measured, self.weighing.candidate(measured)) for measured in cuts)
+            self._turns -= sum(measured.slots.count for measured in cuts)
         return self._known.get(key, ())
 
     def _eager_of(self, start: int, choice: WalkChoice, uses: Uses) -> Slots:
@@ -125,8 +125,8 @@ def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer,
     """The layer with each of its walks, by (rows, phase)."""
     walks = [layer.walk, *(walk for walk, _ in layer.wider)] if layer.walk else []
     layers = [layer.with_walk(walk.rows, walk.phase) for walk in walks if walk]
-    found = {(own.walk.rows, own.walk.phase): (own, access_of(own, problem.tensors)) for own in layers if own.walk}
-    return found or {(1, 0): (layer, None)}
+    by_walk = {(own.walk.rows, own.walk.phase): (own, access_of(own, problem.tensors)) for own in layers if own.walk}
+    return by_walk or {(1, 0): (layer, None)}
 
 
 def _one_more(layers: Sequence[Layer], known: WalkChoice) -> Iterator[WalkChoice]:

@@ -44,12 +44,12 @@ def _core_of(isa: frozenset[str]) -> str:
 @functools.cache
 def _executed(name: str, core: str) -> Mapping[str, float]:
     """By unit, of a call of the function; nothing where the core has none."""
-    found: dict[str, float] = {}
+    executed: dict[str, float] = {}
     for function in _functions():
         for unit in function.asm.units() if (function.core, function.called) == (core, name) else ():
             executed_once = function.times * function.asm.work(unit).instructions
-            found[unit] = found.get(unit, 0) + _SHARES[core] * executed_once
-    return found
+            executed[unit] = executed.get(unit, 0) + _SHARES[core] * executed_once
+    return executed
 
 
 @functools.cache

@@ -75,12 +75,12 @@ class LoopHeader:
             f"/* SPDX-License-Identifier: 0BSD */\n/* {self.contract}\n */",
             f'#ifndef {guard}\n#define {guard}\n\n#include "tc_scalar.h"',
         ]
-        found = list(dict.fromkeys(function.core for function in self.functions if function.core in cores))
-        for number, core in enumerate(found):
+        present = list(dict.fromkeys(function.core for function in self.functions if function.core in cores))
+        for number, core in enumerate(present):
             parts.append(f"#{'elif' if number else 'if'} {core}")
             parts += [function.text.rstrip() for function in self.functions if function.core == core]
             parts += [self.calls[core]] if core in self.calls else []
-        parts += ["#else", self.plain, "#endif"] if found else [self.plain]
+        parts += ["#else", self.plain, "#endif"] if present else [self.plain]
         return "\n\n".join([*parts, "#endif"]) + "\n"
 
 
