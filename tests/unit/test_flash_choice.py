@@ -124,7 +124,7 @@ def test_a_budget_of_flash_leaves_rows(models_dir: Path) -> None:
     """What the widest weights would not leave room for, narrower ones do."""
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     wide = compile_model(file, M4, Options("cortex-m4", memory="min"), Progress())
-    kernels = {node: list(choices) for node, choices in wide.found.items()}
+    kernels = {node: list(choices) for node, choices in wide.choices.items()}
     small = choose(kernels, Goal("size")).values()
     budget = sum(choice.cost.flash_bytes for choice in small) * 5 // 4
     aim = Aim(flash_bytes=budget, ram_bytes=2**20)

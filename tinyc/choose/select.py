@@ -100,16 +100,16 @@ def candidates(
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
     that no kernel serves, with what each kernel asks for.
     """
-    found = {}
+    choices = {}
     for node in graph.nodes:
         if all_ops()[node.op].view:
             continue
         try:
             site = Site(graph, node, numerics, core, isa)
-            found[node.name] = _candidates(site, (prefer or {}).get(node.name), flash)
+            choices[node.name] = _candidates(site, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where).hinted(_in_float32(graph, node)) from error
-    return _sharing_code(found)
+    return _sharing_code(choices)
 
 
 def _in_float32(graph: Graph, node: Node) -> str:
@@ -119,12 +119,12 @@ def _in_float32(graph: Graph, node: Node) -> str:
     return f"--float '{node.layer}' runs this layer in float32, --float-fallback every layer like it; {_TAKEN}"
 
 
-def _sharing_code(found: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
+def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
     """The choices with a function's bytes in parts for all layers that it may run: which of them will, is not known."""
-    layers = layers_of(tuple(choice.cost for choice in choices) for choices in found.values())
+    layers = layers_of(tuple(choice.cost for choice in choices) for choices in by_node.values())
     return {
         node: [replace(choice, cost=choice.cost.shared(layers).with_code(_STEP_CODE)) for choice in choices]
-        for node, choices in found.items()
+        for node, choices in by_node.items()
     }
 
 
@@ -133,10 +133,10 @@ def layers_of(costs: Iterable[Iterable[Cost]]) -> Mapping[Hashable, int]:
     return Counter(key for own in costs for key in {cost.code.key for cost in own if cost.code})
 
 
-def choose(found: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
+def choose(choices: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
     """The best of each node's candidates. TinycError with exit code 1, and the bytes that are missing, if
     nothing fits the flash budget."""
-    return dict(zip(found, _cheapest(list(found.values()), goal), strict=True))
+    return dict(zip(choices, _cheapest(list(choices.values()), goal), strict=True))
 
 
 def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | None = None) -> Offer | Refused:
@@ -159,7 +159,7 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
     op = all_ops()[site.node.op]
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
-    found = []
+    fitting = []
     for kernel in op.kernels:
         if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
             continue
@@ -168,10 +168,10 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
             refused.append((kernel.name, offer.asks))
             continue
         for own in (offer,) if flash is None else filter(None, (offer, copied(offer))):
-            found.append(_priced(Choice(site, params(), kernel, own, cost_of(kernel, own, site), free=own), flash))
-    if not found:
+            fitting.append(_priced(Choice(site, params(), kernel, own, cost_of(kernel, own, site), free=own), flash))
+    if not fitting:
         raise _no_kernel(site.node, op.name, refused)
-    return [replace(choice, refused=tuple(refused)) for choice in found]
+    return [replace(choice, refused=tuple(refused)) for choice in fitting]
 
 
 def _priced(choice: Choice, flash: SlowFlash | None) -> Choice:
@@ -182,14 +182,14 @@ def _priced(choice: Choice, flash: SlowFlash | None) -> Choice:
     return replace(choice, offer=offer, cost=cost_of(choice.kernel, offer, choice.site), flash=flash)
 
 
-def repriced(found: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[str, list[Choice]]:
+def repriced(by_node: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[str, list[Choice]]:
     """The candidates as they are where the flash, or the RAM for what waits for it, is this."""
-    return _sharing_code({node: [_priced(choice, flash) for choice in choices] for node, choices in found.items()})
+    return _sharing_code({node: [_priced(choice, flash) for choice in choices] for node, choices in by_node.items()})
 
 
-def made_small(found: Mapping[str, Sequence[Choice]]) -> dict[str, list[Choice]]:
+def made_small(by_node: Mapping[str, Sequence[Choice]]) -> dict[str, list[Choice]]:
     """The candidates as they are where the compiler makes code small."""
-    return _sharing_code({node: [_made_small(choice) for choice in choices] for node, choices in found.items()})
+    return _sharing_code({node: [_made_small(choice) for choice in choices] for node, choices in by_node.items()})
 
 
 def _made_small(choice: Choice) -> Choice:
@@ -226,9 +226,9 @@ def weight_of(choice: Choice, goal: Goal) -> int:
     return choice.cost.time + (goal.price or PRICE[goal.optimize]) * choice.cost.flash_bytes
 
 
-def least_flash(found: Mapping[str, Sequence[Choice]]) -> int:
+def least_flash(choices: Mapping[str, Sequence[Choice]]) -> int:
     """Bytes of the smallest kernels and their constants."""
-    return sum(min(choice.cost.flash_bytes for choice in options) for options in found.values())
+    return sum(min(choice.cost.flash_bytes for choice in options) for options in choices.values())
 
 
 def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:

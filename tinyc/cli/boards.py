@@ -85,15 +85,15 @@ def _check(out: Output, boards: list[Board]) -> None:
             bar.update(task, description=board.name)
             checks += check_board(board)
             bar.advance(task)
-    out.json({"checks": [asdict(found) for found in checks]})
+    out.json({"checks": [asdict(check) for check in checks]})
     rows = table("", "", "board", "machine", "compiler", "instructions", "", right=("instructions",))
-    for found in checks:
-        instructions = "-" if found.instructions is None else f"{found.instructions:,}"
-        problem = f"{found.problem} ({found.hint})" if found.problem and found.hint else found.problem or ""
-        mark = "ok" if found.passed else "--"
-        rows.add_row(mark, found.board, found.machine, found.toolchain, instructions, Text(problem))
+    for check in checks:
+        instructions = "-" if check.instructions is None else f"{check.instructions:,}"
+        problem = f"{check.problem} ({check.hint})" if check.problem and check.hint else check.problem or ""
+        mark = "ok" if check.passed else "--"
+        rows.add_row(mark, check.board, check.machine, check.toolchain, instructions, Text(problem))
     out.result(rows)
-    if not all(found.passed for found in checks):
+    if not all(check.passed for check in checks):
         raise typer.Exit(1)
 
 
@@ -115,9 +115,9 @@ def _facts(board: Board) -> dict[str, object]:
 
 
 def _machines(board: Board) -> list[str]:
-    found = [f"qemu {board.qemu.machine}"] if board.qemu else []
-    found += [f"unicorn {board.unicorn.cpu}"] if board.unicorn else []
-    return found or ["this computer"]
+    machines = [f"qemu {board.qemu.machine}"] if board.qemu else []
+    machines += [f"unicorn {board.unicorn.cpu}"] if board.unicorn else []
+    return machines or ["this computer"]
 
 
 def _kib(size: int | None) -> str:

@@ -41,20 +41,20 @@ def command(
         def work(progress: Progress) -> list[Estimate]:
             return [estimate_model(model, replace(options, board=name), progress) for name in names]
 
-        found = run_stages(out, work)
-        out.json({"estimates": [each.to_json() for each in found]})
-        _show(out, found, layers)
-        if not any(each.fits for each in found):
+        estimates = run_stages(out, work)
+        out.json({"estimates": [each.to_json() for each in estimates]})
+        _show(out, estimates, layers)
+        if not any(each.fits for each in estimates):
             raise typer.Exit(1)
 
 
-def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
+def _show(out: Output, estimates: Sequence[Estimate], layers: bool) -> None:
     rows = table(
         "",
         *("board", "instructions", "error", "cycles", "ms", "uJ", "arena", "stack", "constants", "code", "fits"),
         right=("instructions", "cycles", "ms", "uJ", "arena", "stack", "constants", "code"),
     )
-    for each in found:
+    for each in estimates:
         rows.add_row(
             Text(each.board),
             f"{each.instructions:,}",
@@ -68,24 +68,24 @@ def _show(out: Output, found: Sequence[Estimate], layers: bool) -> None:
             f"{each.code_bytes:,}",
             "yes" if each.problem is None else Text(each.problem),
         )
-    first = found[0]
+    first = estimates[0]
     out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated\n")
     out.result(rows)
-    for words in dict.fromkeys(f"cycles: {each.cycle_error}" for each in found if each.cycle_error):
+    for words in dict.fromkeys(f"cycles: {each.cycle_error}" for each in estimates if each.cycle_error):
         out.result(Text(words))
-    for words in dict.fromkeys(f"uJ: these cycles at {each.energy}" for each in found if each.energy):
+    for words in dict.fromkeys(f"uJ: these cycles at {each.energy}" for each in estimates if each.energy):
         out.result(Text(words))
-    for each in found if layers else ():
+    for each in estimates if layers else ():
         out.result("", _layers(each))
 
 
-def _layers(found: Estimate) -> object:
+def _layers(estimate: Estimate) -> object:
     rows = table(
-        f"on {found.board}",
+        f"on {estimate.board}",
         *("step", "layer", "operator", "kernel", "MACs", "constants", "instructions", "cycles"),
         right=("step", "MACs", "constants", "instructions", "cycles"),
     )
-    for layer in found.layers:
+    for layer in estimate.layers:
         rows.add_row(
             str(layer.step),
             Text(short(layer.name)),

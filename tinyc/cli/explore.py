@@ -92,25 +92,25 @@ def command(
             flash_bytes=number_of_bytes(flash) if flash else None,
         )
         asked = replace(options, flash_budget=None)
-        found = run_stages(out, lambda progress: explore_model(model, space, asked, progress, prove))
-        chosen = pick(found, pick_words) if pick_words is not None else None
+        points = run_stages(out, lambda progress: explore_model(model, space, asked, progress, prove))
+        chosen = pick(points, pick_words) if pick_words is not None else None
         picked = {"pick": chosen.to_json() if chosen else None} if pick_words is not None else {}
-        out.json({"model": model.name, "points": [point.to_json() for point in found], **picked})
-        _show(out, found, verbose)
+        out.json({"model": model.name, "points": [point.to_json() for point in points], **picked})
+        _show(out, points, verbose)
         if plot is not None:
-            _draw(found, plot, model.name)
+            _draw(points, plot, model.name)
             out.result(f"drawn in {plot}")
         if pick_words is not None:
             if chosen is None:
                 raise TinycError(f"no point has {pick_words}", hint="loosen a limit, or try more boards", exit_code=1)
             out.result("", f"tinyc build {model} {chosen.options()}")
-        if all(point.problem for point in found):
+        if all(point.problem for point in points):
             raise typer.Exit(1)
 
 
-def _draw(found: Sequence[Point], plot: Path, title: str) -> None:
+def _draw(points: Sequence[Point], plot: Path, title: str) -> None:
     """In milliseconds where every board's are known, else in instructions."""
-    there = [point for point in found if point.problem is None]
+    there = [point for point in points if point.problem is None]
     timed = all(point.milliseconds is not None for point in there)
     dots = [
         PlotPoint(
@@ -130,16 +130,16 @@ def _split(words: str) -> list[str]:
 
 
 def _words(what: str, words: str, allowed: Sequence[Any]) -> tuple[Any, ...]:
-    found = _split(words)
-    for word in found:
+    parts = _split(words)
+    for word in parts:
         check_word(what, word, allowed)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(parts))
 
 
-def _show(out: Output, found: Sequence[Point], everything: bool) -> None:
+def _show(out: Output, points: Sequence[Point], everything: bool) -> None:
     """The best points, the failed ones, and how many others there are (with -v those too)."""
-    weighted = any(point.weights for point in found)
-    proved = any(point.sqnr_db is not None for point in found)
+    weighted = any(point.weights for point in points)
+    proved = any(point.sqnr_db is not None for point in points)
     heads = [
         *("board", "memory", "optimize"),
         *(["weights"] if weighted else []),
@@ -148,7 +148,7 @@ def _show(out: Output, found: Sequence[Point], everything: bool) -> None:
         "",
     ]
     rows = table("", *heads, right=("ms", "instructions", "RAM", "flash", "SQNR"))
-    shown = [point for point in found if point.best or point.problem or everything]
+    shown = [point for point in points if point.best or point.problem or everything]
     for point in shown:
         cells = [point.board, point.memory, point.optimize, *([point.weights] if weighted else [])]
         cells.append("" if point.flash_budget is None else f"{point.flash_budget:,}")
@@ -164,8 +164,8 @@ def _show(out: Output, found: Sequence[Point], everything: bool) -> None:
     out.result(rows)
     for words in dict.fromkeys(point.cycle_error for point in shown if point.cycle_error):
         out.result("", f"ms: {words}")
-    beaten = len(found) - len(shown)
+    beaten = len(points) - len(shown)
     if beaten:
         out.result(
-            "", f"{plural(beaten, 'other point')} of {len(found)}: as good or worse in everything (-v shows them)"
+            "", f"{plural(beaten, 'other point')} of {len(points)}: as good or worse in everything (-v shows them)"
         )

@@ -39,20 +39,20 @@ def command(
     with guarded(color, json, verbose, form is not None) as out:
         if options.signature is None and (others := other_signatures(model)):
             out.warn(others)
-        found = inspect_model(model, options.outputs, options.signature)
-        out.json(found.to_json())
+        inspection = inspect_model(model, options.outputs, options.signature)
+        out.json(inspection.to_json())
         if form is FindingFormat.SARIF:
-            out.document(sarif(found))
+            out.document(sarif(inspection))
         elif form is FindingFormat.GITHUB:
-            out.document(github("tinyc inspect", import_cases(found)))
-        if found.problems:
-            _show_problems(out, found)
+            out.document(github("tinyc inspect", import_cases(inspection)))
+        if inspection.problems:
+            _show_problems(out, inspection)
             raise typer.Exit(1)
-        _show(out, found, verbose)
+        _show(out, inspection, verbose)
 
 
-def _show(out: Output, found: Inspection, verbose: bool) -> None:
-    for kind, tensors in (("input", found.inputs), ("output", found.outputs), ("state", found.states)):
+def _show(out: Output, inspection: Inspection, verbose: bool) -> None:
+    for kind, tensors in (("input", inspection.inputs), ("output", inspection.outputs), ("state", inspection.states)):
         for tensor in tensors:
             out.result(f"{kind} '{tensor.name}' {_shape(tensor)} {_quant(tensor)}")
     rows = table(
@@ -66,7 +66,7 @@ def _show(out: Output, found: Inspection, verbose: bool) -> None:
         "layer",
         right=("#", "MACs", "constants"),
     )
-    for node in found.nodes:
+    for node in inspection.nodes:
         rows.add_row(
             str(node.index),
             node.op,
@@ -77,13 +77,14 @@ def _show(out: Output, found: Inspection, verbose: bool) -> None:
             node.name if not verbose else "; ".join(node.origin),
         )
     out.result("", rows, "")
-    out.result(f"{plural(len(found.nodes), 'operator')}, {found.macs:,} MACs, {found.const_bytes:,} bytes of constants")
+    operators = plural(len(inspection.nodes), "operator")
+    out.result(f"{operators}, {inspection.macs:,} MACs, {inspection.const_bytes:,} bytes of constants")
 
 
-def _show_problems(out: Output, found: Inspection) -> None:
-    out.result(f"{found.model} cannot be compiled: {plural(len(found.problems), 'problem')}")
-    for problem in found.problems:
-        out.result(f"  {problem.where or found.model}: {problem.message}")
+def _show_problems(out: Output, inspection: Inspection) -> None:
+    out.result(f"{inspection.model} cannot be compiled: {plural(len(inspection.problems), 'problem')}")
+    for problem in inspection.problems:
+        out.result(f"  {problem.where or inspection.model}: {problem.message}")
         if problem.hint:
             out.result(f"    hint: {problem.hint}")
 

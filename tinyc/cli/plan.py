@@ -46,23 +46,25 @@ def command(
             check_format(plot)
         board = load_board(options.board)
         compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
-        found = map_of(compiled.graph, compiled.plan)
-        said = boundaries(compiled.graph, compiled.found, compiled.plan, options.memory)
+        memory_map = map_of(compiled.graph, compiled.plan)
+        said = boundaries(compiled.graph, compiled.choices, compiled.plan, options.memory)
         if plot is not None:
-            plot_map(found, plot, f"{model.stem} on {board.name}: {found.arena_bytes:,} bytes of arena")
-        out.json({**found.to_json(), "boundaries": [asdict(one) for one in said]})
-        _show(out, found, width, plot, said)
+            plot_map(memory_map, plot, f"{model.stem} on {board.name}: {memory_map.arena_bytes:,} bytes of arena")
+        out.json({**memory_map.to_json(), "boundaries": [asdict(one) for one in said]})
+        _show(out, memory_map, width, plot, said)
 
 
-def _show(out: Output, found: MemoryMap, width: int, plot: Path | None, said: Sequence[Boundary]) -> None:
-    for line in map_text(found, width):
+def _show(out: Output, memory_map: MemoryMap, width: int, plot: Path | None, said: Sequence[Boundary]) -> None:
+    for line in map_text(memory_map, width):
         out.result(Text(line, no_wrap=True, overflow="ignore"))
-    gap = found.arena_bytes - found.lower_bound_bytes
-    bound = f"lower bound {found.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
-    fullest = ", ".join(map(str, found.peak[:MOST_PEAKS])) + (" ..." if len(found.peak) > MOST_PEAKS else "")
-    out.result("", f"arena {found.arena_bytes:,} bytes; {bound}; fullest in step {fullest}")
-    if found.slow_bytes:
-        out.result(f"and {found.slow_bytes:,} bytes in slower RAM, which the map has from {found.arena_bytes:,} on")
+    gap = memory_map.arena_bytes - memory_map.lower_bound_bytes
+    bound = f"lower bound {memory_map.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
+    fullest = ", ".join(map(str, memory_map.peak[:MOST_PEAKS])) + (" ..." if len(memory_map.peak) > MOST_PEAKS else "")
+    out.result("", f"arena {memory_map.arena_bytes:,} bytes; {bound}; fullest in step {fullest}")
+    if memory_map.slow_bytes:
+        out.result(
+            f"and {memory_map.slow_bytes:,} bytes in slower RAM, which the map has from {memory_map.arena_bytes:,} on"
+        )
     out.result("", *(Text(line) for one in said for line in one.lines()))
     if plot is not None:
         out.result(f"drawn in {plot}")

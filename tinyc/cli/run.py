@@ -63,23 +63,26 @@ def command(
         if port is None:
             hint = "--port PORT runs it on a flashed board; --wav FILE or --image FILE alone run it in the emulator"
             raise TinycError("nothing says where to run the model", hint=hint)
-        found = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
-        out.json(found.to_json())
-        _show(out, found)
-        if not found.passed:
+        board_run = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
+        out.json(board_run.to_json())
+        _show(out, board_run)
+        if not board_run.passed:
             raise typer.Exit(1)
 
 
-def show_heard(out: Output, found: Hearing) -> None:
+def show_heard(out: Output, hearing: Hearing) -> None:
     """What was heard when, and the verdict."""
-    for heard in found.heard:
+    for heard in hearing.heard:
         out.result(f"{heard.at_s:8.2f} s  {_said(heard)}")
-    verdict = f"{found.mismatches:,} differ, first in run {found.first_input}" if found.mismatches else "all equal"
-    out.result(
-        f"{found.name} on {found.machine}: {found.seconds:.2f} s of {found.recording} in {plural(found.runs, 'run')}, "
-        f"{found.output_bytes:,} output bytes against the integer reference: {verdict}"
+    verdict = (
+        f"{hearing.mismatches:,} differ, first in run {hearing.first_input}" if hearing.mismatches else "all equal"
     )
-    for text in found.damaged_guards:
+    runs = plural(hearing.runs, "run")
+    out.result(
+        f"{hearing.name} on {hearing.machine}: {hearing.seconds:.2f} s of {hearing.recording} in {runs}, "
+        f"{hearing.output_bytes:,} output bytes against the integer reference: {verdict}"
+    )
+    for text in hearing.damaged_guards:
         out.result(f"the library wrote outside its arena: {text}")
 
 
@@ -88,38 +91,50 @@ def _said(answer: Heard | Seen) -> str:
     return f"{answer.label or '-'}{score}"
 
 
-def show_seen(out: Output, found: Looking) -> None:
+def show_seen(out: Output, looking: Looking) -> None:
     """What was seen on each picture, and the verdict."""
-    width = max(len(seen.picture) for seen in found.seen)
-    for seen in found.seen:
+    width = max(len(seen.picture) for seen in looking.seen)
+    for seen in looking.seen:
         out.result(f"{seen.picture:{width}}  {_said(seen)}")
-    verdict = f"{found.mismatches:,} differ, first in picture {found.first_input}" if found.mismatches else "all equal"
-    out.result(
-        f"{found.name} on {found.machine}: {plural(len(found.seen), 'picture')}, "
-        f"{found.output_bytes:,} output bytes against the integer reference: {verdict}"
+    verdict = (
+        f"{looking.mismatches:,} differ, first in picture {looking.first_input}" if looking.mismatches else "all equal"
     )
-    for text in found.damaged_guards:
+    out.result(
+        f"{looking.name} on {looking.machine}: {plural(len(looking.seen), 'picture')}, "
+        f"{looking.output_bytes:,} output bytes against the integer reference: {verdict}"
+    )
+    for text in looking.damaged_guards:
         out.result(f"the library wrote outside its arena: {text}")
 
 
-def _show(out: Output, found: BoardRun) -> None:
-    verdict = f"{found.mismatches:,} differ, first in input {found.first_input}" if found.mismatches else "all equal"
-    out.result(
-        f"{found.name} on {found.board} at {found.port}: {found.output_bytes:,} output bytes of "
-        f"{plural(found.inferences, 'input')} against the integer reference: {verdict}"
+def _show(out: Output, board_run: BoardRun) -> None:
+    verdict = (
+        f"{board_run.mismatches:,} differ, first in input {board_run.first_input}"
+        if board_run.mismatches
+        else "all equal"
     )
-    for text in found.damaged_guards:
+    out.result(
+        f"{board_run.name} on {board_run.board} at {board_run.port}: {board_run.output_bytes:,} output bytes of "
+        f"{plural(board_run.inferences, 'input')} against the integer reference: {verdict}"
+    )
+    for text in board_run.damaged_guards:
         out.result(f"the library wrote outside its arena: {text}")
-    if found.stack_bytes is not None:
-        out.result(f"stack    {found.stack_bytes:,} bytes, measured")
-    mean = found.mean_cycles
-    if mean is not None and found.emulated:
-        out.result(f"timer    {mean:,} ticks of what answers at {found.port}, a program: no cycles of {found.board}")
+    if board_run.stack_bytes is not None:
+        out.result(f"stack    {board_run.stack_bytes:,} bytes, measured")
+    mean = board_run.mean_cycles
+    if mean is not None and board_run.emulated:
+        out.result(
+            f"timer    {mean:,} ticks of what answers at {board_run.port}, a program: no cycles of {board_run.board}"
+        )
     elif mean is not None:
-        out.result(f"measured {_cycles(mean, found.clock_hz)}")
-    if found.modelled_cycles is not None:
-        ratio = f"; measured / modelled {mean / found.modelled_cycles:.2f}" if mean and not found.emulated else ""
-        out.result(f"modelled {_cycles(found.modelled_cycles, found.clock_hz)} ({found.cycle_model}){ratio}")
+        out.result(f"measured {_cycles(mean, board_run.clock_hz)}")
+    if board_run.modelled_cycles is not None:
+        ratio = (
+            f"; measured / modelled {mean / board_run.modelled_cycles:.2f}" if mean and not board_run.emulated else ""
+        )
+        out.result(
+            f"modelled {_cycles(board_run.modelled_cycles, board_run.clock_hz)} ({board_run.cycle_model}){ratio}"
+        )
 
 
 def _cycles(cycles: int, clock_hz: int) -> str:

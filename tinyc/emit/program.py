@@ -258,7 +258,8 @@ class Step:
     def specials(self) -> tuple[SpecializedKernel, ...]:
         """The functions written for the layer, those first that others call."""
         spare = self.row_step.spare.special if self.row_step and self.row_step.spare else None
-        return tuple(found for own in (self.special, spare() if spare else None) if own for found in (*own.parts, own))
+        own = [special for special in (self.special, spare() if spare else None) if special]
+        return tuple(function for special in own for function in (*special.parts, special))
 
     @property
     def live_bytes(self) -> int:

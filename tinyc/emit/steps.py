@@ -101,7 +101,7 @@ class RowBody:
         return self.several or self.collects or any(re.search(r"\br\b", text) for text in texts)
 
     @property
-    def found(self) -> tuple[InputRows, ...]:
+    def to_fill(self) -> tuple[InputRows, ...]:
         """Windows that have to be filled."""
         return tuple(window for window in self.windows if window.find)
 

@@ -212,14 +212,14 @@ def layer_errors(quantized: Quantized, inputs: Mapping[str, Array]) -> list[Laye
     rounded = Batch(integer)
     integers = rounded.resume(rounded.start(inputs), 0)
     names = {node.name for node in graph.nodes}
-    found = []
+    errors = []
     for index, node in enumerate(integer.nodes):
         value = integer.values[node.outputs[0]]
         source = node.inputs[0]
         same = source in integer.values and integer.values[source].quant == value.quant
         if node.name in names and value.quant is not None and not (same and node.name not in quantized.bits):
-            found.append(_layer(quantized, node, index, teacher, floats, integers))
-    return found
+            errors.append(_layer(quantized, node, index, teacher, floats, integers))
+    return errors
 
 
 def _layer(

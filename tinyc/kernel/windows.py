@@ -137,16 +137,16 @@ class ConvParams:
         """work_out(self): for the first kernel of the layer that asks; all others get what it found."""
         if work_out not in self._found:
             self._found[work_out] = work_out(self)
-        found: T = self._found[work_out]
-        return found
+        worked_out: T = self._found[work_out]
+        return worked_out
 
     def once_at(self, site: Site, work_out: Callable[[Site, ConvParams], T]) -> T:
         """work_out(site, self), likewise, for the kernels that are asked at this site."""
         key = (work_out, id(site))
         if key not in self._found:
             self._found[key] = (site, work_out(site, self))  # with the site, whose id no other may get
-        found: T = self._found[key][1]
-        return found
+        worked_out: T = self._found[key][1]
+        return worked_out
 
     def finish(self, acc: Array) -> Array:
         """int8 outputs of accumulators whose last axis is the output channel."""

@@ -218,15 +218,15 @@ def solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scaling
     shift = shifts.shift
     if int(shift.min(initial=0)) < 0 or int(shift.max(initial=0)) > MAX_SHIFT:
         return None
-    found = []
+    solutions = []
     for rows in _blocks(len(shift)):
         solved = _solve(_channels(p, rows), _step_rows(steps, rows), shifts.of(rows), grain[rows])
         if solved is None:
             return None
-        found.append(solved)
+        solutions.append(solved)
 
     def column(name: str) -> Int64s:
-        return np.concatenate([getattr(one, name) for one in found])
+        return np.concatenate([getattr(one, name) for one in solutions])
 
     return ScalingConstants(
         column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), shifts.sign, shifts.drop
@@ -241,19 +241,19 @@ def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scalin
     worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
     if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**18) >> scale)).any():
         return None
-    found = ScalingConstants(scale, shift, mult, mult * 0, mult * 0, shifts.sign, shifts.drop)
+    constants = ScalingConstants(scale, shift, mult, mult * 0, mult * 0, shifts.sign, shifts.drop)
     probed = np.flatnonzero(steps.is_live)[:_PROBED]
-    if _has_none(found, steps, probed) and _has_none(best_slope(found, steps, probed), steps, probed):
+    if _has_none(constants, steps, probed) and _has_none(best_slope(constants, steps, probed), steps, probed):
         return None
-    found = _nudged(found, grain, np.arange(len(mult)), interval(found, steps), _NEAR)
-    unmet = np.flatnonzero(~found.equals(steps))
+    constants = _nudged(constants, grain, np.arange(len(mult)), interval(constants, steps), _NEAR)
+    unmet = np.flatnonzero(~constants.equals(steps))
     if not len(unmet):
-        return found
-    found, widest = _sloped(found, steps, unmet)
+        return constants
+    constants, widest = _sloped(constants, steps, unmet)
     if (widest[0] > widest[1]).any():
         return None
-    found = _nudged(found, grain, unmet, widest, _FAR)
-    return found if found.equals(steps).all() else None
+    constants = _nudged(constants, grain, unmet, widest, _FAR)
+    return constants if constants.equals(steps).all() else None
 
 
 def _has_none(s: ScalingConstants, steps: Steps, rows: Int64s) -> bool:
@@ -350,9 +350,9 @@ def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingCons
     for sloped in (s, best_slope(s, steps, np.flatnonzero(wanted))):
         least, _ = interval(sloped, steps)
         nudge = np.where(wanted, -(-least // np.maximum(sloped.mult, 1)), s.nudge)
-        found = replace(sloped, add=np.where(wanted, 0, s.add), nudge=nudge)
-        if found.equals(steps).all():
-            return found
+        nudged = replace(sloped, add=np.where(wanted, 0, s.add), nudge=nudge)
+        if nudged.equals(steps).all():
+            return nudged
     return None
 
 
@@ -364,15 +364,15 @@ def _nudged(
     add, nudge = s.add.copy(), s.nudge.copy()
     least, greatest = between
     room = np.where(least > greatest, -1, np.minimum(greatest, least + (_WORD - 1)) - least)
-    found, counts = _near_nudge(greatest, room, s.mult[rows] * grain[rows])
+    nudges, counts = _near_nudge(greatest, room, s.mult[rows] * grain[rows])
     if most > _NEAR:
-        for at in np.flatnonzero(~found):
+        for at in np.flatnonzero(~nudges):
             step = int(s.mult[rows[at]] * grain[rows[at]])
             count = _far_nudge(int(greatest[at]), int(room[at]), step)
-            found[at], counts[at] = abs(count) <= most, count
-    done, counts = rows[found], counts[found]
+            nudges[at], counts[at] = abs(count) <= most, count
+    done, counts = rows[nudges], counts[nudges]
     nudge[done] = counts * grain[done]
-    add[done] = _middle(least[found], greatest[found], nudge[done] * s.mult[done])
+    add[done] = _middle(least[nudges], greatest[nudges], nudge[done] * s.mult[done])
     return replace(s, add=add, nudge=nudge)
 
 
@@ -391,12 +391,12 @@ def _far_nudge(greatest: int, room: int, step: int) -> int:
     if room < 0:
         return _FAR + 1
     start = _NEAR + 1
-    found = []
+    distances = []
     for way in (-1, 1):
         rest = (greatest - way * start * step) % _WORD
         count = 0 if rest <= room else _first_between(way * step % _WORD, rest - room, rest, _WORD)
-        found.append(_FAR + 1 if count is None else start + count)
-    return -found[0] if found[0] <= found[1] else found[1]
+        distances.append(_FAR + 1 if count is None else start + count)
+    return -distances[0] if distances[0] <= distances[1] else distances[1]
 
 
 def _first_between(step: int, least: int, most: int, modulus: int) -> int | None:

@@ -158,8 +158,8 @@ def _insert(old: int, value: int, first: int, width: int) -> int:
 
 
 def _sign_field(value: int, first: int, width: int) -> int:
-    found = _field(value, first, width)
-    return found - (found >> (width - 1) << width)
+    field = _field(value, first, width)
+    return field - (field >> (width - 1) << width)
 
 
 def _reverse(value: int) -> int:
@@ -210,25 +210,25 @@ def _arithmetic() -> list[tuple[str, Row]]:
         ("asr", lambda a, by: s32(a) >> (by & 0xFF), "nz", False),
         ("ror", lambda a, by: a >> (by & 31) | a << (32 - (by & 31)), "nz", False),
     ]
-    found = []
+    rows = []
     for name, meaning, flags, unary in plain:
         kind = Kind.MUL if name == "mul" else Kind.ALU
-        found.append((name, Row(kind, meaning=meaning, unary=unary)))
-        found.append((name + "s", Row(kind, meaning=meaning, unary=unary, flags=flags)))
+        rows.append((name, Row(kind, meaning=meaning, unary=unary)))
+        rows.append((name + "s", Row(kind, meaning=meaning, unary=unary, flags=flags)))
     carrying: list[tuple[str, Meaning, str]] = [
         ("adc", lambda a, b, carry: a + b + carry, "add"),
         ("sbc", lambda a, b, carry: a - b - 1 + carry, "sub"),
     ]
     for name, meaning, flags in carrying:
-        found.append((name, Row(Kind.ALU, meaning=meaning, carries=True)))
-        found.append((name + "s", Row(Kind.ALU, meaning=meaning, flags=flags, carries=True)))
+        rows.append((name, Row(Kind.ALU, meaning=meaning, carries=True)))
+        rows.append((name + "s", Row(Kind.ALU, meaning=meaning, flags=flags, carries=True)))
     compares: list[tuple[str, Meaning, str]] = [
         ("cmp", lambda a, b: a - b, "sub"),
         ("cmn", lambda a, b: a + b, "add"),
         ("tst", lambda a, b: a & b, "nz"),
         ("teq", lambda a, b: a ^ b, "nz"),
     ]
-    return found + [(name, Row(Kind.ALU, 0, flags=flags, meaning=meaning)) for name, meaning, flags in compares]
+    return rows + [(name, Row(Kind.ALU, 0, flags=flags, meaning=meaning)) for name, meaning, flags in compares]
 
 
 def _products() -> list[tuple[str, Row]]:

@@ -58,8 +58,8 @@ class HeadWalk:
         first = int(indices[0, 0, 0])
         head = int(indices[1, 0, 0]) - first if heads > 1 else 0
         row = int(indices[0, 1, 0]) - first if rows > 1 else 0
-        found = cls(first, head, row, int(indices[0, 0, 1]) - first if count > 1 else 1)
-        return found if np.array_equal(found.indices(heads, rows, count), indices) else None
+        walk = cls(first, head, row, int(indices[0, 0, 1]) - first if count > 1 else 1)
+        return walk if np.array_equal(walk.indices(heads, rows, count), indices) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +267,10 @@ def _offer_dsp(suffix: str, kind: type) -> Offering:
     """Of the kernel with the DSP extension: keys and values of a head widened to int16."""
 
     def offer(site: Site, p: AttentionParams) -> Offer | Refused:
-        found = [matmul.requantization_of(scaling) for scaling in p.scaling]
+        scalings = [matmul.requantization_of(scaling) for scaling in p.scaling]
         if not isinstance(p.softmax, kind):
             return Refused(_ASKS[kind])
-        first, second = found
+        first, second = scalings
         if first is None or second is None:
             return Refused(matmul.ASKS)
         cost = _cost_dsp(p, first, second)

@@ -190,9 +190,9 @@ def offer_mve(site: Site, p: Product) -> Offer | Refused:
     requant = _requantization(p)
     if requant is None:
         return Refused(_ASKS)
-    found, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
-    size, c = found[-1].size, requant.constants
-    line = mve.MulLine(int(c.shift[0]), bool(c.sign), swapped or found[-1].step1 == 0)
+    nest, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
+    size, c = nest[-1].size, requant.constants
+    line = mve.MulLine(int(c.shift[0]), bool(c.sign), swapped or nest[-1].step1 == 0)
     cost = mve.cost(line, size, site.y().elements // size)
     return Offer(0, cost, Once(lambda: _lower_vectors(site, p, requant, swapped)[0]), Once(lambda: mve.special(line)))
 
@@ -202,11 +202,11 @@ def offer_dsp(site: Site, p: Product) -> Offer | Refused:
     requant = _requantization(p)
     if requant is None:
         return Refused(_ASKS)
-    found, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
-    per_element = 5.1 if found[-1].step1 == 0 or swapped else 6.1
+    nest, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
+    per_element = 5.1 if nest[-1].step1 == 0 or swapped else 6.1
     if requant.constants.sign:
         per_element *= 1.25
-    size = found[-1].size
+    size = nest[-1].size
     executed = (per_element * (size & ~3) + 12 * (size & 3) + 52) * (site.y().elements // size)
     return Offer(0, Cost(round(executed), 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
 

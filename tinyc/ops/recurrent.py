@@ -277,8 +277,8 @@ class Begin:
         """[U]"""
         if state is None:
             return np.zeros(units, np.int64)
-        found = requantize(state.reshape(-1).astype(np.int64) - self.zero, self.mult, self.shift, Rounding.SINGLE)
-        return np.asarray(np.clip(found, -self.most, self.most), np.int64)
+        moved = requantize(state.reshape(-1).astype(np.int64) - self.zero, self.mult, self.shift, Rounding.SINGLE)
+        return np.asarray(np.clip(moved, -self.most, self.most), np.int64)
 
 
 def _rounded(v: _Ints, down: int) -> _Ints:
@@ -369,8 +369,8 @@ class _Joined:
         unit = step * 2.0**-bits
         bias = np.rint(_real_bias(site) / unit)
         late = np.rint(site.const(_LATE) / unit[2::3]) if site.has(_LATE) else None
-        found = Sums(w.astype(np.int8), r.astype(np.int8), bias, factor.astype(np.int64), late, power, x)
-        return _proved(found, site, most * 2.0**bits)
+        sums = Sums(w.astype(np.int8), r.astype(np.int8), bias, factor.astype(np.int64), late, power, x)
+        return _proved(sums, site, most * 2.0**bits)
 
 
 def _proved(sums: Sums, site: Site, most: float) -> Sums | None:
@@ -476,10 +476,10 @@ class Vector:
     def rows(self, p: RecurrentParams) -> Array:
         """int8 [units, rows, taps]"""
         w, r = p.sums.w, p.sums.r
-        found = np.zeros((len(w), self.taps), np.int8)
-        found[:, : w.shape[1]] = w
-        found[:, self.at : self.at + r.shape[1]] = r
-        return found.reshape(r.shape[1], -1, self.taps)
+        padded = np.zeros((len(w), self.taps), np.int8)
+        padded[:, : w.shape[1]] = w
+        padded[:, self.at : self.at + r.shape[1]] = r
+        return padded.reshape(r.shape[1], -1, self.taps)
 
 
 def _starts(p: RecurrentParams) -> npt.NDArray[np.int32]:
@@ -592,7 +592,7 @@ def _fields(site: Site, p: RecurrentParams) -> Fields:
     s, vector, wide = p.sums, Vector.of(p), int(site.y().dtype == "s16")
     steps, in_c = site.x(_X).shape
     states = [site.x(k).dtype for k in (_HIDDEN, _CELL) if site.has(k)]
-    found: Fields = {
+    fields: Fields = {
         "table": Const(gates.logistic_chords(), "[128] chords of logistic from -8 on, rise << 16 | Q15", "logistic"),
         "steps": steps,
         "units": s.r.shape[1],
@@ -609,13 +609,13 @@ def _fields(site: Site, p: RecurrentParams) -> Fields:
         "state_wide": int("s16" in states),
     }
     for name, walk in zip("xy", _walks(site), strict=True):
-        found |= dict(zip((f"{name}_first", f"{name}_step"), walk, strict=True))
+        fields |= dict(zip((f"{name}_first", f"{name}_step"), walk, strict=True))
     for name, scaling in (("x", s.x), ("y", p.y)):
-        found |= dict(zip((f"{name}_mult", f"{name}_add", f"{name}_shift"), scaling, strict=True))
+        fields |= dict(zip((f"{name}_mult", f"{name}_add", f"{name}_shift"), scaling, strict=True))
     for name, state in (("hidden", p.hidden), ("cell", p.cell)):
-        found |= {f"{name}_mult": state.mult, f"{name}_shift": state.shift, f"{name}_zero": state.zero}
-    found["hidden_most"] = p.hidden.most
-    return {f"cell.{name}": value for name, value in found.items()}
+        fields |= {f"{name}_mult": state.mult, f"{name}_shift": state.shift, f"{name}_zero": state.zero}
+    fields["hidden_most"] = p.hidden.most
+    return {f"cell.{name}": value for name, value in fields.items()}
 
 
 def constant_bytes(p: RecurrentParams) -> int:

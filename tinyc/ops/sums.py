@@ -205,9 +205,9 @@ def linear_form(p: Sum) -> Linear | None:
     bounds = cache(lambda shift: _bounds(p, target, ratios, shift))
     for reach in _REACHES:
         for shift in range(largest, max(largest - _SHIFTS, 0), -1):
-            found = _search(p, target, bounds(shift), reach)
-            if found is not None:
-                return found
+            linear = _search(p, target, bounds(shift), reach)
+            if linear is not None:
+                return linear
     return p if isinstance(p, Linear) else None
 
 
@@ -279,8 +279,8 @@ def _search(p: Sum, target: npt.NDArray[np.int64], near: _Bounds, reach: int) ->
     lowest, highest = bounds_of(da)
     low = max(int((lowest - db * x1).max()), -bound)
     high = min(int((highest - db * x1).min()), bound)
-    found = Linear(a, b, (low + high) // 2, near.shift, 0, p.y_min, p.y_max)
-    return found if low <= high and np.array_equal(found.run(x[:, None], x[None, :]), target) else None
+    linear = Linear(a, b, (low + high) // 2, near.shift, 0, p.y_min, p.y_max)
+    return linear if low <= high and np.array_equal(linear.run(x[:, None], x[None, :]), target) else None
 
 
 def _room(
@@ -356,8 +356,8 @@ def lower_rescaled_vectors(site: Site, p: Sum) -> Call:
     fields: dict[str, int | float | str | Const] = {"of": f"tc_add_mve_{times}_{16 if wide else 8}"}
     terms = ((r.x0_zero, r.x0_mult, r.x0_shift), (r.x1_zero, r.x1_mult, r.x1_shift))
     for k, (zero, mult, shift) in enumerate(terms):
-        found = {"start": -zero << r.left, "mult": mult, "shifts": int(shift < 0), "shift": shift}
-        fields |= {f"line.x{k}_{name}": value for name, value in found.items()}
+        scaling = {"start": -zero << r.left, "mult": mult, "shifts": int(shift < 0), "shift": shift}
+        fields |= {f"line.x{k}_{name}": value for name, value in scaling.items()}
     names = ("sign", "mult", "shift", "y_zero", "y_min", "y_max")
     fields |= {f"line.{name}": getattr(r, name) for name in names} | {"line.power": 1 << r.left}
     return Call(arguments(site), Struct("tc_add_mve_t", loop_fields(site) | fields))
@@ -366,10 +366,10 @@ def lower_rescaled_vectors(site: Site, p: Sum) -> Call:
 def cost_rescaled_vectors(site: Site, p: Sum) -> Cost:
     """Counted from the assembly, and what C around it takes as measured; to 10 %."""
     twice = _rescaled(site, p).rounding is Rounding.DOUBLE
-    found = loops(site.x(0).shape, site.x(1).shape)[-1]
-    lines, fours = site.y().elements // found.size, -(-found.size // 4)
-    repeats = 0 if found.step0 and found.step1 else min(found.size, 64) * 2 // 5
-    calls = -(-found.size // 64) if repeats else 1
+    inner = loops(site.x(0).shape, site.x(1).shape)[-1]
+    lines, fours = site.y().elements // inner.size, -(-inner.size // 4)
+    repeats = 0 if inner.step0 and inner.step1 else min(inner.size, 64) * 2 // 5
+    calls = -(-inner.size // 64) if repeats else 1
     line = Work(5, 8) + repeats * Work(1, 1) + calls * Work(26, 55)
     whole = lines * (fours * (Work(22, 43) if twice else Work(16, 31)) + line) + Work(40, 50)
     return Cost(whole.instructions, 500, 0, whole.cycles)

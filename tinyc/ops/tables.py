@@ -86,11 +86,11 @@ def need_bytes(site: Site) -> None:
 
 def need_scale(site: Site, scale: float, zero: int) -> None:
     """Raise TinycError unless the output is quantized by `scale` (to a thousandth) and `zero`."""
-    found = site.scale_zero(site.y())
-    if abs(found[0] - scale) > 0.001 * scale or found[1] != zero:
+    scale_zero = site.scale_zero(site.y())
+    if abs(scale_zero[0] - scale) > 0.001 * scale or scale_zero[1] != zero:
         raise TinycError(
             f"{site.node.op} needs output scale 1/{round(1 / scale)} and zero point {zero}, "
-            f"'{site.y().name}' has {found[0]:.6g} and {found[1]}",
+            f"'{site.y().name}' has {scale_zero[0]:.6g} and {scale_zero[1]}",
             site.node.where,
         )
 

@@ -80,9 +80,9 @@ APPLICATION_BYTES = 12 * 1024  # of flash that are left beside a library where i
 class Compiled:
     """A model after the stages that need no tool: the integer graph, the program, and the library's text.
 
-    found: the kernels that may run each node. changes: what of the file is no step. quantized_from: the float graph as
-    its values were quantized, each channel in a scale of its own where they were equalized. front, camera:
-    the front end or camera that is part of the graph. blob: the constants, where they are apart from the code.
+    choices: the kernels that may run each node. changes: what of the file is no step. quantized_from: the float graph
+    as its values were quantized, each channel in a scale of its own where they were equalized. front, camera: the
+    front end or camera that is part of the graph. blob: the constants, where they are apart from the code.
     activations: of a float model, what others need to run on the same code.
     """
 
@@ -94,7 +94,7 @@ class Compiled:
     files: Mapping[str, str]
     calibration: CalibrationInputs | None
     plan: Plan
-    found: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     quantized_from: Graph | None = None
     front: Joined | None = None
@@ -111,7 +111,7 @@ class Lowered:
     graph: Graph
     program: Program
     plan: Plan
-    found: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Sequence[Choice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         files,
         made.calibration,
         lowered.plan,
-        lowered.found,
+        lowered.choices,
         made.changes,
         made.quantized_from,
         made.front,
@@ -263,18 +263,18 @@ def _within(graph: Graph, made: IntegerModel, board: Board, options: Options, pr
         said, taken = lowered.plan.flash_bytes, library_flash(lowered.program, board)
         return Tried((lowered, warnings), said, said if taken is None else with_reserve(taken))
 
-    found = in_flash(attempt, asked)
+    best = in_flash(attempt, asked)
     if options.optimize != "size":
         small = attempt(None, "size")  # does without the last bytes, which cost most
-        times = [tried.made[0].plan.time for tried in (small, found)]
+        times = [tried.made[0].plan.time for tried in (small, best)]
         if times[0] < times[1] and small.taken <= asked:
-            found = small
+            best = small
         elif _SLOW * times[0] < times[1]:
             progress.on_warning("only slow kernels fit the flash budget: with --optimize size faster ones may")
-    lowered, warnings = found.made
+    lowered, warnings = best.made
     for warning in warnings:  # of what was tried beside it nobody hears
         progress.on_warning(warning)
-    check_flash(lowered.program, found.taken, asked)
+    check_flash(lowered.program, best.taken, asked)
     return lowered
 
 
@@ -296,7 +296,7 @@ def _lowered(graph: Graph, made: IntegerModel, board: Board, options: Options, p
                 progress.on_warning(f"{words}: all are read where they are")
         if options.ram_code is not None:
             program = with_ram_code(program, options.ram_code, board.flash_timing, runs_code_from_ram(board))
-        return Lowered(laid.graph, program, laid.plan, laid.found)
+        return Lowered(laid.graph, program, laid.plan, laid.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class LaidOut:
     """A graph, the kernels that may run each node, and the plan of its memory. fits: the RAM."""
 
     graph: Graph
-    found: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Sequence[Choice]]
     plan: Plan
     fits: bool
 
@@ -324,19 +324,19 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
 def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
     with progress.stage("select"):
         timing = board.flash_timing
-        found: Mapping[str, Sequence[Choice]]
+        choices: Mapping[str, Sequence[Choice]]
         flash = None if timing is None else SlowFlash(timing)
-        found = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
-        found = made_small(found) if options.optimize == "size" else found
+        choices = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
+        choices = made_small(choices) if options.optimize == "size" else choices
         if options.ram_code is not None and timing is not None:
-            found = _with_ram(graph, found, timing, board, options)
-        chosen = tuple(_chosen(graph, found, board, options))
+            choices = _with_ram(graph, choices, timing, board, options)
+        chosen = tuple(_chosen(graph, choices, board, options))
     with progress.stage("plan"):
-        plan = _laid_out(graph, found, chosen, board, options)
+        plan = _laid_out(graph, choices, chosen, board, options)
     for refused in plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     ram = _aim(board, options, None).ram_bytes
-    return LaidOut(graph, found, plan, ram is None or plan.arena_bytes <= ram)
+    return LaidOut(graph, choices, plan, ram is None or plan.arena_bytes <= ram)
 
 
 def _name(path: Path, options: Options) -> str:
@@ -358,8 +358,8 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     if has_scales(graph) and (islands := float_islands(graph)):
         layers = some_of(node.layer for node in islands)
         progress.on_warning(f"in float32, as the file has it: {layers}")
-    if is_onnx(path) and (found := said(graph, Asked(options.states, options.state_init))):
-        progress.on_warning(found)
+    if is_onnx(path) and (states := said(graph, Asked(options.states, options.state_init))):
+        progress.on_warning(states)
     return graph
 
 
@@ -409,8 +409,8 @@ def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, o
     """Bytes that the smallest kernels and all constants but the weights take, estimated with int8 weights."""
     numerics = options.numerics or Numerics.OURS
     plain = normalize(_for_numerics(quantize(graph, data, UNPROVEN).graph, options))
-    found = candidates(take_inputs_as_computed(plain).graph, board.isa, numerics)
-    return least_flash(found) - weight_bytes(plain)
+    choices = candidates(take_inputs_as_computed(plain).graph, board.isa, numerics)
+    return least_flash(choices) - weight_bytes(plain)
 
 
 def _for_numerics(graph: Graph, options: Options) -> Graph:
@@ -426,14 +426,14 @@ def _own_numerics(path: Path, float_graph: Graph | None) -> Numerics:
 
 
 def _with_ram(
-    graph: Graph, found: Mapping[str, Sequence[Choice]], timing: FlashTiming, board: Board, options: Options
+    graph: Graph, choices: Mapping[str, Sequence[Choice]], timing: FlashTiming, board: Board, options: Options
 ) -> Mapping[str, Sequence[Choice]]:
     """The candidates at the price of a byte of RAM at which the best of them take what `--ram-code` allows."""
     budget, code = options.ram_code or 0, runs_code_from_ram(board)
-    low, high, best = 0.0, _MOST_FOR_A_BYTE, found
+    low, high, best = 0.0, _MOST_FOR_A_BYTE, choices
     for price in (0.0, *[None] * _PRICES):
         tried = (low + high) / 2 if price is None else price
-        offered = repriced(found, SlowFlash(timing, RamCode(tried, code)))
+        offered = repriced(choices, SlowFlash(timing, RamCode(tried, code)))
         chosen, _ = next(_chosen(graph, offered, board, options))
         taken = sum(choice.cost.ram_code + choice.cost.ram_consts for choice in chosen.values())
         if taken <= budget:
@@ -457,7 +457,7 @@ def runs_code_from_ram(board: Board) -> bool:
 
 
 def _chosen(
-    graph: Graph, found: Mapping[str, Sequence[Choice]], board: Board, options: Options
+    graph: Graph, choices: Mapping[str, Sequence[Choice]], board: Board, options: Options
 ) -> Iterator[tuple[dict[str, Choice], int | None]]:
     """The fastest kernels, and the bytes that constants and kernels may take: the user's.
 
@@ -471,21 +471,21 @@ def _chosen(
     is_slow = board.flash_timing is not None
     price = FASTEST if options.optimize == "speed" and (options.memory == "speed" or is_slow) else None
     if options.flash_budget is not None or board.flash_bytes is None:
-        budget = options.flash_budget and max(options.flash_budget, least_flash(found))
-        yield choose(found, Goal(options.optimize, budget, price)), budget
+        budget = options.flash_budget and max(options.flash_budget, least_flash(choices))
+        yield choose(choices, Goal(options.optimize, budget, price)), budget
         return
     usual = interpreted_bytes(graph)
     room = max(board.flash_bytes // 2, min(usual, board.flash_bytes - APPLICATION_BYTES))
     if _wants_all_small(options) and not is_slow:
         with suppress(TinycError):
             budget = min(usual, room)
-            yield choose(found, Goal(options.optimize, budget)), budget
+            yield choose(choices, Goal(options.optimize, budget)), budget
     for budget in (room, board.flash_bytes - APPLICATION_BYTES, board.flash_bytes):
         with suppress(TinycError):
-            yield choose(found, Goal(options.optimize, budget, price)), board.flash_bytes
+            yield choose(choices, Goal(options.optimize, budget, price)), board.flash_bytes
             return
-    least = least_flash(found)
-    yield choose(found, Goal(options.optimize, least + least // _ESTIMATED, price)), board.flash_bytes
+    least = least_flash(choices)
+    yield choose(choices, Goal(options.optimize, least + least // _ESTIMATED, price)), board.flash_bytes
 
 
 def interpreted_bytes(graph: Graph) -> int:
@@ -504,7 +504,7 @@ def _wants_all_small(options: Options) -> bool:
 
 def _laid_out(
     graph: Graph,
-    found: Mapping[str, Sequence[Choice]],
+    choices: Mapping[str, Sequence[Choice]],
     chosen: Sequence[tuple[dict[str, Choice], int | None]],
     board: Board,
     options: Options,
@@ -514,8 +514,8 @@ def _laid_out(
     def planned(kernels: dict[str, Choice], flash_bytes: int | None) -> Plan:
         aim = _aim(board, options, flash_bytes)
         if options.by_calls:
-            return plan_window(graph, Kernels(found, kernels), aim, options.hop)
-        return plan_memory(graph, Kernels(found, kernels), aim, options.input_rows)
+            return plan_window(graph, Kernels(choices, kernels), aim, options.hop)
+        return plan_memory(graph, Kernels(choices, kernels), aim, options.input_rows)
 
     ram = _aim(board, options, None).ram_bytes
     for kernels, flash_bytes in chosen[:-1]:

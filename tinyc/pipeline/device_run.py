@@ -136,8 +136,8 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
 def version_text(compiled: Compiled) -> str:
     """What the library's `_version()` returns."""
     name = compiled.program.name
-    found = re.search(rf'{name}_version\(void\)\s*{{\s*return "([^"]*)"', compiled.files[f"{name}.c"])
-    return found[1] if found else ""
+    match = re.search(rf'{name}_version\(void\)\s*{{\s*return "([^"]*)"', compiled.files[f"{name}.c"])
+    return match[1] if match else ""
 
 
 def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) -> Firmware:
@@ -157,5 +157,5 @@ def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs
         ran = find_target(board, options.emulator).run(firmware, inputs)
     except TinycError:
         return None, None
-    found = model_cycles(ran, firmware.read_elf(), core)
-    return (found.total if found else None), (rules_in_words(core) if found else None)
+    modelled = model_cycles(ran, firmware.read_elf(), core)
+    return (modelled.total if modelled else None), (rules_in_words(core) if modelled else None)

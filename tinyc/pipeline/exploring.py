@@ -95,12 +95,12 @@ def explore_model(path: Path, space: Space, options: Options, progress: Progress
         weights: make_integers(path, load_board(space.boards[0]), _with_weights(options, weights), progress)
         for weights in dict.fromkeys(point.weights for point in points)
     }
-    found = []
+    explored = []
     for number, point in enumerate(points):
         progress.on_share("estimate", number / len(points))
         estimated = _estimated(models[point.weights], point, _asked(options, point), progress)
-        found.append(_within(estimated, space))
-    marked = [replace(point, best=True) if _is_best(point, found) else point for point in found]
+        explored.append(_within(estimated, space))
+    marked = [replace(point, best=True) if _is_best(point, explored) else point for point in explored]
     best = [point for point in marked if point.best] if proof else []
     proved = {}
     for number, point in enumerate(best):
@@ -145,25 +145,25 @@ def _with_weights(options: Options, weights: str) -> Options:
 def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
-        found = estimate(made.path.name, lower_integers(made, board, asked, progress).program, board)
+        estimated = estimate(made.path.name, lower_integers(made, board, asked, progress).program, board)
     except TinycError as error:
         return replace(point, problem=error.message)
     return replace(
         point,
-        problem=found.problem,
-        instructions=found.instructions,
-        milliseconds=found.milliseconds,
-        cycle_error=found.cycle_error if found.milliseconds is not None else None,
-        ram_bytes=found.arena_bytes,
-        flash_bytes=found.flash_bytes,
+        problem=estimated.problem,
+        instructions=estimated.instructions,
+        milliseconds=estimated.milliseconds,
+        cycle_error=estimated.cycle_error if estimated.milliseconds is not None else None,
+        ram_bytes=estimated.arena_bytes,
+        flash_bytes=estimated.flash_bytes,
     )
 
 
-def _is_best(point: Point, found: Sequence[Point]) -> bool:
+def _is_best(point: Point, points: Sequence[Point]) -> bool:
     """Whether it works and no other point of its board and weights beats it; of equal ones the first counts."""
     if point.problem is not None:
         return False
-    rivals = [o for o in found if o.problem is None and (o.board, o.weights) == (point.board, point.weights)]
+    rivals = [o for o in points if o.problem is None and (o.board, o.weights) == (point.board, point.weights)]
     beaten = any(
         other.key != point.key and all(theirs <= own for theirs, own in zip(other.key, point.key, strict=True))
         for other in rivals
@@ -224,13 +224,13 @@ def pick(points: Iterable[Point], words: str) -> Point | None:
 
 
 def _condition(words: str) -> Callable[[Point], bool]:
-    found = _CONDITION.fullmatch(words)
-    if found is None or found[1] not in _FIGURES or (found[4] or "") not in _UNITS:
+    match = _CONDITION.fullmatch(words)
+    if match is None or match[1] not in _FIGURES or (match[4] or "") not in _UNITS:
         names, units = ", ".join(_FIGURES), ", ".join(unit for unit in _UNITS if unit)
         raise TinycError(
             f"'{words}' is no condition", hint=f"like ram<=16K or time<50ms; figures: {names}; units: {units}"
         )
-    figure, compare, limit = _FIGURES[found[1]], _COMPARE[found[2]], round(float(found[3]) * _UNITS[found[4] or ""], 9)
+    figure, compare, limit = _FIGURES[match[1]], _COMPARE[match[2]], round(float(match[3]) * _UNITS[match[4] or ""], 9)
 
     def holds(point: Point) -> bool:
         value = figure(point)

@@ -42,14 +42,14 @@ def _reads(compiled: Compiled) -> dict[int, tuple[int, ...]]:
     """Step -> the steps that it reads, see LayerReport; nodes that are no step (views, joins in place) hand on."""
     steps = {step.node.name: step.index for step in compiled.program.steps}
     made: dict[str, tuple[int, ...]] = dict.fromkeys(compiled.graph.sources, (-1,))
-    found: dict[int, tuple[int, ...]] = {}
+    readers: dict[int, tuple[int, ...]] = {}
     for node in compiled.graph.nodes:
         read = tuple(dict.fromkeys(step for name in node.inputs for step in made.get(name, ())))
         index = steps.get(node.name)
         made |= dict.fromkeys(node.outputs, read if index is None else (index,))
         if index is not None:
-            found[index] = read
-    return found
+            readers[index] = read
+    return readers
 
 
 def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict[str, float | None]:
@@ -64,7 +64,7 @@ def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict
     names = [name for name in _made(integers) if name in floats.values and _alike(floats, integers, name)]
     real, exact = prepare_float(floats), prepare_int(integers, compiled.program.numerics)
     wanted: dict[str, list[Array]] = {name: [] for name in names}
-    found: dict[str, list[Array]] = {name: [] for name in names}
+    by_layer: dict[str, list[Array]] = {name: [] for name in names}
     few = range(min(_LOOKED_AT, len(samples)))
     both = (
         real.sequence((originals.sample(index, floats) for index in few), names, samples.sequence),
@@ -73,8 +73,8 @@ def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict
     for reals, ints in zip(*both, strict=True):
         for name in names:
             wanted[name].append(reals[name].ravel())
-            found[name].append(accuracy.dequantize(ints[name], integers.values[name].quant).ravel())
-    return {name: accuracy.sqnr_db(np.stack(wanted[name]), np.stack(found[name])) for name in names}
+            by_layer[name].append(accuracy.dequantize(ints[name], integers.values[name].quant).ravel())
+    return {name: accuracy.sqnr_db(np.stack(wanted[name]), np.stack(by_layer[name])) for name in names}
 
 
 def _made(graph: Graph) -> list[str]:
@@ -97,7 +97,7 @@ def _layer(
     sqnr: Mapping[str, float | None],
 ) -> LayerReport:
     output = step.outputs[0]
-    found = compiled.found.get(step.node.name, (step.choice,))
+    choices = compiled.choices.get(step.node.name, (step.choice,))
     return LayerReport(
         step=step.index,
         name=step.node.layer,
@@ -116,8 +116,8 @@ def _layer(
         output=_integers(output.value),
         weights=_weights(step),
         sqnr_db=sqnr.get(output.value.name),
-        why=_why(step.choice, found, optimize),
-        alternatives=_alternatives(step.choice, found),
+        why=_why(step.choice, choices, optimize),
+        alternatives=_alternatives(step.choice, choices),
         in_slow=output.is_slow,
     )
 
@@ -138,20 +138,20 @@ def _integers(value: Value) -> Integers | None:
     )
 
 
-def _why(chosen: Choice, found: Sequence[Choice], optimize: Optimize) -> str:
+def _why(chosen: Choice, choices: Sequence[Choice], optimize: Optimize) -> str:
     """Why the layer has its kernel, in a sentence."""
-    if len(found) == 1:
+    if len(choices) == 1:
         return "no other kernel takes this layer on this core"
-    best = min(found, key=lambda choice: weight_of(choice, Goal(optimize)))
+    best = min(choices, key=lambda choice: weight_of(choice, Goal(optimize)))
     if best.kernel.name == chosen.kernel.name:
-        return f"the cheapest of {len(found)} for {optimize}"
+        return f"the cheapest of {len(choices)} for {optimize}"
     return f"{best.kernel.name} alone costs less; with this one the arena is smaller, or all fits the budget of flash"
 
 
-def _alternatives(chosen: Choice, found: Sequence[Choice]) -> tuple[Alternative, ...]:
+def _alternatives(chosen: Choice, choices: Sequence[Choice]) -> tuple[Alternative, ...]:
     """The operator's kernels for this core: those that take the layer with what they were estimated at, the others with
     what they ask for."""
-    costs = ((choice.kernel.name, choice.cost) for choice in found)
+    costs = ((choice.kernel.name, choice.cost) for choice in choices)
     usable = (Alternative(name, c.instructions, c.cycles, c.flash_bytes, c.scratch_bytes) for name, c in costs)
     refused = (Alternative(name, asks=asks) for name, asks in chosen.refused if not asks.startswith(OTHER_CORE))
     return (*usable, *refused)

@@ -64,9 +64,9 @@ def profile_model(path: Path, options: Options, progress: Progress, source: bool
         with progress.stage("run"):
             ran = run_samples(target, firmware, compiled, samples, progress)
         with progress.stage("profile"):
-            found = _profile(compiled, firmware, ran, folder, most if source else 0)
+            profile = _profile(compiled, firmware, ran, folder, most if source else 0)
         with progress.stage("flash"):
-            return _with_flash_waits(found, firmware, input_bytes(compiled.graph, samples))
+            return _with_flash_waits(profile, firmware, input_bytes(compiled.graph, samples))
 
 
 def _with_flash_waits(profile: Profile, firmware: Firmware, inputs: Inputs) -> Profile:

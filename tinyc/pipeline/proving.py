@@ -88,16 +88,16 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
     compared = compare(graph, ran.outputs, wanted)
     with progress.stage("report"):
-        found = None
+        difference = None
         if compared.first_input is not None:
             some = _leading_to(compared.first_input, samples, compiled)
-            found = _bisect(folder, compiled, options, firmware, target, some)
+            difference = _bisect(folder, compiled, options, firmware, target, some)
         verdict = Verify(
             compared.inputs,
             compared.output_bytes,
             compared.mismatches,
             options.expect or reference_name(program.kind),
-            found,
+            difference,
         )
         sqnr = layer_sqnr(compiled, originals, samples)
         floats, every = compiled.float_graph, samples.sequence
@@ -204,16 +204,16 @@ def chosen_samples(compiled: Compiled, options: Options) -> Samples:
         return pictures_for(compiled, options)[0]
     data = compiled.calibration if begins_as_in_file(compiled, options) else None
     if options.inputs is not None:
-        found = load_samples(options.inputs, graph)
+        samples = load_samples(options.inputs, graph)
     elif data is not None and data.sequences is not None:
-        found = fit_samples(data.sequences.inputs, replace(graph, states=()), data.source)
-        found = replace(found, starts=data.sequences.starts)
+        samples = fit_samples(data.sequences.inputs, replace(graph, states=()), data.source)
+        samples = replace(samples, starts=data.sequences.starts)
     elif data is not None:
-        found = fit_samples(data.inputs, graph, data.source)
+        samples = fit_samples(data.inputs, graph, data.source)
     else:
-        found = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
-    found = found.slice(0, options.samples or len(found))
-    return replace(found, starts=tuple(range(0, len(found), options.sequence))) if options.sequence else found
+        samples = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
+    samples = samples.slice(0, options.samples or len(samples))
+    return replace(samples, starts=tuple(range(0, len(samples), options.sequence))) if options.sequence else samples
 
 
 def begins_as_in_file(compiled: Compiled, options: Options) -> bool:
@@ -301,9 +301,9 @@ def _bisect(
     firmware = compile_firmware(sources, made.board, made.toolchain, options.optimize, steps, Checks(dump_steps=True))
     ran = run_samples(target, firmware, compiled, samples)
     rows = [samples.sample(index, compiled.graph) for index in range(len(samples))]
-    found = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])
+    difference = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])
     reference = reference_name(compiled.program.kind)
-    return found or f"every step equals the {reference}: the expected outputs come from other arithmetic"
+    return difference or f"every step equals the {reference}: the expected outputs come from other arithmetic"
 
 
 def check_ram_budget(compiled: Compiled, options: Options) -> None:

@@ -145,11 +145,11 @@ def int16_layers(graph: Graph) -> tuple[str, ...]:
 def _by_layer(made: Quantized) -> dict[str, int]:
     """Bits by the user's own names of the layers."""
     nodes = {node.name: node for node in made.graph.nodes}
-    found = {}
+    widths = {}
     for name, bits in made.bits.items():
         where = nodes[name].where
-        found[where.name if where is not None and where.name else name] = bits
-    return found
+        widths[where.name if where is not None and where.name else name] = bits
+    return widths
 
 
 def _calibrated(data: Calibration) -> Sequences:
@@ -240,7 +240,7 @@ def _run_litert(graph: Graph, path: Path, samples: list[dict[str, Array]]) -> tu
     return "LiteRT", np.stack(rows)
 
 
-def plot_ranges(found: Diagnosis, picture: Path) -> None:
+def plot_ranges(diagnosis: Diagnosis, picture: Path) -> None:
     """Draw, for every layer, the range of its integers beside what the test inputs make of it. TinycError without
     matplotlib, or for a file that cannot be written."""
     mpl = load_extra("matplotlib", "plot", "drawing")
@@ -248,14 +248,14 @@ def plot_ranges(found: Diagnosis, picture: Path) -> None:
     mpl.rcParams.update({"svg.hashsalt": "tinyc", "svg.fonttype": "none", "font.size": 8})
     from matplotlib import pyplot as plt  # noqa: PLC0415  an optional extra
 
-    count = len(found.layers)
+    count = len(diagnosis.layers)
     figure, axes = plt.subplots(figsize=(7, 0.28 * count + 1))
-    for row, layer in enumerate(found.layers):
+    for row, layer in enumerate(diagnosis.layers):
         unit = max(abs(layer.lo), abs(layer.hi), 1e-30)
         axes.barh(row, (layer.hi - layer.lo) / unit, left=layer.lo / unit, height=0.7, color="#c9d6df")
         seen = (layer.largest - layer.least) / unit
         axes.barh(row, seen, left=layer.least / unit, height=0.3, color="#1b6ca8")
-    names = [visible(layer.name) for layer in found.layers]
+    names = [visible(layer.name) for layer in diagnosis.layers]
     axes.set_yticks(range(count), [f"...{name[-27:]}" if len(name) > 30 else name for name in names], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlabel("wide: range of the integers, narrow: values of the test inputs; relative to the wider end")

@@ -135,9 +135,9 @@ def _check_identity(elf: Elf, compiled: Compiled, file: Path, progress: Progress
     """Raises when the program says that it holds another library than tinyc writes for these options; warns when it
     says nothing, as after a compiler without GNU C."""
     program = compiled.program
-    found = identity_of(elf, program.name)
+    identity = identity_of(elf, program.name)
     wanted = re.search(rf"{program.name}{DIGEST}, 0x([0-9a-f]+)", compiled.files[f"{program.name}.c"])
-    if found.digest is None or wanted is None:
+    if identity.digest is None or wanted is None:
         others = sorted(symbol.name.removesuffix(DIGEST) for symbol in elf.symbols if symbol.name.endswith(DIGEST))
         if others:
             hint = f"it holds {', '.join(others)}: --name says what the library is called"
@@ -145,10 +145,10 @@ def _check_identity(elf: Elf, compiled: Compiled, file: Path, progress: Progress
         progress.on_warning(
             f"{file.name} does not say which library it holds: bytes that differ may be another model's"
         )
-    elif found.digest != int(wanted[1], 16):
+    elif identity.digest != int(wanted[1], 16):
         arena = ""
-        if found.arena_bytes != program.arena_bytes:
-            arena = f" (an arena of {found.arena_bytes:,} bytes, not {program.arena_bytes:,})"
+        if identity.arena_bytes != program.arena_bytes:
+            arena = f" (an arena of {identity.arena_bytes:,} bytes, not {program.arena_bytes:,})"
         raise TinycError(
             f"it holds a library '{program.name}' that tinyc does not write for this model and these options{arena}",
             Loc(str(file)),
@@ -164,7 +164,7 @@ def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Opt
         wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
     compared = compare(graph, ran.outputs, wanted)
     first = compared.first_input
-    found = _difference(ran.elf, compiled, board, options, samples, first) if first is not None else None
+    difference = _difference(ran.elf, compiled, board, options, samples, first) if first is not None else None
     return BuildProof(
         SCHEMA,
         compiled.path.name,
@@ -180,7 +180,7 @@ def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Opt
             compared.output_bytes,
             compared.mismatches,
             options.expect or reference_name(program.kind),
-            found,
+            difference,
         ),
     )
 
@@ -201,5 +201,5 @@ def _difference(elf: Elf, compiled: Compiled, board: Board, options: Options, sa
         if step.index not in linked.called:
             return f"step {step.index} {step.title} '{step.node.name}' is never called: the compiler dropped it"
     rows = [some.sample(index, compiled.graph) for index in range(len(some))]
-    found = first_difference(compiled.graph, compiled.program, rows, linked.steps)
-    return found or f"every step that can be looked at equals the {reference_name(compiled.program.kind)}"
+    difference = first_difference(compiled.graph, compiled.program, rows, linked.steps)
+    return difference or f"every step that can be looked at equals the {reference_name(compiled.program.kind)}"

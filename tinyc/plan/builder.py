@@ -17,7 +17,7 @@ from tinyc.kernel.kernel import In, Kernel, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Moves, moves_of
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
-from tinyc.plan.row_forms import Found, height_of, useful, walks_of
+from tinyc.plan.row_forms import Candidates, height_of, useful, walks_of
 from tinyc.plan.states import lasting, overwritten, views_of
 
 
@@ -40,7 +40,7 @@ def whole_problem(graph: Graph, choices: Mapping[str, Choice], freedom: Freedom 
     return Builder(graph, freedom or Freedom()).problem({node: (choice,) for node, choice in choices.items()})
 
 
-def problem_of(graph: Graph, choices: Found, *, by_rows: bool = False, unit: int = 4) -> Problem:
+def problem_of(graph: Graph, choices: Candidates, *, by_rows: bool = False, unit: int = 4) -> Problem:
     """The problem of layers that run whole or by rows, with every kernel that may run the nodes of an integer graph.
 
     by_rows: the model's inputs arrive row by row. Raises as `Builder.problem`.
@@ -64,7 +64,7 @@ class Builder:
         self.tensors = self._tensors()
         self._parts = {part.name for parts in moves.joins.values() for part in parts}
 
-    def problem(self, choices: Found) -> Problem:
+    def problem(self, choices: Candidates) -> Problem:
         """The problem, its layers in the order of the graph. found: the kernels that may run each node.
 
         Raises TinycError if an output of the model is a constant or a reshape of one.

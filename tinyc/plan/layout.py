@@ -60,9 +60,9 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """found: all candidates of each node. chosen: the fastest of them that the flash allows."""
+    """choices: all candidates of each node. chosen: the fastest of them that the flash allows."""
 
-    found: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Sequence[Choice]]
     chosen: Mapping[str, Choice]
 
 
@@ -85,7 +85,7 @@ def _in_one_part(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
     if fits:
         limits = _worth(limits, kernels, aim, plan.arena_bytes)
     try:
-        streamed = plan_streamed(graph, kernels.found, aim.optimize, limits)
+        streamed = plan_streamed(graph, kernels.choices, aim.optimize, limits)
     except InvalidPlanError as error:
         return replace(_checked(graph, changed, plan), refused=(str(error),))
     if streamed is None or not _is_better(streamed, changed, plan, aim, limits):
@@ -103,21 +103,21 @@ def _checked(graph: Graph, chosen: Mapping[str, Choice], plan: Plan) -> Plan:
     return first_valid(plans())
 
 
-def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, found: Plan) -> Plan:
+def _in_parts(graph: Graph, kernels: Kernels, aim: Aim, plan: Plan) -> Plan:
     """The fastest plan that fits: the one found, where it does without the slow RAM and takes no more time for that
     than a smaller arena is worth; or one with tensors in the slow RAM."""
     limit, slow = aim.ram_bytes, aim.slow
     if slow is None or limit is None:
-        return found
-    fits = found.arena_bytes <= limit
-    if fits and _time(found) <= _limits(kernels, aim).time:
-        return found
-    free = found if graph.states else _in_one_part(graph, kernels, replace(aim, ram_bytes=None))
+        return plan
+    fits = plan.arena_bytes <= limit
+    if fits and _time(plan) <= _limits(kernels, aim).time:
+        return plan
+    free = plan if graph.states else _in_one_part(graph, kernels, replace(aim, ram_bytes=None))
     _, whole = _layer_by_layer(graph, kernels, replace(aim, ram_bytes=None))
     _, small = _layer_by_layer(graph, kernels, aim)
-    parted = [in_parts(one, limit, slow) for one in (found, free, whole, small) if one.arena_bytes > limit]
-    plans = [*([found] if fits else []), *(one for one in parted if one is not None)]
-    return first_valid((*sorted(plans, key=_time), found))
+    parted = [in_parts(one, limit, slow) for one in (plan, free, whole, small) if one.arena_bytes > limit]
+    plans = [*([plan] if fits else []), *(one for one in parted if one is not None)]
+    return first_valid((*sorted(plans, key=_time), plan))
 
 
 def _time(plan: Plan) -> int:
@@ -129,7 +129,7 @@ def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> Plan:
     """The plan of one call of an incremental library. TinycError where the model, or the flash, does not allow it."""
     if graph.states:
         raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
-    plan = plan_incremental(graph, kernels.found, aim.optimize, aim.price, _limits(kernels, aim), hop)
+    plan = plan_incremental(graph, kernels.choices, aim.optimize, aim.price, _limits(kernels, aim), hop)
     if plan is None:
         raise TinycError(
             "no kernels for an incremental library fit the flash", hint="--optimize size, or a larger board"
@@ -139,7 +139,7 @@ def plan_window(graph: Graph, kernels: Kernels, aim: Aim, hop: int) -> Plan:
 
 def _layer_by_layer(graph: Graph, kernels: Kernels, aim: Aim) -> tuple[dict[str, Choice], Plan]:
     budget = Budget(aim.price, aim.ram_bytes, aim.flash_bytes, aim.flash_per_ram)
-    return shrink(graph, kernels.found, kernels.chosen, budget)
+    return shrink(graph, kernels.choices, kernels.chosen, budget)
 
 
 def _with_states(graph: Graph, kernels: Kernels, aim: Aim, by_rows: bool) -> Plan:
@@ -160,10 +160,10 @@ def _by_rows(graph: Graph, kernels: Kernels, aim: Aim) -> Plan:
             f"only a model with one input can take it row by row; this one has {len(graph.inputs)}", hint=hint
         )
     limits = _limits(kernels, aim)
-    streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+    streamed = plan_streamed(graph, kernels.choices, aim.optimize, limits, by_rows=True)
     if streamed is None:  # at no more time than that
         limits = replace(limits, instructions=float("inf"), time=float("inf"))
-        streamed = plan_streamed(graph, kernels.found, aim.optimize, limits, by_rows=True)
+        streamed = plan_streamed(graph, kernels.choices, aim.optimize, limits, by_rows=True)
     if streamed is None or streamed.problem.tensors[first.name].rows == 1:
         message = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
         raise TinycError(message, first.loc, hint)

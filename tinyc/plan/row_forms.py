@@ -22,7 +22,7 @@ TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over
 _STEP_CODE = 44  # bytes of compiled code: a step that makes rows, and for each pointer to a row
 _ROW_CODE = 24
 _TURN_BYTES = 4  # of the schedule
-Found = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
+Candidates = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
 
 def height_of(shape: Shape) -> int:

@@ -55,12 +55,12 @@ class Budget:
 
 
 def shrink(
-    graph: Graph, found: Mapping[str, Sequence[Choice]], choices: Mapping[str, Choice], budget: Budget
+    graph: Graph, candidates: Mapping[str, Sequence[Choice]], choices: Mapping[str, Choice], budget: Budget
 ) -> tuple[Picked, Plan]:
     """Choices and their plan, with an arena as small as the budget buys; of all plans that are tried none has been
-    validated, the one that is taken has to be. found: all candidates of each node."""
+    validated, the one that is taken has to be. candidates: of each node, all."""
     base = dict(choices)
-    search = _Search(graph, found, base, budget.flash_per_ram)
+    search = _Search(graph, candidates, base, budget.flash_per_ram)
     instructions = instructions_of([choice.cost for choice in base.values()])
     room = max(_flash(base), budget.flash_bytes or 0)
     worth = min(room, _flash(base) + budget.flash_per_ram * search.plan.arena_bytes)
@@ -75,8 +75,8 @@ def shrink(
 class _Search:
     """The kernels that fit a number of bytes, and the plans that they lead to."""
 
-    def __init__(self, graph: Graph, found: Mapping[str, Sequence[Choice]], base: Picked, flash_per_ram: int) -> None:
-        self.graph, self.found, self.base, self.flash_per_ram = graph, found, base, flash_per_ram
+    def __init__(self, graph: Graph, choices: Mapping[str, Sequence[Choice]], base: Picked, flash_per_ram: int) -> None:
+        self.graph, self.choices, self.base, self.flash_per_ram = graph, choices, base, flash_per_ram
         self.plan = draft_plan(graph, base, slide=True)
         self.needs = Needs(graph, base, [layer.node for layer in self.plan.layers], self.plan.is_fused)
         large = len(base) > LARGE
@@ -122,7 +122,7 @@ class _Search:
         needs = {self.needs.floor}
         for node, choice in self.base.items():
             if self.needs.of(node, choice) > self.needs.floor:
-                needs |= {self.needs.of(node, other) for other in self.found[node]}
+                needs |= {self.needs.of(node, other) for other in self.choices[node]}
         return sorted(need for need in needs if need >= self.needs.floor)
 
     def _pick(self, limit: int, ceilings: Ceilings) -> Picked | None:
@@ -132,7 +132,7 @@ class _Search:
             if self.needs.fits(node, choice, limit):
                 picked[node] = choice
                 continue
-            fits = [other for other in self.found[node] if self.needs.fits(node, other, limit)]
+            fits = [other for other in self.choices[node] if self.needs.fits(node, other, limit)]
             if not fits:
                 return None
             picked[node] = min(fits, key=lambda other: other.cost.time + other.cost.flash_bytes)
@@ -149,7 +149,7 @@ class _Search:
             swaps = [
                 (ceilings.excess(_exchanged(totals, now, other)), other.cost.flash_bytes, node, other)
                 for node, now in picked.items()
-                for other in self.found[node]
+                for other in self.choices[node]
             ]
             for _, _, node, other in sorted((swap for swap in swaps if swap[0] < before), key=lambda swap: swap[:3]):
                 after = _exchanged(totals, picked[node], other)
@@ -163,8 +163,8 @@ class _Search:
         return draft_plan(self.graph, picked, slide=True, work=self.work, runs=self.runs, fuse=fuse)
 
 
-def _rank(found: tuple[Picked, Plan]) -> tuple[int, int]:
-    return found[1].arena_bytes, time_of(found[0])
+def _rank(trial: tuple[Picked, Plan]) -> tuple[int, int]:
+    return trial[1].arena_bytes, time_of(trial[0])
 
 
 def _polished(graph: Graph, choices: Picked, plan: Plan) -> tuple[Picked, Plan]:

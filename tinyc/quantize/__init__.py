@@ -77,8 +77,8 @@ class Quantized:
     def activations(self) -> KeptActivations:
         """What a model with other weights needs to run on the same code."""
         computed = [value for name, value in self.graph.values.items() if name not in self.graph.consts]
-        found = {value.name: value.quant.per_tensor for value in computed if value.quant}
-        return KeptActivations(self.plan.equalize, tuple((name, *quant) for name, quant in found.items()))
+        scales = {value.name: value.quant.per_tensor for value in computed if value.quant}
+        return KeptActivations(self.plan.equalize, tuple((name, *quant) for name, quant in scales.items()))
 
 
 def weight_bytes(graph: Graph) -> int:
@@ -125,11 +125,11 @@ def quantize(
     def learn(bits: Mapping[str, int]) -> Graph:
         return carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
 
-    found: tuple[Sensitivity, ...] = ()
+    sensitivities: tuple[Sensitivity, ...] = ()
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
     if recipe.weights == "auto":
-        found, bits = _mixed(graph, plan, calibration, recipe, wide, report)
-    return Quantized(learn(bits), draft.graph, plan, bits, found)
+        sensitivities, bits = _mixed(graph, plan, calibration, recipe, wide, report)
+    return Quantized(learn(bits), draft.graph, plan, bits, sensitivities)
 
 
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
@@ -179,12 +179,12 @@ def _mixed(
             report("sensitivity of each layer", (part + done / of) / len(splits))
 
         many.append(sensitivities(draft.graph, learn, teacher.score, on_layer))
-    found = averaged(many)
+    measured = averaged(many)
     if recipe.weight_bytes is not None:
-        return tuple(found), within(found, recipe.weight_bytes)
+        return tuple(measured), within(measured, recipe.weight_bytes)
     most = (recipe.max_loss if recipe.max_loss is not None else DEFAULT_LOSS) / 100
     allowed = most + teacher.changed(learn({}))  # what int8 costs already is not for the weights to save
-    return tuple(found), for_loss(found, learn, teacher.changed, allowed)
+    return tuple(measured), for_loss(measured, learn, teacher.changed, allowed)
 
 
 def _narrowed(

@@ -89,15 +89,15 @@ class _Samples:
         self._known = [self._quantized(calibration.sample(index)) for index in calibration.few]
 
     def _quantized(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        found: dict[str, Array] = {}
+        consts: dict[str, Array] = {}
         for name, array in sample.items():
             value = self._graph.values[name]
             if value.quant is None:  # integers that stand for themselves
-                found[name] = array
+                consts[name] = array
                 continue
             integers = quantize_array(array, *_quant(self._graph, name).per_tensor, *INT_RANGE[value.dtype])
-            found[name] = integers.astype(NUMPY_DTYPE[value.dtype])
-        return found
+            consts[name] = integers.astype(NUMPY_DTYPE[value.dtype])
+        return consts
 
     def mean(self, name: str) -> npt.NDArray[np.float64]:
         """The mean of a value over the samples, as reals, in its shape."""

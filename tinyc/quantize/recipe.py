@@ -63,8 +63,8 @@ def widen(draft: FloatDraft, wide: Collection[str]) -> FloatDraft:
     """The draft with these values int16, and requantize nodes at the borders."""
     if not wide:
         return draft
-    found = widened(draft.graph, draft.stats, wide)
-    return FloatDraft(found.graph, found.stats, found.wide)
+    widened_graph = widened(draft.graph, draft.stats, wide)
+    return FloatDraft(widened_graph.graph, widened_graph.stats, widened_graph.wide)
 
 
 def draft_of(made: Mapping[bool, FloatDraft], plan: SettledRecipe) -> FloatDraft:

@@ -271,17 +271,17 @@ def load_library(folder: Path, optimize: Optimize = "speed") -> Library:
 
 def defines_of(header: str) -> dict[str, str]:
     """The macros of a library's header, with their texts: the first of several, which is GNU C's."""
-    found = re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header, re.MULTILINE)
-    return dict(reversed(found))
+    defines = re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header, re.MULTILINE)
+    return dict(reversed(defines))
 
 
 def find_name(folder: Path) -> str:
     """The model whose `<name>.h` and `<name>.c` lie in the folder; kernels have a header only."""
-    found = [path.stem for path in sorted(folder.glob("*.c")) if path.with_suffix(".h").is_file()]
-    if len(found) != 1:
-        what = "several libraries" if found else "no library"
+    names = [path.stem for path in sorted(folder.glob("*.c")) if path.with_suffix(".h").is_file()]
+    if len(names) != 1:
+        what = "several libraries" if names else "no library"
         raise TinycError(f"there is {what} in this folder", Loc(str(folder)), "give the output folder of `tinyc build`")
-    return found[0]
+    return names[0]
 
 
 def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> tuple[Port, ...]:

@@ -197,15 +197,15 @@ def _written(job: Job, contents: Mapping[str, bytes]) -> dict[str, Path]:
 def _made(job: Job, places: Mapping[str, Path]) -> ResultRow:
     options, path = job.options(places), places[job.model.sha256]
     if job.kind == "estimate":
-        found = estimate_model(path, options, Progress())
-        row = empty_row(job, "refused" if found.problem else "estimated", found.problem)
+        estimate = estimate_model(path, options, Progress())
+        row = empty_row(job, "refused" if estimate.problem else "estimated", estimate.problem)
         return replace(
             row,
-            instructions=found.instructions,
-            milliseconds=found.milliseconds,
-            arena_bytes=found.arena_bytes,
-            flash_bytes=found.flash_bytes,
-            report=_text(found.to_json()),
+            instructions=estimate.instructions,
+            milliseconds=estimate.milliseconds,
+            arena_bytes=estimate.arena_bytes,
+            flash_bytes=estimate.flash_bytes,
+            report=_text(estimate.to_json()),
         )
     return _proved(job, verify_model(path, options, Progress()), options)
 

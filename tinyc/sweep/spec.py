@@ -91,20 +91,20 @@ class _Reader:
         return TinycError(message, Loc(str(self.path)), hint)
 
     def texts(self, spec: Mapping[str, Any], key: str) -> list[str]:
-        found = spec.get(key)
-        if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
+        value = spec.get(key)
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
             raise self.wrong(f"{key}: a list of names is needed", f'{key} = ["NAME"]')
-        return found
+        return value
 
     def models(self, spec: Mapping[str, Any]) -> list[tuple[str, SentFile]]:
         """(stem, file) of each model; a pattern stands for all files that match."""
-        found = []
+        named = []
         for text in self.texts(spec, "models"):
             files = sorted(self.path.parent.glob(text)) if any(c in text for c in "*?[") else [self.path.parent / text]
             if not files:
                 raise self.wrong(f"models: no file matches '{text}'")
-            found += [(file.stem, self.sent(file)) for file in files]
-        return found
+            named += [(file.stem, self.sent(file)) for file in files]
+        return named
 
     def sent(self, file: Path) -> SentFile:
         try:

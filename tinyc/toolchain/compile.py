@@ -252,9 +252,9 @@ def _memory_defines(board: Board, ram_code: bool) -> dict[str, str]:
         return {}
     others = {"SLOW": board.memory.slow, "CODE": board.memory.code}
     spans = {name: ram for name, ram in others.items() if ram is not None}
-    found = {f"TC_{name}_ORIGIN": f"{ram.origin}u" for name, ram in spans.items()}
-    found |= {f"TC_{name}_BYTES": f"{ram.bytes}u" for name, ram in spans.items()}
-    return found | {
+    defines = {f"TC_{name}_ORIGIN": f"{ram.origin}u" for name, ram in spans.items()}
+    defines |= {f"TC_{name}_BYTES": f"{ram.bytes}u" for name, ram in spans.items()}
+    return defines | {
         "TC_FLASH_ORIGIN": f"{board.memory.flash_origin}u",
         "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
         "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
@@ -331,8 +331,8 @@ def _whole_input(sources: Sources, out_dir: Path) -> list[Path]:
 def _row_type(sources: Sources) -> str:
     """The C type of the rows that the library takes; "" if it takes its inputs as a whole."""
     push = rf"^int {sources.name}_push_rows?\(void \*arena,(?: int32_t row,)? const (\w+) \*data\);$"
-    found = re.search(push, _read_text(sources.header), re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(push, _read_text(sources.header), re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _dumped_steps(header: Path, prefix: str) -> list[int]:
@@ -344,10 +344,10 @@ def _dumped_steps(header: Path, prefix: str) -> list[int]:
 
 def macro(header: Path, name: str) -> int:
     """The number that the library's header defines under a name."""
-    found = re.search(rf"^#define {name} (\d+)$", _read_text(header), re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^#define {name} (\d+)$", _read_text(header), re.MULTILINE)
+    if match is None:
         raise TinycError(f"the library's header does not define {name}", Loc(str(header)))
-    return int(found[1])
+    return int(match[1])
 
 
 def _read_text(path: Path) -> str:

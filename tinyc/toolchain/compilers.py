@@ -112,8 +112,8 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
             )
         names = (wanted,)
     for name in names:
-        if (found := _find(name, board)) is not None:
-            return found
+        if (toolchain := _find(name, board)) is not None:
+            return toolchain
     for name in names:
         if (program := _program(name)) is not None:
             message = f"{program} does not say its version, so it does not run here"
@@ -123,7 +123,7 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
 
 def host_compiler() -> Toolchain | None:
     """A compiler for this computer, None when there is none."""
-    return next((found for name in ("gcc", "clang", "zig") if (found := _locate(name)) is not None), None)
+    return next((toolchain for name in ("gcc", "clang", "zig") if (toolchain := _locate(name)) is not None), None)
 
 
 def _candidates(board: Board) -> tuple[str, ...]:
@@ -135,11 +135,11 @@ def _candidates(board: Board) -> tuple[str, ...]:
 
 
 def _find(name: str, board: Board) -> Toolchain | None:
-    found = _locate(name)
-    if found is None:
+    located = _locate(name)
+    if located is None:
         return None
-    flags = () if board.is_host else tuple(board.cflags[found.family])
-    return Toolchain(found.name, found.family, found.version, found.command, flags)
+    flags = () if board.is_host else tuple(board.cflags[located.family])
+    return Toolchain(located.name, located.family, located.version, located.command, flags)
 
 
 @functools.cache

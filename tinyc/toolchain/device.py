@@ -215,21 +215,21 @@ def write_mlperf_glue(sources: Sources, folder: Path, task: str | None) -> None:
         raise TinycError(message, hint="build without --harness mlperf")
     if task is not None and task not in TASKS:
         raise TinycError(f"MLPerf Tiny has no task '{task}'", hint=f"there are: {', '.join(TASKS)}")
-    found = TASKS[task] if task is not None else MlperfTask()
+    mlperf = TASKS[task] if task is not None else MlperfTask()
     if hop:
-        _check_listens(task, found, text, model)
-    elif found.frame_bytes and (size % found.frame_bytes or size == found.frame_bytes or "int8_t *" not in text):
-        message = f"the task {task} needs int8 inputs of several frames of {found.frame_bytes}, not of {size} bytes"
+        _check_listens(task, mlperf, text, model)
+    elif mlperf.frame_bytes and (size % mlperf.frame_bytes or size == mlperf.frame_bytes or "int8_t *" not in text):
+        message = f"the task {task} needs int8 inputs of several frames of {mlperf.frame_bytes}, not of {size} bytes"
         raise TinycError(message, hint=_TASK_HINT)
-    if found.mean_square and size != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
+    if mlperf.mean_square and size != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
         raise TinycError(f"the task {task} compares input and output: they must have the same size", hint=_TASK_HINT)
-    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": found, "hop": hop})
+    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": mlperf, "hop": hop})
     (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")
 
 
-def _check_listens(task: str | None, found: MlperfTask, header: str, model: str) -> None:
+def _check_listens(task: str | None, mlperf: MlperfTask, header: str, model: str) -> None:
     """Raises TinycError where the task gives the model something else than samples, or the outputs are no int8."""
-    if task is not None and not found.frame_bytes:
+    if task is not None and not mlperf.frame_bytes:
         raise TinycError(
             f"the task {task} gives the model its input, not samples",
             hint="build without --frontend, or --task sww01 or none",

@@ -66,10 +66,10 @@ class Elf:
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name. Raises TinycError when there is none."""
-        found = self._by_name.get(name)
-        if found is None:
+        symbol = self._by_name.get(name)
+        if symbol is None:
             raise TinycError(f"the firmware has no symbol '{name}'")
-        return found
+        return symbol
 
     def function_at(self, address: int) -> Symbol | None:
         """The function that contains the address."""
@@ -110,8 +110,8 @@ class Elf:
         operator = r"(_(?!step_)\w+)?"  # not `net_step_1_step_0`, of another library
         pattern = re.compile(rf"{re.escape(model)}_step_(\d+){operator}(\.(isra|constprop)\.\d+)*")
         own = (symbol for symbol in self._functions if not symbol.is_global)
-        found = {int(match[1]): s for s in own if (match := pattern.fullmatch(s.name))}
-        return dict(sorted(found.items()))
+        by_step = {int(match[1]): s for s in own if (match := pattern.fullmatch(s.name))}
+        return dict(sorted(by_step.items()))
 
     @functools.cached_property
     def _functions(self) -> tuple[Symbol, ...]:
@@ -168,7 +168,7 @@ def _symbols(elf: Any, sections: Sequence[Any]) -> list[Symbol]:
     memory = [bool(section["sh_flags"] & SH_FLAGS.SHF_ALLOC) for section in sections]
     order = "<" if elf.little_endian else ">"
     entry = np.dtype([(name, order + kind) for name, kind in _SYMBOLS[elf.elfclass]])
-    found = []
+    symbols = []
     for table in sections:
         if not isinstance(table, SymbolTableSection):
             continue
@@ -180,10 +180,10 @@ def _symbols(elf: Any, sections: Sequence[Any]) -> list[Symbol]:
                 continue
             function = info & 15 == _FUNCTION
             text = names[name : names.index(0, name)].decode("utf-8", "replace")
-            found.append(
+            symbols.append(
                 Symbol(text, address & ~1 if thumb and function else address, size, function, info >> 4 == _GLOBAL)
             )
-    return found
+    return symbols
 
 
 def _segments(elf: Any) -> list[Segment]:
@@ -192,11 +192,11 @@ def _segments(elf: Any) -> list[Segment]:
 
 
 def _sections(sections: Sequence[Any]) -> list[Section]:
-    found = []
+    read_sections = []
     for section in sections:
         flags = section["sh_flags"]
         if flags & SH_FLAGS.SHF_ALLOC:
-            found.append(
+            read_sections.append(
                 Section(
                     section.name,
                     section["sh_size"],
@@ -206,4 +206,4 @@ def _sections(sections: Sequence[Any]) -> list[Section]:
                     section["sh_addr"],
                 )
             )
-    return found
+    return read_sections

@@ -22,12 +22,12 @@ def line_table(firmware: Path, addresses: AbstractSet[int]) -> Mapping[int, tupl
     programs = [dwarf.line_program_for_CU(unit) for unit in dwarf.iter_CUs()]
     rows = sorted({row for program in programs if program is not None for row in _rows(program)})
     starts = [start for start, _, _, _ in rows]
-    found = {}
+    places = {}
     for address in addresses:
         index = bisect.bisect_right(starts, address) - 1
         if index >= 0 and address < rows[index][1]:
-            found[address] = rows[index][2:]
-    return found
+            places[address] = rows[index][2:]
+    return places
 
 
 def _rows(program: Any) -> list[tuple[int, int, str, int]]:

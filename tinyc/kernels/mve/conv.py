@@ -376,9 +376,9 @@ def _kernel(name: str) -> Kernel:
         planned(
             plan,
             PROVED,
-            call=lambda found, site, p: call(found[0], p),
-            cost=lambda found, site, p: cost(*found),
-            special=lambda found, site, p: special(*found, name),
+            call=lambda planned_layer, site, p: call(planned_layer[0], p),
+            cost=lambda planned_layer, site, p: cost(*planned_layer),
+            special=lambda planned_layer, site, p: special(*planned_layer, name),
         ),
         isa=_MVE,
         when=(is_s8, takes),

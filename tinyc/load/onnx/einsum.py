@@ -68,7 +68,7 @@ def _parsed(s: OnnxStep) -> tuple[list[_Term], str]:
             sizes.setdefault(letter, set()).add(size)
     if len(set(result)) < len(result) or not set(result) <= set(used):
         raise wrong
-    if any(len(found - {1}) > 1 for found in sizes.values()):
+    if any(len(lengths - {1}) > 1 for lengths in sizes.values()):
         raise wrong
     return terms, result
 

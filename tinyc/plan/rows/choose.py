@@ -17,7 +17,7 @@ from tinyc.plan.builder import problem_of
 from tinyc.plan.live import round_up
 from tinyc.plan.placement import FULL_WORK, QUICK_WORK, plan_like, plan_of
 from tinyc.plan.problem import Problem
-from tinyc.plan.row_forms import Found
+from tinyc.plan.row_forms import Candidates
 from tinyc.plan.rows.cuts import (
     Candidate,
     Weigh,
@@ -73,14 +73,14 @@ class Limits:
 
 
 def plan_streamed(
-    graph: Graph, found: Found, optimize: Optimize, limits: Limits, *, by_rows: bool = False
+    graph: Graph, choices: Candidates, optimize: Optimize, limits: Limits, *, by_rows: bool = False
 ) -> Plan | None:
     """The validated plan with the smallest arena within the limits; None if no layer runs by rows, or nothing fits.
 
-    found: every kernel that may run each node. by_rows: the inputs arrive row by row.
+    choices: every kernel that may run each node. by_rows: the inputs arrive row by row.
     """
     for unit in UNITS:
-        problem = problem_of(graph, found, by_rows=by_rows, unit=unit)
+        problem = problem_of(graph, choices, by_rows=by_rows, unit=unit)
         if not any(layer.walk for layer in problem.layers):
             return None
         plan = plan_problem(problem, optimize, limits)
@@ -90,14 +90,14 @@ def plan_streamed(
 
 
 def plan_incremental(
-    graph: Graph, found: Found, optimize: Optimize, price: float, limits: Limits, hop: int
+    graph: Graph, choices: Candidates, optimize: Optimize, price: float, limits: Limits, hop: int
 ) -> Plan | None:
     """The validated plan of one call that takes `hop` rows, at most `price` (a share) slower than the fastest. Of the
     limits the bytes count.
 
     None if no plan fits the flash. Raises TinycError naming the layer that cannot run incrementally.
     """
-    problem = incremental_problem(graph, found, hop)
+    problem = incremental_problem(graph, choices, hop)
     fastest = cheapest(weigh_all(measure(problem), lambda form: form.time), _UNLIMITED)
     if fastest is None:
         return None
@@ -120,9 +120,9 @@ def plan_problem(problem: Problem, optimize: Optimize, limits: Limits) -> Plan |
     if not any(chosen):  # of a small network flash weighs more than all the time there is
         chosen = [smallest(weigh_all(measured, lambda form: form.time), limits.allow)]
     plans: list[Plan] = []
-    for found in chosen:
-        if found is not None and (optimize != "speed" or all(found[0] < plan.arena_bytes for plan in plans)):
-            plans.append(_plan_among(plans, problem, found[1]))
+    for cut in chosen:
+        if cut is not None and (optimize != "speed" or all(cut[0] < plan.arena_bytes for plan in plans)):
+            plans.append(_plan_among(plans, problem, cut[1]))
     if limits.ram_bytes is not None and all(plan.arena_bytes > limits.ram_bytes for plan in plans):
         plans += _within(problem, ranked[0], limits, limits.ram_bytes)
     best = min(plans, key=rank, default=None)
@@ -164,27 +164,27 @@ def _is_short_of_flash(candidates: tuple[Candidate, ...], limits: Limits) -> boo
     return any(cut is not None and not limits.fit_flash(cut) for cut in cuts)
 
 
-def _in_flash(problem: Problem, found: InFlash, limits: Limits, rank: Callable[[Plan], Rank]) -> Plan | None:
+def _in_flash(problem: Problem, in_flash: InFlash, limits: Limits, rank: Callable[[Plan], Rank]) -> Plan | None:
     """The best plan in the flash: of those near the smallest arena that is allowed, or else the fastest in the RAM; the
     smallest where none is in the RAM. Arenas are tried at the same bytes whatever the limits, so that what a
     tighter limit finds is found within a looser one, too."""
-    few, ram = found.smallest(limits.allow), limits.ram_bytes
+    few, ram = in_flash.smallest(limits.allow), limits.ram_bytes
     if few is not None and (ram is None or few[0] <= ram):
         arenas = [arena for arena in _ladder(few[0], limits.exchange) if ram is None or arena <= ram]
-        cuts = [few[1], *(cut for arena in arenas if (cut := found.cheapest(arena)) is not None)]
+        cuts = [few[1], *(cut for arena in arenas if (cut := in_flash.cheapest(arena)) is not None)]
         plans = [_placed(problem, cut, ram) for cut in cuts if limits.allow(cut)]
         plans = [plan for plan in plans if ram is None or plan.arena_bytes <= ram]
         if plans:
             return _first_valid(plans, rank)
     tried: list[Plan] = []
     for arena in _ladder_down(_UNLIMITED if ram is None else ram):
-        cut = found.cheapest(arena)
+        cut = in_flash.cheapest(arena)
         if cut is None or len(tried) == _TRIES:
             break
         tried.append(_placed(problem, cut, ram))
         if ram is None or tried[-1].arena_bytes <= ram:
             break
-    if not tried and (fewest := found.smallest(limits.fit_flash)) is not None:
+    if not tried and (fewest := in_flash.smallest(limits.fit_flash)) is not None:
         tried.append(_placed(problem, fewest[1], ram))
     return _first_valid(tried, rank) if tried else None
 
@@ -225,9 +225,9 @@ def _priced(price: int) -> Weigh:
 def _with_early_sums(problem: Problem, limits: Limits, optimize: Optimize, best: Plan) -> Iterator[Plan]:
     """Where rows move: plans of the same turns, their forms chosen for what moves leave beside sums."""
     for weigh in _weights(optimize) if best.moves else ():
-        found = smallest(_early(problem, best, weigh), limits.allow)
-        if found is not None:
-            yield plan_of(problem, Partition(best.groups, found[1].forms, found[1].weight))
+        early = smallest(_early(problem, best, weigh), limits.allow)
+        if early is not None:
+            yield plan_of(problem, Partition(best.groups, early[1].forms, early[1].weight))
 
 
 def _early(problem: Problem, plan: Plan, weigh: Weigh) -> tuple[Candidate, ...]:
@@ -262,11 +262,11 @@ def _smaller_in_slots(
     worth = best.flash_bytes + flash_per_ram * best.arena_bytes
     while high - low > _NARROW:
         middle = round_up((low + high) // 2, problem.scratch_unit)
-        found = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
-        if found is None or found.flash_bytes + flash_per_ram * found.arena_bytes > worth:
+        smaller = _in_slots(problem, candidates, limits, middle, middle, any_time=False)
+        if smaller is None or smaller.flash_bytes + flash_per_ram * smaller.arena_bytes > worth:
             low = middle
         else:
-            best, high = found, found.arena_bytes
+            best, high = smaller, smaller.arena_bytes
     return best
 
 
@@ -302,9 +302,9 @@ def _within(problem: Problem, candidates: tuple[Candidate, ...], limits: Limits,
     """
     slots: list[Plan] = []
     for step in range(_ROOMS):
-        found = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
-        if found is not None:
-            slots = [found]
+        within = _in_slots(problem, candidates, limits, ram, ram - step * ram // _ROOM_STEPS, any_time=True)
+        if within is not None:
+            slots = [within]
             break
     limit = ram
     plans: list[Plan] = []

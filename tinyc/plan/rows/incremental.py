@@ -20,10 +20,10 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, RowForm, Rows
 from tinyc.plan.builder import problem_of
 from tinyc.plan.problem import Form, Layer, Problem, TensorRows, Walk
-from tinyc.plan.row_forms import TURN_COST, Found, fits, row_forms, rows_read, useful
+from tinyc.plan.row_forms import TURN_COST, Candidates, fits, row_forms, rows_read, useful
 
 
-def incremental_problem(graph: Graph, choices: Found, hop: int) -> Problem:
+def incremental_problem(graph: Graph, choices: Candidates, hop: int) -> Problem:
     """The streaming problem of one call that takes `hop` rows of the only input.
 
     Raises TinycError naming the layer that makes it impossible.
@@ -35,7 +35,7 @@ def incremental_problem(graph: Graph, choices: Found, hop: int) -> Problem:
     return replace(call.whole, layers=layers, tensors=call.tensors, hop=hop, kept=kept)
 
 
-def call_of(graph: Graph, choices: Found, hop: int) -> Moving:
+def call_of(graph: Graph, choices: Candidates, hop: int) -> Moving:
     """The rows of one call that takes `hop` new ones. TinycError as `incremental_problem`."""
     whole = problem_of(graph, choices)
     nodes = {node.name: node for node in graph.nodes}
@@ -57,7 +57,7 @@ class Moving:
     `tensors`. whole: the problem of the whole model."""
 
     graph: Graph
-    found: Found
+    choices: Candidates
     whole: Problem
     tensors: Mapping[str, TensorRows]
     new: Mapping[str, int]
@@ -69,7 +69,7 @@ class Moving:
         total = self.tensors[moving].rows
         if not _timed(layer, self.whole)[1]:
             return total - self.whole.tensors[moving].rows, total
-        rows = _geometry(layer, self.whole, self.found)
+        rows = _geometry(layer, self.whole, self.choices)
         assert rows is not None  # `_new_rows` has found one
         end = total - _ahead(rows)
         return end - _span(rows) - (self.new[layer.writes[0]] - 1) * rows.stride, end
@@ -82,12 +82,12 @@ def _timed(layer: Layer, whole: Problem) -> tuple[bool, bool]:
     return x > 1, x > 1 and y > 1
 
 
-def _geometry(layer: Layer, whole: Problem, choices: Found) -> Rows | None:
+def _geometry(layer: Layer, whole: Problem, choices: Candidates) -> Rows | None:
     """How the layer goes through its rows; None if no kernel can."""
     return next((rows for _, _, rows in _row_by_row(layer, whole, choices)), None)
 
 
-def _row_by_row(layer: Layer, whole: Problem, choices: Found) -> Iterator[tuple[Choice, RowForm, Rows]]:
+def _row_by_row(layer: Layer, whole: Problem, choices: Candidates) -> Iterator[tuple[Choice, RowForm, Rows]]:
     """The forms of its kernels that make one row per call, of rows as the tensors have them."""
     for choice in choices[layer.node]:
         node = choice.site.node
@@ -100,7 +100,7 @@ def _row_by_row(layer: Layer, whole: Problem, choices: Found) -> Iterator[tuple[
                 yield choice, form, rows
 
 
-def _new_rows(whole: Problem, nodes: Mapping[str, Node], choices: Found, hop: int) -> dict[str, int]:
+def _new_rows(whole: Problem, nodes: Mapping[str, Node], choices: Candidates, hop: int) -> dict[str, int]:
     """New rows per call of every tensor with moments."""
     new = dict.fromkeys(whole.inputs, hop)
     for layer in whole.layers:
@@ -137,7 +137,7 @@ def stopped(node: Node, reason: str) -> TinycError:
     )
 
 
-def _kept_rows(graph: Graph, whole: Problem, choices: Found, new: Mapping[str, int]) -> dict[str, int]:
+def _kept_rows(graph: Graph, whole: Problem, choices: Candidates, new: Mapping[str, int]) -> dict[str, int]:
     """Rows of each tensor that a call needs from the calls before it: the most that any reader does; of an output all
     that are not new."""
     nodes = {node.name: node for node in graph.nodes}
@@ -190,7 +190,7 @@ def _layer(call: Moving, node: Node, layer: Layer) -> Layer:
     same = tensors[x].rows == whole.tensors[x].rows  # where no layer beside it needs rows of more calls
     forms = []
     walk = None
-    for choice, form, rows in _row_by_row(layer, whole, call.found):
+    for choice, form, rows in _row_by_row(layer, whole, call.choices):
         if not y_timed and not (rows.out_h == 1 and same):
             continue
         if y_timed:

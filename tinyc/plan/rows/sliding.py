@@ -19,7 +19,7 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
 from tinyc.ops.slice import Slice, whole
 from tinyc.plan.problem import Layer
-from tinyc.plan.row_forms import Found
+from tinyc.plan.row_forms import Candidates
 from tinyc.plan.rows.incremental import Moving, call_of, stopped
 
 Span = tuple[int, int]  # rows [begin, end) of those that a run has of a tensor
@@ -34,8 +34,8 @@ class Advancing:
     row_bytes: int
 
 
-def sliding(graph: Graph, choices: Found, hop: int) -> Advancing:
-    """The model as one that takes `hop` rows of its only input per run. found: as of `select`, of any core.
+def sliding(graph: Graph, choices: Candidates, hop: int) -> Advancing:
+    """The model as one that takes `hop` rows of its only input per run. choices: as of `select`, of any core.
 
     Raises TinycError naming the layer, or the output, that makes it impossible.
     """

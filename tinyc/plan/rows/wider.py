@@ -52,7 +52,7 @@ def with_wider(
     while cut := cheapest(plain, int(limit * _STEP)):
         limit = int(limit * _STEP)
         search.widen(cut, limit)
-    return tuple(sorted((*measured, *search.found), key=lambda one: one.stop))
+    return tuple(sorted((*measured, *search.wider), key=lambda one: one.stop))
 
 
 class _Search:
@@ -68,7 +68,7 @@ class _Search:
         self._eager: dict[tuple[int, WalkChoice], Eager] = {}  # of the first layers of a group, with their walks
 
     @property
-    def found(self) -> tuple[Measured, ...]:
+    def wider(self) -> tuple[Measured, ...]:
         return tuple(measured for group in self._known.values() for measured, _ in group)
 
     def widen(self, cut: Partition | None, limit: int) -> None:
