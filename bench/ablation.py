@@ -26,12 +26,12 @@ from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import Choice
+from tinyc.choose.select import Choice, candidates
 from tinyc.explain.cycles import LayerCost, Profile
 from tinyc.kernels import finish
 from tinyc.kernels.fast import winograd
 from tinyc.options.build import Options
-from tinyc.pipeline import compiling
+from tinyc.pipeline import integers, lowering
 from tinyc.pipeline.building import build
 from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.progress import Progress
@@ -54,13 +54,11 @@ def _kernels(refused: Callable[[Choice], bool]) -> Callable[[], Any]:
 
     @contextmanager
     def off() -> Iterator[None]:
-        candidates = compiling.candidates
-
         def fewer(*args: Any, **more: Any) -> Found:
             found = candidates(*args, **more)
             return {node: [c for c in choices if not refused(c)] or choices for node, choices in found.items()}
 
-        with patch.object(compiling, "candidates", fewer):
+        with patch.object(lowering, "candidates", fewer):
             yield
 
     return off
@@ -99,7 +97,7 @@ def _general_requantization() -> Iterator[None]:
 
 @contextmanager
 def _all_channels() -> Iterator[None]:
-    with patch.object(compiling, "drop_dead_channels", lambda graph, numerics: graph):
+    with patch.object(integers, "drop_dead_channels", lambda graph, numerics: graph):
         yield
 
 

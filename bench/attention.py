@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tinyc.ir.graph import Array
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
-from tinyc.pipeline import compiling
+from tinyc.pipeline import integers
 from tinyc.pipeline.building import build
 from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import Report
@@ -169,7 +169,7 @@ def report_of(path: Path, joined: bool, board: str = "cortex-m4") -> Report:
         if joined:
             made, _ = build(path, Path(out, "out"), options, Progress())
         else:
-            with patch.object(compiling, "join_attention", lambda graph, numerics: graph):
+            with patch.object(integers, "join_attention", lambda graph, numerics: graph):
                 made, _ = build(path, Path(out, "out"), options, Progress())
     assert isinstance(made, Report)
     assert made.passed

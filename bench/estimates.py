@@ -31,6 +31,7 @@ from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
+from tinyc.board.core import core_named
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
     FEATURES,
@@ -44,7 +45,6 @@ from tinyc.explain.estimate import (
     kernel_keys,
 )
 from tinyc.machine.cores import PerInstruction
-from tinyc.machine.target import ORDERED_FOR
 from tinyc.options.build import Options, Precision
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
@@ -256,7 +256,7 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
                 above[key] = [other for other in keys[at + 1 :] if other not in (key, "")]
     known = {key: sorted(own.values()) for key, own in layers.items() if key}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
-    exact = figure is INSTRUCTIONS or all(record["core"] in ORDERED_FOR for record in records)
+    exact = figure is INSTRUCTIONS or all(core_named(record["core"]).ordered for record in records)
     lines: dict[str, Line] = {}
     for key in sorted(known, key=lambda one: len(above[one])):
         if (wanted is not None and key not in wanted) or (" " in key and len(known[key]) < _ENOUGH):

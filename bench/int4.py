@@ -28,9 +28,11 @@ from peers import MODELS
 from tables import INPUTS, ROOT, write_section
 
 from tinyc.base.errors import TinycError
+from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph, Node, Quant, read_only
 from tinyc.options.build import Options
-from tinyc.pipeline import compiling
+from tinyc.passes.dead_channels import drop_dead_channels
+from tinyc.pipeline import integers, lowering
 from tinyc.pipeline.building import build
 from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import LayerReport, Report
@@ -75,7 +77,7 @@ def _with_int4_weights(graph: Graph, node: Node) -> Graph:
 @contextmanager
 def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
     """Models are compiled with weights of 8 or 4 bits; packed: without kernels that widen them."""
-    reduce, candidates = compiling.drop_dead_channels, compiling.candidates
+    reduce = drop_dead_channels
 
     def fewer(*args: Any, **more: Any) -> Any:
         found = candidates(*args, **more)
@@ -86,9 +88,9 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
 
     with ExitStack() as stack:
         if bits == 4:
-            rounded = patch.object(compiling, "drop_dead_channels", lambda graph, n: as_int4(reduce(graph, n)))
+            rounded = patch.object(integers, "drop_dead_channels", lambda graph, n: as_int4(reduce(graph, n)))
             stack.enter_context(rounded)
-        stack.enter_context(patch.object(compiling, "candidates", fewer))
+        stack.enter_context(patch.object(lowering, "candidates", fewer))
         yield
 
 

@@ -51,7 +51,9 @@ from tinyc.load.onnx.running import import_node
 from tinyc.ops.signals import COUNT
 from tinyc.options.build import Options, Precision
 from tinyc.passes import normalize
-from tinyc.pipeline.compiling import Compiled, compile_integers, compile_model, is_float, make_integers
+from tinyc.pipeline.compiling import Compiled, compile_integers, compile_model
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.precision import is_float
 from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 

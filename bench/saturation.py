@@ -32,7 +32,7 @@ from tinyc.board import load_board
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.windows import ConvParams, Int64s, Window
 from tinyc.options.build import Options
-from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import BoundNode, prepare_int

@@ -17,7 +17,7 @@ from streamed_networks import SAMPLES, Network
 
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
-from tinyc.pipeline import compiling
+from tinyc.pipeline import lowering
 from tinyc.pipeline.building import verify_model
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import UNPROVEN
@@ -46,7 +46,7 @@ def measure(path: Path) -> Iterator[Report]:
     """Proved builds: as it is compiled, and by the kernel for any layer."""
     options = Options("cortex-m4", memory="speed", samples=SAMPLES, recipe=UNPROVEN)
     yield verify_model(path, options, Progress())
-    with patch.object(compiling, "as_convolutions", as_they_are):
+    with patch.object(lowering, "as_convolutions", as_they_are):
         yield verify_model(path, options, Progress())
 
 

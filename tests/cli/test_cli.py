@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -370,7 +369,7 @@ def test_a_model_that_does_not_fit(tinyc, tmp_path: Path) -> None:
 
 
 def test_a_bug_is_no_traceback(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("tinyc.pipeline.integers.load_model", lambda *arguments: 1 / 0)
     ran = tinyc("build", model, "--board", "host")
     assert ran.code == 3
     assert "internal error" in ran.err
@@ -381,7 +380,7 @@ def test_ctrl_c(tinyc, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", interrupt)
+    monkeypatch.setattr("tinyc.pipeline.integers.load_model", interrupt)
     assert tinyc("build", model, "--board", "host").code == 130
 
 
@@ -398,35 +397,6 @@ def test_the_code_of_a_signal(
 
         assert cli._code_of(interrupted) == 128 + number
         assert capsys.readouterr().err == word
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "ends"),
-    [
-        (None, 0, 0),
-        (OSError(28, "No space left on device"), 0, 2),
-        (OSError(28, "No space left on device"), 1, 1),
-        (BrokenPipeError(32, "Broken pipe"), 0, 0),
-        (BrokenPipeError(32, "Broken pipe"), 1, 1),
-    ],
-)
-def test_an_output_that_is_lost_at_the_end(
-    error: OSError | None, code: int, ends: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is written when a command has ended: a full disk is told, but no proof is failed by it."""
-
-    class Lost(io.StringIO):
-        def flush(self) -> None:
-            if error is not None:
-                raise error
-
-    dropped: list[int] = []
-    monkeypatch.setattr(cli, "_drop", dropped.append)
-    monkeypatch.setattr(sys, "stdout", Lost())
-    assert cli._flushed(code) == ends
-    assert bool(dropped) == (error is not None)
-    is_told = error is not None and not isinstance(error, BrokenPipeError)
-    assert ("No space left on device" in capsys.readouterr().err) == is_told
 
 
 def test_version_and_help(tinyc) -> None:

@@ -328,7 +328,7 @@ def test_missing_tools_are_named_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr(compilers, "_locate", lambda name: None)
     monkeypatch.setattr(compilers, "_program", lambda name: None)
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: pytest.fail("the model was read"))
+    monkeypatch.setattr("tinyc.pipeline.integers.load_model", lambda path: pytest.fail("the model was read"))
     for command in ("build", "verify", "profile"):
         explained(tinyc(command, model, "-b", "cortex-m4"), "no compiler for cortex-m4 is installed")
 
@@ -345,7 +345,7 @@ def test_what_others_wrote_is_never_deleted(
     (out / "thesis.tex").write_text("years of work")
     if report is not None:
         (out / "report.json").write_text(report)
-    monkeypatch.setattr("tinyc.pipeline.compiling.load_model", lambda path: pytest.fail("too late to complain"))
+    monkeypatch.setattr("tinyc.pipeline.integers.load_model", lambda path: pytest.fail("too late to complain"))
     explained(tinyc("build", model, "-b", "host", "-o", out), "what tinyc did not write: ")
     assert (out / "thesis.tex").read_text() == "years of work"
 

@@ -24,7 +24,8 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.options.build import Options
-from tinyc.pipeline.compiling import compile_model, make_integers
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import sliding, without_time_padding

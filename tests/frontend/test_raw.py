@@ -22,7 +22,7 @@ from tinyc.ir.graph import Quant
 from tinyc.load import load_model
 from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.progress import Progress
 
 OWN = """

@@ -19,7 +19,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.ops.tables import quantize_linear
 from tinyc.options.build import Options
-from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 

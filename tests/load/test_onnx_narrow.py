@@ -19,7 +19,7 @@ from tinyc.board import load_board
 from tinyc.load import load_model
 from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline.compiling import make_integers
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 

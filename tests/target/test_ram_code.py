@@ -20,7 +20,6 @@ from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
-from tinyc.pipeline.compiling import runs_code_from_ram
 from tinyc.plan.planner import plan_graph
 from tinyc.reference.interpreter import run_int
 from tinyc.run import find_target
@@ -51,7 +50,7 @@ def _program(board: Board, budget: int | None) -> Program:
     program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     if budget is None:
         return program
-    return with_ram_code(program, budget, board.flash_timing, runs_code_from_ram(board))
+    return with_ram_code(program, budget, board.flash_timing, board.runs_code_from_ram)
 
 
 def _firmware(board: Board, compiler: str, budget: int | None, folder: Path) -> Firmware:
@@ -134,7 +133,7 @@ def test_budgets_hold() -> None:
     assert counts[0] == 0
     assert counts[-1] == max(counts) >= 3
     stock = load_board("cortex-m4")
-    assert not runs_code_from_ram(stock)
+    assert not stock.runs_code_from_ram
     found = _program(stock, BUDGET).in_ram
     assert found is not None
     assert not found.functions

@@ -17,14 +17,10 @@ from tinyc.explain.estimate import library_flash
 from tinyc.kernel.kernel import Cost, WrittenCode
 from tinyc.ops import all_ops
 from tinyc.options.build import Options
-from tinyc.pipeline.compiling import (
-    INTERPRETER_BYTES,
-    _chosen,
-    compile_model,
-    interpreted_bytes,
-    lower_integers,
-    make_integers,
-)
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.kernel_budgets import INTERPRETER_BYTES, interpreted_bytes, within_flash
+from tinyc.pipeline.lowering import lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
@@ -168,7 +164,7 @@ def test_a_model_of_half_the_flash_is_as_fast_per_product_as_a_small_one(
     for file in ("mlperf_tiny/kws_int8.tflite", f"zoo/{model}_int8.tflite"):
         made = make_integers(models_dir / file, target, Options(board), Progress())
         found = candidates(made.graph, target.isa, made.numerics)
-        chosen = next(iter(_chosen(made.graph, found, target, Options(board))))[0]
+        chosen = next(iter(within_flash(made.graph, found, target, Options(board))))[0]
         macs = sum(all_ops()[choice.site.node.op].macs(choice.site) for choice in chosen.values())
         per_mac.append(sum(choice.cost.time for choice in chosen.values()) / macs)
     assert per_mac[1] < 2 * per_mac[0]

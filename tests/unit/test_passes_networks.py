@@ -16,7 +16,8 @@ from tinyc.export import as_in_files
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.pipeline.compiling import compile_integers, make_integers
+from tinyc.pipeline.compiling import compile_integers
+from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, quantize_model
 from tinyc.reference.interpreter import run_int

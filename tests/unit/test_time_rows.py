@@ -21,7 +21,8 @@ from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
 from tinyc.options.build import Memory, Options
 from tinyc.passes.time_rows import in_rows, time_as_rows, turned
-from tinyc.pipeline.compiling import LaidOut, better_of, compile_model
+from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.lowering import LaidOut, better_of
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import without_time_padding

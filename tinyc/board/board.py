@@ -14,6 +14,7 @@ from typing import Any
 from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
+from tinyc.board.core import core_named
 from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
@@ -96,6 +97,15 @@ class Board:
     def slow_ram(self) -> SlowRam | None:
         """The slower RAM beside it, None where there is none."""
         return self.memory.slow if self.memory else None
+
+    @property
+    def runs_code_from_ram(self) -> bool:
+        """Whether the core fetches code from a RAM of the board without waiting: one that the board names, or the main
+        one, unless that is for data."""
+        memory, data_only_from = self.memory, core_named(self.core).data_only_from
+        if memory is None or self.startup != "cortex-m":
+            return False
+        return memory.code is not None or data_only_from is None or memory.ram_origin < data_only_from
 
     @property
     def code_ram(self) -> CodeRam | None:

@@ -25,7 +25,6 @@ from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of, rules_in_words
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import Core, PerInstruction
-from tinyc.machine.target import ORDERED_FOR
 from tinyc.ops import op_of
 from tinyc.ops.op import Trait
 
@@ -35,8 +34,6 @@ _CALL_CYCLES = 18  # of these
 _INSTRUCTION_BYTES = 4  # of assembly, nearly always
 _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
-# Cores for which C is compiled to what it is for another one: what was not measured on them is as measured there.
-_LIKE = {"cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
 # Where else code of a kernel is looked for that no measured library of the core had.
 _NEXT = ("cortex-m3", "cortex-m0plus")
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
@@ -130,7 +127,7 @@ class MeasuredCosts:
         """Instructions of a step with these features. keys: of `kernel_keys`."""
         lines = self.kernels.get(core, {})
         if not any(key in lines for key in keys if key):
-            lines = self.kernels.get(_LIKE.get(core, core), lines)
+            lines = self.kernels.get(core_named(core).measured_as or core, lines)
         return _on_line(lines, keys, features)
 
     def cycled(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
@@ -149,7 +146,7 @@ class MeasuredCosts:
 
     def _code_with(self, core: str, kernel: str) -> Mapping[str, int]:
         """The code of the core, or else of the one most like it, that this kernel was measured on."""
-        cores = (core, _LIKE.get(core, core), *_NEXT)
+        cores = (core, core_named(core).measured_as or core, *_NEXT)
         own = self.code.get(core, {})
         return next((self.code[name] for name in cores if kernel in self.code.get(name, {})), own)
 
@@ -228,7 +225,7 @@ def cycle_features(step: Step, core: str) -> tuple[float, ...]:
     core's. Waits for slow flash are not in them."""
     said, *others = features_of(step)
     cost = step_cost(step)
-    return (cost.cycles - cost.waits + _CALL_CYCLES if core in ORDERED_FOR else said, *others)
+    return (cost.cycles - cost.waits + _CALL_CYCLES if core_named(core).ordered else said, *others)
 
 
 class _File:

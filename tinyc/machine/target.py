@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tinyc.board.core import core_named
 from tinyc.machine.cores import ABOUT_M4, CORES, CORTEX_M4, Core
-
-ORDERED_FOR = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})  # by whose own rules kernels are timed and ordered
 
 
 class Executed(Protocol):
@@ -24,7 +23,7 @@ class Executed(Protocol):
 def written_for(core: str, slow_flash: bool = False) -> Core:
     """Whose rules functions follow on the core of a board's file: its own, or those of the M4. slow_flash: cycles
     wait, which is known to 40 % only; the fewer instructions are fetched, the less is left to that."""
-    own = CORES[core] if core in ORDERED_FOR else ABOUT_M4
+    own = CORES[core] if core_named(core).ordered else ABOUT_M4
     return ABOUT_M4 if slow_flash and own == CORTEX_M4 else own
 
 

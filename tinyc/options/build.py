@@ -54,7 +54,7 @@ class Options:
     numerics: Numerics | None = option(
         None, "Whose integers to reproduce.", shown_default=_OFFERS_NUMERICS, shapes=True
     )
-    precision: Precision = option(  # auto: `compiling.precision_of`
+    precision: Precision = option(  # auto: `pipeline.precision`
         "auto", "Of a float model: quantize it, or leave it in float32. auto: scikit-learn's stays.", shapes=True
     )
     float_layers: tuple[str, ...] = option(

@@ -17,6 +17,7 @@ from tinyc.base.files import read_text
 from tinyc.base.names import identifier
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.board import Board, load_board
+from tinyc.board.core import core_named
 from tinyc.package.sbom import SBOM_FILE
 from tinyc.package.selftest import digest_of_run
 from tinyc.run.native import Port, defines_of, find_name, load_library, ports_of
@@ -165,8 +166,7 @@ class Facts:
             return "x64"
         if board.startup == "riscv":
             return "rv32imc"
-        by_core = {"cortex-m0": "armv6m", "cortex-m0plus": "armv6m", "cortex-m3": "armv7m", "cortex-m7": "armv7emdp"}
-        return by_core.get(board.core, "armv7emsp" if "fpu" in board.isa else "armv7m")
+        return core_named(board.core).micropython or ("armv7emsp" if "fpu" in board.isa else "armv7m")
 
     @property
     def component(self) -> str:

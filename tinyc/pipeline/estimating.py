@@ -10,7 +10,8 @@ from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.explain.estimate import Estimate, estimate
 from tinyc.options.build import Options
-from tinyc.pipeline.compiling import lower_integers, make_integers
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.lowering import lower_integers
 from tinyc.pipeline.progress import Progress
 
 

@@ -17,7 +17,9 @@ from tinyc.board import load_board
 from tinyc.explain.estimate import estimate
 from tinyc.options.build import Memory, Optimize, Options
 from tinyc.options.recipe import Recipe
-from tinyc.pipeline.compiling import IntegerModel, compile_integers, lower_integers, make_integers
+from tinyc.pipeline.compiling import compile_integers
+from tinyc.pipeline.integers import IntegerModel, make_integers
+from tinyc.pipeline.lowering import lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 

@@ -25,7 +25,9 @@ from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.options.build import Options
 from tinyc.passes import normalize
-from tinyc.pipeline.compiling import is_float, load_with_states, quantize_float
+from tinyc.pipeline.float_models import quantize_float
+from tinyc.pipeline.integers import load_with_states
+from tinyc.pipeline.precision import is_float
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
