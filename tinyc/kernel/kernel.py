@@ -239,25 +239,18 @@ class WrittenCode:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a layer costs with a kernel: executed instructions, bytes of constants and code, scratch bytes, and
-    cycles without wait states of the core that is written for; where none are given, what is usual for compiled C.
+    """What a layer costs with a kernel. Code that layers share is counted for each."""
 
-    Code that layers share is counted for each; code: what of it is written for the layer, so that `choose` can tell.
-    fetches: for boards whose flash is slow; None: what `choose/slow_flash.py` takes for usual. waits: those of the
-    cycles that such a board waits for it. ram_code, ram_consts: bytes of code and constants that are worth their place
-    in RAM (`--ram-code`). by_cycles: instructions say nothing more of time (`cycles_alone`).
-    """
-
-    instructions: int
-    flash_bytes: int
+    instructions: int  # executed in an inference
+    flash_bytes: int  # constants and code
     scratch_bytes: int
-    cycles: int = -1
-    fetches: Fetches | None = None
-    code: WrittenCode | None = field(default=None, compare=False)
-    ram_code: int = 0
-    ram_consts: int = 0
-    waits: int = 0
-    by_cycles: bool = False
+    cycles: int = -1  # without wait states, of the core that is written for; not given: what is usual for compiled C
+    fetches: Fetches | None = None  # for boards with slow flash; None: what `choose/slow_flash.py` takes for usual
+    code: WrittenCode | None = field(default=None, compare=False)  # what of it is written for the layer, if any is
+    ram_code: int = 0  # bytes of code that are worth their place in RAM (`--ram-code`)
+    ram_consts: int = 0  # the same of constants
+    waits: int = 0  # of the cycles, those for slow flash
+    by_cycles: bool = False  # instructions say nothing more of time (`cycles_alone`)
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -315,38 +308,34 @@ class Once(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """How a streamed group calls a kernel: one output row per call, its input rows anywhere in the arena.
+    """How a streamed group calls a kernel: its input rows lie anywhere in the arena, and a call makes one output row,
+    or several.
 
-    call: `call.rows` is the vertical geometry. In(i) is passed as an array of row
-    pointers (`const int8_t *const *`), also when k_h is 1, or with `direct` (k_h 1 only) as the pointer to the row
-    (or to rows.pad);
-    Out() is the pointer to the output row. Rows outside the tensor are pointers to rows.pad, or null pointers
-    where there is none. An elementwise kernel gets rows of each of its tensor inputs.
-    out_rows > 1 (without dilation): Out() is an array of so many row pointers (`int8_t *const *`). Where a call makes
-    fewer rows, the window is that of out_rows rows that hold them, never beyond the last; those that are not made have
-    the pointer of one that is, and the kernel leaves there what it makes of the last row with that pointer. Input rows
-    that only others need may be anything then.
-    cost: of the whole tensor made this way, scratch included. special: the function written for the layer, where the
-    kernel is a family of them. inplace: inputs whose dying row (one of the topmost of the window, as many as there are
-    output rows) may be exactly an output row's bytes: they have the same number of bytes, and what is written over has
-    been read.
-    accumulator_bytes: > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned).
-    They belong to the layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which
-    may not overlap them. Then k_h is 1 and out_h is in_h. function: the C function, where it is not `special`
-    and has another name than the kernel; includes: then its headers, else those beside the kernel's. only_made: rows
-    that a call does not make take no time.
+    In(i) is an array of row pointers (`const int8_t *const *`), Out() the pointer to the output row. Rows outside the
+    tensor are pointers to rows.pad, or null pointers where there is none. An elementwise kernel gets rows of each of
+    its tensor inputs.
+
+    Several rows (rows.out_rows > 1, without dilation): Out() is an array of so many row pointers (`int8_t *const *`).
+    Where a call makes fewer rows, the window is that of out_rows rows that hold them, never beyond the last. Those that
+    are not made have the pointer of one that is, and the kernel leaves there what it makes of the last row with that
+    pointer. Input rows that only others need may be anything then.
     """
 
-    call: Call
+    call: Call  # `call.rows` is the vertical geometry
     scratch_bytes: int
-    cost: Cost
-    special: Once[SpecializedKernel] | None = None
+    cost: Cost  # of the whole tensor made this way, scratch included
+    special: Once[SpecializedKernel] | None = None  # the function written for the layer, of a family of them
+    # Inputs whose dying row (one of the topmost of the window, as many as there are output rows) may be exactly an
+    # output row's bytes: they have the same number of bytes, and what is written over has been read.
     inplace: tuple[int, ...] = ()
+    # > 0: a call consumes one input row, in order, and adds it into these bytes (4-byte aligned). They belong to the
+    # layer from row 0, where the kernel clears them, to the last row, where it writes Out(), which may not overlap
+    # them. Then k_h is 1 and out_h is in_h.
     accumulator_bytes: int = 0
-    direct: bool = False
-    function: str = ""
-    includes: tuple[str, ...] = ()
-    only_made: bool = False
+    direct: bool = False  # k_h is 1, and In(i) is the pointer to the row (or to rows.pad) itself
+    function: str = ""  # the C function, where it is not `special` and has another name than the kernel
+    includes: tuple[str, ...] = ()  # that function's headers; without one the kernel's are beside these
+    only_made: bool = False  # rows that a call does not make take no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,19 +348,16 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What a kernel offers for one layer. It is made once; every stage that comes later asks it and not the kernel.
-
-    cost: None where the kernel does not say; `choose` estimates it then. special: the function written for the layer;
-    None where the kernel is one C function for all. row_forms: ways to make its rows one at a time in a streamed group,
-    with several scratch sizes at several costs, beside that of `Call.rows` where it makes one row per call. What only
-    the chosen kernel needs is made when it is asked for. copies: the layer runs whole, with constants in its scratch.
-    """
+    What only the chosen kernel needs is made when it is asked for."""
 
     scratch_bytes: int
-    cost: Cost | None
+    cost: Cost | None  # None where the kernel does not say; `choose` estimates it then
     call: Once[Call]
-    special: Once[SpecializedKernel] | None = None
+    special: Once[SpecializedKernel] | None = None  # the function written for the layer; None: one C function for all
+    # Ways to make its rows one at a time in a streamed group, with several scratch sizes at several costs, beside that
+    # of `Call.rows` where it makes one row per call.
     row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
-    copies: bool = False
+    copies: bool = False  # the layer runs whole, with constants in its scratch
 
 
 Offering = Callable[["Site", Any], Offer | Refused]
@@ -438,29 +424,25 @@ def only_if(holds: Callable[[Site, Any], bool], asks: str, offering: Offering) -
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A C function, where it may be used, and what it offers there.
+    """A C function, where it may be used, and what it offers there."""
 
-    name: the C function, and its header in `runtime_c/`; with `written`, of a family of functions, each written for its
-    layer. offer: what it costs and how it is called, for a node that fits `when`. isa: features that the core must
-    have (`dsp`). when: conditions on the node. asks: what `offer` may still refuse for, in words. inplace: inputs whose
-    bytes may be the output's bytes (same start), because every element is read before it is written; they have the
-    output's shape, or (shrinks) more elements. slow_flash: for boards with slow flash only, where others wait for
-    their code. anywhere: it may take words at addresses that depend on more than where pixels and rows begin, by its
-    attributes say (`emit/alignment.py`). for_size: how many times as long as its cost says it takes where the compiler
-    makes code small, since costs of C are those of code compiled for speed.
-    """
-
-    name: str
-    offer: Offering
-    isa: frozenset[str] = frozenset()
-    when: tuple[Condition, ...] = ()
-    asks: str = ""
+    name: str  # of the C function and of its header in `runtime_c/`; with `written`, of a family of functions
+    offer: Offering  # what it costs and how it is called, for a node that fits `when`
+    isa: frozenset[str] = frozenset()  # features that the core must have (`dsp`)
+    when: tuple[Condition, ...] = ()  # conditions on the node
+    asks: str = ""  # what `offer` may still refuse for, in words
+    # Inputs whose bytes may be the output's bytes (same start), because every element is read before it is written.
+    # They have the output's shape, or (shrinks) more elements.
     inplace: tuple[int, ...] = ()
     shrinks: bool = False
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
-    written: bool = False
-    slow_flash: bool = False
+    written: bool = False  # each function of the family is written for its layer
+    slow_flash: bool = False  # for boards with slow flash only, where others wait for their code
+    # It may take words at addresses that depend on more than where pixels and rows begin, by its attributes
+    # (`emit/alignment.py`).
     anywhere: bool = False
+    # How many times as long as its cost says it takes where the compiler makes code small: costs of C are those of code
+    # compiled for speed.
     for_size: float = 1.0
 
     @property

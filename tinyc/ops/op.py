@@ -117,48 +117,37 @@ def same_channels(attrs: Any, x: Value, y: Value) -> Channels | None:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator. Functions, not methods, so that a file of ops/ reads top to bottom.
-
-    infer(attrs, *values) -> Types of the outputs; TinycError when they do not fit together.
-    float_ref(attrs, *arrays) -> outputs in float32: slow, obvious, the meaning of the operator.
-    prepare(site) -> the integers that reference and kernels share (multipliers, tables, clamps).
-    int_ref(params, *arrays) -> output arrays, the same integers as every C kernel, bit for bit.
-    macs(site) -> multiply-accumulates of one inference. quant: rules for the inputs, then outputs;
-    the last rule holds for all further inputs.
-    view: the output is the input's bytes (reshape): no kernel runs. part(site): the output is one run of the input's
-    bytes, from this one on; None: it is not. stacks(site): the output is the inputs, one after the other.
-    rowwise(site): row r of the output [1,H,W,C] depends on row r of the inputs alone, so that a kernel may be called
-    for an image of one row.
-    updates: pairs (output, input) of a state: every kernel of the operator may write the output over the input.
-    traits: what other stages may rely on. weights: of layers whose constants may be changed before they are compiled.
-    channels(attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where
-    it is made from others too. scales(attrs): f(s*x) = s*f(x) for every s > 0, so channels may be scaled before it.
-    Absent optional inputs are passed as None. float32: what its kernels compute between float32 tensors, to the bit;
-    None: the operator moves values, for which float_ref says it, or has no such kernels.
-    batched: the same over many samples at once, and its derivative: for the quantizer.
-    """
+    """An operator. Functions, not methods, so that a file of ops/ reads top to bottom. Absent optional inputs are
+    passed as None."""
 
     name: str
     attrs: type
-    infer: Callable[..., Sequence[Type]]
-    float_ref: Callable[..., tuple[Array, ...]]
-    prepare: Callable[[Site], Any]
-    int_ref: Callable[..., tuple[Array, ...]]
-    quant_in: tuple[QuantRule, ...]
+    infer: Callable[..., Sequence[Type]]  # (attrs, *values): of the outputs; TinycError where they do not fit together
+    float_ref: Callable[..., tuple[Array, ...]]  # (attrs, *arrays): in float32, slow, obvious: what the operator means
+    prepare: Callable[[Site], Any]  # the integers that reference and kernels share: multipliers, tables, clamps
+    int_ref: Callable[..., tuple[Array, ...]]  # (params, *arrays): the same integers as every C kernel, bit for bit
+    quant_in: tuple[QuantRule, ...]  # of the inputs; the last rule holds for all further ones
     quant_out: tuple[QuantRule, ...]
     kernels: tuple[Kernel, ...]
-    macs: Callable[[Site], int] = lambda site: 0
-    view: bool = False
-    part: Callable[[Site], int | None] = lambda site: None
-    stacks: Callable[[Site], bool] = lambda site: False
+    macs: Callable[[Site], int] = lambda site: 0  # multiply-accumulates of one inference
+    view: bool = False  # the output is the input's bytes (reshape): no kernel runs
+    part: Callable[[Site], int | None] = lambda site: None  # the output is a run of the input's bytes, from this one on
+    stacks: Callable[[Site], bool] = lambda site: False  # the output is the inputs, one after the other
+    # Row r of the output [1,H,W,C] depends on row r of the inputs alone: a kernel may be called for one row.
     rowwise: Callable[[Site], bool] = lambda site: False
-    updates: tuple[tuple[int, int], ...] = ()
-    traits: frozenset[Trait] = frozenset()
-    weights: WeightRules | None = None
+    updates: tuple[tuple[int, int], ...] = ()  # of a state, (output, input): the first may be written over the second
+    traits: frozenset[Trait] = frozenset()  # what other stages may rely on
+    weights: WeightRules | None = None  # of layers whose constants may be changed before they are compiled
+    # (attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where it is
+    # made from others too.
     channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
-    scales: Callable[[Any], bool] = lambda attrs: False
+    scales: Callable[[Any], bool] = lambda attrs: (
+        False
+    )  # f(s*x) = s*f(x) for every s > 0: channels may be scaled before
+    # What its kernels compute between float32 tensors, to the bit; None: the operator moves values, for which float_ref
+    # says it, or has no such kernels.
     float32: Float32 | None = None
-    batched: Batched = Batched()
+    batched: Batched = Batched()  # the same over many samples at once, and its derivative: for the quantizer
 
     def prepared(self, site: Site) -> Any:
         """What reference and kernels share at this node: of integers, or between float32 tensors."""
