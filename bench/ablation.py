@@ -241,9 +241,9 @@ def _parts(profile: Profile) -> str:
     shares: Counter[str] = Counter()
     for layer in profile.layers:
         for function in layer.functions:
-            found = next((text for part, text in _PARTS.items() if part in function.name), None)
+            part_name = next((text for part, text in _PARTS.items() if part in function.name), None)
             kind = "the other kernels" if "tc_" in function.name else "steps, loops over rows and tiles"
-            shares[found or kind] += function.cost.instructions
+            shares[part_name or kind] += function.cost.instructions
     total = sum(shares.values())
     listed = [f"{name} {count / total:.1%}" for name, count in shares.most_common()]
     return f"{total:,} instructions: {', '.join(listed)}."

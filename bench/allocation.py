@@ -102,8 +102,8 @@ def as_table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def _wasted(found: int, r: Result) -> str:
-    return f"{found / r.lower_bound - 1:.2%}"
+def _wasted(arena: int, r: Result) -> str:
+    return f"{arena / r.lower_bound - 1:.2%}"
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def main() -> int:
         print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
         return 2
     _, published = read_peers()
-    found = {
+    estimates = {
         board: {
             asked: {model: estimate(folder, model, board, options) for model in args.model or MODELS + LIVE}
             for asked, options in ASKED.items()
@@ -63,13 +63,13 @@ def main() -> int:
         }
         for board in args.board or BOARDS
     }
-    text = section(found, published)
+    text = section(estimates, published)
     if args.model:
         print(text)
         return 0
     write_section(PAGE, PART, text, SCRIPT, "Board estimates beside published results")
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    figures[PART] = {board: rows[PLAIN] for board, rows in found.items()}
+    figures[PART] = {board: rows[PLAIN] for board, rows in estimates.items()}
     FIGURES.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 
@@ -90,7 +90,7 @@ def with_waits(profile: Profile) -> int:
     return profile.cost.cycles + profile.flash_waits
 
 
-def section(found: Mapping[str, Estimates], published: Published) -> str:
+def section(estimates: Mapping[str, Estimates], published: Published) -> str:
     """A table for each board, with a row for each thing that tinyc is asked for; the published one's with their
     results."""
     low, high = SLOW_FLASH_SHARES
@@ -101,7 +101,7 @@ def section(found: Mapping[str, Estimates], published: Published) -> str:
         f"{SLOW_FLASH_ERROR.partition('waits ')[2]} ([cycles.md](cycles.md#with-slow-flash)); in brackets is what a "
         f"board takes if these are off by as much: the estimate over {high} and over {low}.",
     ]
-    for board, asked in found.items():
+    for board, asked in estimates.items():
         models = list(asked[PLAIN])
         rows = [[f"tinyc, {words}", *(_range(cycles[model]) for model in models)] for words, cycles in asked.items()]
         if board == published.board:

@@ -46,9 +46,9 @@ def main() -> int:
     parts = ["Every model's first row is the default, `--optimize speed --memory balanced`."]
     good = True
     for model in args.model or MODELS:
-        found = [(name, measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]
-        rows = [_row(name, report) for name, report in found if report is not None]
-        good &= all(report.passed for _, report in found if report is not None)
+        measured = [(name, measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]
+        rows = [_row(name, report) for name, report in measured if report is not None]
+        good &= all(report.passed for _, report in measured if report is not None)
         parts += [f"### {model}, {TITLES[model]} ({args.board}, options)", as_table(HEAD, rows)]
     text = "\n\n".join(parts) + "\n"
     if args.model:

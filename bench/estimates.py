@@ -104,8 +104,8 @@ def _place(core: str) -> int:
 
 def _table_of(page: Path, section: str) -> list[tuple[str, ...]]:
     """The cells of a section's table as it is, its head first; nothing where it has none."""
-    found = re.search(rf"<!-- {section}:.*?-->(.*?)<!-- end of {section} -->", page.read_text(encoding="utf-8"), re.S)
-    lines = [line for line in (found[1] if found else "").splitlines() if line.startswith("| ")]
+    table = re.search(rf"<!-- {section}:.*?-->(.*?)<!-- end of {section} -->", page.read_text(encoding="utf-8"), re.S)
+    lines = [line for line in (table[1] if table else "").splitlines() if line.startswith("| ")]
     return [tuple(line[2:-2].split(" | ")) for line in lines if not line.startswith("| ---")]
 
 
@@ -167,10 +167,10 @@ def _measure(model: Path, precision: Precision, name: str) -> Record:
 
 
 def _by_core(records: Iterable[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = defaultdict(list)
+    by_core: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        found[record["core"]].append(record)
-    return dict(found)
+        by_core[record["core"]].append(record)
+    return dict(by_core)
 
 
 def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -371,10 +371,10 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
         error, own, line = min(usable, key=lambda one: one[0], default=(least, chosen, best))
         if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
             chosen, best, least = own, line, error
-    found = [round(float(value), 5) for value in best]
-    while len(found) > 1 and not found[-1]:
-        found.pop()
-    return tuple(found), least
+    factors = [round(float(value), 5) for value in best]
+    while len(factors) > 1 and not factors[-1]:
+        factors.pop()
+    return tuple(factors), least
 
 
 def _missed(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> float:
@@ -392,9 +392,9 @@ def _solved(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> Floats:
     """Factors of all terms, 0 but for the chosen ones, that miss least."""
     own = terms[:, list(chosen)]
     scale = np.where((largest := np.abs(own).max(axis=0)) > 0, largest, 1)
-    found = np.zeros(terms.shape[1])
-    found[list(chosen)] = np.linalg.lstsq(own / scale, wanted, rcond=None)[0] / scale
-    return found
+    solution = np.zeros(terms.shape[1])
+    solution[list(chosen)] = np.linalg.lstsq(own / scale, wanted, rcond=None)[0] / scale
+    return solution
 
 
 def _keys(record: Record) -> list[Sequence[str]]:
@@ -481,17 +481,17 @@ def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> st
     table as it is; cores that were not measured keep what it says."""
     measured = _by_core(records)
     head, *kept = before or [("model",)]
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    by_file: dict[str, dict[str, str]] = defaultdict(dict)
     for model, *cells in kept:
-        found[model] = {core: cell for core, cell in zip(head[1:], cells, strict=True) if core not in measured}
+        by_file[model] = {core: cell for core, cell in zip(head[1:], cells, strict=True) if core not in measured}
     for core, own in measured.items():
         lines = _lines(own, INSTRUCTIONS)
         for record in own:
             if record["steps"]:
                 error = _error(record, lines, INSTRUCTIONS)
-                found[f"{record['model']}, {record['precision']}"][core] = f"{100 * error:+.1f}"
-    cores = sorted({core for errors in found.values() for core in errors}, key=_place)
-    rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(found.items()) if errors]
+                by_file[f"{record['model']}, {record['precision']}"][core] = f"{100 * error:+.1f}"
+    cores = sorted({core for errors in by_file.values() for core in errors}, key=_place)
+    rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(by_file.items()) if errors]
     return (
         "Instructions of an inference, estimated over counted, in percent: all model files of the tests, as "
         "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, a proof would take too "
@@ -505,8 +505,8 @@ _HOWS: tuple[Callable[[Iterable[float]], float], ...] = (statistics.median, max)
 def _kinds(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
     """Those that run something, by what they are."""
     kinds = {"networks": range(3, 2**31), "single layers": range(1, 3)}
-    found = {kind: [record for record in records if len(record["steps"]) in counts] for kind, counts in kinds.items()}
-    return {kind: own for kind, own in found.items() if own}
+    by_kind = {kind: [record for record in records if len(record["steps"]) in counts] for kind, counts in kinds.items()}
+    return {kind: own for kind, own in by_kind.items() if own}
 
 
 def _stack(records: Sequence[Record], fitted: Fitted) -> str:

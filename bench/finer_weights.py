@@ -67,8 +67,8 @@ class Trial:
         self.wanted = self._run(self.graph)
 
     def _run(self, graph: Graph) -> Array:
-        (found,) = Batch(graph).run(self.test).values()
-        return np.asarray(found.reshape(len(found), -1))
+        (output,) = Batch(graph).run(self.test).values()
+        return np.asarray(output.reshape(len(output), -1))
 
     def show(self, kind: str, size: float, each: Sequence[Learn]) -> None:
         """Learn the layers' weights by `each` in turn, and print a row of the table."""
@@ -80,12 +80,12 @@ class Trial:
     def show_activations(self, kind: str) -> None:
         """The row of float weights between integer activations."""
         batch = with_float_weights(self.draft.graph, rounded_to_nearest(self.draft, _PLAN.method))
-        (found,) = batch.run(self.test).values()
-        self._print(kind, "", found.reshape(len(found), -1))
+        (output,) = batch.run(self.test).values()
+        self._print(kind, "", output.reshape(len(output), -1))
 
-    def _print(self, kind: str, size: str, found: Array) -> None:
-        same = 100 * float((found.argmax(axis=1) == self.wanted.argmax(axis=1)).mean())
-        sys.stdout.write(f"| {kind} | {size} | {sqnr_db(self.wanted, found):.1f} | {same:.1f} |\n")
+    def _print(self, kind: str, size: str, output: Array) -> None:
+        same = 100 * float((output.argmax(axis=1) == self.wanted.argmax(axis=1)).mean())
+        sys.stdout.write(f"| {kind} | {size} | {sqnr_db(self.wanted, output):.1f} | {same:.1f} |\n")
         sys.stdout.flush()
 
 
@@ -158,25 +158,25 @@ def _fit(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, part: Rows) -> None
     scale[:, :, part] *= np.where((power > 0) & (match > 0), match / np.maximum(power, 1e-300), 1.0)[:, :, None]
 
 
-def errors(found: list[Doubles]) -> Learn:
+def errors(scales: list[Doubles]) -> Learn:
     """4 bits; `found` gets each row's error per weight."""
 
     def made(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
         rounded = four(w, bias, m)
         off = rounded.q * rounded.scale[:, :, None] - w
-        found.append((off * precise_product(off, m.h)).sum(axis=2).ravel() / w.shape[2])
+        scales.append((off * precise_product(off, m.h)).sum(axis=2).ravel() / w.shape[2])
         return rounded
 
     return made
 
 
-def widest(trial: Trial, found: Sequence[Doubles], whole: bool) -> tuple[list[Rows], float]:
+def widest(trial: Trial, scales: Sequence[Doubles], whole: bool) -> tuple[list[Rows], float]:
     """Rows of each layer that get 8 bits within _SHARE, and the bytes of all; whole: layers as a whole."""
     wide = [np.zeros(rows, np.bool_) for rows in trial.rows]
     if whole:
-        items = [(float(each.mean()), k, slice(None), len(each)) for k, each in enumerate(found)]
+        items = [(float(each.mean()), k, slice(None), len(each)) for k, each in enumerate(scales)]
     else:
-        items = [(float(e), k, slice(i, i + 1), 1) for k, each in enumerate(found) for i, e in enumerate(each)]
+        items = [(float(e), k, slice(i, i + 1), 1) for k, each in enumerate(scales) for i, e in enumerate(each)]
     size = trial.weights / 2
     for _, layer, at, rows in sorted(items, key=lambda item: -item[0]):
         more = rows * trial.taps[layer] / 2

@@ -41,9 +41,12 @@ def main() -> int:
     ]
     good = True
     for model in args.model or MODELS:
-        found = curve(model, args.board)
-        good &= all(report.passed for report in found.values())
-        parts += [f"### {model}, {TITLES[model]} ({args.board}, flash)", as_table(HEAD, list(map(_row, found.items())))]
+        points = curve(model, args.board)
+        good &= all(report.passed for report in points.values())
+        parts += [
+            f"### {model}, {TITLES[model]} ({args.board}, flash)",
+            as_table(HEAD, list(map(_row, points.items()))),
+        ]
     text = "\n\n".join(parts) + "\n"
     if args.model:
         print(text)
@@ -56,12 +59,12 @@ def curve(model: str, board: str) -> Mapping[str, Report]:
     """The reports by their options, from the least flash to the most."""
     least, most = _report(model, board, optimize="size"), _report(model, board, memory="speed")
     low, high = _flash(least), _flash(most)
-    found = {"--optimize size": least}
+    points = {"--optimize size": least}
     for number in range(1, POINTS + 1):
         kib = round(low * (high / low) ** (number / (POINTS + 1)) / 1024)
         with suppress(TinycError):  # for speed a compiler makes the same C larger
-            found[f"--flash-budget {kib}K"] = _report(model, board, flash_budget=1024 * kib)
-    return found | {"--memory speed": most}
+            points[f"--flash-budget {kib}K"] = _report(model, board, flash_budget=1024 * kib)
+    return points | {"--memory speed": most}
 
 
 def _report(model: str, board: str, **asked: Any) -> Report:

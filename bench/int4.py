@@ -80,11 +80,11 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
     reduce = drop_dead_channels
 
     def fewer(*args: Any, **more: Any) -> Any:
-        found = candidates(*args, **more)
+        choices = candidates(*args, **more)
         if not packed:
-            return found
-        kept = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in found.items()}
-        return {name: some or found[name] for name, some in kept.items()}
+            return choices
+        kept = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in choices.items()}
+        return {name: some or choices[name] for name, some in kept.items()}
 
     with ExitStack() as stack:
         if bits == 4:
@@ -131,8 +131,8 @@ def main() -> int:
     if not folder.is_dir():
         print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
         return 2
-    found = {model: measure_all(folder, model, args.board) for model in args.model or MODELS}
-    text = "\n\n".join([_models_table(found), _layers_table(found)]) + "\n"
+    reports_by_model = {model: measure_all(folder, model, args.board) for model in args.model or MODELS}
+    text = "\n\n".join([_models_table(reports_by_model), _layers_table(reports_by_model)]) + "\n"
     if args.model:
         print(text)
     else:
@@ -152,11 +152,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _models_table(found: Mapping[str, Reports]) -> str:
+def _models_table(by_model: Mapping[str, Reports]) -> str:
     head = ["million instructions (cycles), flash bytes"]
     head += [f"{title}: {bits}" for title in _TITLES for bits in ("int8", "int4")]
     rows = []
-    for model, reports in found.items():
+    for model, reports in by_model.items():
         cells = [_cell(reports[name], reports[pair[0]]) for pair in _PAIRS for name in pair]
         rows.append([model, *cells])
     return _table(head, rows)
@@ -185,12 +185,12 @@ def _band(channels: int) -> str:
     return f"{_BANDS[at]} to {_BANDS[at + 1] - 1}" if at + 1 < len(_BANDS) else f"{_BANDS[at]} or more"
 
 
-def _layers_table(found: Mapping[str, Reports]) -> str:
+def _layers_table(by_model: Mapping[str, Reports]) -> str:
     """The layers of each kind in all models: instructions with weights kept as they are, cycles with all kernels; and
     the layer whose cycles grow most."""
     sums: dict[str, list[int]] = {}
     most: dict[str, float] = {}
-    for reports in found.values():
+    for reports in by_model.values():
         for place, name in enumerate((*_PAIRS[0], *_PAIRS[1])):
             for layer in reports[name].layers:
                 if kind := _kind(layer):

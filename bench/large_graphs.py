@@ -91,15 +91,15 @@ def measure(layers: int) -> str:
     """A row of the table."""
     graph, board = network(layers), load_board(BOARD)
     began = time.perf_counter()
-    found = candidates(graph, board.isa, Numerics.TFLM)
-    chosen = choose(found, Goal("speed"))
+    choices = candidates(graph, board.isa, Numerics.TFLM)
+    chosen = choose(choices, Goal("speed"))
     selected = time.perf_counter()
-    _, plan = shrink(graph, found, chosen, Budget(MEMORY_PRICE["min"], None, board.flash_bytes))
+    _, plan = shrink(graph, choices, chosen, Budget(MEMORY_PRICE["min"], None, board.flash_bytes))
     planned = time.perf_counter()
     instructions = sum(choice.cost.instructions for choice in chosen.values())
     total = sum(choice.cost.time for choice in chosen.values())
     limits = Limits(instructions * (1 + SHARE), total * (1 + 2 * SHARE), None, None)
-    streamed = plan_streamed(graph, found, "speed", limits)
+    streamed = plan_streamed(graph, choices, "speed", limits)
     done = time.perf_counter()
     bytes_ = f"{streamed.arena_bytes:,}" if streamed else "-"
     seconds = f"{selected - began:.1f} | {planned - selected:.1f} | {done - planned:.1f}"

@@ -90,8 +90,8 @@ def our_cycles(core: str, piece: Piece) -> float:
 
 def mca_cycles(program: str, core: Scheduled, lines: Sequence[str]) -> float:
     """The same by llvm-mca."""
-    found = [_total(program, core, lines, turns) for turns in (FEW, MANY)]
-    return (found[1] - found[0]) / (MANY - FEW)
+    totals = [_total(program, core, lines, turns) for turns in (FEW, MANY)]
+    return (totals[1] - totals[0]) / (MANY - FEW)
 
 
 def _total(program: str, core: Scheduled, lines: Sequence[str], turns: int) -> int:
@@ -106,8 +106,8 @@ def _total(program: str, core: Scheduled, lines: Sequence[str], turns: int) -> i
 
 def _version(program: str) -> str:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"LLVM version (\S+)", said)
-    return f"LLVM {found[1]}" if found else "LLVM"
+    version = re.search(r"LLVM version (\S+)", said)
+    return f"LLVM {version[1]}" if version else "LLVM"
 
 
 if __name__ == "__main__":

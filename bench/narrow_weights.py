@@ -80,13 +80,13 @@ def rows(task: Task) -> list[tuple[str, int, Graph]]:
     def made(bits: int) -> Graph:
         return carry_out(_PLAN, draft, data, dict.fromkeys(names, bits))
 
-    found = []
+    graphs = []
     with patch.dict(layerwise.LEVELS, LEVELS), patch.dict(layerwise.DTYPES, {3: "s4", 2: "s4"}):
-        found += [(f"int{bits}", -(-count * bits // 8), made(bits)) for bits in (8, 4, 3, 2)]
+        graphs += [(f"int{bits}", -(-count * bits // 8), made(bits)) for bits in (8, 4, 3, 2)]
     for bits in (4, 3, 2):
         with patch.object(layerwise, "learn", partial(by_codebook, 2**bits)):
-            found.append((f"codebook of {2**bits}", -(-count * bits // 8) + len(names) * 2**bits, made(8)))
-    return found
+            graphs.append((f"codebook of {2**bits}", -(-count * bits // 8) + len(names) * 2**bits, made(8)))
+    return graphs
 
 
 def main() -> None:

@@ -97,8 +97,8 @@ def chosen(pattern: str, modules: Sequence[str] = ()) -> list[Any]:
         warnings.simplefilter("ignore")
         for module in modules:
             importlib.import_module(f"{node.__name__}.{module}")  # makes its cases as it is imported
-        found = node._NodeTestCases if modules else node.collect_testcases(None)
-    return sorted((case for case in found if re.search(pattern, case.name)), key=lambda case: str(case.name))
+        test_cases = node._NodeTestCases if modules else node.collect_testcases(None)
+    return sorted((case for case in test_cases if re.search(pattern, case.name)), key=lambda case: str(case.name))
 
 
 def operator_of(model: ModelProto) -> str:
@@ -149,8 +149,8 @@ def when_loaded(case: Any, inputs: Sequence[Any], wanted: Sequence[Any], folder:
         path = folder / "case.onnx"
         onnx.save(model, path)
         with contextlib.suppress(TinycError):
-            found = constant_outputs(path)
-            if all(a is not None and _same(a, np.asarray(b)) for a, b in zip(found, wanted, strict=True)):
+            constant = constant_outputs(path)
+            if all(a is not None and _same(a, np.asarray(b)) for a, b in zip(constant, wanted, strict=True)):
                 return "loaded"
     return "refused"
 
@@ -166,10 +166,10 @@ def constant_outputs(path: Path) -> list[Array | None]:
     return [builder.constant(name) for name in file.outputs]
 
 
-def _same(found: Array, wanted: Array) -> bool:
+def _same(output: Array, wanted: Array) -> bool:
     near = np.asarray(wanted, np.float32) if _is_real(wanted) else wanted
-    equal = np.allclose(found, near, rtol=1e-6, atol=1e-7) if _is_real(wanted) else np.array_equal(found, wanted)
-    return found.shape == wanted.shape and bool(equal)
+    equal = np.allclose(output, near, rtol=1e-6, atol=1e-7) if _is_real(wanted) else np.array_equal(output, wanted)
+    return output.shape == wanted.shape and bool(equal)
 
 
 def _array(data: Any) -> Any:
@@ -197,9 +197,9 @@ def run_model(
     return _quantized(path, arrays, wanted, folder)
 
 
-def _compared(found: Sequence[Array], wanted: Sequence[Any], tolerance: tuple[float, float]) -> str:
+def _compared(outputs: Sequence[Array], wanted: Sequence[Any], tolerance: tuple[float, float]) -> str:
     """`exact`, or `float32` where they are close; AssertionError where they are not."""
-    pairs = [(ours, np.reshape(np.asarray(theirs), ours.shape)) for ours, theirs in zip(found, wanted, strict=True)]
+    pairs = [(ours, np.reshape(np.asarray(theirs), ours.shape)) for ours, theirs in zip(outputs, wanted, strict=True)]
     if all(np.array_equal(a, b, equal_nan=_is_real(b)) for a, b in pairs):
         return "exact"
     for ours, theirs in pairs:
@@ -234,9 +234,9 @@ def _run(compiled: Compiled, arrays: dict[str, Array], wanted: Sequence[Any]) ->
     """The outputs, as reals where those are wanted."""
     graph = compiled.graph
     given = {name: _relaid(compiled, name, arrays[name]) for name in graph.inputs}
-    found = run_int(graph, given, compiled.program.numerics)
+    computed = run_int(graph, given, compiled.program.numerics)
     return [
-        _reals(graph, name, found[name]) if np.asarray(theirs).dtype.kind == "f" else found[name]
+        _reals(graph, name, computed[name]) if np.asarray(theirs).dtype.kind == "f" else computed[name]
         for name, theirs in zip(graph.outputs, wanted, strict=True)
     ]
 
@@ -260,9 +260,9 @@ def _quantized(path: Path, arrays: dict[str, Array], wanted: Sequence[Any], fold
     for name in graph.inputs:
         value, real = graph.values[name], _relaid(compiled, name, arrays[name])
         given[name] = _typed(value, real)
-    found = run_int(graph, given, compiled.program.numerics)
+    computed = run_int(graph, given, compiled.program.numerics)
     for name, theirs in zip(graph.outputs, wanted, strict=True):
-        ours, real = _reals(graph, name, found[name]), np.reshape(theirs, found[name].shape).astype(np.float64)
+        ours, real = _reals(graph, name, computed[name]), np.reshape(theirs, computed[name].shape).astype(np.float64)
         span = max(float(real.max() - min(real.min(), 0)), -float(real.min()), 1e-9)
         np.testing.assert_allclose(ours, real, rtol=0, atol=BOUND * span)
     return "quantized"

@@ -43,8 +43,8 @@ def row(models: Path, name: str) -> str:
         paths = (Path(folder, f"{name}_fp32.onnx"), Path(folder, f"{INPUTS[name]}.npz"))
         for path in paths:
             shutil.copyfile(models / "mlperf_tiny" / path.name, path)
-        found = [measured(*paths, options) for options in RUNS]
-    (first, db), (again, _), (fast, fast_db) = found
+        seconds = [measured(*paths, options) for options in RUNS]
+    (first, db), (again, _), (fast, fast_db) = seconds
     return f"| {name} | {first:.1f} | {again:.1f} | {fast:.1f} | {db:.1f}, {fast_db:.1f} |"
 
 

@@ -96,10 +96,10 @@ class Task:
         centre = wanted.mean(axis=0)
         return replace(row, before_db=round(sqnr_db(wanted - centre, found - centre), 2))
 
-    def row(self, tool: str, found: Array, size: int | None, began: float, wanted: Array | None = None) -> Row:
+    def row(self, tool: str, output: Array, size: int | None, began: float, wanted: Array | None = None) -> Row:
         """The figures of one tool's outputs."""
         wanted = self.wanted if wanted is None else wanted
-        rows, made = wanted.reshape(len(wanted), -1), found.reshape(len(found), -1)
+        rows, made = wanted.reshape(len(wanted), -1), output.reshape(len(output), -1)
         labels = self.labels if self.labels is not None and len(np.unique(self.labels)) > 1 else None
         return Row(
             model=self.name,
@@ -268,19 +268,19 @@ def main() -> None:
     parser.add_argument("--foreign", action="store_false", dest="ours", help="the other tools alone")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for name in given.only.split(","):
         task = load(given.models, name, given.swap)
         for source in sources(task, given.models, given.ours):
             for row in source:
-                found.append(asdict(row))
+                records.append(asdict(row))
                 shown = [row.model, row.tool, row.sqnr_db, row.before_db, row.agreement]
                 shown += [row.top1_float, row.top1, row.weight_bytes]
                 sys.stdout.write("  ".join("-" if value is None else str(value) for value in shown))
                 sys.stdout.write(f"  {row.seconds} s\n")
                 sys.stdout.flush()
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

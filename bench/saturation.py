@@ -104,22 +104,22 @@ def measure(folder: Path, model: str, samples: int) -> Iterator[Sequence[str]]:
     for board, name in enumerate(BOARDS):
         profile = profile_model(path, Options(board=name, inputs=inputs, samples=1), Progress(), False, 0)
         whole = sum(layer.cost.instructions for layer in profile.layers)
-        found = []
+        gains = []
         for step in profile.layers:
             loop = next((loops[board] for kernel, loops in LOOPS.items() if step.kernel.startswith(kernel)), None)
             if loop is not None and step.step in layers:
-                found.append(gain(layers[step.step], loop, samples))
-        yield (model, name, *_cells(found, whole))
+                gains.append(gain(layers[step.step], loop, samples))
+        yield (model, name, *_cells(gains, whole))
 
 
-def _cells(found: Sequence[Gain], whole: int) -> Iterator[str]:
-    sums, taps = sum(g.sums for g in found), sum(g.taps for g in found)
+def _cells(gains: Sequence[Gain], whole: int) -> Iterator[str]:
+    sums, taps = sum(g.sums for g in gains), sum(g.taps for g in gains)
     for value, of in (
-        (sum(g.ended for g in found), sums),
-        (sum(g.alone for g in found), taps),
-        (sum(g.together for g in found), taps),
-        (sum(g.free for g in found), whole),
-        (sum(g.saved for g in found), whole),
+        (sum(g.ended for g in gains), sums),
+        (sum(g.alone for g in gains), taps),
+        (sum(g.together for g in gains), taps),
+        (sum(g.free for g in gains), whole),
+        (sum(g.saved for g in gains), whole),
     ):
         yield f"{value / of:.1%}" if of else "-"
 
@@ -195,9 +195,9 @@ class Gain(NamedTuple):
 
 def gain(layer: Layer, loop: Loop, samples: int) -> Gain:
     """In the best order of the taps, with the best number of taps from test to test; single sums in their own best."""
-    found = max((_gain(layer, loop, order) for order in _ORDERS), key=lambda g: (g.saved, g.free))
+    best = max((_gain(layer, loop, order) for order in _ORDERS), key=lambda g: (g.saved, g.free))
     single = max(_gain(layer, loop._replace(pixels=1, channels=1), order).alone for order in _ORDERS)
-    return Gain(*(value / samples for value in found._replace(alone=single)))
+    return Gain(*(value / samples for value in best._replace(alone=single)))
 
 
 # By which numbers the taps of a few channels w[C, K] are ordered, x[K] being how far their inputs are from each other.
@@ -243,12 +243,12 @@ def _needed(layer: Layer, loop: Loop, order: Callable[[Int64s, Array], Array]) -
     spread = layer.windows.std(axis=(0, 1))
     sums = (layer.windows * layer.taps).sum(axis=2) + layer.bias
     often = np.argsort(-((sums <= layer.low) | (sums >= layer.high)).mean(axis=0), kind="stable")
-    found = []
+    needs = []
     for first in range(0, len(often), loop.channels):
         group = often[first : first + loop.channels]
         along = np.argsort(order(layer.taps[group], spread), kind="stable")
-        found.append(_ended(layer, group, along))
-    return np.concatenate(found, axis=1)
+        needs.append(_ended(layer, group, along))
+    return np.concatenate(needs, axis=1)
 
 
 def _ended(layer: Layer, group: Int64s, along: Int64s) -> Int64s:

@@ -88,15 +88,15 @@ def _straight(function: str, lines: Sequence[str]) -> Iterator[Piece]:
     known = Addresses(
         not any(takes_stack(op) for op in instructions), frozenset({"r0"} if STREAM.match(function) else ())
     )
-    found: list[str] = []
+    straight: list[str] = []
     for line in (*lines, "end:"):
         op = _op(line) if _is_instruction(line) else None
         if op is None or op.leaves or stays(op):
-            if len(found) >= LEAST:
-                yield Piece(function, tuple(found), known)
-            found = []
+            if len(straight) >= LEAST:
+                yield Piece(function, tuple(straight), known)
+            straight = []
         else:
-            found.append(line)
+            straight.append(line)
 
 
 def _is_instruction(line: str) -> bool:

@@ -139,11 +139,11 @@ def gate_failures(floats: Sequence[Measured]) -> list[str]:
     kws = next((one.report.accuracy for one in floats if one.model == "kws"), None)
     if kws is None:
         return []
-    found = (kws.top1_int or 0.0, kws.agreement or 0.0, kws.sqnr_db or 0.0)
+    reached = (kws.top1_int or 0.0, kws.agreement or 0.0, kws.sqnr_db or 0.0)
     names = ("top-1", "agreement", "SQNR")
     return [
         f"{name} {value:.4g} is below {least:g}"
-        for name, value, least in zip(names, found, KWS_GATES, strict=True)
+        for name, value, least in zip(names, reached, KWS_GATES, strict=True)
         if value < least
     ]
 
@@ -208,17 +208,17 @@ def _accuracies(measured: Sequence[Measured]) -> str:
     return as_table(head, [_accuracy_row(one.model, one.report.accuracy) for one in measured])
 
 
-def _accuracy_row(model: str, found: Accuracy | None) -> list[str]:
-    if found is None:
+def _accuracy_row(model: str, accuracy: Accuracy | None) -> list[str]:
+    if accuracy is None:
         return [model, *["-"] * 5]
     classes = model != "ad"  # its 640 outputs are a reconstruction
     return [
         model,
-        str(found.inputs),
-        "no error" if found.sqnr_db is None else f"{found.sqnr_db:.1f} dB",
-        _percent(found.agreement if classes else None),
-        _percent(found.top1_float if classes else None),
-        _percent(found.top1_int if classes else None),
+        str(accuracy.inputs),
+        "no error" if accuracy.sqnr_db is None else f"{accuracy.sqnr_db:.1f} dB",
+        _percent(accuracy.agreement if classes else None),
+        _percent(accuracy.top1_float if classes else None),
+        _percent(accuracy.top1_int if classes else None),
     ]
 
 

@@ -121,9 +121,9 @@ def signals(length: int) -> dict[str, np.ndarray]:
 
 def decibels(x: np.ndarray, spectra: Spectra) -> float:
     """Signal to error, each spectrum times the number that fits best."""
-    exact, found = np.fft.rfft(x), spectra(x)
-    scale = (found.conj() * exact).sum().real / (np.abs(found) ** 2).sum()
-    return float(10 * np.log10((np.abs(exact) ** 2).sum() / (np.abs(exact - scale * found) ** 2).sum()))
+    exact, computed = np.fft.rfft(x), spectra(x)
+    scale = (computed.conj() * exact).sum().real / (np.abs(computed) ** 2).sum()
+    return float(10 * np.log10((np.abs(exact) ** 2).sum() / (np.abs(exact - scale * computed) ** 2).sum()))
 
 
 def main() -> int:

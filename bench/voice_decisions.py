@@ -61,8 +61,8 @@ def row(model: Path, graph: Graph, sounds: Mapping[str, Array], calibrated: Sequ
             made.append(
                 closed_loop(integer, Sequences({"input": steps.reshape(len(steps), -1)[:, None]}, (0,)))["output"]
             )
-            found = prepare_float(graph).sequence({"input": step} for step in steps)
-            wanted.append(np.stack([each["output"] for each in found]))
+            outputs = prepare_float(graph).sequence({"input": step} for step in steps)
+            wanted.append(np.stack([each["output"] for each in outputs]))
     ours, floats = np.concatenate(made).ravel(), np.concatenate(wanted).ravel()
     differ = int(((ours > 0.5) != (floats > 0.5)).sum())
     return f"{data.samples} | {len(ours)} | {differ} | {sqnr_db(floats, ours):.1f}"
@@ -79,8 +79,8 @@ def main() -> None:
         sounds = {STEPS: held["in0"]}
     sounds |= {path.stem: steps_of(path) for path in sorted(given.sounds.glob("*speech*.npz"))}
     for calibrated, options, recipe in ROWS:
-        found = row(model, graph, sounds, calibrated, recipe)
-        sys.stdout.write(f"| {', '.join(calibrated)} {options} | {found} |\n")
+        cells = row(model, graph, sounds, calibrated, recipe)
+        sys.stdout.write(f"| {', '.join(calibrated)} {options} | {cells} |\n")
         sys.stdout.flush()
 
 

@@ -28,8 +28,8 @@ def main() -> None:
     report, _ = build(MODEL, ROOT / "build" / "kws", Options("cortex-m4", inputs=INPUTS, samples=0), Progress())
     show_report(out, report, Path("build/kws"))
     listens = Options("cortex-m4", frontend=str(FOLDER / "mfcc.toml"), wav=FOLDER / "words.wav")
-    found = hear(MODEL, listens, Listening(INPUTS, smooth=5), Progress())
-    show_heard(out, replace(found, recording="examples/kws/words.wav"))
+    hearing = hear(MODEL, listens, Listening(INPUTS, smooth=5), Progress())
+    show_heard(out, replace(hearing, recording="examples/kws/words.wav"))
     target = ROOT / "docs" / "images" / "demo.svg"
     target.parent.mkdir(parents=True, exist_ok=True)
     out.stdout.save_svg(str(target), title="tinyc build examples/kws/kws.onnx --board cortex-m4")

@@ -104,44 +104,44 @@ def _cell(text: str | None) -> str:
 
 def _plain(text: str) -> str:
     """Text in which nothing but code in backticks has angle brackets, which would be HTML."""
-    return re.sub(r"`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], text)
+    return re.sub(r"`[^`]*`|<", lambda thing: "&lt;" if thing[0] == "<" else thing[0], text)
 
 
 def api_page() -> str:
     """What `import tinyc` offers: functions with their parameters, classes with their fields and methods."""
     parts = ["# Python\n", "Written from the code. [python.md](python.md) shows how it is used.\n"]
     for name in sorted(tinyc.__all__):
-        found = getattr(tinyc, name)
-        if inspect.isclass(found) or callable(found):
-            parts += [f"## tinyc.{name}\n", *_described(name, found)]
+        public = getattr(tinyc, name)
+        if inspect.isclass(public) or callable(public):
+            parts += [f"## tinyc.{name}\n", *_described(name, public)]
     return "\n".join(parts)
 
 
-def _described(name: str, found: Any) -> Iterator[str]:
-    if not inspect.isclass(found):
-        yield f"```python\n{_signature(name, found)}\n```\n"
-    yield _plain(f"{inspect.getdoc(found) or ''}\n")
-    if inspect.isclass(found):
-        if dataclasses.is_dataclass(found):
+def _described(name: str, thing: Any) -> Iterator[str]:
+    if not inspect.isclass(thing):
+        yield f"```python\n{_signature(name, thing)}\n```\n"
+    yield _plain(f"{inspect.getdoc(thing) or ''}\n")
+    if inspect.isclass(thing):
+        if dataclasses.is_dataclass(thing):
             yield "| field | type |\n|---|---|"
-            yield "\n".join(f"| `{field.name}` | `{_cell(str(field.type))}` |" for field in dataclasses.fields(found))
+            yield "\n".join(f"| `{field.name}` | `{_cell(str(field.type))}` |" for field in dataclasses.fields(thing))
             yield ""
-        for method, function in vars(found).items():
+        for method, function in vars(thing).items():
             if not method.startswith("_") and (inspect.isfunction(function) or isinstance(function, property)):
                 yield f"`.{method}`: {_cell(inspect.getdoc(function))}\n"
 
 
 def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """Of a function, with the options that it shares with others (`**options: Unpack[...]`) one by one."""
-    found: list[inspect.Parameter] = []
+    listed: list[inspect.Parameter] = []
     for each in inspect.signature(function).parameters.values():
         shared = get_args(get_type_hints(function)[each.name]) if each.kind is each.VAR_KEYWORD else ()
         if shared:
             names = inspect.get_annotations(shared[0])
-            found += [inspect.Parameter(name, each.KEYWORD_ONLY, annotation=kind) for name, kind in names.items()]
+            listed += [inspect.Parameter(name, each.KEYWORD_ONLY, annotation=kind) for name, kind in names.items()]
         else:
-            found.append(each)
-    return found
+            listed.append(each)
+    return listed
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:

@@ -35,14 +35,14 @@ def accuracy() -> str:
         out = Path(folder) / "kws"
         report = tinyc.build(KWS / "kws.onnx", "host", out=out, inputs=KWS / "kws.test.npz", samples=0).report
     assert isinstance(report, Report)
-    found = report.accuracy
-    assert found is not None
-    assert found.top1_int is not None
-    assert found.agreement is not None
-    right = round(found.top1_int * found.inputs)
+    measured = report.accuracy
+    assert measured is not None
+    assert measured.top1_int is not None
+    assert measured.agreement is not None
+    right = round(measured.top1_int * measured.inputs)
     return (
-        f"| int8, tinyc | {right} of {found.inputs} = {found.top1_int:.2%}; {found.agreement:.1%} of the answers are "
-        f"those of the float model; output SQNR {found.sqnr_db:.1f} dB |"
+        f"| int8, tinyc | {right} of {measured.inputs} = {measured.top1_int:.2%}; {measured.agreement:.1%} of the "
+        f"answers are those of the float model; output SQNR {measured.sqnr_db:.1f} dB |"
     ).replace("%", " %")
 
 
@@ -52,8 +52,8 @@ def colors() -> str:
     make_camera, onnxruntime = (importlib.import_module(name) for name in ("make_camera", "onnxruntime"))
     images, kinds = make_camera.scenes(make_camera.TESTED, make_camera.generator_of_tests(1))
     session = onnxruntime.InferenceSession(str(CAMERA / "colors.onnx"), providers=["CPUExecutionProvider"])
-    found = [session.run(None, {"image": image.transpose(2, 0, 1)[None]})[0].argmax() for image in images]
-    return f"The float network finds the color of {int(np.sum(found == kinds))} of {len(kinds)} new scenes"
+    classes = [session.run(None, {"image": image.transpose(2, 0, 1)[None]})[0].argmax() for image in images]
+    return f"The float network finds the color of {int(np.sum(classes == kinds))} of {len(kinds)} new scenes"
 
 
 def listen_programs(folder: Path) -> tuple[list[str], list[str]]:

@@ -104,7 +104,7 @@ class Found:
 def compilers() -> tuple[Compiler, ...]:
     """Those that are installed; every network goes through the first."""
     m4, m0 = load_board("cortex-m4").cflags["gcc"], load_board("cortex-m0plus").cflags["gcc"]
-    found = [
+    present = [
         _gcc("arm-none-eabi-gcc", "cortex-m4", m4),
         _gcc("arm-none-eabi-gcc", "cortex-m0plus", m0),
         *(_gcc(f"arm-linux-gnueabihf-gcc-{n}", "cortex-m4", m4) for n in range(9, 16) if n != 12),
@@ -114,7 +114,7 @@ def compilers() -> tuple[Compiler, ...]:
         _host("clang", CLANG_LEVELS),
         _host("tcc", ("-O0",)),
     ]
-    return tuple(compiler for compiler in found if compiler is not None)
+    return tuple(compiler for compiler in present if compiler is not None)
 
 
 def _gcc(program: str, board: str, core: Sequence[str]) -> Compiler | None:
@@ -231,8 +231,8 @@ def kernel_case(board: str) -> Case:
     return Case(f"all kernels of {board}", program, files, made.requests, outputs, False)
 
 
-def try_case(case: Case, chosen: Sequence[Compiler], found: Found) -> None:
-    found.cases += 1
+def try_case(case: Case, chosen: Sequence[Compiler], tally: Found) -> None:
+    tally.cases += 1
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         folder = Path(name)
         for file, text in case.files.items():
@@ -243,13 +243,13 @@ def try_case(case: Case, chosen: Sequence[Compiler], found: Found) -> None:
                     wrong = run(case, compiler, level, folder)
                 except TinycError as error:
                     wrong = error.message
-                found.runs[f"{compiler.name} ({compiler.board})", level] += 1
+                tally.runs[f"{compiler.name} ({compiler.board})", level] += 1
                 if wrong:
-                    found.wrong.append(f"{case.name}, {compiler.name} {level} for {compiler.board}: {wrong}")
-                    print(found.wrong[-1], flush=True)
+                    tally.wrong.append(f"{case.name}, {compiler.name} {level} for {compiler.board}: {wrong}")
+                    print(tally.wrong[-1], flush=True)
 
 
-def try_network(seed: int, every: Sequence[Compiler], found: Found) -> None:
+def try_network(seed: int, every: Sequence[Compiler], tally: Found) -> None:
     """All levels of the first compiler, and of another one in turn."""
     first, *others = every
     for compiler in (first, *others[seed % len(others) :][:1]) if others else (first,):
@@ -258,19 +258,19 @@ def try_network(seed: int, every: Sequence[Compiler], found: Found) -> None:
             try:
                 case = network_case(seed, compiler.board, Path(name))
             except TinycError:
-                found.refused += 1
+                tally.refused += 1
                 return
             except Exception as error:  # the compiler's own defect: told, and the run goes on
-                found.wrong.append(f"network {seed} for {compiler.board}: {type(error).__name__}: {error}")
-                print(found.wrong[-1], flush=True)
+                tally.wrong.append(f"network {seed} for {compiler.board}: {type(error).__name__}: {error}")
+                print(tally.wrong[-1], flush=True)
                 return
-        try_case(case, [compiler], found)
+        try_case(case, [compiler], tally)
 
 
-def try_kernels(every: Sequence[Compiler], found: Found) -> None:
+def try_kernels(every: Sequence[Compiler], tally: Found) -> None:
     for board in dict.fromkeys(compiler.board for compiler in every):
         chosen = [compiler for compiler in every if compiler.board == board]
-        try_case(kernel_case(board), chosen, found)
+        try_case(kernel_case(board), chosen, tally)
 
 
 def seeds(first: int, count: int, minutes: float | None) -> Iterator[int]:
@@ -286,14 +286,14 @@ def _times() -> tuple[float, float]:
     return (sum(one.ru_utime for one in usage), sum(one.ru_stime for one in usage))
 
 
-def show(found: Found) -> None:
+def show(tally: Found) -> None:
     names: dict[str, dict[str, int]] = {}
-    for (compiler, level), count in sorted(found.runs.items()):
+    for (compiler, level), count in sorted(tally.runs.items()):
         names.setdefault(compiler, {})[level] = count
     for compiler, levels in names.items():
         print(f"  {compiler:<40} {', '.join(f'{level}: {count}' for level, count in levels.items())}")
-    total = sum(found.runs.values())
-    print(f"{found.cases} libraries, {total} builds run, {len(found.wrong)} wrong; {found.refused} networks refused")
+    total = sum(tally.runs.values())
+    print(f"{tally.cases} libraries, {total} builds run, {len(tally.wrong)} wrong; {tally.refused} networks refused")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -313,17 +313,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         every = [
             replace(c, levels=tuple(level for level in given.levels.split(",") if level in c.levels)) for c in every
         ]
-    found = Found()
+    tally = Found()
     try:
         if not given.no_kernels:
-            try_kernels(every, found)
+            try_kernels(every, tally)
         if not given.kernels:
             for seed in seeds(given.first, given.networks, given.minutes):
-                try_network(seed, every, found)
+                try_network(seed, every, tally)
     except KeyboardInterrupt:
         print("interrupted")
-    show(found)
-    return 1 if found.wrong else 0
+    show(tally)
+    return 1 if tally.wrong else 0
 
 
 if __name__ == "__main__":

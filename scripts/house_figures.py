@@ -41,8 +41,8 @@ def trees() -> Trees:
     return {str(f.relative_to(PACKAGE)): ast.parse(f.read_text("utf-8")) for f in sorted(PACKAGE.rglob("*.py"))}
 
 
-def functions(found: Trees) -> Iterator[tuple[str, Function]]:
-    for file, tree in found.items():
+def functions(modules: Trees) -> Iterator[tuple[str, Function]]:
+    for file, tree in modules.items():
         for node in ast.walk(tree):
             if isinstance(node, Function):
                 yield file, node
@@ -55,9 +55,9 @@ def parameters(function: Function) -> int:
     return len([name for name in names if name not in ("self", "cls")])
 
 
-def wide(found: Trees) -> Iterator[tuple[str, Function]]:
+def wide(modules: Trees) -> Iterator[tuple[str, Function]]:
     """Functions of more parameters than a reader keeps in mind; those of an operator are its inputs."""
-    for file, function in functions(found):
+    for file, function in functions(modules):
         inputs = file.startswith("ops/") and function.name in ("infer", "float_ref", "int_ref")
         if parameters(function) > MOST_PARAMETERS and not inputs:
             yield file, function
@@ -71,10 +71,10 @@ def percentile(numbers: list[int], share: float) -> int:
     return sorted(numbers)[min(int(share * len(numbers)), len(numbers) - 1)]
 
 
-def duplicate_classes(found: Trees) -> dict[str, list[str]]:
+def duplicate_classes(modules: Trees) -> dict[str, list[str]]:
     """Where each class name that is no file's own business (`_Name`) is defined, if in more than one place."""
     places: dict[str, list[str]] = defaultdict(list)
-    for file, tree in found.items():
+    for file, tree in modules.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(file)
@@ -88,10 +88,10 @@ def homes() -> dict[str, str]:
     }
 
 
-def spelled(found: Trees) -> dict[str, set[str]]:
+def spelled(modules: Trees) -> dict[str, set[str]]:
     """By operator, the other files in which its name is a string."""
     places: dict[str, set[str]] = {name: set() for name in all_ops()}
-    for file, tree in found.items():
+    for file, tree in modules.items():
         if file.startswith(NOT_OPERATORS):
             continue
         for node in ast.walk(tree):
@@ -100,11 +100,11 @@ def spelled(found: Trees) -> dict[str, set[str]]:
     return {name: files - {homes()[name]} for name, files in places.items()}
 
 
-def imported(found: Trees) -> dict[str, set[str]]:
+def imported(modules: Trees) -> dict[str, set[str]]:
     """By operator, the other files that import its attributes: to make such a node, or to ask for one."""
     by_class = {(op.attrs.__module__, op.attrs.__name__): name for name, op in all_ops().items()}
     places: dict[str, set[str]] = {name: set() for name in all_ops()}
-    for file, tree in found.items():
+    for file, tree in modules.items():
         for node in ast.walk(tree):
             for alias in node.names if isinstance(node, ast.ImportFrom) else ():
                 name = by_class.get((getattr(node, "module", ""), alias.name))
@@ -113,12 +113,12 @@ def imported(found: Trees) -> dict[str, set[str]]:
     return places
 
 
-def asked(found: Trees) -> dict[str, set[str]]:
+def asked(modules: Trees) -> dict[str, set[str]]:
     """By operator, the other files that ask whether a node is one: its name compared, or its attributes' class used for
     more than to make them or to annotate a type. Who makes a node has to name it; who asks should ask for a trait."""
     by_class = {(op.attrs.__module__, op.attrs.__name__): name for name, op in all_ops().items()}
     places: dict[str, set[str]] = {name: set() for name in all_ops()}
-    for file, tree in found.items():
+    for file, tree in modules.items():
         names = {
             alias.asname or alias.name: by_class.get((node.module or "", alias.name))
             for node in ast.walk(tree)
@@ -148,8 +148,8 @@ def annotated(tree: ast.Module) -> Iterator[ast.expr]:
 def walks() -> dict[str, int]:
     """How many files docs/architecture.md takes a reader through, by what it follows: `A weight`."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## Three walks")[1].split("\n## ")[0]
-    found = (paragraph for paragraph in text.split("\n\n") if paragraph.startswith("*"))
-    return {walk.split("*")[1]: len(set(re.findall(r"`([\w/]+\.py)`", walk))) for walk in found}
+    paragraphs = (paragraph for paragraph in text.split("\n\n") if paragraph.startswith("*"))
+    return {walk.split("*")[1]: len(set(re.findall(r"`([\w/]+\.py)`", walk))) for walk in paragraphs}
 
 
 def main() -> None:
@@ -163,13 +163,13 @@ def main() -> None:
         house_measures.print_all()
         return
     every = given.all
-    found = trees()
+    modules = trees()
     python = sum(len(f.read_text("utf-8").splitlines()) for f in PACKAGE.rglob("*.py"))
     c = sum(len(f.read_text("utf-8").splitlines()) for f in RUNTIME.rglob("*.h*"))
     columns = [len(line) for f in RUNTIME.rglob("*.h") for line in f.read_text("utf-8").splitlines()]
-    long = [lines_of(f) for _, f in functions(found)]
-    many = list(wide(found))
-    twice = duplicate_classes(found)
+    long = [lines_of(f) for _, f in functions(modules)]
+    many = list(wide(modules))
+    twice = duplicate_classes(modules)
     print(f"lines: {python} in tinyc/, {c} in runtime_c/, {python + c} together")
     print(f"lines of C over {COLUMNS} columns: {sum(length > COLUMNS for length in columns)}")
     print(f"functions: {len(long)}; lines p50 {percentile(long, 0.5)}, p90 {percentile(long, 0.9)}, most {max(long)}")
@@ -177,9 +177,9 @@ def main() -> None:
     print(f"functions of more than {MOST_PARAMETERS} parameters: {len(many)} {dict(rooms)}")
     print(f"class names with more than one definition: {len(twice)}, {sum(map(len, twice.values()))} definitions")
     print(f"files of the walks in docs/architecture.md: {walks()}")
-    strings, classes = spelled(found), imported(found)
+    strings, classes = spelled(modules), imported(modules)
     both = {name: strings[name] | classes[name] for name in strings}
-    asks = asked(found)
+    asks = asked(modules)
     here = {name: {f for f in files if not f.startswith(TRANSLATORS)} for name, files in asks.items()}
     counted = (
         *(("spelled", strings), ("imported", classes), ("named in either way", both), ("asked for", asks)),

@@ -103,7 +103,7 @@ def desktop_rows(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, fl
     return rows
 
 
-def draw(found: Sequence[Panel], desktop: Mapping[str, Mapping[str, float]], picture: Path) -> None:
+def draw(panels: Sequence[Panel], desktop: Mapping[str, Mapping[str, float]], picture: Path) -> None:
     """Write the SVG file; its bytes depend on the arguments alone."""
     import matplotlib as mpl  # noqa: PLC0415  an optional extra
 
@@ -113,7 +113,7 @@ def draw(found: Sequence[Panel], desktop: Mapping[str, Mapping[str, float]], pic
 
     figure = plt.figure(figsize=(10, 9.2 if desktop else 6.4), layout="constrained")
     grid = figure.add_gridspec(3 if desktop else 2, 2)
-    for place, panel in enumerate(found):
+    for place, panel in enumerate(panels):
         _draw_panel(figure.add_subplot(grid[place // 2, place % 2]), panel)
     if desktop:
         _draw_desktop(figure.add_subplot(grid[2, :]), desktop)

@@ -52,8 +52,8 @@ def measure(task: Task) -> list[dict[str, Any]]:
         made = carry_out(first.plan, draft, data, bits, memo=memo)
         quant = made.values[made.outputs[0]].quant
         assert quant is not None  # every output is an integer
-        found = quant.dequantize(integer_outputs(made, task.test))
-        row = task.row("", found, weight_bytes(made), 0.0)
+        outputs = quant.dequantize(integer_outputs(made, task.test))
+        row = task.row("", outputs, weight_bytes(made), 0.0)
         points.append({"bytes": row.weight_bytes, "sqnr_db": row.sqnr_db, "agreement": row.agreement})
         sys.stdout.write(f"{task.name} {share:.0%} {points[-1]}\n")
         sys.stdout.flush()
