@@ -31,10 +31,9 @@ static inline int32_t tc_scalar_column(int8_t a, int8_t b, int8_t c)
     return (int32_t)((uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 24);
 }
 
-/* The row of channel c with its weights w [3][3]. */
-static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
-                                           const int8_t *const *x, int8_t *y, int32_t *columns, int32_t c,
-                                           const int8_t *w)
+/* The columns of channel c. */
+static inline void tc_scalar_dw3x3_columns(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
+                                           const int8_t *const *x, int32_t *columns, int32_t c)
 {
     const int32_t in_c = p->out.out_c, left = p->pad_left;
     const int32_t inside = p->columns - left < p->in_w ? p->columns - left : p->in_w;
@@ -53,12 +52,20 @@ static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scal
     for (i += inside; i < p->columns; i++) {
         *to++ = outside;
     }
+}
+
+/* The row of channel c with its weights w [3][3]. */
+static inline void tc_scalar_dw3x3_channel(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,
+                                           const int8_t *const *x, int8_t *y, int32_t *columns, int32_t c,
+                                           const int8_t *w)
+{
+    tc_scalar_dw3x3_columns(p, x, columns, c);
     if (p->stride_w == 1) {
         tc_scalar_dw3x3_1(columns, w, p->out_w);
     } else {
         tc_scalar_dw3x3_2(columns, w, p->out_w);
     }
-    p->store(&p->out, columns, c, p->out_w, y + c, in_c);
+    p->store(&p->out, columns, c, p->out_w, y + c, p->out.out_c);
 }
 
 static TC_UNUSED void tc_depthwise_conv2d_3x3_s8_scalar(const tc_depthwise_conv2d_3x3_s8_scalar_t *p,

@@ -6,9 +6,9 @@
 #include "tc_scalar_pairs.h"
 
 static TC_UNUSED void tc_fully_connected_s8_pairs(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y,
-                                                  void *scratch)
+                                                  void *scratch, int32_t zero)
 {
-    tc_scalar_pairs_run(p, x, y, scratch);
+    tc_scalar_pairs_run(p, x, y, scratch, zero);
 }
 
 #endif

@@ -10,9 +10,10 @@
 
 #include "tc_scalar_pairs.h"
 
-static TC_UNUSED void tc_fully_connected_s8_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
+static TC_UNUSED void tc_fully_connected_s8_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x,
+                                                       int8_t *y, int32_t zero)
 {
-    tc_scalar_pairs_held(p, x, y);
+    tc_scalar_pairs_held(p, x, y, zero);
 }
 
 #endif

@@ -10,13 +10,14 @@
  * lower half; the compiler chooses the segments so, and takes from weights what does not fit: `fixes` add it
  * again.
  *
- * A word of weights is four taps of an output, each plus 128: its bytes 0 and 2, and 1 and 3, are factors
- * after one AND. What the 128 are too much is known from the inputs, 2^7 (1 + 2^16) times the sum of their
- * factors, and every segment starts at minus that, plus 2^15 so that the lower half is not negative.
+ * A word of weights is four taps of an output, each plus `zero`: its bytes 0 and 2, and 1 and 3, are factors
+ * after one AND. What they are too much is known from the inputs, zero (1 + 2^16) times the sum of their
+ * factors, and every segment starts at minus that, plus 2^15 so that the lower half is not negative. zero: 128
+ * for int8, the zero point of uint8 weights that have one.
  *
  * bias already contains -x_zero * sum(w[o]). x [batch][in_c]. y [batch][out_c]; a row of x is read before its
  * outputs are written. w [out_c / 4][words][4], out_c rounded up to a multiple of 8, words: of a whole number
- * of segments, 128 beyond the last output and input. scratch: for each segment, its start and two factors for
+ * of segments, `zero` beyond the last output and input. scratch: for each segment, its start and two factors for
  * each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times the
  * place of a factor in scratch, plus 1 for its upper half.
  */
@@ -37,7 +38,7 @@ typedef struct {
 
 /* x [in_c] -> starts and factors of its segments. */
 static inline void tc_scalar_pairs_inputs(const int8_t *x, int32_t in_c, int32_t words, int32_t segment,
-                                          uint32_t *to)
+                                          int32_t zero, uint32_t *to)
 {
     for (int32_t word = 0, i = 0; word < words;) {
         uint32_t *const start = to++;
@@ -52,11 +53,12 @@ static inline void tc_scalar_pairs_inputs(const int8_t *x, int32_t in_c, int32_t
             to[1] = taps[3] + (taps[1] << 16);
             sum += to[0] + to[1];
         }
-        *start = 0x8000u - sum * 0x00800080u;
+        *start = 0x8000u - sum * ((uint32_t)zero * 0x00010001u);
     }
 }
 
-static inline void tc_scalar_pairs_run(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y, void *scratch)
+static inline void tc_scalar_pairs_run(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y, void *scratch,
+                                       int32_t zero)
 {
     uint32_t *const inputs = (uint32_t *)scratch;
     const int32_t out_c = p->out.out_c;
@@ -64,7 +66,7 @@ static inline void tc_scalar_pairs_run(const tc_scalar_pairs_t *p, const int8_t 
     for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
         const uint32_t *w = (const uint32_t *)(const void *)p->w;
         const int16_t *fix = p->fixes;
-        tc_scalar_pairs_inputs(x, p->in_c, p->words, p->segment, inputs);
+        tc_scalar_pairs_inputs(x, p->in_c, p->words, p->segment, zero, inputs);
         for (int32_t o = 0; o < out_c; o += 8, w += 8 * p->words) {
             int32_t acc[8];
             if (p->segment == 2) {
@@ -102,7 +104,7 @@ static inline const int16_t *tc_scalar_pairs_fix(const int16_t *fix, int32_t fir
 
 /* The same with factors on the stack, 128 inputs at a time. w: for each of these parts of the inputs as
  * above; fixes: for each 64 outputs those of one part after the other. */
-static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y)
+static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t *x, int8_t *y, int32_t zero)
 {
     const int32_t out_c = p->out.out_c, whole = (out_c + 7) & ~7;
     uint32_t inputs[TC_SCALAR_PAIRS_HELD * 5 / 2];
@@ -119,7 +121,7 @@ static inline void tc_scalar_pairs_held(const tc_scalar_pairs_t *p, const int8_t
                     : TC_SCALAR_PAIRS_HELD;
                 const int32_t places = 2 * n + n / p->segment;
                 if (first == 0 || n < p->words) {
-                    tc_scalar_pairs_inputs(x + 4 * word, p->in_c - 4 * word, n, p->segment, inputs);
+                    tc_scalar_pairs_inputs(x + 4 * word, p->in_c - 4 * word, n, p->segment, zero, inputs);
                 }
                 for (int32_t o = first; o < last; o += 8) {
                     int32_t sums[8], *const to = acc + (o - first), *const these = word ? sums : to;

@@ -23,7 +23,8 @@ X_SCALE = float(np.float32(0.0235))
 class Layer:
     """What a weighted layer of a test looks like. `gain` divides the output scale: above 1, more saturates.
 
-    bits: of the weights; 9: int8 ones less a zero point, held as int16.
+    bits: of the weights; 9: int8 ones less a zero point, held as int16. w_zero: of uint8 weights, which they are less
+    it then; otherwise each output channel may have its own.
     """
 
     op: str
@@ -38,6 +39,7 @@ class Layer:
     gain: float = 1.0
     seed: int = 0
     bits: Literal[9, 8, 4] = 8
+    w_zero: int | None = None
 
     @property
     def out_c(self) -> int:
@@ -68,6 +70,8 @@ def graph_of(layer: Layer) -> Graph:
 
 
 def _weights(layer: Layer, rng: np.random.Generator) -> Array:
+    if layer.w_zero is not None:
+        return _unsigned_weights(layer, rng)
     largest = 2 ** (layer.bits - 1) - 1
     dtype = np.int16 if layer.bits == 9 else np.int8
     w = rng.integers(-largest, largest + 1, layer.w_shape).astype(dtype)
@@ -80,6 +84,17 @@ def _weights(layer: Layer, rng: np.random.Generator) -> Array:
     elif layer.weights == "least":
         w.flat[w.size // 2] = -largest - 1
     return w
+
+
+def _unsigned_weights(layer: Layer, rng: np.random.Generator) -> Array:
+    w = rng.integers(0, 256, layer.w_shape)
+    if layer.weights == "largest":
+        w[...] = 255
+    elif layer.weights == "signs":
+        w = 255 * rng.integers(0, 2, layer.w_shape)
+    elif layer.weights == "all least":
+        w[...] = 0
+    return (w - (layer.w_zero or 0)).astype(np.int16)
 
 
 def samples(layer: Layer) -> list[Mapping[str, Array]]:

@@ -100,10 +100,11 @@ def _convolutions() -> Iterator[Graph]:
         Layer("fully_connected", FullyConnected(act=RELU), (1, 40), (9, 40), **relu),
         Layer("fully_connected", FullyConnected(), (3, 16), (7, 16)),
     ]
-    for layer in layers:
+    for number, layer in enumerate(layers):
         yield weighted(layer)
         yield weighted(replace(layer, bits=4))
         yield weighted(replace(layer, bits=9))
+        yield weighted(replace(layer, bits=9, w_zero=(0, 113, 255)[number % 3]))
 
 
 def _elementwise() -> Iterator[Graph]:

@@ -30,6 +30,20 @@ INT4_KERNEL = {
     "fully_connected": "tc_fully_connected_s8_w4_scalar",
 }
 
+OFFSET_KERNEL = {
+    "conv2d": "tc_conv2d_s8_offset_scalar",
+    "depthwise_conv2d": "tc_depthwise_conv2d_3x3_s8_offset_scalar",
+    "fully_connected": "tc_fully_connected_s8_offset_scalar",
+}
+OTHER_OFFSET_KERNELS = {
+    "depthwise_conv2d": ["tc_depthwise_conv2d_s8_offset_taps"],
+    "fully_connected": ["tc_fully_connected_s8_pairs", "tc_fully_connected_s8_pairs_held"],
+}
+
+
+def offset_kernels(layer: Layer) -> list[str]:
+    return [OFFSET_KERNEL[layer.op], *OTHER_OFFSET_KERNELS.get(layer.op, [])]
+
 
 def conv(x, w, attrs=None, **more) -> Layer:
     return Layer("conv2d", attrs or Conv2D(), (1, *x), (w[0], w[1], w[2], x[2]), **more)
@@ -79,6 +93,26 @@ def test_int4_equals_the_reference(numerics: Numerics, layers: list[Layer], boar
     layers = [replace(layer, bits=4, weights="least") for layer in layers]
     cases = [(graph_of(layer), samples(layer)[:2], INT4_KERNEL[layer.op]) for layer in layers]
     check_together(cases, numerics, board_name=board)
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize(("numerics", "layers"), HALVES, ids=["tflm", "ours"])
+def test_weights_with_a_zero_point_equal_the_reference(numerics: Numerics, layers: list[Layer], board: str) -> None:
+    zeros = (0, 113, 255, 128)
+    layers = [replace(layer, bits=9, w_zero=zeros[i % len(zeros)]) for i, layer in enumerate(layers)]
+    cases = [(graph_of(one), samples(one), kernel) for one in layers for kernel in offset_kernels(one)]
+    check_together(cases, numerics, board_name=board)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("weights", ["largest", "signs", "all least"])
+def test_weights_with_a_zero_point_at_the_limits(weights: str, board: str) -> None:
+    """Sums as large as uint8 less a zero point allows, over several segments."""
+    names = ("3x3, stride 2, long", "depthwise", "dense")
+    layers = [replace(LAYERS[n], weights=weights, bias=False, bits=9, w_zero=z) for n in names for z in (0, 255)]
+    cases = [(graph_of(one), samples(one), kernel) for one in layers for kernel in offset_kernels(one)]
+    check_together(cases, board_name=board)
 
 
 @pytest.mark.parametrize("board", BOARDS)

@@ -218,17 +218,17 @@ def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
     return wide_call(p, Shape16(p.w[:, None, None, :], 1, rows, in_c, 1, rows, 1))
 
 
-def cost(site: Site, p: WideParams) -> Cost:
+def cost(site: Site, p: WideParams | ConvParams) -> Cost:
     """An estimate from measured layers: per tap, per output."""
-    taps = p.w.size // len(p.bias)
-    return Cost(site.y().elements * (13 * taps + 60), p.w.size + 13 * len(p.bias) + 500, 0)
+    taps, constants = p.w.size // len(p.bias), p.w.nbytes if isinstance(p, ConvParams) else p.w.size
+    return Cost(site.y().elements * (13 * taps + 60), constants + 13 * len(p.bias) + 500, 0)
 
 
 IMAGE_KERNELS = (
     Kernel("tc_conv2d_s16", offered(lower_image, cost=cost), when=(is_s16,)),
-    Kernel("tc_conv2d_s8_w16", offered(lower_image), when=(has_wide_weights,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_image, cost=cost), when=(has_wide_weights,)),
 )
 MATRIX_KERNELS = (
     Kernel("tc_conv2d_s16", offered(lower_matrix, cost=cost), when=(is_s16,)),
-    Kernel("tc_conv2d_s8_w16", offered(lower_matrix), when=(has_wide_weights,)),
+    Kernel("tc_conv2d_s8_w16", offered(lower_matrix, cost=cost), when=(has_wide_weights,)),
 )

@@ -39,8 +39,8 @@ from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.rvv import planes as rvv_planes
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
+from tinyc.kernels.scalar import offset, rv32_dense
 from tinyc.kernels.scalar import rows as scalar_rows
-from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
@@ -286,6 +286,7 @@ OP = Op(
         Kernel("tc_conv2d_s8", offered(lower_rows), when=(is_s8,)),
         *s16_mve.CONV2D,
         *s16_dsp.CONV2D,
+        offset.CONV,
         *IMAGE_KERNELS,
         *nibbles_dsp.CONV2D,
         *nibbles_scalar.CONV2D,

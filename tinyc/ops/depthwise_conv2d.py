@@ -53,7 +53,7 @@ from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.scalar import depthwise as scalar_depthwise
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import rv32_columns, rv32_depthwise, rv32_taps
+from tinyc.kernels.scalar import offset, rv32_columns, rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
@@ -344,6 +344,8 @@ OP = Op(
         ),
         *s16_mve.DEPTHWISE,
         *s16_dsp.DEPTHWISE,
+        offset.DEPTHWISE_3X3,
+        offset.DEPTHWISE,
         *IMAGE_KERNELS,
         *nibbles_dsp.DEPTHWISE,
         *nibbles_scalar.DEPTHWISE,

@@ -38,8 +38,8 @@ from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
+from tinyc.kernels.scalar import offset, rv32_dense
 from tinyc.kernels.scalar import pairs as scalar_pairs
-from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import input_stationary
 from tinyc.kernels.weighted import s16 as s16_dsp
@@ -192,6 +192,7 @@ OP = Op(
         Kernel("tc_fully_connected_s8", offered(lower), when=(is_s8,)),
         *s16_mve.DENSE,
         *s16_dsp.DENSE,
+        offset.DENSE,
         *MATRIX_KERNELS,
         *nibbles_dsp.DENSE,
         *nibbles_scalar.DENSE,

@@ -107,6 +107,11 @@ def by_lanes(taps: npt.NDArray[np.int8], lanes: int) -> npt.NDArray[np.int8]:
     return np.ascontiguousarray(padded.reshape(-1, lanes, taps.shape[1]).transpose(0, 2, 1))
 
 
+def ends(w: Array) -> tuple[int, int]:
+    """The least and the greatest weight, or 0, which tops up rows of taps."""
+    return int(w.min(initial=0)), int(w.max(initial=0))
+
+
 def is_whole(site: Site) -> bool:
     """Whether all pixels may be taken as one row."""
     a = site.attrs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fully_connected on cores without DSP instructions: two products in one multiplication of int8 weights
-(tc_scalar_pairs.h says how).
+"""fully_connected on cores without DSP instructions: two products in one multiplication of weights of 8 bits
+(tc_scalar_pairs.h says how), also of those with a zero point.
 
 A segment's dot product must fit 16 bits. Of a weight that is too large for that a part is taken off and added to the
 sums on its own (`Fitted.fixes`); how long segments are is a trade of such fixes for the work of a segment.
@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.windows import ConvParams, is_s8_or_w16
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, ends, scale_fields, small_sums_of
 from tinyc.kernels.scalar.loops.costs import compiled_share, executed
 
 _LANES = 8  # outputs of a call
@@ -55,7 +57,7 @@ class Fitted:
         return calls * sums + _FIX * len(self.fixes)
 
 
-def fitted(w: npt.NDArray[np.int8], segment: int) -> Fitted:
+def fitted(w: npt.NDArray[np.signedinteger[Any]], segment: int) -> Fitted:
     """Weights w[O, K] for segments of that many words; what is too much is taken from the largest weights first."""
     out_c, in_c = w.shape
     size = 4 * segment
@@ -79,30 +81,39 @@ def _excess(parts: Int64s) -> Int64s:
     return np.asarray(np.maximum(greatest - _GREATEST, _LEAST - least))
 
 
-def best_fit(w: npt.NDArray[np.int8], isa: frozenset[str]) -> Fitted:
+def best_fit(w: Array, isa: frozenset[str]) -> Fitted:
     """The weights w[O, K] in the segments that take the fewest instructions on a core with these features."""
-    return _best_fit(w.astype(np.int8).tobytes(), len(w), isa)
+    return _best_fit(w.astype(np.int16).tobytes(), len(w), isa)
 
 
 @lru_cache(maxsize=16)
 def _best_fit(data: bytes, out_c: int, isa: frozenset[str]) -> Fitted:
-    w = np.frombuffer(data, np.int8).reshape(out_c, -1)
+    w = np.frombuffer(data, np.int16).reshape(out_c, -1)
     return min((fitted(w, segment) for segment in _SEGMENTS), key=lambda fit: fit.executed(isa))
 
 
 def takes(site: Site) -> bool:
-    """constant weights, accumulators within 2^28, and at most 16384 inputs and outputs"""
-    return site.is_const(1) and max(site.x(1).shape) <= _LARGEST and small_sums_of(site, 0)
+    """constant weights of at most 256 neighbouring values, accumulators within 2^28, and at most 16384 inputs and
+    outputs"""
+    if not site.is_const(1) or max(site.x(1).shape) > _LARGEST or not small_sums_of(site, 0):
+        return False
+    least, greatest = ends(site.const(1))
+    return greatest - least < 256
 
 
-def _words(fit: Fitted) -> Const:
-    """[O / 4][words][4] int32: bytes of weights plus 128."""
+def zero_of(w: Array) -> int:
+    """What weights are more in their bytes."""
+    return 128 if w.dtype == np.int8 else -ends(w)[0]
+
+
+def _words(fit: Fitted, zero: int) -> Const:
+    """[O / 4][words][4] int32: bytes of weights plus `zero`."""
     out_c = len(fit.taps)
     taps = np.pad(fit.taps, ((0, -out_c % _LANES), (0, 0)))
-    words = ((taps + 128).reshape(len(taps), -1, 4) << 8 * np.arange(4)).sum(axis=2)
+    words = ((taps + zero).reshape(len(taps), -1, 4) << 8 * np.arange(4)).sum(axis=2)
     fours = words.reshape(-1, 4, fit.words).transpose(0, 2, 1)
     data = np.ascontiguousarray(fours).astype(np.uint32).view(np.int32)
-    return Const(data, "[out_c / 4][in_c / 4][4] of four int8 weights plus 128", "w")
+    return Const(data, f"[out_c / 4][in_c / 4][4] of four weights plus {zero}", "w")
 
 
 def _fixes(fit: Fitted, by_parts: bool = False) -> Const:
@@ -120,11 +131,11 @@ def _fixes(fit: Fitted, by_parts: bool = False) -> Const:
     return Const(data, "[output, place of the input, weight], then the end", "fixes")
 
 
-def _parts(fit: Fitted) -> Const:
+def _parts(fit: Fitted, zero: int) -> Const:
     """The same for one part of the inputs after the other."""
-    words = _words(fit).data
+    words = _words(fit, zero).data
     parts = [words[:, at : at + _HELD].ravel() for at in range(0, fit.words, _HELD)]
-    return Const(np.concatenate(parts), "[in_c / 128][out_c / 4][32][4] of four int8 weights plus 128", "w")
+    return Const(np.concatenate(parts), f"[in_c / 128][out_c / 4][32][4] of four weights plus {zero}", "w")
 
 
 def lower(site: Site, p: ConvParams) -> Call:
@@ -132,7 +143,7 @@ def lower(site: Site, p: ConvParams) -> Call:
     out_c, in_c = p.w.shape
     flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
     struct = _struct(site, p, best_fit(p.w, site.isa), held=False)
-    return Call((Params(), In(0), Out(), Scratch()), struct, flow=flow)
+    return Call((Params(), In(0), Out(), Scratch(), zero_of(p.w)), struct, flow=flow)
 
 
 def lower_held(site: Site, p: ConvParams) -> Call:
@@ -141,14 +152,14 @@ def lower_held(site: Site, p: ConvParams) -> Call:
     fit = best_fit(p.w, site.isa)
     once = fit.words <= _HELD or out_c <= _SUMS
     flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c) if once else None
-    return Call((Params(), In(0), Out()), _struct(site, p, fit, held=True), flow=flow)
+    return Call((Params(), In(0), Out(), zero_of(p.w)), _struct(site, p, fit, held=True), flow=flow)
 
 
 def _struct(site: Site, p: ConvParams, fit: Fitted, held: bool) -> Struct:
     out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
     fields = {
-        "w": _parts(fit) if held else _words(fit),
+        "w": (_parts if held else _words)(fit, zero_of(p.w)),
         "fixes": _fixes(fit, held),
         **scale_fields(p, p.w, "tc_scalar_dense"),
         "batch": batch,
@@ -191,13 +202,13 @@ KERNELS = (
     Kernel(
         "tc_fully_connected_s8_pairs",
         offered(lower, scratch=scratch, cost=cost),
-        when=(is_s8, takes),
+        when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
     ),
     Kernel(
         "tc_fully_connected_s8_pairs_held",
         offered(lower_held, cost=held_cost),
-        when=(is_s8, takes),
+        when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
     ),
 )

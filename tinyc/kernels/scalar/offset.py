@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights with a zero point on cores without DSP instructions, in 8 bits.
+
+Without its zero point a weight of uint8 may leave int8, as all of a layer together leave it by one offset: it is
+w + offset, w of int8. What the offset adds to an output is a multiple of the sum of its inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernel.dsp import with_spare
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, offered
+from tinyc.kernel.site import Site
+from tinyc.kernel.wide import has_wide_weights
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.scalar import conv, dense, depthwise, taps
+from tinyc.kernels.scalar.conv import ends, scale_fields, segment_of
+
+_MOST_TAPS = 1 << 16  # a sum of so many products of int8, and a multiple of the sum of the inputs, fit int32
+_SUMS, _ADD = 6, 7  # instructions on ARMv7-M: of the sum of a tap's three pixels, of the offset for an output
+_ADD_DENSE, _ADD_TAP = 3, 1.2  # likewise
+_RUNNING, _ADD_ROW = 8, 7  # of a column's running sum, and of the difference of two
+
+
+def one_offset(site: Site) -> bool:
+    """int16 weights that one offset brings to int8"""
+    if not site.is_const(1):
+        return False
+    least, greatest = ends(site.const(1))
+    return greatest - least < 256 and site.const(1).size // site.y().channels < _MOST_TAPS
+
+
+def _offset(p: ConvParams) -> int:
+    return ends(p.w)[0] + 128
+
+
+def _stored(p: ConvParams) -> ConvParams:
+    """The layer with the weights that are stored."""
+    return replace(p, w=(p.w - _offset(p)).astype(np.int8))
+
+
+def _with_offset(call: Call, p: ConvParams, fields: dict[str, int | float | str | Const]) -> Call:
+    """The call of a layer with stored weights, with other fields and the offset."""
+    assert call.params is not None
+    params = replace(call.params, fields={**call.params.fields, **fields})
+    return replace(call, args=(*call.args, _offset(p)), params=params)
+
+
+def _slower(own: Cost, more: int) -> Cost:
+    """The same with so many instructions more."""
+    return replace(own, instructions=own.instructions + more, cycles=own.cycles + more * 3 // 2)
+
+
+def _segment(p: ConvParams) -> int:
+    rows = p.w.reshape(len(p.w), -1)
+    return segment_of(with_spare(rows, rows.shape[1] % 2))
+
+
+def lower_conv(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8_offset_scalar: one output row from k_h input rows, or all pixels at once."""
+    outputs = scale_fields(p, p.w.reshape(len(p.w), -1), "tc_scalar_pixels")
+    return _with_offset(conv.lower(site, _stored(p)), p, {**outputs, "segment": _segment(p)})
+
+
+def conv_scratch(site: Site, p: ConvParams) -> int:
+    """Two words for each tap, and for each segment."""
+    whole = conv.scratch(site, _stored(p))
+    return whole + 8 * -(-whole // (8 * _segment(p)))
+
+
+def conv_cost(site: Site, p: ConvParams) -> Cost:
+    """On the scale of conv.py."""
+    own = conv.cost(site, _stored(p))
+    more = _SUMS * conv.groups_of(site) * p.w[0].size + _ADD * site.y().elements
+    return _slower(replace(own, scratch_bytes=conv_scratch(site, p)), more)
+
+
+def lower_dense(site: Site, p: ConvParams) -> Call:
+    """tc_fully_connected_s8_offset_scalar: the whole tensor."""
+    return _with_offset(dense.lower(site, _stored(p)), p, {**scale_fields(p, p.w, "tc_scalar_dense")})
+
+
+def dense_scratch(site: Site, p: ConvParams) -> int:
+    """The inputs as words."""
+    return dense.scratch(site, _stored(p))
+
+
+def dense_cost(site: Site, p: ConvParams) -> Cost:
+    """On the scale of dense.py."""
+    own = dense.cost(site, _stored(p))
+    return _slower(own, _ADD_DENSE * site.y().elements + site.x(0).elements)
+
+
+def _stored_taps(p: ConvParams) -> npt.NDArray[np.int8]:
+    """Depthwise weights [C, K], K a multiple of 4, less the offset: also those that top a row up."""
+    rows = p.w.reshape(-1, p.w.shape[2]).T
+    return np.ascontiguousarray((with_spare(rows, -rows.shape[1] % 4) - _offset(p)).astype(np.int8))
+
+
+def lower_depthwise(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_s8_offset_taps: one output row from k_h input rows."""
+    outputs = scale_fields(p, p.w.reshape(-1, p.w.shape[2]).T, "tc_scalar_dense")
+    stored = Const(_stored_taps(p), "[out_c][k_h][k_w]", "w")
+    return _with_offset(taps.lower(site, _stored(p)), p, {**outputs, "w": stored})
+
+
+def depthwise_scratch(site: Site, p: ConvParams) -> int:
+    """Pointers to the taps of a pixel."""
+    return taps.scratch(site, _stored(p))
+
+
+def depthwise_cost(site: Site, p: ConvParams) -> Cost:
+    """On the scale of taps.py."""
+    own = taps.cost(site, _stored(p))
+    return _slower(own, int(_ADD_TAP * site.y().elements * _stored_taps(p).shape[1]))
+
+
+def lower_3x3(site: Site, p: ConvParams) -> Call:
+    """tc_depthwise_conv2d_3x3_s8_offset_scalar: one output row from three input rows."""
+    outputs = scale_fields(p, p.w.reshape(9, -1).T, "tc_scalar_row")
+    return _with_offset(depthwise.lower(site, _stored(p)), p, {**outputs})
+
+
+def scratch_3x3(site: Site, p: ConvParams) -> int:
+    """A word for each column, and one for each running sum."""
+    return 2 * depthwise.scratch(site, p) + 4
+
+
+def cost_3x3(site: Site, p: ConvParams) -> Cost:
+    """On the scale of depthwise.py."""
+    rows = site.y().shape[1] * p.w.shape[2]
+    more = rows * (_RUNNING * depthwise.columns(site) + _ADD_ROW * site.y().shape[2])
+    return _slower(replace(depthwise.cost(site, _stored(p)), scratch_bytes=scratch_3x3(site, p)), more)
+
+
+_INCLUDES = ("tc_scalar.h",)
+CONV = Kernel(
+    "tc_conv2d_s8_offset_scalar",
+    offered(lower_conv, scratch=conv_scratch, cost=conv_cost),
+    when=(has_wide_weights, one_offset, conv.small_sums),
+    includes=(*_INCLUDES, "tc_conv2d_s8_scalar.h"),
+)
+DENSE = Kernel(
+    "tc_fully_connected_s8_offset_scalar",
+    offered(lower_dense, scratch=dense_scratch, cost=dense_cost),
+    when=(has_wide_weights, one_offset, dense.takes),
+    includes=(*_INCLUDES, "tc_fully_connected_s8_scalar.h"),
+)
+DEPTHWISE_3X3 = Kernel(
+    "tc_depthwise_conv2d_3x3_s8_offset_scalar",
+    offered(lower_3x3, scratch=scratch_3x3, cost=cost_3x3),
+    when=(has_wide_weights, one_offset, depthwise.takes),
+    includes=(*_INCLUDES, "tc_depthwise_conv2d_3x3_s8_scalar.h"),
+)
+DEPTHWISE = Kernel(
+    "tc_depthwise_conv2d_s8_offset_taps",
+    offered(lower_depthwise, scratch=depthwise_scratch, cost=depthwise_cost),
+    when=(has_wide_weights, one_offset, taps.takes),
+    includes=(*_INCLUDES, "tc_depthwise_conv2d_s8_taps.h"),
+)
