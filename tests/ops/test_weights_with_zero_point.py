@@ -17,7 +17,7 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 
 ONE = Padding(1, 1, 1, 1)
-CONV, DENSE = {"tc_conv2d_s8_offset_scalar"}, {"tc_fully_connected_s8_offset_scalar", "tc_fully_connected_s8_pairs"}
+CONV, DENSE = {"tc_conv2d_s8_offset_scalar"}, {"tc_fully_connected_s8_held_scalar", "tc_fully_connected_s8_pairs"}
 TAPS, COLUMNS = {"tc_depthwise_conv2d_s8_offset_taps"}, {"tc_depthwise_conv2d_3x3_s8_offset_scalar"}
 LAYERS = {
     "3x3": (Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 5, 7, 9), (9, 3, 3, 9), x_zero=-128, y_zero=-128), CONV),
@@ -63,4 +63,5 @@ def test_weights_that_no_one_offset_brings_to_8_bits_stay_in_16() -> None:
     names = check_kernels(graph_of(layer), samples(layer))
     assert names[-1] == "tc_conv2d_s8_w16"
     assert not set(names) & kernels
+    assert "tc_fully_connected_s8_held_scalar" in check_kernels(graph_of(replace(layer, bits=8)), samples(layer))
     assert np.ptp(graph_of(layer).consts["w"]) > 255

@@ -33,7 +33,7 @@ INT4_KERNEL = {
 OFFSET_KERNEL = {
     "conv2d": "tc_conv2d_s8_offset_scalar",
     "depthwise_conv2d": "tc_depthwise_conv2d_3x3_s8_offset_scalar",
-    "fully_connected": "tc_fully_connected_s8_offset_scalar",
+    "fully_connected": "tc_fully_connected_s8_held_scalar",
 }
 OTHER_OFFSET_KERNELS = {
     "depthwise_conv2d": ["tc_depthwise_conv2d_s8_offset_taps"],
@@ -93,6 +93,20 @@ def test_int4_equals_the_reference(numerics: Numerics, layers: list[Layer], boar
     layers = [replace(layer, bits=4, weights="least") for layer in layers]
     cases = [(graph_of(layer), samples(layer)[:2], INT4_KERNEL[layer.op]) for layer in layers]
     check_together(cases, numerics, board_name=board)
+
+
+HELD = {
+    "one part": dense((3, 62), 70),
+    "ragged parts": dense((2, 131), 9, weights="largest", x_zero=127),
+    "parts, several groups of sums": dense((1, 129), 67, weights="signs", attrs=FullyConnected(act=RELU), y_zero=-128),
+}
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_inputs_on_the_stack(board: str) -> None:
+    layers = [*HELD.values(), *(replace(layer, bits=9, w_zero=255) for layer in HELD.values())]
+    cases = [(graph_of(one), samples(one), OFFSET_KERNEL["fully_connected"]) for one in layers]
+    check_together(cases, board_name=board)
 
 
 @pytest.mark.quick_cases(2)

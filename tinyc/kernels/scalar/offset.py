@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights with a zero point on cores without DSP instructions, in 8 bits.
+"""Weights with a zero point on cores without DSP instructions, in 8 bits; of fully_connected also those without, with
+inputs on the stack.
 
 Without its zero point a weight of uint8 may leave int8, as all of a layer together leave it by one offset: it is
 w + offset, w of int8. What the offset adds to an output is a multiple of the sum of its inputs.
@@ -13,21 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.kernel.dsp import with_spare
-from tinyc.kernel.kernel import Call, Const, Cost, Kernel, offered
+from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Scratch, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.wide import has_wide_weights
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, is_s8_or_w16
 from tinyc.kernels.scalar import conv, dense, depthwise, taps
 from tinyc.kernels.scalar.conv import ends, scale_fields, segment_of
 
 _MOST_TAPS = 1 << 16  # a sum of so many products of int8, and a multiple of the sum of the inputs, fit int32
 _SUMS, _ADD = 6, 7  # instructions on ARMv7-M: of the sum of a tap's three pixels, of the offset for an output
-_ADD_DENSE, _ADD_TAP = 3, 1.2  # likewise
+_ADD_DENSE, _ADD_TAP = 4, 1.2  # likewise
+_HELD, _HELD_SUMS = 64, 64  # inputs and sums on the stack
+_WIDEN, _SUM, _ADD_PART, _CALL = 6, 1, 16, 20  # of an input, of it in a sum; of four sums of a part of the inputs
 _RUNNING, _ADD_ROW = 8, 7  # of a column's running sum, and of the difference of two
 
 
 def one_offset(site: Site) -> bool:
-    """int16 weights that one offset brings to int8"""
+    """weights that one offset brings to int8"""
     if not site.is_const(1):
         return False
     least, greatest = ends(site.const(1))
@@ -35,7 +38,7 @@ def one_offset(site: Site) -> bool:
 
 
 def _offset(p: ConvParams) -> int:
-    return ends(p.w)[0] + 128
+    return 0 if p.w.dtype == np.int8 else ends(p.w)[0] + 128
 
 
 def _stored(p: ConvParams) -> ConvParams:
@@ -80,19 +83,21 @@ def conv_cost(site: Site, p: ConvParams) -> Cost:
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
-    """tc_fully_connected_s8_offset_scalar: the whole tensor."""
-    return _with_offset(dense.lower(site, _stored(p)), p, {**scale_fields(p, p.w, "tc_scalar_dense")})
-
-
-def dense_scratch(site: Site, p: ConvParams) -> int:
-    """The inputs as words."""
-    return dense.scratch(site, _stored(p))
+    """tc_fully_connected_s8_held_scalar: the whole tensor."""
+    call = _with_offset(dense.lower(site, _stored(p)), p, {**scale_fields(p, p.w, "tc_scalar_dense")})
+    once = p.w.shape[1] <= _HELD or p.w.shape[0] <= _HELD_SUMS
+    args = tuple(arg for arg in call.args if not isinstance(arg, Scratch))
+    return replace(call, args=args, flow=call.flow if once else None)
 
 
 def dense_cost(site: Site, p: ConvParams) -> Cost:
     """On the scale of dense.py."""
-    own = dense.cost(site, _stored(p))
-    return _slower(own, _ADD_DENSE * site.y().elements + site.x(0).elements)
+    own = replace(dense.cost(site, _stored(p)), scratch_bytes=0)
+    (out_c, in_c), batch = p.w.shape, site.y().elements // len(p.bias)
+    parts = -(-in_c // _HELD)
+    again = -(-out_c // _HELD_SUMS) - 1 if parts > 1 else 0
+    sums = _ADD_DENSE * out_c + (_ADD_PART + _CALL) * (parts - 1) * -(-out_c // 4)
+    return _slower(own, batch * (in_c * (_WIDEN * again + _SUM) + sums))
 
 
 def _stored_taps(p: ConvParams) -> npt.NDArray[np.int8]:
@@ -145,9 +150,9 @@ CONV = Kernel(
     includes=(*_INCLUDES, "tc_conv2d_s8_scalar.h"),
 )
 DENSE = Kernel(
-    "tc_fully_connected_s8_offset_scalar",
-    offered(lower_dense, scratch=dense_scratch, cost=dense_cost),
-    when=(has_wide_weights, one_offset, dense.takes),
+    "tc_fully_connected_s8_held_scalar",
+    offered(lower_dense, cost=dense_cost),
+    when=(is_s8_or_w16, one_offset, dense.takes),
     includes=(*_INCLUDES, "tc_fully_connected_s8_scalar.h"),
 )
 DEPTHWISE_3X3 = Kernel(
