@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics
+from tinyc.base.numerics import numerics_of
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
 from tinyc.board import load_board
@@ -302,7 +302,7 @@ def quantize(
     """
     with _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files:
         test = files.pop("evaluate", None)
-        values: dict[str, Any] = {**files, **options, "recipe": recipe}
+        values = {**_values(options, QuantizeOptions, files), "recipe": recipe}
         saved = None if out is None else Path(out)
         return quantize_file(Path(model), Options("host", **values), test, saved, _progress())
 
@@ -327,17 +327,9 @@ def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> 
     for name in given:
         if name not in kind.__annotations__:
             raise TypeError(f"there is no option '{name}'; there are {', '.join(sorted(kind.__annotations__))}")
-    return {**given, **files, "numerics": _numerics(given.get("numerics"))}
-
-
-def _numerics(name: str | None) -> Numerics | None:
-    if name is None:
-        return None
-    try:
-        return Numerics(name)
-    except ValueError as error:
-        names = ", ".join(choice.value for choice in Numerics)
-        raise TinycError(f"there are no numerics '{name}'", hint=f"there are: {names}") from error
+    numerics = given.get("numerics")
+    values = {each: tuple(value) if isinstance(value, list) else value for each, value in given.items()}
+    return {**values, **files, "numerics": None if numerics is None else numerics_of(numerics)}
 
 
 def _progress() -> Progress:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tinyc.base.errors import TinycError
+
 
 class Rounding(Enum):
     """How an accumulator is scaled down; see the module's docstring."""
@@ -48,3 +50,12 @@ class Numerics(Enum):
     def scales_in_float(self) -> bool:
         """Whether weighted layers and means multiply their accumulators by a float32 factor (`Rounding.FLOAT`)."""
         return self in (Numerics.LITERT, Numerics.ONNX)
+
+
+def numerics_of(name: str) -> Numerics:
+    """Those with a name. Raises TinycError, which lists the names, where there are none."""
+    try:
+        return Numerics(name)
+    except ValueError as error:
+        names = ", ".join(choice.value for choice in Numerics)
+        raise TinycError(f"there are no numerics '{name}'", hint=f"there are: {names}") from error

@@ -20,7 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded
 from tinyc.options.build import Options
-from tinyc.options.option import OptionFacts, flag_of, options_of, without_none
+from tinyc.options.option import OptionFacts, flag_of, options_of, without_none, words_of
 from tinyc.options.recipe import Pictures, Recipe, hurried
 
 Model = Annotated[
@@ -36,10 +36,13 @@ def complete_board(begun: str) -> list[str]:
     return [file.stem for file in sorted(paths.boards_dir().glob("*.toml")) if file.stem.startswith(begun)]
 
 
+_MOST_DIGITS = 30  # that Python reads without a limit of its own
+
+
 def number_of_bytes(text: str | int) -> int:
     """`65536`, `64K` or `64KiB`; K is 1024 bytes, M is 1024 K. BadParameter for anything else."""
-    number = re.fullmatch(r"([0-9_]+) ?(?:([KM])(?:iB)?)?", str(text))
-    if number is None:
+    number = re.fullmatch(r"([0-9]+(?:_[0-9]+)*) ?(?:([KM])(?:iB)?)?", str(text))
+    if number is None or len(number[1]) > _MOST_DIGITS:
         raise typer.BadParameter("give bytes, like 65536, 64K or 1M")
     return int(number[1]) * {None: 1, "K": 1024, "M": 1024**2}[number[2]]
 
@@ -52,11 +55,6 @@ def board_names(words: str) -> tuple[str, ...]:
     if not names:
         raise TinycError("no board is named", hint="--board cortex-m4,cortex-m55, or --board all")
     return tuple(dict.fromkeys(names))
-
-
-def words_of(text: str | None) -> tuple[str, ...]:
-    """What is between commas."""
-    return tuple(word for word in map(str.strip, (text or "").split(",")) if word)
 
 
 # Options in the words of the command line ---------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from tinyc.base.errors import TinycError, check_word
+from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.options.option import Heading, option
+from tinyc.options.option import Heading, check_values, option
 from tinyc.options.recipe import Pictures, Recipe
 
 Precision = Literal["auto", "integer", "float32"]
@@ -26,7 +26,7 @@ _OFFERS_NUMERICS = "tflm for .tflite, onnx for quantized .onnx, single for model
 class Options:
     """What a build may be asked for. Paths are the user's; None stands for the documented default.
 
-    Raises TinycError for a word that there is not, and for --like without --weights-blob.
+    Raises TinycError for a value that an option cannot have, and for --like without --weights-blob.
     """
 
     board: str = option(
@@ -200,9 +200,7 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        check_word("precision", self.precision, get_args(Precision))
-        check_word("way to optimize", self.optimize, get_args(Optimize))
-        check_word("way to plan memory", self.memory, get_args(Memory))
+        check_values(self)
         if self.like is not None and not self.weights_blob:
             raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
 

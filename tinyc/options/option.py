@@ -7,10 +7,14 @@ The command line makes its parameters of it (cli/options.py), a build says with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
+from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tinyc.base.errors import TinycError, check_word
 
 KEY = "option"  # of a field's metadata
 
@@ -61,3 +65,54 @@ def without_none(kind: Any) -> tuple[Any, bool]:
         return kind, False
     (plain,) = (one for one in get_args(kind) if one is not NoneType)
     return plain, True
+
+
+def words_of(text: str | None) -> tuple[str, ...]:
+    """What is between commas."""
+    return tuple(word for word in map(str.strip, (text or "").split(",")) if word)
+
+
+def check_values(given: Any) -> None:
+    """Raises TinycError for a field of a dataclass of options whose value does not have the declared type, or lies
+    beyond the declared limits. The command line's own parser says the same; Python and files have no other check."""
+    declaring: Any = type(given)
+    hints = _hints(declaring)
+    for each in fields(given):
+        kind, is_optional = without_none(hints[each.name])
+        value, told = getattr(given, each.name), each.metadata.get(KEY)
+        if value is None and is_optional:
+            continue
+        name = each.name if told is None else f"--{flag_of(each)}"
+        if get_origin(kind) is Literal:
+            check_word(name, value, get_args(kind))
+        elif not _is_of(value, kind):
+            raise TinycError(f"{name}: {value!r} is a {type(value).__name__}", hint=f"give {_in_words(kind)}")
+        elif told is not None:
+            _check_limits(name, value, told)
+
+
+@functools.cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+_NUMBERS: Mapping[Any, type] = {int: Integral, float: Real}  # NumPy's are numbers, too
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a value has the type; a truth value is no number, and one text is no tuple of its letters."""
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_is_of(one, get_args(kind)[0]) for one in value)
+    return isinstance(value, _NUMBERS.get(kind, kind)) and (kind is bool or not isinstance(value, bool))
+
+
+def _in_words(kind: Any) -> str:
+    return f"a tuple of {get_args(kind)[0].__name__}" if get_origin(kind) is tuple else f"one of type {kind.__name__}"
+
+
+def _check_limits(name: str, value: Any, told: OptionFacts) -> None:
+    least = 0 if told.is_bytes else told.least
+    if least is not None and not value >= least:  # NaN is not, either
+        raise TinycError(f"{name}: {value!r} is too small", hint=f"at least {least}")
+    if told.most is not None and not value <= told.most:
+        raise TinycError(f"{name}: {value!r} is too large", hint=f"at most {told.most}")

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
-from tinyc.base.errors import check_word
-from tinyc.options.option import Heading, option
+from tinyc.options.option import Heading, check_values, option
 
 AUTO = "auto"
 
@@ -31,7 +30,7 @@ class KeptActivations:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to quantize. Everything is deterministic. Raises TinycError for a word that there is not."""
+    """How to quantize. Everything is deterministic. Raises TinycError for a value that an option cannot have."""
 
     method: Method = option(  # how ranges follow from what was observed; auto: measured, tensor by tensor
         AUTO,
@@ -84,10 +83,7 @@ class Recipe:
     like: KeptActivations | None = None  # activations get these integers; method and equalize are those of before
 
     def __post_init__(self) -> None:
-        check_word("calibration method", self.method, get_args(Method))
-        check_word("rounding", self.rounding or "nearest", get_args(Rounding))
-        check_word("width of weights", self.weights, get_args(WeightBits))
-        check_word("width of activations", self.activations, get_args(ActivationBits))
+        check_values(self)
 
 
 def hurried(recipe: Recipe) -> Recipe:
@@ -104,7 +100,7 @@ def hurried(recipe: Recipe) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """How pictures become inputs: x = (pixel - mean) / std, with pixels from 0 to 255."""
+    """How pictures become inputs: x = (pixel - mean) / std, with pixels from 0 to 255. Raises TinycError as Recipe."""
 
     mean: tuple[float, ...] = option(  # one number, or one per color
         (0.0,),
@@ -116,3 +112,6 @@ class Pictures:
     fit: Fit = option(  # crop: the largest middle part with the input's proportions; either is then resized (bilinear)
         "crop", "Cut or stretch pictures to size.", flag="picture_fit", heading=_QUANTIZING
     )
+
+    def __post_init__(self) -> None:
+        check_values(self)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.options.build import Options
-from tinyc.options.option import OptionFacts, flag_of, options_of
+from tinyc.options.option import KEY, OptionFacts, flag_of, options_of
 from tinyc.options.recipe import Pictures, Recipe
 
 # Said first, of a run and not of a build, or without a trace in what is built.
@@ -21,9 +21,9 @@ def build_arguments(options: Options) -> tuple[str, ...]:
     """What `tinyc build MODEL` has to be told beside the model, each word an argument; files by their names, since a
     report holds no paths."""
     words = ["--board", _text(options.board)]
-    for each, told, value in _changed(options):
+    for each, _, value in _changed(options):
         if each.name not in _NOT_REPEATED:
-            words += [word for setting in _settings(each, told, value, _text) for word in setting]
+            words += [word for setting in settings_of(each, value) for word in setting]
     return tuple(words)
 
 
@@ -34,7 +34,7 @@ def shaping(options: Options) -> tuple[str, ...]:
         " ".join(setting)
         for each, told, value in _changed(options)
         if told.shapes
-        for setting in _settings(each, told, value, _without_path)
+        for setting in settings_of(each, value, _without_path)
     )
 
 
@@ -47,16 +47,19 @@ def _changed(options: Options) -> Iterator[tuple[Field[Any], OptionFacts, Any]]:
                 yield each, told, value
 
 
-def _settings(each: Field[Any], told: OptionFacts, value: Any, text: Callable[[Any], str]) -> Iterator[tuple[str, ...]]:
-    """The arguments that give a field its value: a flag, or a flag and a word; states have a pair for each."""
-    flag = flag_of(each)
+def settings_of(each: Field[Any], value: Any, text: Callable[[Any], str] | None = None) -> Iterator[tuple[str, ...]]:
+    """The arguments that give a field its value: a flag, or a flag and a word; states have a pair for each. text: how a
+    value is written; by default files are by their names."""
+    flag, told = flag_of(each), each.metadata[KEY]
     if isinstance(each.default, bool):
         yield (f"--{flag}" if value or told.inverted else f"--no-{flag}",)
     else:
-        yield from ((f"--{flag}", text(one)) for one in (value if told.repeats else [value]))
+        yield from ((f"--{flag}", (text or _text)(one)) for one in (value if told.repeats else [value]))
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "auto"
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Path):

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
@@ -17,13 +18,14 @@ from typing import Any, Literal, get_origin, get_type_hints
 from tinyc import __version__
 from tinyc.base.errors import TinycError
 from tinyc.base.files import read_file, write_file
-from tinyc.base.numerics import Numerics
+from tinyc.base.numerics import Numerics, numerics_of
 from tinyc.base.private import private_folder
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
 from tinyc.options.build import Options
-from tinyc.options.option import flag_of, options_of, without_none
+from tinyc.options.option import flag_of, options_of, without_none, words_of
 from tinyc.options.recipe import Recipe
+from tinyc.options.words import settings_of
 from tinyc.pipeline.building import verify_model
 from tinyc.pipeline.estimating import estimate_model
 from tinyc.pipeline.progress import Progress
@@ -41,34 +43,35 @@ class SettingKind:
     """Where a setting of a sweep's file goes."""
 
     owner: type  # Options or Recipe
-    field: str
+    field: Field[Any]
     type: type  # of the value in the file
     value: Callable[[Any], Any]  # of the field
 
 
 @cache
 def setting_kinds() -> Mapping[str, SettingKind]:
-    """The options that a sweep may vary, by the command line's names: those that a TOML value can say."""
+    """The options that a sweep may vary, by the command line's names: those that a TOML value can say. `auto` stands
+    for the None of an option of words, as on the command line."""
     kinds = {}
     for owner in (Options, Recipe):
         hints = get_type_hints(owner)
         for each, told in options_of(owner):
-            as_file = _as_in_files(without_none(hints[each.name])[0])
+            as_file = _as_in_files(*without_none(hints[each.name]))
             if as_file is not None and told.shared and not told.repeats and each.name not in _NOT_SWEPT:
-                kinds[flag_of(each).replace("-", "_")] = SettingKind(owner, each.name, *as_file)
+                kinds[flag_of(each).replace("-", "_")] = SettingKind(owner, each, *as_file)
     return kinds
 
 
-def _as_in_files(kind: Any) -> tuple[type, Callable[[Any], Any]] | None:
+def _as_in_files(kind: Any, is_optional: bool) -> tuple[type, Callable[[Any], Any]] | None:
     """The type that a file has for an option of that type, and how one becomes the other; None for paths."""
     if kind in (str, int, float, bool):
         return kind, lambda value: value
     if get_origin(kind) is Literal:
-        return str, lambda value: value
+        return str, lambda word: None if is_optional and word == "auto" else word
     if kind is Numerics:
-        return str, Numerics
+        return str, numerics_of
     if kind == tuple[str, ...]:
-        return str, lambda words: tuple(word.strip() for word in words.split(","))
+        return str, words_of
     return None
 
 
@@ -105,14 +108,14 @@ class Job:
 
     def words(self) -> str:
         """The settings as on the command line."""
-        return " ".join(_word(name.replace("_", "-"), value) for name, value in self.settings)
+        return " ".join(word for name, value in self.settings for word in _words(setting_kinds()[name], value))
 
     def options(self, places: Mapping[str, Path]) -> Options:
         """Options of the pipeline; places: where the files are, by SHA-256. TinycError for an unknown value."""
         values: dict[type, dict[str, Any]] = {Options: {}, Recipe: {}}
         for name, value in self.settings:
             kind = setting_kinds()[name]
-            values[kind.owner][kind.field] = kind.value(value)
+            values[kind.owner][kind.field.name] = kind.value(value)
         return Options(
             board=str(places[self.board_file.sha256]) if self.board_file else self.board,
             calibration=places[self.calibration.sha256] if self.calibration else None,
@@ -123,10 +126,11 @@ class Job:
         )
 
 
-def _word(name: str, value: Setting) -> str:
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {value}"
+def _words(kind: SettingKind, value: Setting) -> Iterator[str]:
+    """A setting as on the command line, which has no word for a switch that is off, nor for no layers."""
+    given = kind.value(value)
+    if given != kind.field.default or not (isinstance(given, bool) or given == ()):
+        yield from itertools.chain.from_iterable(settings_of(kind.field, given))
 
 
 @dataclass(frozen=True, slots=True)
