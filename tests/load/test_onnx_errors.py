@@ -462,3 +462,17 @@ def test_flags_that_are_neither_0_nor_1(tmp_path: Path, name: str, attribute: st
     window = {"kernel_shape": [2, 2]} if "Pool" in name else {}
     with pytest.raises(TinycError, match=f"{attribute} is -1, neither 0 nor 1"):
         load(one(name, [1, 2, 5, 5], **{attribute: -1}, **window), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        one("Conv", (1, 3, 1, 5, 4), [rand(1, 4, 3, 1, 3, 3)]),
+        one("MaxPool", (1, 3, 1, 6, 4), kernel_shape=[1, 2, 2]),
+    ],
+    ids=["Conv", "MaxPool"],
+)
+def test_of_three_dimensions_the_hint_names_the_2d_operator(tmp_path: Path, model: onnx.ModelProto) -> None:
+    with pytest.raises(TinycError) as caught:
+        load(model, tmp_path)
+    assert "export the model with the 2-D operator" in caught.value.hint

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.importing import THREE_D, OnnxStep, imports
 from tinyc.load.onnx.windows import window
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -22,6 +22,7 @@ def conv(s: OnnxStep) -> None:
         raise TinycError(
             f"weights {list(weights.shape)} and an input of rank {rank}: only 1-D and 2-D convolution is known",
             s.where,
+            THREE_D if rank == 5 else "",
         )
     x = s.image(0)
     w = _rows(weights)
