@@ -71,6 +71,41 @@ def test_wrappers_of_every_kind_of_library_compile(facts: Facts, tmp_path: Path,
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("kind", CHANGED)
+def test_what_is_constructed_has_forgotten_what_was_in_its_arena(facts: Facts, tmp_path: Path, kind: str) -> None:
+    """Arenas are shared, and on a stack they hold anything: a session resets its own if the library has state."""
+    compiler, made = needed("g++"), replace(facts, **CHANGED[kind])
+    for path, text in package_files(made, kinds_of("arduino")[0], "1.0.0").items():
+        if path.endswith("kws.hpp"):
+            (tmp_path / "kws.hpp").write_text(text)
+    (tmp_path / "kws.h").write_text(_header(made))
+    (tmp_path / "session.cpp").write_text(_SESSION.replace("RESETS", "0" if kind in ("plain", "rows") else "1"))
+    subprocess.run([compiler, "-std=c++14", "session.cpp", "-o", "session"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "session"], check=False).returncode == 0
+
+
+_SESSION = """#include "kws.hpp"
+static const void *last;
+static int resets;
+int kws_reset(void *arena)
+{
+    last = arena;
+    ++resets;
+    return KWS_OK;
+}
+int main()
+{
+    static kws_arena_t shared;
+    tinyc::kws::Session session(shared);
+    if (resets != RESETS || (RESETS && last != &shared)) {
+        return 1;
+    }
+    tinyc::kws::Model model;
+    return resets == 2 * RESETS && (!RESETS || last != &shared) ? 0 : 2;
+}
+"""
+
+
 def _header(facts: Facts) -> str:
     lines = [
         "#pragma once",

@@ -10,7 +10,9 @@ from one_layer import check_on_core, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
-from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernels.stream import matrix_of, raised
+from tinyc.ops import all_ops
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -90,6 +92,23 @@ def test_ways_to_finish(numerics: Numerics) -> None:
         for weights in ("random", "least")
     ]
     check_together([(graph_of(layer), samples(layer)[:2], CONV) for layer in layers], numerics)
+
+
+def test_ways_to_finish_in_the_upper_bits() -> None:
+    """Weights times 2^12 beside each other: sums that come so, and those that are first shifted right."""
+    stride = Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))
+    layers = [
+        conv((9, 8, 3), (7, 3, 3), replace(stride, act=act), gain=gain, per_channel=per_channel, seed=seed)
+        for act, gain, seed in ((Act(), 1.0, 0), (RELU, 0.1, 1), (RELU6, 0.3, 2))
+        for per_channel in (True, False)
+    ]
+    graphs = [graph_of(layer) for layer in layers]
+    sites = [Site(graph, graph.nodes[0], Numerics.TFLM) for graph in graphs]
+    finishes = [raised(matrix_of(all_ops()["conv2d"].prepare(site))) for site in sites]
+    ways = {(each.requant.halve, each.requant.shifts is None) for each in finishes if each is not None}
+    assert ways >= {(True, True), (False, False)}, "the layers are no longer those that the test is for"
+    usable = [number for number, each in enumerate(finishes) if each is not None]
+    check_together([(graphs[number], samples(layers[number])[:2], FEW) for number in usable])
 
 
 def test_other_compiler() -> None:
