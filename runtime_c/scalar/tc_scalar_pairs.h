@@ -12,13 +12,13 @@
  *
  * A word of weights is four taps of an output, each plus `zero`: its bytes 0 and 2, and 1 and 3, are factors
  * after one AND. What they are too much is known from the inputs, zero (1 + 2^16) times the sum of their
- * factors, and every segment starts at minus that, plus 2^15 so that the lower half is not negative. zero: 128
- * for int8, the zero point of uint8 weights that have one.
+ * factors, and every segment starts at minus that, plus 2^15 so that the lower half is not negative.
+ * zero: 128 for int8, the zero point of uint8 weights that have one.
  *
  * bias already contains -x_zero * sum(w[o]). x [batch][in_c]. y [batch][out_c]; a row of x is read before its
  * outputs are written. w [out_c / 4][words][4], out_c rounded up to a multiple of 8, words: of a whole number
- * of segments, `zero` beyond the last output and input. scratch: for each segment, its start and two factors for
- * each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times the
+ * of segments, `zero` beyond the last output and input. scratch: for each segment, its start and two factors
+ * for each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times the
  * place of a factor in scratch, plus 1 for its upper half.
  */
 #ifndef TC_SCALAR_PAIRS_H
