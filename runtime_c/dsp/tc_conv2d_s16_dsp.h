@@ -23,7 +23,8 @@ typedef struct {
 } tc_conv2d_s16_dsp_t;
 
 /* `n` taps from number `tap` on to their places: step s of the pixel is at to[s * apart]. from null: all are
- * x_zero. */
+ * x_zero. The loop has a counter of its own: for Armv8.1-M at -Os gcc 12 loses a test of n behind a loop
+ * that counts n down to what is tested. */
 static void tc_conv2d_s16_dsp_put(int32_t *to, int32_t apart, int32_t tap, const int16_t *from, int32_t n,
                                   int32_t x_zero)
 {
@@ -35,11 +36,11 @@ static void tc_conv2d_s16_dsp_put(int32_t *to, int32_t apart, int32_t tap, const
         n--;
     }
     to = (int32_t *)(void *)half;
-    for (; n > 1; n -= 2, to += apart) {
+    for (int32_t pairs = n >> 1; pairs > 0; pairs--, to += apart) {
         *to = from ? tc_load2(from) : tc_s16_both(x_zero);
         from = from ? from + 2 : from;
     }
-    if (n > 0) {
+    if ((n & 1) != 0) {
         *(int16_t *)(void *)to = from ? *from : (int16_t)x_zero;
     }
 }

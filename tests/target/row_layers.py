@@ -16,6 +16,7 @@ from tests.target.kernel_cases import roomy
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
+from tinyc.options.build import Optimize
 from tinyc.toolchain.compile import Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
 
@@ -30,6 +31,7 @@ def check_rows_on_core(
     all_forms: bool = False,
     scalar: bool | None = None,
     most_bytes: int = _MOST_BYTES,
+    optimize: Optimize = "speed",
 ) -> list[tuple[str, Case, int]]:
     """Assert that every row form gives the reference's bytes on the core and touches nothing else; for each
     (layer, case, instructions of the first sample: all rows, with the loop around them)."""
@@ -45,7 +47,7 @@ def check_rows_on_core(
             folder = Path(name)
             for file, text in work.program.files().items():
                 (folder / file).write_text(text)
-            firmware = compile_firmware(Sources(folder, "unit"), board, compiler, "speed", folder / "firmware")
+            firmware = compile_firmware(Sources(folder, "unit"), board, compiler, optimize, folder / "firmware")
             ran = target.run(firmware, work.inputs)
         assert not ran.damaged_guards
         for number, outputs in enumerate(ran.outputs):

@@ -16,6 +16,7 @@ from tinyc.kernel.site import RELU, Padding
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.options.build import Optimize
 
 BOARD = "cortex-m55"
 ONE = Padding(1, 1, 1, 1)
@@ -53,8 +54,9 @@ def _macs(layer: Layer) -> int:
     return y * graph_of(layer).values["w"].elements // layer.out_c
 
 
-def test_row_by_row() -> None:
-    """Row forms: everything poisoned that they may not touch."""
-    ran = check_rows_on_core(ROWS, Numerics.OURS, all_forms=True, board_name=BOARD)
+@pytest.mark.parametrize("optimize", ["speed", "size"])
+def test_row_by_row(optimize: Optimize) -> None:
+    """Row forms, those for cores without Helium too: everything poisoned that they may not touch."""
+    ran = check_rows_on_core(ROWS, Numerics.OURS, all_forms=True, board_name=BOARD, optimize=optimize)
     found = {case.kernel.name for _, case, _ in ran}
-    assert {"tc_conv2d_s16_mve", "tc_depthwise_conv2d_s16_mve"} <= found
+    assert {"tc_conv2d_s16_mve", "tc_depthwise_conv2d_s16_mve", "tc_conv2d_s16_dsp"} <= found
