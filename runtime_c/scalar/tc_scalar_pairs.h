@@ -18,8 +18,8 @@
  * bias already contains -x_zero * sum(w[o]). x [batch][in_c]. y [batch][out_c]; a row of x is read before its
  * outputs are written. w [out_c / 4][words][4], out_c rounded up to a multiple of 8, words: of a whole number
  * of segments, `zero` beyond the last output and input. scratch: for each segment, its start and two factors
- * for each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times the
- * place of a factor in scratch, plus 1 for its upper half.
+ * for each word. fixes [][output, place, weight] by outputs, then an output beyond the last; place: 2 times
+ * the place of a factor in scratch, plus 1 for its upper half.
  */
 #ifndef TC_SCALAR_PAIRS_H
 #define TC_SCALAR_PAIRS_H
