@@ -246,11 +246,11 @@ def test_a_fault_is_looked_up_in_what_was_flashed(built: Callable[[str], Path], 
     """The emulator's firmware has its functions at other addresses."""
     folder, board = built("cortex-m4"), load_board("cortex-m4")
     (step,) = read_elf(folder / "device" / "net.elf").step_functions("net").values()
-    firmware = compile_firmware(Sources(folder, "net"), board, find_toolchain(board), "balanced", tmp_path)
+    firmware = compile_firmware(Sources(folder, "net"), board, find_toolchain(board), "speed", tmp_path)
     assert firmware.read_elf().step_functions("net")[0].address != step.address
-    fault = protocol.FaultFrame(0, 3, 0xFFFFFFF9, 0, (step.address & ~1) + 4, 0, 1 << 25, 0, 0, 0)
+    fault = protocol.FaultFrame(0, 3, 0xFFFFFFF9, 0, (step.address & ~1) + 2, 0, 1 << 25, 0, 0, 0)
     said = serial._fault_on_board(firmware, fault, 7)
-    assert said.message == f"the firmware faulted in step 0, {step.name}+0x4: division by zero (inference 7)"
+    assert said.message == f"the firmware faulted in step 0, {step.name}+0x2: division by zero (inference 7)"
     assert said.step == 0
 
 

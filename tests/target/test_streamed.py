@@ -111,7 +111,6 @@ def test_incremental_library_on_the_board(tmp_path: Path) -> None:
         (Options(board="cortex-m4", hop=2), "are options of --incremental"),
         (Options(board="cortex-m4", stream_unpadded=True), "are options of --incremental"),
         (Options(board="cortex-m4", incremental=1), "has its rows on axis 2, not on axis 1"),
-        (Options(board="cortex-m4", incremental=2, hop=0), "a hop of 0 rows"),
         (Options(board="cortex-m4", incremental=2, input_rows=True), "takes rows anyway"),
         (Options(board="cortex-m4", incremental=2), "pads in time"),
         (
@@ -119,7 +118,7 @@ def test_incremental_library_on_the_board(tmp_path: Path) -> None:
             "takes one row of 2, but a call gives it 1 new",
         ),
     ],
-    ids=["hop", "unpadded", "axis", "zero", "rows", "padding", "strides"],
+    ids=["hop", "unpadded", "axis", "rows", "padding", "strides"],
 )
 def test_options_that_do_not_fit_are_refused(model: Path, options: Options, word: str) -> None:
     with pytest.raises(TinycError) as caught:

@@ -30,8 +30,6 @@ def check_stream_options(graph: Graph, perms: Mapping[str, Perm], options: Optio
         return
     if options.input_rows:
         raise TinycError("an incremental library takes rows anyway", hint="leave out --input-rows")
-    if options.hop < 1:
-        raise TinycError(f"a hop of {options.hop} rows: at least 1", hint="leave out --hop, for 1")
     first = graph.values[graph.inputs[0]]
     perm = perms.get(first.name)
     rows = perm[1] if perm else next((axis for axis, n in enumerate(first.shape) if axis and n > 1), 1)
