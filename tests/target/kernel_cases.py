@@ -61,6 +61,7 @@ from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.options.build import Optimize
 from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
 from tinyc.toolchain.compile import Sources, compile_firmware
@@ -314,7 +315,12 @@ def roomy(board: Board) -> Board:
 
 
 def run_together(
-    made: Together, board: Board, compiler: Toolchain, numerics: Numerics, library: Path | None = None
+    made: Together,
+    board: Board,
+    compiler: Toolchain,
+    numerics: Numerics,
+    library: Path | None = None,
+    optimize: Optimize = "balanced",
 ) -> None:
     """Assert that every node gives the reference's bytes on the board's machine, and damages nothing. What does not fit
     the machine's flash runs in halves. library: the folder of `write_library`, where there is one."""
@@ -325,12 +331,12 @@ def run_together(
             library = folder
             write_library(made, folder, board.isa, numerics)
         try:
-            firmware = compile_firmware(Sources(library, "all"), board, compiler, "balanced", folder / "firmware")
+            firmware = compile_firmware(Sources(library, "all"), board, compiler, optimize, folder / "firmware")
         except TinycError as error:
             if "does not fit the board" not in error.message or len(made.graph.nodes) == 1:
                 raise
             for half in made.halves():
-                run_together(half, board, compiler, numerics)
+                run_together(half, board, compiler, numerics, optimize=optimize)
             return
         ran = target_for(board.name, None).run(firmware, made.requests)
     check(made, ran, numerics, f"{board.name}, {compiler}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kernel on every core that has its instructions, under both compilers: bytes of the reference.
 
-One firmware per core, compiler and numerics holds all of them. By default three quite different cores run those of one
-numerics.
+One firmware per core, compiler and numerics, or level of optimization, holds all of them. By default one core runs
+those of one numerics.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from machines import target_for
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
+from tinyc.options.build import Optimize
 from tinyc.toolchain.compilers import find_toolchain
 
 BOARDS = [
@@ -63,6 +64,21 @@ def test_all_kernels(
         pytest.skip(error.message)
     library = kernel_library(board.isa, numerics)
     run_together(library.made, board, compiler, numerics, library.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimize", ["speed", "size"])
+@pytest.mark.parametrize("board_name", BOARDS)
+def test_all_kernels_at_other_levels(
+    kernel_library: Callable[..., KernelLibrary], board_name: str, optimize: Optimize
+) -> None:
+    """The level that a library is built with is the user's. What gcc 12 compiled wrongly for the Cortex-M55 at -Os wrote
+    past its scratch and into no result: `test_m55_int16.py` sees that."""
+    board = load_board(board_name)
+    target_for(board_name, None)
+    library = kernel_library(board.isa, Numerics.TFLM)
+    compiler = find_toolchain(board, "gcc")
+    run_together(library.made, board, compiler, Numerics.TFLM, library.folder, optimize)
 
 
 ENDS = [(board, 1, which) for board in BOARDS for which in ("least", "greatest")]
