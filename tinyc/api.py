@@ -32,7 +32,7 @@ from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
 from tinyc.options.build import Memory, Optimize, Options, Precision
 from tinyc.options.keywords import LibraryOptions, NumericsName, ProofOptions
-from tinyc.options.recipe import Recipe
+from tinyc.options.recipe import Effort, Recipe
 from tinyc.pipeline import building
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
@@ -57,6 +57,7 @@ class TinycWarning(UserWarning):
 class QuantizeOptions(TypedDict, total=False):
     """Further options of `tinyc quantize`."""
 
+    effort: Effort
     flash_budget: int | None
     states: tuple[str, ...]
     sequence: int

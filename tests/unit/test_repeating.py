@@ -34,6 +34,7 @@ CASES: dict[str, dict[str, Any]] = {
             int16_layers=("a", "b"), min_sqnr=30.0, augment=False, seed=3,
         )
     },
+    "effort": {"effort": "fast"},
     "pictures": {"pictures": Pictures((123.7, 116.3, 103.5), (58.4, 57.1, 57.4), "stretch")},
 }  # fmt: skip
 
@@ -65,6 +66,7 @@ def test_every_option_is_told_or_left_out_on_purpose() -> None:
 WORDS: dict[str, object] = {
     "numerics": Numerics.ONNX,
     "precision": "float32",
+    "effort": "fast",
     "harness": "mlperf",
     "optimize": "size",
     "memory": "min",
@@ -78,6 +80,13 @@ def test_paths_are_not_told() -> None:
     given = replace(PLAIN, board="/home/me/my.toml", calibration=Path("/home/me/c.npz"), frontend="/home/me/f.toml")
     told = ("--board", "my.toml", "--frontend", "f.toml", "--calibration", "c.npz")
     assert build_arguments(given) == told
+
+
+def test_an_effort_is_told_by_its_name_and_leaves_what_is_asked_for() -> None:
+    given = replace(PLAIN, effort="fast", recipe=Recipe(weights="int4"))
+    assert build_arguments(given)[2:] == ("--effort", "fast", "--weights", "int4")
+    assert given.asked_recipe == hurried(Recipe(weights="int4"))
+    assert PLAIN.asked_recipe is None
 
 
 def test_a_hurried_recipe_is_told_by_its_parts() -> None:

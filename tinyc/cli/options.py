@@ -21,7 +21,7 @@ from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded
 from tinyc.options.build import Options
 from tinyc.options.option import OptionFacts, flag_of, options_of, without_none, words_of
-from tinyc.options.recipe import Pictures, Recipe, hurried
+from tinyc.options.recipe import Pictures, Recipe
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
@@ -130,7 +130,8 @@ def parameter(each: Field[Any], kind: Any, told: OptionFacts) -> inspect.Paramet
         rich_help_panel=told.heading or None,
         autocompletion=complete_board if each.name == "board" else None,
     )
-    return _keyword(name_of(each), spelled.kind, facts, spelled.default)
+    kind = Annotated[spelled.kind, facts]
+    return inspect.Parameter(name_of(each), inspect.Parameter.KEYWORD_ONLY, default=spelled.default, annotation=kind)
 
 
 def _declaration(each: Field[Any], told: OptionFacts) -> str:
@@ -144,20 +145,6 @@ def name_of(each: Field[Any]) -> str:
     return flag_of(each).replace("-", "_")
 
 
-def _keyword(name: str, kind: Any, facts: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, facts])
-
-
-_EFFORT = _keyword(
-    "effort",
-    Literal["full", "fast"],
-    typer.Option(
-        "--effort",
-        help="`fast`: ranges by min-max, weights to the nearest step, biases corrected; other options go before.",
-        rich_help_panel="Quantizing a float model",
-    ),
-    "full",
-)
 _PARTS = {"recipe": Recipe, "pictures": Pictures}  # fields of Options that have options of their own
 
 
@@ -176,12 +163,7 @@ def declared() -> Iterator[tuple[type, Field[Any], Any, OptionFacts]]:
 @functools.cache
 def _parameters() -> Mapping[str, tuple[inspect.Parameter, bool]]:
     """By name the parameter of each option, and whether every command that compiles a model has it."""
-    by_name: dict[str, tuple[inspect.Parameter, bool]] = {}
-    for _, each, kind, told in declared():
-        by_name[name_of(each)] = parameter(each, kind, told), told.shared
-        if each.name == "seed":
-            by_name[_EFFORT.name] = _EFFORT, True
-    return by_name
+    return {name_of(each): (parameter(each, kind, told), told.shared) for _, each, kind, told in declared()}
 
 
 def with_model_options(
@@ -226,8 +208,6 @@ def make_options(words: Mapping[str, Any]) -> Options:
         if name_of(each) in words:
             values[owner][each.name] = spelling(each, kind, told).value(words[name_of(each)])
     recipe = _checked(Recipe(**values[Recipe]))
-    if words.get(_EFFORT.name) == "fast":
-        recipe = hurried(recipe)
     pictures = Pictures(**values[Pictures])
     if min(pictures.std) < _LEAST_DEVIATION:
         raise typer.BadParameter("it is zero, or less", param_hint="--picture-std")

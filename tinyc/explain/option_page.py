@@ -18,15 +18,14 @@ _HEADINGS: dict[Heading, str] = {
     "Quantizing a float model": "Quantizing a float model",
     "Proof": "Proof",
 }
-_IN_PYTHON = {Options: "`{}=`", Recipe: "`Recipe({}=)`", Pictures: "`Pictures({}=)`"}
+_IN_PYTHON = {Options: "`{}`", Recipe: "`Recipe({})`", Pictures: "`Pictures({})`"}
 
 _TABLE = ("| option | in Python | default | what it does |", "|---|---|---|---|")
 _PAGE = """# Options
 
 Every option of the commands that compile a model, as it is declared in `tinyc/options/`; `make docs` prints this page.
 A command offers those that make sense for it; its `--help` lists them. In Python they are keywords of `tinyc.build` and
-of the functions beside it ([python.md](python.md)), in a sweep's file keys with `_` for `-` ([sweep.md](sweep.md)). The
-command line also has `--effort fast`, in the place of several options of quantizing ([quantize.md](quantize.md)).
+of the functions beside it ([python.md](python.md)), in a sweep's file keys with `_` for `-` ([sweep.md](sweep.md)).
 """
 
 _KEYWORDS = '''# SPDX-License-Identifier: Apache-2.0
@@ -38,7 +37,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from tinyc.options.build import Memory, Optimize, Precision
-from tinyc.options.recipe import Pictures, Recipe
+from tinyc.options.recipe import Effort, Pictures, Recipe
 
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
@@ -89,8 +88,10 @@ def _row(owner: type, each: Field[Any], told: OptionFacts) -> str:
     choices = "|".join(get_args(kind)) if get_origin(kind) is Literal else ""
     words = _escaped(choices or ("BYTES" if told.is_bytes else told.metavar))
     flag = f"`--{flag_of(each)}`" + (f", `-{told.short}`" if told.short else "") + (f" {words}" if words else "")
-    usual = told.shown_default or ("" if each.default in (None, (), False) else f"`{_shown(each.default)}`")
-    return f"| {flag} | {_IN_PYTHON[owner].format(each.name)} | {usual} | {_escaped(told.help)} |"
+    is_plain = told.inverted or each.default in (None, (), False)
+    usual = told.shown_default or ("" if is_plain else f"`{_shown(each.default)}`")
+    keyword = f"{each.name}={not each.default}" if told.inverted else f"{each.name}="
+    return f"| {flag} | {_IN_PYTHON[owner].format(keyword)} | {usual} | {_escaped(told.help)} |"
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.options.option import Heading, check_values, option
-from tinyc.options.recipe import Pictures, Recipe
+from tinyc.options.recipe import Effort, Pictures, Recipe, hurried
 
 Precision = Literal["auto", "integer", "float32"]
 Optimize = Literal["speed", "balanced", "size"]
@@ -150,6 +150,11 @@ class Options:
         shapes=True,
     )
     recipe: Recipe | None = None  # how a float model is quantized; None: automatically
+    effort: Effort = option(
+        "full",
+        "`fast`: ranges by min-max, weights to the nearest step, biases corrected; other options go before.",
+        heading="Quantizing a float model",
+    )
     cache: bool = option(
         False,
         "Keep what quantizing finds in the user's cache.",
@@ -203,6 +208,11 @@ class Options:
         check_values(self)
         if self.like is not None and not self.weights_blob:
             raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
+
+    @property
+    def asked_recipe(self) -> Recipe | None:
+        """How a float model is quantized, the effort counted in; None: automatically."""
+        return hurried(self.recipe or Recipe()) if self.effort == "fast" else self.recipe
 
     @property
     def by_calls(self) -> bool:

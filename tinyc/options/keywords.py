@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from tinyc.options.build import Memory, Optimize, Precision
-from tinyc.options.recipe import Pictures, Recipe
+from tinyc.options.recipe import Effort, Pictures, Recipe
 
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
@@ -38,6 +38,7 @@ class LibraryOptions(TypedDict, total=False):
     frontend: str | None
     picture: str | None
     recipe: Recipe | None
+    effort: Effort
     cache: bool
     pictures: Pictures | None
     sequence: int

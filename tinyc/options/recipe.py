@@ -14,6 +14,7 @@ Method = Literal["auto", "minmax", "percentile", "mse", "entropy"]
 WeightBits = Literal["int8", "int4", "auto"]
 ActivationBits = Literal["int8", "int16", "auto"]
 Rounding = Literal["nearest", "learned"]
+Effort = Literal["full", "fast"]
 Fit = Literal["crop", "stretch"]
 
 _QUANTIZING: Heading = "Quantizing a float model"

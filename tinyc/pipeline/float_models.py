@@ -45,7 +45,7 @@ def quantize_float(
             "no calibration data: activation ranges come from synthetic inputs, accuracy is unproven; "
             f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
         )
-    recipe = options.recipe
+    recipe = options.asked_recipe
     if options.like is not None:
         recipe = replace(recipe or Recipe(), like=read_activations(options.like))
     if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash_budget is not None:

@@ -28,7 +28,7 @@ from tinyc.passes.integer_ports import float_islands, has_scales
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.float_models import for_numerics, in_float, quantize_float
 from tinyc.pipeline.joining import with_front_end
-from tinyc.pipeline.precision import is_float, numerics_of, precision_of, stays_float
+from tinyc.pipeline.precision import is_float, own_numerics, precision_of, stays_float
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.streaming import by_rows, check_stream_options
 from tinyc.quantize import Calibration as CalibrationInputs
@@ -43,10 +43,10 @@ class IntegerModel:
     path: Path
     sha256: str
     graph: Graph
-    float_graph: Graph | None  # what the integers are compared with; None where the file held integers
-    calibration: CalibrationInputs | None
-    perms: Mapping[str, Perm]  # inputs whose axes differ from the file's
-    numerics: Numerics
+    float_graph: Graph | None = None  # what the integers are compared with; None where the file held integers
+    calibration: CalibrationInputs | None = None
+    perms: Mapping[str, Perm] = field(default_factory=dict)  # inputs whose axes differ from the file's
+    numerics: Numerics = Numerics.OURS
     front: Joined | None = None  # the front end that is part of the graph before the model
     changes: tuple[Change, ...] = ()  # what of the file is no step
     quantized_from: Graph | None = None  # the float graph as its values were quantized, each channel in its own scale
@@ -64,25 +64,13 @@ class CompileRequest:
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDraft:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDraft(IntegerModel):
     """A model on its way from the file to integers."""
 
     loaded: Graph  # what the file holds
-    sha256: str  # of the file
-    graph: Graph
-    whole: Graph | None = None  # with what no output needs
+    whole: Graph  # with what no output needs
     stays_float: bool = False  # it is to run in float32
-    numerics: Numerics = Numerics.OURS
-    # As of IntegerModel:
-    float_graph: Graph | None = None
-    calibration: CalibrationInputs | None = None
-    perms: Mapping[str, Perm] = field(default_factory=dict)
-    quantized_from: Graph | None = None
-    activations: KeptActivations | None = None
-    front: Joined | None = None
-    camera: Camera | None = None
-    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +88,8 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
     with progress.stage("load"):
         loaded = load_with_states(path, options, progress)
         check(loaded, "load", all_ops())
-        draft = ModelDraft(loaded, hashlib.sha256(path.read_bytes()).hexdigest(), loaded)
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        draft = ModelDraft(path, sha256, loaded, loaded=loaded, whole=loaded)
     options = replace(options, precision=precision_of(path, loaded, options, progress))
     request = CompileRequest(path, board, options, progress)
     for stage in STAGES:
@@ -108,20 +97,7 @@ def make_integers(path: Path, board: Board, options: Options, progress: Progress
             with progress.stage(stage.name):
                 draft = stage.work(draft, request)
                 check(draft.graph, stage.name, all_ops())
-    return IntegerModel(
-        path,
-        draft.sha256,
-        draft.graph,
-        draft.float_graph,
-        draft.calibration,
-        draft.perms,
-        draft.numerics,
-        draft.front,
-        draft.changes,
-        draft.quantized_from,
-        draft.activations,
-        draft.camera,
-    )
+    return draft
 
 
 def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
@@ -148,7 +124,7 @@ def _normalized(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
     if options.calibration is not None and not stays and not is_float(graph):
         words = "the model is quantized already: --calibration is used for missing scales only"
         request.progress.on_warning(words)
-    numerics = options.numerics or numerics_of(request.path, is_float(graph) and not stays)
+    numerics = options.numerics or own_numerics(request.path, is_float(graph) and not stays)
     return replace(draft, graph=graph, stays_float=stays, numerics=numerics)
 
 
@@ -211,7 +187,7 @@ def _with_float_layers(draft: ModelDraft, request: CompileRequest) -> ModelDraft
 
 
 def _with_changes(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
-    return replace(draft, changes=changes_of(draft.loaded, draft.whole or draft.graph, draft.graph))
+    return replace(draft, changes=changes_of(draft.loaded, draft.whole, draft.graph))
 
 
 def _is_integer(draft: ModelDraft, request: CompileRequest) -> bool:

@@ -27,7 +27,7 @@ def precision_of(path: Path, graph: Graph, options: Options, progress: Progress)
             progress.on_warning(words)
         return options.precision
     like = options.like is not None and (options.like / ACTIVATIONS).is_file()  # else it was left in float32, too
-    asked = options.recipe is not None or options.float_layers or options.float_fallback or like
+    asked = options.asked_recipe is not None or options.float_layers or options.float_fallback or like
     if asked or takes_integers(options) or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
         return "integer"
     progress.on_warning(
@@ -48,7 +48,7 @@ def stays_float(path: Path, graph: Graph, options: Options) -> bool:
     if options.float_layers or options.float_fallback:
         message = "with --precision float32 every layer is float32"
         raise TinycError(message, hint="leave out --float and --float-fallback")
-    if options.recipe is not None:
+    if options.asked_recipe is not None:
         message = "with --precision float32 nothing is quantized"
         raise TinycError(message, hint="leave out the options of quantizing, or --precision")
     return True
@@ -60,7 +60,7 @@ def is_float(graph: Graph) -> bool:
     return (not has_scales(graph) or trees_among_floats(graph)) and any(value.dtype == "f32" for value in values)
 
 
-def numerics_of(path: Path, is_quantized_here: bool) -> Numerics:
+def own_numerics(path: Path, is_quantized_here: bool) -> Numerics:
     """The model's own where it came quantized: what the format's runtime computes."""
     if is_quantized_here:
         return Numerics.OURS
