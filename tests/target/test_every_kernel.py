@@ -72,8 +72,8 @@ def test_all_kernels(
 def test_all_kernels_at_other_levels(
     kernel_library: Callable[..., KernelLibrary], board_name: str, optimize: Optimize
 ) -> None:
-    """The level that a library is built with is the user's. What gcc 12 compiled wrongly for the Cortex-M55 at -Os wrote
-    past its scratch and into no result: `test_m55_int16.py` sees that."""
+    """The level that a library is built with is the user's. What gcc 12 compiled wrongly for the Cortex-M55 at -Os
+    wrote past its scratch and into no result: `test_m55_int16.py` sees that."""
     board = load_board(board_name)
     target_for(board_name, None)
     library = kernel_library(board.isa, Numerics.TFLM)
