@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -86,22 +87,47 @@ def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:
     return [k.name for k in all_ops()[node.op].kernels if isinstance(ask(k, site, HOST_ISA), Offer)]
 
 
+@dataclass(frozen=True)
+class Case:
+    """A one-node graph, the kernels that it is for, and samples."""
+
+    graph: Graph
+    kernels: Sequence[str]
+    inputs: Sequence[Mapping[str, Array]]
+    numerics: Numerics
+    compiler: str
+
+    def compare(self, outputs: Sequence[Sequence[Array]]) -> None:
+        """Assert that these outputs, [sample][of a kernel, of the next], are the reference's bytes."""
+        names = [(kernel, output) for kernel in self.kernels for output in self.graph.outputs]
+        for sample, of_sample in zip(self.inputs, outputs, strict=True):
+            want = run_int(self.graph, sample, self.numerics)
+            for (kernel, output), array in zip(names, of_sample, strict=True):
+                np.testing.assert_array_equal(array, want[output], err_msg=f"{kernel}: output {output}")
+
+
 def check_kernels(
     graph: Graph,
     inputs: Sequence[Mapping[str, Array]],
     numerics: Numerics = Numerics.TFLM,
     compiler: str = COMPILER,
 ) -> list[str]:
-    """Assert that every usable kernel of the graph's one node gives the reference's bytes; their names."""
+    """Assert that every usable kernel of the graph's one node gives the reference's bytes; their names.
+
+    In a test whose file runs its kernels together (conftest.py) the bytes are compared behind the test's body.
+    """
     (node,) = graph.nodes
     names = usable_kernels(graph, node, numerics)
     assert names, f"no kernel serves {node}"
-    expected = [run_int(graph, sample, numerics) for sample in inputs]
-    for outputs, want in zip(run_kernels(graph, node, names, inputs, numerics, compiler), expected, strict=True):
-        for name, of_kernel in zip(names, outputs, strict=True):
-            for output, array in zip(graph.outputs, of_kernel, strict=True):
-                np.testing.assert_array_equal(array, want[output], err_msg=f"{name}: output {output}")
+    case = Case(graph, names, inputs, numerics, compiler)
+    if open_cases:
+        open_cases[-1].append(case)
+    else:
+        case.compare(*run_cases([case]))
     return names
+
+
+open_cases: list[list[Case]] = []  # what check_kernels adds to, in place of running each
 
 
 def run_kernel(
@@ -113,31 +139,41 @@ def run_kernel(
     compiler: str = COMPILER,
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernel."""
-    return [outputs for (outputs,) in run_kernels(graph, node, [kernel], inputs, numerics, compiler)]
+    assert graph.nodes == (node,)
+    (outputs,) = run_cases([Case(graph, [kernel], inputs, numerics, compiler)])
+    return outputs
 
 
-def run_kernels(
-    graph: Graph,
-    node: Node,
-    kernels: Sequence[str],
-    inputs: Sequence[Mapping[str, Array]],
-    numerics: Numerics,
-    compiler: str = COMPILER,
-) -> list[list[list[Array]]]:
-    """Outputs of each sample from each kernel: [sample][kernel][output]. One library runs them one after another."""
-    several = side_by_side(graph, node, len(kernels))
-    names = [each.name for each in several.nodes]
-    choices = select(several, HOST_ISA, numerics, prefer=dict(zip(names, kernels, strict=True)))
-    plan = OneStepPlan(several, {name: choices[name].scratch_bytes for name in names})
-    count = len(graph.outputs)
+def run_cases(cases: Sequence[Case]) -> list[list[list[Array]]]:
+    """Outputs of cases of the same numerics and compiler: [case][sample][of a kernel, of the next]. One library runs
+    all kernels one after another; a case with fewer samples than another sees its last one again."""
+    (numerics, compiler), *others = {(case.numerics, case.compiler) for case in cases}
+    assert not others
+    parts = [_renamed(side_by_side(case.graph, len(case.kernels)), f"{i} ") for i, case in enumerate(cases)]
+    graph = _union(parts)
+    kernels = [kernel for case in cases for kernel in case.kernels]
+    prefer = {node.name: kernel for node, kernel in zip(graph.nodes, kernels, strict=True)}
+    choices = select(graph, HOST_ISA, numerics, prefer=prefer)
+    plan = OneStepPlan(graph, {name: choices[name].scratch_bytes for name in prefer})
+    samples = [
+        {
+            f"{i} {name}": array
+            for i, case in enumerate(cases)
+            for name, array in case.inputs[min(number, len(case.inputs) - 1)].items()
+        }
+        for number in range(max(len(case.inputs) for case in cases))
+    ]
+    outputs = run_plan(graph, choices, plan, samples, numerics, compiler)
+    ends = list(accumulate(len(part.outputs) for part in parts))
     return [
-        [sample[at : at + count] for at in range(0, len(sample), count)]
-        for sample in run_plan(several, choices, plan, inputs, numerics, compiler)
+        [outputs[number][end - len(part.outputs) : end] for number in range(len(case.inputs))]
+        for case, part, end in zip(cases, parts, ends, strict=True)
     ]
 
 
-def side_by_side(graph: Graph, node: Node, count: int) -> Graph:
+def side_by_side(graph: Graph, count: int) -> Graph:
     """The graph with its one node so many times: each has states and outputs of its own, all read the same inputs."""
+    (node,) = graph.nodes
     own = [*node.outputs, *(state.name for state in graph.states)]
     copies = [{name: f"{name} {number}" for name in own} for number in range(count)]
     nodes = [
@@ -161,6 +197,40 @@ def side_by_side(graph: Graph, node: Node, count: int) -> Graph:
             for new in copies
             for state in graph.states
         ),
+    )
+
+
+def _renamed(graph: Graph, prefix: str) -> Graph:
+    """The graph with this before every name."""
+
+    def new(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name and prefix + name for name in names)
+
+    return replace(
+        graph,
+        inputs=new(graph.inputs),
+        outputs=new(graph.outputs),
+        nodes=tuple(
+            replace(node, name=prefix + node.name, inputs=new(node.inputs), outputs=new(node.outputs))
+            for node in graph.nodes
+        ),
+        values={prefix + name: replace(value, name=prefix + name) for name, value in graph.values.items()},
+        consts={prefix + name: array for name, array in graph.consts.items()},
+        states=tuple(replace(one, name=prefix + one.name, after=prefix + one.after) for one in graph.states),
+        labels={prefix + name: labels for name, labels in graph.labels.items()},
+    )
+
+
+def _union(graphs: Sequence[Graph]) -> Graph:
+    """Graphs without common names as one."""
+    return Graph(
+        name=graphs[0].name,
+        inputs=tuple(name for graph in graphs for name in graph.inputs),
+        outputs=tuple(name for graph in graphs for name in graph.outputs),
+        nodes=tuple(node for graph in graphs for node in graph.nodes),
+        values={name: value for graph in graphs for name, value in graph.values.items()},
+        consts={name: array for graph in graphs for name, array in graph.consts.items()},
+        states=tuple(state for graph in graphs for state in graph.states),
     )
 
 
@@ -227,6 +297,7 @@ def _main(graph: Graph, gaps: Sequence[tuple[int, int]]) -> str:
     ends = ", ".join(f"{{{at}, {at + size}}}" for at, size in (*gaps, (0, 0)))
     return f"""
 #include "unit.c"
+#include <sanitizer/asan_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,14 +306,12 @@ int main(void)
 {{
     unsigned char *arena = malloc(UNIT_ARENA_BYTES);
     memset(arena, 0xA5, UNIT_ARENA_BYTES);
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {{
+        ASAN_POISON_MEMORY_REGION(arena + gaps[i][0], (size_t)(gaps[i][1] - gaps[i][0]));
+    }}
     while ({reads}) {{
         if (unit_run(arena) != UNIT_OK) return 1;
 {writes}
-        for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {{
-            for (int at = gaps[i][0]; at < gaps[i][1]; at++) {{
-                if (arena[at] != 0xA5) return fprintf(stderr, "byte %d is in no tensor, but was written", at);
-            }}
-        }}
     }}
     free(arena);
     return 0;
