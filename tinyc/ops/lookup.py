@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.site import Site, Type
+from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.tables import TABLE_KERNELS, Table, look_up, need_bytes
 
@@ -54,6 +54,7 @@ OP = Op(
     quant_in=(Kept(), Kept()),
     quant_out=(Kept(),),
     kernels=TABLE_KERNELS,
+    rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),
 )
 

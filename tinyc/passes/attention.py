@@ -13,10 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node, Shape
-from tinyc.kernel.site import Site
 from tinyc.ops import op_of
 from tinyc.ops.add import Add
 from tinyc.ops.attention import Attention, HeadWalk
@@ -33,6 +31,7 @@ from tinyc.ops.sub import Sub
 from tinyc.ops.tables import is_ours
 from tinyc.ops.transpose import Transpose
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.tables import table_of
 
 _MOVES = (Reshape, Transpose, Slice)
 _OF_ONE = (Mul, Div, Add, Sub, Clip, Requantize)  # with a number as the other input
@@ -143,25 +142,11 @@ def _numbered(view: View, name: str, numerics: Numerics) -> tuple[str, Array | N
     numbers = all(view.value(one).elements == 1 for one in node.inputs if one and view.is_const(one))
     if len(moving) != 1 or not numbers or not view.sole_use(name):
         return None
-    return _table(view, node, moving[0], numerics)
-
-
-def _table(view: View, node: Node, moving: int, numerics: Numerics) -> tuple[str, Array | None] | None:
-    """`_numbered` of one node."""
-    shapes = {name: view.value(name) for name in (*node.inputs, *node.outputs) if name}
-    order = np.arange(256, dtype=np.uint8).view(np.int8)
-    consts = {name: view.const(name) for name in node.inputs if name and view.is_const(name)}
-    values = {n: value if n in consts else replace(value, shape=(256,)) for n, value in shapes.items()}
-    if any(value.dtype != "s8" for n, value in values.items() if n not in consts):
+    source = node.inputs[moving[0]]
+    if view.value(source).dtype != "s8" or view.value(name).dtype != "s8":
         return None
-    alone = Graph("alone", (node.inputs[moving],), node.outputs, (node,), values, consts)
-    given = [order if i == moving else consts.get(name) for i, name in enumerate(node.inputs)]
-    op = op_of(node)
-    try:
-        (table,) = op.int_ref(op.prepare(Site(alone, node, numerics)), *given)
-    except TinycError:
-        return None
-    return node.inputs[moving], np.asarray(table, np.int8).reshape(256)
+    table = table_of(view, [node], source, numerics)
+    return None if table is None else (source, table)
 
 
 def _walk(view: View, name: str, lead: Shape, turned: bool) -> tuple[str, HeadWalk | None]:

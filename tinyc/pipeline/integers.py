@@ -25,6 +25,7 @@ from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
 from tinyc.passes.integer_ports import float_islands, has_scales
+from tinyc.passes.tables import join_tables
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.float_models import for_numerics, in_float, quantize_float
 from tinyc.pipeline.joining import with_front_end
@@ -195,7 +196,8 @@ def _is_integer(draft: ModelDraft, request: CompileRequest) -> bool:
 
 
 def _joined(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
-    return replace(draft, graph=join_attention(draft.graph, draft.numerics))
+    graph = join_attention(draft.graph, draft.numerics)
+    return replace(draft, graph=join_tables(graph, draft.numerics))
 
 
 STAGES = (
