@@ -85,7 +85,8 @@ def shape_of(r: Generator, least: int = 1, most: int = 4) -> Shape:
 
 
 def image(r: Generator, channels: int, axes: int) -> Shape:
-    return (1, channels, *(int(n) for n in r.choice((1, 2, 3, 4, 5, 7, 8, 11), axes)))
+    sizes = (1, 2, 3, 4, 5, 7, 8, 11) if axes < 3 else (1, 2, 3, 4, 5, 7)
+    return (1, channels, *(int(n) for n in r.choice(sizes, axes)))
 
 
 def ints(r: Generator, low: int, high: int, count: int) -> list[int]:
@@ -104,7 +105,7 @@ def sliding(r: Generator, axes: int) -> dict[str, Any]:
 
 
 def conv(r: Generator) -> Case:
-    axes = pick(r, 1, 2, 2)
+    axes = pick(r, 1, 2, 2, 3)
     groups = pick(r, 1, 1, 2, 3, "all")
     in_c = pick(r, *CHANNELS) if groups in (1, "all") else groups * pick(r, 1, 3)
     groups = in_c if groups == "all" else groups
@@ -139,7 +140,7 @@ def conv_transpose(r: Generator) -> Case:
 
 def pool(name: str) -> Callable[[Generator], Case]:
     def draw(r: Generator) -> Case:
-        axes = pick(r, 1, 2, 2)
+        axes = pick(r, 1, 2, 2, 3)
         kernel, given = ints(r, 1, 4, axes), sliding(r, axes)
         if "pads" in given:
             given["pads"] = [min(p, kernel[k % axes] - 1) for k, p in enumerate(given["pads"])]
@@ -155,7 +156,7 @@ def pool(name: str) -> Callable[[Generator], Case]:
 
 
 def global_pool(name: str) -> Callable[[Generator], Case]:
-    return lambda r: Case(name, (image(r, pick(r, *CHANNELS), pick(r, 1, 2)),))
+    return lambda r: Case(name, (image(r, pick(r, *CHANNELS), pick(r, 1, 2, 3)),))
 
 
 def resize(r: Generator) -> Case:

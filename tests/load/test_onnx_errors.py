@@ -267,7 +267,9 @@ def test_sparse_initializers(tmp_path: Path) -> None:
 IMAGE = (1, 3, 6, 5)
 NODES: list[tuple[onnx.ModelProto, str]] = [
     (one("Conv", (65, 3, 6, 5), [rand(1, 4, 3, 3, 3)]), "expected [1, C, H, W]"),
-    (one("Conv", (1, 3, 6, 5, 4), [rand(1, 4, 3, 3, 3, 3)]), "only 1-D and 2-D"),
+    (one("Conv", (1, 3, 6, 5, 4, 2), [rand(1, 4, 3, 3, 3, 3, 1)]), "1-D, 2-D and 3-D"),
+    (one("Conv", (2, 3, 6, 5, 4), [rand(1, 4, 3, 3, 3, 3)]), "expected [1, C, D, H, W]"),
+    (one("Conv", (1, 3, 6, 5, 4), [rand(1, 4, 3, 7, 3, 3)]), "does not fit the padded"),
     (one("Conv", IMAGE, [rand(1, 4, 2, 3, 3)]), "do not fit 3 channels"),
     (one("Conv", IMAGE, [rand(1, 4, 3, 3, 3)], group=0), "do not fit 3 channels"),
     (one("Conv", IMAGE, [rand(1, 4, 3, 9, 9)]), "does not fit the padded"),
@@ -462,17 +464,3 @@ def test_flags_that_are_neither_0_nor_1(tmp_path: Path, name: str, attribute: st
     window = {"kernel_shape": [2, 2]} if "Pool" in name else {}
     with pytest.raises(TinycError, match=f"{attribute} is -1, neither 0 nor 1"):
         load(one(name, [1, 2, 5, 5], **{attribute: -1}, **window), tmp_path)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        one("Conv", (1, 3, 1, 5, 4), [rand(1, 4, 3, 1, 3, 3)]),
-        one("MaxPool", (1, 3, 1, 6, 4), kernel_shape=[1, 2, 2]),
-    ],
-    ids=["Conv", "MaxPool"],
-)
-def test_of_three_dimensions_the_hint_names_the_2d_operator(tmp_path: Path, model: onnx.ModelProto) -> None:
-    with pytest.raises(TinycError) as caught:
-        load(model, tmp_path)
-    assert "export the model with the 2-D operator" in caught.value.hint

@@ -120,7 +120,7 @@ def test_dilated_max_pool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["GlobalAveragePool", "GlobalMaxPool"])
-@pytest.mark.parametrize("x", [(1, 3, 5, 7), (1, 3, 1, 1), (1, 2, 9)])
+@pytest.mark.parametrize("x", [(1, 3, 5, 7), (1, 3, 1, 1), (1, 2, 9), (1, 3, 4, 5, 6)])
 def test_global_pools(tmp_path: Path, name: str, x: tuple[int, ...]) -> None:
     imported(one(name, x), tmp_path)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conv: one- and two-dimensional, any stride, padding, dilation and groups."""
+"""Conv: of one to three dimensions, any stride, padding, dilation and groups."""
 
 from __future__ import annotations
 
@@ -7,33 +7,38 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import THREE_D, OnnxStep, imports
-from tinyc.load.onnx.windows import window
+from tinyc.load.onnx import volumes
+from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.windows import ONE, lines, window
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
 
 @imports("Conv")
 def conv(s: OnnxStep) -> None:
-    """w [O,I/groups,KH,KW] (or [O,I/groups,K]) -> conv2d, or depthwise_conv2d if every channel is a group."""
+    """w [O,I/groups,KH,KW] (or [O,I/groups,K]) -> conv2d, or depthwise_conv2d if every channel is a group. Those of
+    three dimensions: `volumes.py`."""
     weights = s.weights(1)  # for the shape; `weight` has the elements, which may be integers
-    rank = len(s.value(0).shape)
-    if weights.ndim != rank or rank not in (3, 4):
+    shape = s.value(0).shape
+    rank = len(shape)
+    if weights.ndim != rank or rank not in (3, 4, 5):
         raise TinycError(
-            f"weights {list(weights.shape)} and an input of rank {rank}: only 1-D and 2-D convolution is known",
+            f"weights {list(weights.shape)} and an input of rank {rank}: only 1-D, 2-D and 3-D convolution is known",
             s.where,
-            THREE_D if rank == 5 else "",
         )
-    x = s.image(0)
-    w = _rows(weights)
-    groups, in_c = s.node.int_("group", 1), x.shape[3]
+    groups, in_c = s.node.int_("group", 1), shape[1]
     given = s.node.ints("kernel_shape")
     if given is not None and given != weights.shape[2:]:
         raise TinycError(f"kernel_shape {list(given)} does not fit weights {list(weights.shape)}", s.where)
-    if groups < 1 or w.shape[1] * groups != in_c or w.shape[0] % groups:
+    if groups < 1 or weights.shape[1] * groups != in_c or weights.shape[0] % groups:
         raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {in_c} channels", s.where)
-    at = window(s, x.shape, weights.shape[2:])
-    bias = _bias(s, w.shape[0]) if s.has(2) else None
+    sliding = lines(s, shape[2:], weights.shape[2:])
+    bias = _bias(s, weights.shape[0]) if s.has(2) else None
+    if rank == volumes.RANK:
+        volumes.conv(s, groups, sliding, bias)
+        return
+    x = s.image(0)
+    at = window(*(ONE, *sliding)[-2:])
     if groups == in_c > 1:
         depthwise = s.weight(1, lambda a: _rows(a)[:, 0].transpose(1, 2, 0), 2)  # [C*M,KH,KW] -> [KH,KW,C*M]
         attrs = DepthwiseConv2D(at.stride, at.pad, at.dilation)

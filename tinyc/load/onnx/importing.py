@@ -43,10 +43,6 @@ from tinyc.ops.softmax import Softmax
 from tinyc.ops.transpose import Transpose
 from tinyc.ops.tree_ensemble import TreeEnsemble
 
-THREE_D = (
-    "3-D operators are not known; where the depth of the image, or that of the kernel, is 1, export the model with the "
-    "2-D operator (Conv2d, MaxPool2d) in its place: the image without its depth, or each of its planes"
-)
 TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 FROM_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
 _WEIGHTS = 1  # the input of a layer that holds them
@@ -511,7 +507,7 @@ class OnnxStep:
             raise TinycError(
                 f"input '{x.name}' has shape {list(x.shape)}; expected [1, C, H, W] or [1, C, W]",
                 self.where,
-                THREE_D if rank == 5 else hint,
+                hint,
             )
         y = self.transpose(x, TO_NHWC[len(x.shape)], "x_nhwc")
         return self.reshape(y, (1, 1, *y.shape[1:]), "x_2d") if len(x.shape) == 3 else y

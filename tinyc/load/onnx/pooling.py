@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Shape
+from tinyc.ir.graph import Value
 from tinyc.kernel.site import Padding, Pair
 from tinyc.kernel.windows import Window
+from tinyc.load.onnx import volumes
 from tinyc.load.onnx.importing import TO_NHWC, OnnxStep, imports
 from tinyc.load.onnx.reductions import reduced
-from tinyc.load.onnx.windows import rounded_up, window
+from tinyc.load.onnx.windows import ONE, AxisWindow, lines, window
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
@@ -22,37 +26,47 @@ from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
 
 
-def _windows(s: OnnxStep, x: Shape) -> tuple[Window, Window]:
-    """The node's window as its attributes say, and with the padding that ceil_mode implies."""
-    kernel = s.node.ints("kernel_shape")
-    if kernel is None or len(kernel) != len(s.value(0).shape) - 2:
+def _sliding(s: OnnxStep) -> tuple[list[AxisWindow], list[AxisWindow]]:
+    """How the node's window slides along each axis behind the channels as its attributes say, and with the padding that
+    ceil_mode implies."""
+    sizes, kernel = s.value(0).shape[2:], s.node.ints("kernel_shape")
+    if kernel is None or len(kernel) != len(sizes) or not kernel:
         raise TinycError(f"kernel_shape {list(kernel or ())} does not fit the input", s.where)
-    at = window(s, x, kernel)
-    return at, rounded_up(at, x) if s.node.flag("ceil_mode", False) else at
+    given = lines(s, sizes, kernel)
+    if not s.node.flag("ceil_mode", False):
+        return given, given
+    return given, [line.rounded_up(size) for line, size in zip(given, sizes, strict=True)]
+
+
+def _pool(s: OnnxStep, sliding: Sequence[AxisWindow], attrs: Callable[[Window], Any]) -> None:
+    """The pool of these attributes over signals, images or volumes."""
+    rank = len(s.value(0).shape)
+    if rank == volumes.RANK:
+        volumes.pool(s, sliding, attrs)
+    else:
+        s.emit_image([s.image(0)], attrs(window(*(ONE, *sliding)[-2:])), rank=rank)
 
 
 @imports("MaxPool", ignores=("storage_order",))  # of the second output
 def max_pool(s: OnnxStep) -> None:
-    x = s.image(0)
-    _, at = _windows(s, x.shape)
-    s.emit_image([x], MaxPool2D(*at), rank=len(s.value(0).shape))
+    _, sliding = _sliding(s)
+    _pool(s, sliding, lambda at: MaxPool2D(*at))
 
 
 @imports("AveragePool")
 def average_pool(s: OnnxStep) -> None:
-    x = s.image(0)
-    given, at = _windows(s, x.shape)
-    count_pad = s.node.flag("count_include_pad", False) and any(at.pad)
-    if count_pad and at.pad != given.pad:
+    given, sliding = _sliding(s)
+    count_pad = s.node.flag("count_include_pad", False) and any(line.before or line.after for line in sliding)
+    if count_pad and given != sliding:
         raise TinycError("ceil_mode together with count_include_pad is not supported", s.where)
-    s.emit_image([x], AvgPool2D(*at, count_pad=count_pad), rank=len(s.value(0).shape))
+    _pool(s, sliding, lambda at: AvgPool2D(*at, count_pad=count_pad))
 
 
 @imports("LpPool")
 def lp_pool(s: OnnxStep) -> None:
     """The root of the sum of powers of a window: of their mean, times the size of the window."""
     x, p = s.image(0), s.node.int_("p", 2)
-    _, at = _windows(s, x.shape)
+    at = window(*(ONE, *_sliding(s)[1])[-2:])
     if p < 1:
         raise TinycError(f"LpPool with p = {p} cannot be compiled", s.where, "p must be 1 or more")
     size = s.insert([x], Absolute(), "sizes")
@@ -85,14 +99,22 @@ def local_response_normalization(s: OnnxStep) -> None:
 
 @imports("GlobalMaxPool")
 def global_max_pool(s: OnnxStep) -> None:
-    x = s.image(0)
-    attrs = MaxPool2D(Pair(x.shape[1], x.shape[2]))
-    s.emit_image([x], attrs, rank=len(s.value(0).shape))
+    _whole(s, lambda x: MaxPool2D(Pair(x.shape[1], x.shape[2])))
 
 
 @imports("GlobalAveragePool")
 def global_average_pool(s: OnnxStep) -> None:
-    s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=len(s.value(0).shape))
+    _whole(s, lambda x: Mean((1, 2), keep_dims=True))
+
+
+def _whole(s: OnnxStep, attrs: Callable[[Value], Any]) -> None:
+    """One element of each channel, by an operator over all of the image [1,H,W,C]."""
+    rank = len(s.value(0).shape)
+    if rank == volumes.RANK:
+        volumes.whole_volume(s, attrs)
+    else:
+        x = s.image(0)
+        s.emit_image([x], attrs(x), rank=rank)
 
 
 @imports("ReduceMean")

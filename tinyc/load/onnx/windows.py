@@ -4,23 +4,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Shape
 from tinyc.kernel.site import Padding, Pair
 from tinyc.kernel.windows import Window
 from tinyc.load.onnx.importing import OnnxStep
 
 
-def window(s: OnnxStep, x: Shape, kernel: Sequence[int]) -> Window:
-    """The window of a node over the image x [1,H,W,C]; `kernel` is (KH, KW), or (K,) over an image of height 1.
+class AxisWindow(NamedTuple):
+    """A window that slides along one axis: its place k reads k * stride - before + tap * dilation."""
+
+    kernel: int
+    stride: int
+    before: int  # elements of padding
+    after: int
+    dilation: int
+
+    @property
+    def span(self) -> int:
+        """Elements from the first tap to the last."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def within(self, size: int) -> AxisWindow:
+        """The same without numbers that mean nothing on an axis of so many elements: a stride from the only place on, a
+        dilation of one tap."""
+        stride = min(self.stride, size + self.before + self.after)
+        return self._replace(stride=stride, dilation=1 if self.kernel == 1 else self.dilation)
+
+    def places(self, size: int) -> int:
+        """How many places the window has on an axis of so many elements; less than 1 if it does not fit."""
+        return (size + self.before + self.after - self.span) // self.stride + 1
+
+    def taps(self, place: int, size: int) -> dict[int, int]:
+        """The element that each tap reads at a place; no taps that read padding."""
+        first = place * self.stride - self.before
+        elements = {tap: first + tap * self.dilation for tap in range(self.kernel)}
+        return {tap: element for tap, element in elements.items() if 0 <= element < size}
+
+    def rounded_up(self, size: int) -> AxisWindow:
+        """With the padding at the end that `ceil_mode` implies: a last, partial window counts too.
+
+        A window that would start in the padding after the image is left out, as ONNX and PyTorch do.
+        """
+        padded = size + self.before + self.after
+        places = -(-(padded - self.span) // self.stride) + 1
+        if (places - 1) * self.stride >= size + self.before:
+            places -= 1
+        return self._replace(after=self.after + max(0, (places - 1) * self.stride + self.span - padded))
+
+
+ONE = AxisWindow(1, 1, 0, 0, 1)  # the window of an axis that an operator does not look along
+
+
+def window(rows: AxisWindow, columns: AxisWindow) -> Window:
+    """The window over images whose rows and columns slide so."""
+    pairs = [Pair(*pair) for pair in zip(rows, columns, strict=True)]
+    kernel, stride, before, after, dilation = pairs
+    return Window(kernel, stride, Padding(*before, *after), dilation)
+
+
+def lines(s: OnnxStep, sizes: Sequence[int], kernel: Sequence[int]) -> list[AxisWindow]:
+    """How the node's window slides along each axis of an image or volume of these sizes; `kernel` has as many.
 
     Source of the padding rules: ONNX operator reference, Conv and MaxPool (`auto_pad`).
     """
     count = len(kernel)
     strides = _numbers(s, "strides", count, 1)
     dilations = _numbers(s, "dilations", count, 1)
-    sizes = x[3 - count : 3]
     if min(*kernel, *strides, *dilations) < 1:
         raise TinycError(
             f"kernel {list(kernel)}, strides {strides}, dilations {dilations}: all must be positive", s.where
@@ -36,9 +87,8 @@ def window(s: OnnxStep, x: Shape, kernel: Sequence[int]) -> Window:
         raise TinycError(f"auto_pad '{auto}' is unknown", s.where)
     if min(pads) < 0:
         raise TinycError(f"pads {pads}: negative padding (cropping) is not supported", s.where)
-    before, after = pads[:count], pads[count:]
-    pad = Padding(*_pair(before, 0), *_pair(after, 0))
-    return Window(_pair(kernel, 1), _pair(strides, 1), pad, _pair(dilations, 1)).within(x)
+    axes = zip(kernel, strides, pads[:count], pads[count:], dilations, sizes, strict=True)
+    return [AxisWindow(*numbers).within(size) for *numbers, size in axes]
 
 
 def _numbers(s: OnnxStep, name: str, count: int, default: int) -> list[int]:
@@ -48,10 +98,6 @@ def _numbers(s: OnnxStep, name: str, count: int, default: int) -> list[int]:
     if len(numbers) != count:
         raise TinycError(f"{name} {list(numbers)} does not fit a window of {count} axes", s.where)
     return list(numbers)
-
-
-def _pair(numbers: Sequence[int], missing: int) -> Pair:
-    return Pair(missing, numbers[0]) if len(numbers) == 1 else Pair(numbers[0], numbers[1])
 
 
 def _same(
@@ -93,20 +139,3 @@ def _check_same(
                 s.where,
                 _EXPLICIT,
             )
-
-
-def rounded_up(at: Window, x: Shape) -> Window:
-    """The window with the padding at the end that `ceil_mode` implies: a last, partial window counts too.
-
-    A window that would start in the padding after the image is left out, as ONNX and PyTorch do.
-    """
-    extra = []
-    for axis in (0, 1):
-        size, stride = x[1 + axis], at.stride[axis]
-        padded = size + at.pad[axis] + at.pad[2 + axis]
-        windows = -(-(padded - at.span[axis]) // stride) + 1
-        if (windows - 1) * stride >= size + at.pad[axis]:
-            windows -= 1
-        extra.append(max(0, (windows - 1) * stride + at.span[axis] - padded))
-    pad = Padding(at.pad.top, at.pad.left, at.pad.bottom + extra[0], at.pad.right + extra[1])
-    return at._replace(pad=pad)
