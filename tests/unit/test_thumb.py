@@ -176,3 +176,42 @@ def test_work_is_added_and_multiplied():
     assert 3 * (one + 1) == Work(9, 12)
     assert (one + one - one).time(CORTEX_M4) == 6
     assert (one + one - one).time(ABOUT_M4) == 5
+
+
+@pytest.mark.parametrize(
+    ("saved", "restored", "lines"),
+    [
+        ({"frame": 8}, {}, ["push   {r4, lr}", "sub    sp, sp, #8", "add    sp, sp, #8", "pop    {r4, pc}"]),
+        ({"frame": 512}, {}, ["push   {r4, lr}", "subw   sp, sp, #512", "addw   sp, sp, #512", "pop    {r4, pc}"]),
+        ({"vectors": "{d8-d9}"}, {}, ["push   {r4, lr}", "vpush  {d8-d9}", "vpop   {d8-d9}", "pop    {r4, pc}"]),
+        (
+            {"core": "{r1, r4, lr}", "frame": 4},
+            {"core": "{r4, lr}", "beside": 4},
+            ["push   {r1, r4, lr}", "sub    sp, sp, #4", "add    sp, sp, #8", "pop    {r4, pc}"],
+        ),
+        ({"core": "{r4, r5}"}, {}, ["push   {r4, r5}", "pop    {r4, r5}", "bx     lr"]),
+        (
+            {"first": "{d8-d9}"},
+            {},
+            ["vpush  {d8-d9}", "push   {r4, lr}", "pop    {r4, lr}", "vpop   {d8-d9}", "bx     lr"],
+        ),
+    ],
+)
+def test_what_is_saved_is_restored(saved, restored, lines):
+    asm = Asm(CORTEX_M4)
+    lists = (saved.get("first", ""), saved.get("core", "{r4, lr}"), saved.get("vectors", ""))
+    asm.save(*lists, frame=saved.get("frame", 0))
+    asm.restore(**restored)
+    assert asm.text() == lines
+
+
+def test_high_registers_come_back_before_the_rest():
+    asm = Asm(CORTEX_M4)
+    asm.save("{r3-r7, lr}", "{r4-r7}")
+    asm.restore(keep=1)
+    asm.op("pop", "{r3}")
+    asm.restore("{r4-r7, lr}")
+    assert asm.text() == [
+        *("push   {r3-r7, lr}", "push   {r4-r7}", "pop    {r4-r7}"),
+        *("pop    {r3}", "pop    {r4-r7, pc}"),
+    ]

@@ -63,7 +63,7 @@ def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
     x: k_h row pointers. to: k_h * row_bytes, word aligned. rows: k_h pointers out, to the rows of the block.
     """
     asm = Asm(block.core)
-    asm.op("push", "{r4-r8, lr}")
+    asm.save("{r4-r8, lr}")
     zero = block.x_zero & 0xFF
     asm.constant("r7", zero * 0x01010101)
     asm.add("r6", "r1", 4 * block.k_h)
@@ -78,7 +78,7 @@ def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
         used = block.left + block.copied + block.right
         asm.add("r2", "r2", block.row_bytes - used)
         asm.until_equal("r1", "r6", "row")
-    asm.op("pop", "{r4-r8, pc}")
+    asm.restore()
     parameters = ("const int8_t *const *x", "const int8_t **rows", "int8_t *to")
     return naked_function(name, parameters, asm), asm.work()
 

@@ -96,7 +96,7 @@ static void @(const int8_t *x, int8_t *y)
 def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
     """`@_sums(x, sums)`: int32 sums of eight channels."""
     asm = Asm(core)
-    asm.op("push", "{r4-r8, lr}")
+    asm.save("{r4-r8, lr}")
     asm.note("sums of two channels in a word")
     for register in ("r4", "r5", "r6", "r7"):
         asm.op("mov", register, "#0")
@@ -113,7 +113,7 @@ def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
         asm.op("asr", even, even, "#16")
         asm.op("asr", odd, odd, "#16")
         asm.op("stm", "r1!", f"{{r2, r3, {even}, {odd}}}")
-    asm.op("pop", "{r4-r8, pc}")
+    asm.restore()
     return naked_function("@_sums", ("const int8_t *x", "int32_t *sums"), asm), asm.work() + 1
 
 

@@ -169,8 +169,7 @@ def _function(name: str, layer: LoopLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm, frame = Asm(layer.core), Frame(_SLOTS)
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", f"#{frame.size}")
+    asm.save("{r4-r11, lr}", frame=frame.size)
     _begin(asm, frame, layer)
     with asm.loop("step", layer.steps):
         _input(asm, frame, layer)
@@ -186,8 +185,7 @@ def _function(name: str, layer: LoopLayer) -> tuple[Naked, Work]:
         _next_step(asm, frame, layer)
         asm.count_down("r4", frame.at("left"), "step")
     asm.note("return")
-    asm.op("add", "sp", "sp", f"#{frame.size}")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()
     return Naked(name, _PARAMETERS, asm), asm.work()
 

@@ -31,6 +31,7 @@ from tinyc.machine.work import CALL, Often, Work
 __all__ = ["Asm", "Naked", "Work", "fpu_registers", "naked_function"]
 
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
+_SHORT_FRAME = 508  # of the 16-bit instructions that move sp
 ListCore = CortexM7 | CortexM33  # cores that wait for results, or begin two instructions: `list_schedule.py`
 _PLAIN_BRANCH = re.compile(r"b(?!l$|l\.)\w*(\.w)?")  # no call, and nothing but a label behind it
 
@@ -60,6 +61,8 @@ class Asm(Assembly):
         self._known_bytes = 0, 0  # of how many items
         self._is_ordered = False
         self._constants: frozenset[str] = frozenset()
+        self._saved: list[str] = []
+        self._frame = 0
 
     def reads_constants(self, *registers: str) -> None:
         """Through these registers only is read what the function does not write, wherever it does."""
@@ -82,6 +85,33 @@ class Asm(Assembly):
     def lines(self) -> int:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
         return self._lines
+
+    # ---- prologue and epilogue ----
+
+    def save(self, *registers: str, frame: int = 0) -> None:
+        """Pushes the caller's registers, lists as `{r4-r11, lr}` or `{d8-d15}`, empty ones aside, then takes `frame`
+        bytes of the stack. What `restore` undoes."""
+        for listed in filter(None, registers):
+            self.op("vpush" if listed[1] in "ds" else "push", listed)
+            self._saved.append(listed)
+        if frame:
+            self.op("sub" if frame <= _SHORT_FRAME else "subw", "sp", "sp", f"#{frame}")
+            self._frame = frame
+
+    def restore(self, core: str = "", beside: int = 0, keep: int = 0) -> None:
+        """Gives back stack and registers, and returns; with `keep` that many of the first lists stay. core: what is
+        popped of the list with lr, where that held arguments too: `beside` bytes of them go with the frame, others
+        were popped before."""
+        if size := self._frame + beside:
+            self.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
+        self._frame, link = 0, ""
+        while len(self._saved) > keep:
+            listed = self._saved.pop()
+            link = "" if self._saved else "pc" if "lr" in listed else "lr"
+            listed = core if core and "lr" in listed else listed
+            self.op("vpop" if listed[1] in "ds" else "pop", listed.replace("lr", link or "lr"))
+        if link == "lr":
+            self.op("bx", "lr")
 
     # ---- where it goes on ----
 

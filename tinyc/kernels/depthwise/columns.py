@@ -70,9 +70,9 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
     call executes."""
     asm, full = Asm(column.core), column.full
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
+    asm.save("{r4-r11, lr}")
     asm.add("r4", "r3", GROUP * full)
-    asm.op("sub", "sp", "sp", "#12")
+    asm.save(frame=12)
     asm.op("str", "r4", "[sp]")
     with asm.loop("group", full):
         _pixel_group(asm, column, GROUP)
@@ -83,8 +83,7 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
         asm.note("the last channels")
         asm.op("sub", "r3", "r3", f"#{GROUP - column.rest}")
         _pixel_group(asm, column, column.rest)
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     return naked_function(name, _PIXEL, asm), asm.work()
 
 
@@ -186,7 +185,7 @@ def _finish(asm: Asm, requant: Requantization, channels: int, place: str) -> Non
 def add_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(stream, x, sums)`: adds a row times its weights to int32 sums. Its text, and what a call executes."""
     asm = Asm(column.core)
-    asm.op("push", "{r4-r11, lr}")
+    asm.save("{r4-r11, lr}")
     asm.add("r3", "r2", 4 * GROUP * column.full)
     with asm.loop("group", column.full):
         asm.note("products: four channels of a row, added to the sums")
@@ -202,7 +201,7 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
         asm.op("ldm" if column.rest > 1 else "ldr", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
         _single_row(asm)
         asm.op("stm" if column.rest > 1 else "str", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     parameters = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")
     return naked_function(name, parameters, asm), asm.work()
 
@@ -214,7 +213,7 @@ def _multiple(count: int, used: str) -> tuple[str, ...]:
 def finish_function(name: str, column: Column) -> tuple[str, Work]:
     """`name(constants, sums, y)`: the outputs of the sums. Its text, and what a call executes."""
     asm = Asm(column.core)
-    asm.op("push", "{r4-r11, lr}")
+    asm.save("{r4-r11, lr}")
     asm.add("r3", "r1", 4 * GROUP * column.full)
     with asm.loop("group", column.full):
         asm.load_multiple("r1", _ACC)
@@ -223,6 +222,6 @@ def finish_function(name: str, column: Column) -> tuple[str, Work]:
     if column.rest:
         asm.load_multiple("r1", _ACC[GROUP - column.rest :])
         _finish(asm, column.requant, column.rest, "[r2], #1")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     parameters = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
     return naked_function(name, parameters, asm), asm.work()

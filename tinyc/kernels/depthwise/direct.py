@@ -111,8 +111,7 @@ class _Writer:
     def write(self) -> Asm:
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{frame.size}")
+        asm.save("{r4-r11, lr}", frame=frame.size)
         asm.op("str", "r2", frame.at("y"))
         asm.constant("r4", layer.groups)
         asm.op("str", "r4", frame.at("groups"))
@@ -125,8 +124,7 @@ class _Writer:
             self._next_group()
         asm.label("done")
         asm.note("return")
-        asm.op("add", "sp", "sp", f"#{frame.size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         return asm
 
     def _row(self) -> None:

@@ -41,16 +41,14 @@ class _Writer(ChannelWriter):
             self._next_group()
         asm.label("done")
         asm.note("return")
-        asm.op("add", "sp", "sp", f"#{self.frame.size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
 
     # ---- around the channels ----
 
     def _prologue(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{frame.size}")
+        asm.save("{r4-r11, lr}", frame=frame.size)
         asm.op("ldr", "r4", "[r0], #4")
         asm.op("str", "r4", frame.at("z"))
         x = "row" if layer.by_rows else "x"

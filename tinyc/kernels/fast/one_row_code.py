@@ -46,7 +46,7 @@ class OneRowTiles(Tiles):
 def columns_function(name: str, tiles: OneRowTiles) -> tuple[str, Work, Work]:
     """`name(upper, lower, count, strip)`: text, instructions of a call, of each column."""
     asm, row = Asm(tiles.core), 4 * tiles.columns
-    asm.op("push", "{r4-r7}")
+    asm.save("{r4-r7}")
     with asm.loop("column", "column"):
         asm.note("a column of two rows, a word for each channel to the strip")
         unpacked = []  # registers of two channels or one, and whether the second of them is above
@@ -69,8 +69,7 @@ def columns_function(name: str, tiles: OneRowTiles) -> tuple[str, Work, Work]:
             asm.op("sxtb16", "r12", word, *(("ror #8",) if channel % 2 else ()))
             asm.op("str", "r12", f"[r3, #{row * channel}]" if channel else "[r3], #4")
         asm.count_down("r2", "", "column")
-    asm.op("pop", "{r4-r7}")
-    asm.op("bx", "lr")
+    asm.restore()
     parameters = ("const int8_t *upper", "const int8_t *lower", "int32_t count", "int32_t *strip")
     return naked_function(name, parameters, asm), asm.work(), asm.work("column")
 
@@ -78,8 +77,7 @@ def columns_function(name: str, tiles: OneRowTiles) -> tuple[str, Work, Work]:
 def factors_function(name: str, tiles: OneRowTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
     """`name(strip, factors)`: text and instructions of a call. Behind the strip are the words of the pair of rows."""
     asm, words = Asm(tiles.core), tiles.in_c
-    asm.op("push", "{r1, r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#8")
+    asm.save("{r1, r4-r11, lr}", frame=8)
     asm.add("r1", "r0", 4 * tiles.strip_words)
     asm.op("str", "r1", "[sp, #4]")
     asm.constant("r2", words)
@@ -101,8 +99,7 @@ def factors_function(name: str, tiles: OneRowTiles, order: list[tuple[int, int]]
     asm.add("r1", "r0", 4 * tiles.factor_words)
     for _ in range(tiles.products):
         _next_product(asm, tiles)
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore("{r4-r11, lr}", beside=4)
     return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 

@@ -46,8 +46,7 @@ class _Products(ProductCode):
         asm, tiles = self.asm, self.tiles
         asm.reads_constants("r0", "r1")  # the stream and the factors
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{self._size}")
+        asm.save("{r4-r11, lr}", frame=self._size)
         asm.op("str", "r1", self._at("constants"))
         for a in range(tiles.form.m):
             asm.op("ldr", "r4", f"[r3, #{4 * a}]")
@@ -70,8 +69,7 @@ class _Products(ProductCode):
             asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
             asm.count_down("r10", self._at("groups"), "group")
         asm.note("return")
-        asm.op("add", "sp", "sp", f"#{self._size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         self._subroutines()
         return asm
 

@@ -22,15 +22,13 @@ def vertical_function(tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
     pixel to pixel where these have more channels than the tiles."""
     asm = Asm(tiles.core)
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#12")
+    asm.save("{r4-r11, lr}", frame=12)
     asm.op("str", "r2", "[sp]")
     to = _vertical_pointers(asm, tiles.form)
     with asm.loop("column", "column"):
         asm.note("a column of the image: its rows combined, to the strip")
         _vertical_column(asm, tiles, to, pitch)
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
     asm.reorder()
     return Naked("@", parameters, asm), asm.work(), asm.work("column")
@@ -213,8 +211,7 @@ def horizontal_function(tiles: Tiles, order: list[tuple[int, int]], at_a_time: i
     asm = Asm(tiles.core)
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#12")
+    asm.save("{r4-r11, lr}", frame=12)
     steps = at_a_time or tiles.steps
     asm.constant("r2", steps)
     asm.op("str", "r2", "[sp]")
@@ -228,8 +225,7 @@ def horizontal_function(tiles: Tiles, order: list[tuple[int, int]], at_a_time: i
             row(asm, to, places)
         to.move(8)
         asm.count_down("r2", "[sp]", "step")
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()
     return Naked("@", ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 

@@ -61,8 +61,7 @@ class VectorBlock:
 def begin(asm: Asm) -> None:
     """Saves what the caller keeps, and clears the bits of FPSCR that tell of subnormal numbers."""
     asm.note("registers and arguments")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("vpush", "{s16-s31}")
+    asm.save("{r4-r11, lr}", "{s16-s31}")
     asm.op("vmrs", "r5", "fpscr")
     asm.op("bic", "r5", "r5", f"#{FLUSHED}")
     asm.op("vmsr", "fpscr", "r5")
@@ -74,8 +73,7 @@ def end(asm: Asm) -> None:
     asm.op("vmrs", "r5", "fpscr")
     asm.op("and", "r5", "r5", f"#{FLUSHED}")
     asm.op("str", "r5", at("flushed"))
-    asm.op("vpop", "{s16-s31}")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
 
 
 def block_code(block: VectorBlock) -> Asm:

@@ -57,7 +57,7 @@ class _Writer:
 
     def write(self) -> Asm:
         asm, columns = self.asm, self.columns
-        asm.op("push", "{r4-r11, lr}")
+        asm.save("{r4-r11, lr}")
         for row in range(columns.k_h if self.held else 0):
             asm.op("ldr", _ROWS[row], f"[r0, #{4 * row}]")
             asm.op("add", _ROWS[row], _ROWS[row], "r1")
@@ -75,7 +75,7 @@ class _Writer:
             asm.branch("le", "pixel", "lr")
         if self.exact:
             self._last()
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         return asm
 
     def _last(self) -> None:

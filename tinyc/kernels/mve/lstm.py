@@ -104,8 +104,7 @@ def _gates(in_c: int, units: int, grows: bool) -> tuple[str, Work]:
     gives; q3 inputs; q1 and q2 weights."""
     asm = Asm(CORTEX_M55)
     quads = -(-units // LANES)
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#12")
+    asm.save("{r4-r11, lr}", frame=12)
     asm.op("mov", STREAM, "r0")
     asm.op("mov", "r7", "r3")
     asm.op("mov", "r3", "r2")
@@ -131,8 +130,7 @@ def _gates(in_c: int, units: int, grows: bool) -> tuple[str, Work]:
             asm.count_down("r5", "[sp, #4]", "quad")
         asm.add("r7", "r7", 2 * LANES - 2 * _GATES * LANES * quads, "r5")
         asm.count_down("r5", "[sp]", "gate")
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     return naked_function("@_gates", _GATES_PARAMETERS, asm), asm.work()
 
 
@@ -158,8 +156,7 @@ def _cells(layer: LstmLayer) -> tuple[str, Work]:
     its first entry, r5 3, r6 512, r7 -512, r8 256, r9 -256, r10 and r11 multipliers, r12 the zero point, lr units
     left; q7 2^15."""
     asm = Asm(CORTEX_M55)
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("vpush", "{d8-d15}")
+    asm.save("{r4-r11, lr}", "{d8-d15}")
     asm.op("adds", "r4", "r0", "#2")
     for register, value in (("r5", 3), ("r6", 512), ("r8", 256)):
         asm.constant(register, value)
@@ -176,8 +173,7 @@ def _cells(layer: LstmLayer) -> tuple[str, Work]:
         asm.op("adds", "r1", f"#{2 * _GATES * LANES}")
         asm.op("subs", "lr", "lr", f"#{LANES}")
         asm.branch("bgt.w", "units")
-    asm.op("vpop", "{d8-d15}")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     return naked_function("@_cells", _CELLS_PARAMETERS, asm), asm.work()
 
 

@@ -63,16 +63,12 @@ class _Dots:
 
     def enter(self) -> None:
         self.asm.note("registers and arguments")
-        self.asm.op("vpush", "{d8-d15}")
-        self.asm.op("push", _SAVED)
+        self.asm.save("{d8-d15}", _SAVED)
         self.asm.op("mov", "r7", "r2")
 
     def leave(self) -> None:
         self.asm.note("return")
-        self.asm.op("add", "sp", "sp", "#12")
-        self.asm.op("pop", "{r4-r11, lr}")
-        self.asm.op("vpop", "{d8-d15}")
-        self.asm.op("bx", "lr")
+        self.asm.restore("{r4-r11, lr}", beside=12)
 
     def tail_lanes(self, begins: bool) -> None:
         """Predicate: the bytes of a short step, set where a function `begins`, or, where the last channels have another

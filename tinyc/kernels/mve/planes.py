@@ -210,8 +210,7 @@ class _Lines:
     def write(self) -> Asm:
         asm, lines = self.asm, self.lines
         asm.note("registers and arguments")
-        asm.op("push", "{r4-r7, lr}")
-        asm.op("vpush", "{d8-d9}")
+        asm.save("{r4-r7, lr}", "{d8-d9}")
         pointers = [self.there[0]] if self.shared else self.there
         for line in pointers:
             asm.op("ldr", f"r{4 + line}", f"[r0, #{4 * line}]")
@@ -243,8 +242,7 @@ class _Lines:
                 asm.op("vmov", f"q{line}", "q4")
             self._vector([line for line in self.there if line < lines.last], lines.partial)
         self._fill(lines.right)
-        asm.op("vpop", "{d8-d9}")
-        asm.op("pop", "{r4-r7, pc}")
+        asm.restore()
         return asm
 
     def _fill(self, places: int) -> None:
@@ -307,10 +305,7 @@ class _Tile:
             else:
                 self._channel(whole, rest)
             asm.count_down("r1", "", "channel")
-        asm.op("add", "sp", "sp", f"#{self.frame}")
-        asm.op("pop", "{r4-r11, lr}")
-        asm.op("vpop", "{d8-d15}")
-        asm.op("bx", "lr")
+        asm.restore()
         return asm
 
     def _channel(self, whole: int, rest: int) -> None:
@@ -370,9 +365,7 @@ class _Tile:
     def _enter(self, whole: int, rest: int) -> None:
         asm, tile, frame = self.asm, self.tile, self.frame
         asm.note("registers and arguments")
-        asm.op("vpush", "{d8-d15}")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{frame}")
+        asm.save("{d8-d15}", "{r4-r11, lr}", frame=frame)
         asm.op("vldrw.u32", "q3", "[r0]")
         asm.op("vldrw.u32", "q0", f"[r0, #{STEP * (1 + tile.last)}]")
         asm.op("vstrw.32", "q0", "[sp]")

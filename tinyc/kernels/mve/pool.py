@@ -136,7 +136,7 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
     """`@_sums(x, sums, channels)`: int16 sums of eight channels, or of those that there are, and zeros."""
     asm = Asm(CORTEX_M55)
     is_partial = channels % _LANES != 0
-    asm.op("push", "{r4, lr}")
+    asm.save("{r4, lr}")
     if is_partial:
         asm.op("vctp.16", "r2")
     asm.op("vmov.i32", "q0", "#0")
@@ -147,7 +147,7 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
             _pixel(asm, channels, is_partial)
         asm.branch("le", "turn", "lr")
     asm.op("vstrh.16", "q0", "[r1]")
-    asm.op("pop", "{r4, pc}")
+    asm.restore()
     return naked_function("@_sums", _PARAMETERS, asm), asm.work()
 
 
@@ -157,7 +157,7 @@ def _add_function(columns: int, channels: int) -> tuple[str, Work]:
     asm = Asm(CORTEX_M55)
     is_partial = channels % _LANES != 0
     groups = -(-channels // _LANES)
-    asm.op("push", "{r4, lr}")
+    asm.save("{r4, lr}")
     asm.constant("lr", groups)
     with asm.loop("group", groups):
         asm.note("eight channels of all columns, added to the sums")
@@ -173,7 +173,7 @@ def _add_function(columns: int, channels: int) -> tuple[str, Work]:
         asm.op("vstrht.16" if is_partial else "vstrh.16", "q0", "[r1]", f"#{2 * _LANES}")
         asm.add("r0", "r0", _LANES - columns * channels, "r12")
         asm.branch("le", "group", "lr")
-    asm.op("pop", "{r4, pc}")
+    asm.restore()
     return naked_function("@_add", _PARAMETERS, asm), asm.work()
 
 

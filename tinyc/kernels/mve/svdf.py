@@ -95,7 +95,7 @@ def _moved(count: int, layer: SvdfLayer) -> tuple[str, Work]:
     asm = Asm(CORTEX_M55)
     letter, bits = layer.letter, 8 * layer.bytes
     whole, rest = divmod(count, layer.lanes)
-    asm.op("push", "{r4, lr}")
+    asm.save("{r4, lr}")
     asm.op("adds", "r0", f"#{layer.bytes}")
     if whole:
         asm.constant("lr", whole)
@@ -109,7 +109,7 @@ def _moved(count: int, layer: SvdfLayer) -> tuple[str, Work]:
         asm.op("vpstt")
         asm.op(f"vldr{letter}t.u{bits}", "q0", "[r0]")
         asm.op(f"vstr{letter}t.{bits}", "q0", "[r1]")
-    asm.op("pop", "{r4, pc}")
+    asm.restore()
     return naked_function("@_moved", (f"const {layer.ctype} *before", f"{layer.ctype} *after"), asm), asm.work()
 
 
@@ -118,8 +118,7 @@ def _units(layer: SvdfLayer) -> tuple[str, Work]:
     """The naked function `@_units`. Registers: r1 x, r3 y, r7 what is remembered, r8 multiplier, r9 where the newest
     numbers of four filters begin, r10 filters or units left, r11 stream; q4 their places from there."""
     asm = Asm(CORTEX_M55)
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("vpush", "{d8-d9}")
+    asm.save("{r4-r11, lr}", "{d8-d9}")
     asm.op("mov", STREAM, "r0")
     asm.op("mov", "r7", "r2")
     asm.op("vldrw.u32", "q4", f"[{STREAM}]", f"#{_VECTOR}")
@@ -141,8 +140,7 @@ def _units(layer: SvdfLayer) -> tuple[str, Work]:
             asm.branch("bgt.w", "units")
     if rest:
         _outputs(asm, layer, rest)
-    asm.op("vpop", "{d8-d9}")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     return naked_function("@_units", _parameters(layer), asm), asm.work()
 
 

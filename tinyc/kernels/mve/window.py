@@ -119,8 +119,7 @@ def _function(layer: WindowLayer) -> tuple[str, Work]:
     stream; q0 and q1 factors, q4 sums of int16, q2 and q3 sums of even and of odd channels."""
     asm = Asm(CORTEX_M55)
     when = "t" if layer.is_partial else ""
-    asm.op("push", "{r4-r6, r11, lr}")
-    asm.op("vpush", "{d8-d9}")
+    asm.save("{r4-r6, r11, lr}", "{d8-d9}")
     asm.op("mov", STREAM, "r0")
     set_power(asm, layer.requant, _POWER)
     if layer.is_partial:
@@ -147,8 +146,7 @@ def _function(layer: WindowLayer) -> tuple[str, Work]:
             asm.op("vpst")
         asm.op(f"vstrb{when}.16", "q0", "[r2]", f"#{_EIGHT}")
         asm.branch("le", "eight", "lr")
-    asm.op("vpop", "{d8-d9}")
-    asm.op("pop", "{r4-r6, r11, pc}")
+    asm.restore()
     return naked_function("@", _PARAMETERS, asm), asm.work()
 
 

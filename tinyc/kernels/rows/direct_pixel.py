@@ -88,16 +88,14 @@ def pixel_function(name: str, direct: Direct) -> tuple[str, Work, Work, Work]:
         asm.op("ldr", "r5", _FRAME.at("y_end"))
         asm.op("str", "r14", _FRAME.at("y"))
         asm.until_equal("r14", "r5", "group")
-    asm.op("add", "sp", "sp", f"#{_FRAME.size}")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     return naked_function(name, PARAMETERS, asm), asm.work(), asm.work("row"), asm.work("turn")
 
 
 def _enter(asm: Asm, direct: Direct) -> None:
     """Saves registers and arguments."""
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", f"#{_FRAME.size}")
+    asm.save("{r4-r11, lr}", frame=_FRAME.size)
     asm.add("r4", "r1", 4 * direct.k_h)
     asm.op("str", "r1", _FRAME.at("x"))
     asm.op("str", "r4", _FRAME.at("row_end"))

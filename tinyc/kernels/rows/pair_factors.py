@@ -62,8 +62,7 @@ class _Factors:
         size = self._outside_at + 4
         size += (4 - size) % 8  # with nine saved registers, a multiple of 8
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{size}")
+        asm.save("{r4-r11, lr}", frame=size)
         asm.op("str", "r3", f"[sp, #{self._outside_at}]")
         for i, row in enumerate(self._raw):
             asm.op("ldr", row, f"[r0, #{4 * i}]" if i else "[r0]")
@@ -79,8 +78,7 @@ class _Factors:
             asm.op("ldr", "r2", f"[sp, #{self._end_at}]")
             asm.op("add", "r1", "r1", f"#{2 * pitch}")
             asm.until_equal("r1", "r2", "quad")
-        asm.op("add", "sp", "sp", f"#{size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         return asm
 
     def _where(self, inside: bool, write: Callable[[list[int]], None]) -> None:

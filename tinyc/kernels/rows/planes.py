@@ -48,15 +48,13 @@ class _Writer:
             self._next_group()
         asm.label("done")
         asm.note("return")
-        asm.op("add", "sp", "sp", f"#{self.frame.size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         return asm
 
     def _enter(self) -> None:
         layer, asm = self.layer, self.asm
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{self.frame.size}")
+        asm.save("{r4-r11, lr}", frame=self.frame.size)
         asm.op("ldr", "r4", "[r0], #4")
         asm.op("str", "r4", self.at("z"))
         if layer.has_single:

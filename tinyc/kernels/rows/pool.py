@@ -103,7 +103,7 @@ static void @(const int8_t *x, void *sums, int32_t row, int8_t *y)
 def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:
     """`@_add(x, sums)`: adds a row to the sums of all full groups of four channels."""
     asm = Asm(core)
-    asm.op("push", "{r4-r6, lr}")
+    asm.save("{r4-r6, lr}")
     asm.add("r6", "r0", channels // 4 * 4)
     with asm.loop("group", channels // 4):
         asm.note("four channels of all columns, added to the sums")
@@ -116,5 +116,5 @@ def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:
         asm.op("strd", "r2", "r3", "[r1], #8")
         asm.op("add", "r0", "r0", "#4")
         asm.until_equal("r0", "r6", "group")
-    asm.op("pop", "{r4-r6, pc}")
+    asm.restore()
     return naked_function("@_add", ("const int8_t *x", "int32_t *sums"), asm), asm.work()

@@ -60,8 +60,7 @@ class _Products:
         asm, tiles, frame = self.asm, self.tiles, self.frame
         asm.reads_constants("r0", "lr")  # the stream and the factors
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        asm.op("sub", "sp", "sp", f"#{frame.size}")
+        asm.save("{r4-r11, lr}", frame=frame.size)
         if tiles.rows == 2:
             asm.op("str", "r3", frame.at("y1"))
         asm.add("r3", "r2", tiles.out_c)
@@ -73,8 +72,7 @@ class _Products:
         with asm.loop("group", tiles.groups):
             self._group()
         asm.note("return")
-        asm.op("add", "sp", "sp", f"#{frame.size}")
-        asm.op("pop", "{r4-r11, pc}")
+        asm.restore()
         if self._entered and self._in_columns:
             self._column()
         elif self._entered:

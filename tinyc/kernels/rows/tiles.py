@@ -128,8 +128,7 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     assert tiles.vertical is ROW
     pitch = 4 * tiles.together  # of a step
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#20")
+    asm.save("{r4-r11, lr}", frame=20)
     asm.op("strd", "r0", "r1", "[sp]")
     asm.op("mov", "r1", "r2")
     asm.add("r2", "r1", ROWS * pitch * tiles.steps)
@@ -157,8 +156,7 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
             asm.until_equal("r1", "r2", "quad")
         asm.op("ldr", "r9", "[sp, #8]")
         asm.until_equal("r1", "r9", "row")
-    asm.op("add", "sp", "sp", "#20")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()
     return Naked(name, FACTORS_PARAMETERS, asm), asm.work()
 
@@ -199,7 +197,7 @@ def move_function(name: str, core: Core, pairs: bool) -> tuple[Naked, Work, Work
     """`name(from, to, words)`: copies words, with `pairs` an even number of them. Its text, what a call executes, and
     what each turn of one or two words does."""
     asm = Asm(core)
-    asm.op("push", "{r4, lr}")
+    asm.save("{r4, lr}")
     asm.op("add", "r2", "r0", "r2", "lsl #2")
     with asm.loop("word", "turn"):
         if pairs:
@@ -209,7 +207,7 @@ def move_function(name: str, core: Core, pairs: bool) -> tuple[Naked, Work, Work
             asm.op("ldr", "r3", "[r0], #4")
             asm.op("str", "r3", "[r1], #4")
         asm.until_equal("r0", "r2", "word")
-    asm.op("pop", "{r4, pc}")
+    asm.restore()
     parameters = ("const int8_t *from", "int8_t *to", "int32_t words")
     asm.reorder()
     return Naked(name, parameters, asm), asm.work(), asm.work("turn")

@@ -29,7 +29,6 @@ PARAMETERS = (
 )
 _SAVED_BYTES = 36  # r4-r11, lr
 _SCRATCH_FPU = 16  # registers s0 ... that a function need not save
-_SHORT_FRAME = 508  # of the 16-bit instructions that move sp
 _LDRD_REACH = 1020
 
 
@@ -117,10 +116,8 @@ class GroupWriter:
         """Saves registers and arguments."""
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.note("registers and arguments to the stack")
-        asm.op("push", "{r4-r11, lr}")
-        if frame.saved:
-            asm.op("vpush", fpu_registers(_SCRATCH_FPU, frame.saved))
-        asm.op("sub" if frame.size <= _SHORT_FRAME else "subw", "sp", "sp", f"#{frame.size}")
+        fpu = fpu_registers(_SCRATCH_FPU, frame.saved) if frame.saved else ""
+        asm.save("{r4-r11, lr}", fpu, frame=frame.size)
         asm.op("str", STREAM, frame.at("stream"))
         asm.op("str", "r2", frame.at("y"))
         end = layer.group_words * layer.groups
@@ -147,12 +144,8 @@ class GroupWriter:
 
     def leave(self) -> None:
         """Returns to the caller."""
-        size = self.frame.size
         self.asm.note("return")
-        self.asm.op("add" if size <= _SHORT_FRAME else "addw", "sp", "sp", f"#{size}")
-        if self.frame.saved:
-            self.asm.op("vpop", fpu_registers(_SCRATCH_FPU, self.frame.saved))
-        self.asm.op("pop", "{r4-r11, pc}")
+        self.asm.restore()
 
     def load_stream(self) -> None:
         self.asm.op("ldr", STREAM, self.frame.at("stream"))

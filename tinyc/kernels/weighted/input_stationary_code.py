@@ -81,10 +81,7 @@ def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     asm = Asm(layer.core)
     saved = fpu_registers(_UNSAVED, layer.held - _UNSAVED) if layer.held > _UNSAVED else ""
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    if saved:
-        asm.op("vpush", saved)
-    asm.op("sub", "sp", "sp", f"#{layer.frame}")
+    asm.save("{r4-r11, lr}", saved, frame=layer.frame)
     asm.op("str", "r2", _at("y"))
     asm.constant("r9", layer.groups)
     asm.op("str", "r9", _at("groups"))
@@ -105,10 +102,7 @@ def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
         asm.label("rest")
         _finish(asm, layer, layer.rest)
     asm.note("return")
-    asm.op("add", "sp", "sp", f"#{layer.frame}")
-    if saved:
-        asm.op("vpop", saved)
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()
     return Naked(name, PARAMETERS, asm), asm.work()
 

@@ -28,15 +28,15 @@ def assembler() -> Asm:
 
 def save(asm: Asm, first: str) -> None:
     """Saves r4-r11 and lr; first: what lies lowest of what `restore` leaves for the end."""
-    asm.op("push", f"{{{first}-r7, lr}}")
+    asm.save(f"{{{first}-r7, lr}}")
     for low, high in zip(LOW, HIGH, strict=True):
         asm.op("mov", low, high)
-    asm.op("push", "{r4-r7}")
+    asm.save("{r4-r7}")
 
 
 def restore(asm: Asm) -> None:
     """r8-r11 as the caller had them."""
-    asm.op("pop", "{r4-r7}")
+    asm.restore(keep=1)
     for low, high in zip(LOW, HIGH, strict=True):
         asm.op("mov", high, low)
 
@@ -71,7 +71,7 @@ class Thumb1Products:
         asm, loop = self.asm, self.loop
         save(asm, "r4" if loop.many else "r3")
         if loop.many:
-            asm.op("sub", "sp", "sp", f"#{self._frame.size}")
+            asm.save(frame=self._frame.size)
             asm.op("str", "r3", self._frame.at("sums"))
             asm.op("str", "r3", self._frame.at("end"))
             asm.op("mov", "lr", "r2")
@@ -192,9 +192,8 @@ class Thumb1Products:
 
     def leave(self) -> None:
         if self.loop.many:
-            self.asm.op("add", "sp", "sp", f"#{self._frame.size}")
             restore(self.asm)
-        self.asm.op("pop", "{r4-r7, pc}")
+        self.asm.restore("{r4-r7, lr}")
 
 
 class Thumb1Pairs:
@@ -264,7 +263,7 @@ class Thumb1Pairs:
         restore(asm)
         asm.op("pop", "{r4}")
         asm.op("stm", "r4!", "{r2, r3}")
-        asm.op("pop", "{r4-r7, pc}")
+        asm.restore("{r4-r7, lr}")
 
 
 class Thumb1Columns:
@@ -283,8 +282,7 @@ class Thumb1Columns:
 
     def enter(self) -> None:
         asm = self.asm
-        asm.op("push", "{r4-r7, lr}")
-        asm.op("sub", "sp", "sp", f"#{self._frame.size}")
+        asm.save("{r4-r7, lr}", frame=self._frame.size)
         asm.note("weights, to the stack and to high registers")
         for number in range(9):
             asm.op("movs", "r3", f"#{number}")
@@ -342,5 +340,4 @@ class Thumb1Columns:
             self.asm.op("stm", "r5!", "{r4}")
 
     def leave(self) -> None:
-        self.asm.op("add", "sp", "sp", f"#{self._frame.size}")
-        self.asm.op("pop", "{r4-r7, pc}")
+        self.asm.restore()

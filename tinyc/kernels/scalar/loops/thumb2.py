@@ -54,11 +54,10 @@ class Thumb2Products:
     def enter(self) -> None:
         asm, loop = self.asm, self.loop
         first = "r4" if loop.many or self._one else "r2" if loop.weight == "s4" else "r3"
-        asm.op("push", f"{{{first}-r11, lr}}")
+        asm.save(f"{{{first}-r11, lr}}", frame=self._frame.size if loop.many else 0)
         if not loop.many:
             _clear(asm, self._sums)
             return
-        asm.op("sub", "sp", "sp", f"#{self._frame.size}")
         asm.op("lsr", _COUNT, _COUNT, f"#{loop.turn_bytes.bit_length() - 1}")
         asm.op("subs", _COUNT, _COUNT, "#1")
         asm.op("strd", _COUNT, _TO, self._frame.at("turns"))
@@ -139,9 +138,7 @@ class Thumb2Products:
             asm.op("stm", _TO, sums)
 
     def leave(self) -> None:
-        if self.loop.many:
-            self.asm.op("add", "sp", "sp", f"#{self._frame.size}")
-        self.asm.op("pop", "{r4-r11, pc}")
+        self.asm.restore("{r4-r11, lr}")
 
 
 class Thumb2Pairs:
@@ -157,7 +154,7 @@ class Thumb2Pairs:
         self._factors = ("r5", "r6", "r7", "r8")
 
     def enter(self) -> None:
-        self.asm.op("push", "{r3-r11, lr}")
+        self.asm.save("{r3-r11, lr}")
         self.asm.op("add", "r2", _W, "r2", "lsl #4")
         self.asm.op("mov", self._MASK, "#0x00ff00ff")
         for acc in self._accs:
@@ -194,7 +191,7 @@ class Thumb2Pairs:
     def leave(self) -> None:
         self.asm.op("pop", "{r3}")
         self.asm.op("strd", *self._accs, "[r3]")
-        self.asm.op("pop", "{r4-r11, pc}")
+        self.asm.restore("{r4-r11, lr}")
 
 
 class Thumb2Columns:
@@ -208,7 +205,7 @@ class Thumb2Columns:
 
     def enter(self) -> None:
         asm = self.asm
-        asm.op("push", "{r2, r4-r11, lr}" if self.stride == 1 else "{r4-r11, lr}")
+        asm.save("{r2, r4-r11, lr}" if self.stride == 1 else "{r4-r11, lr}")
         if self.stride == 2:  # lr: where the next sum goes, r12: the end
             asm.op("mov", "lr", _X)
             asm.op("add", "r12", _X, "r2", "lsl #2")
@@ -248,7 +245,7 @@ class Thumb2Columns:
             self.asm.op("str", self._sums[total], "[lr]", f"#{WORD}")
 
     def leave(self) -> None:
-        self.asm.op("pop", "{r2, r4-r11, pc}" if self.stride == 1 else "{r4-r11, pc}")
+        self.asm.restore()
 
 
 def _walked(register: str, at: int, turn: int) -> tuple[str, ...]:
