@@ -11,7 +11,8 @@
 Gates:
   text    every file of the library, byte for byte
   seen    what the board's compiler sees: its C files after its own preprocessor, without comments and layout. Twins
-          that only another computer compiles may change, and the files in which functions stand
+          that only another computer compiles may change, the names of functions, as far as they are digests of their
+          text, and the files in which functions stand
   costs   what `tinyc estimate` says: instructions, cycles, bytes of code, of constants, of the arena; none above before
 
 With `--prove` costs are also counted: one input runs on the board's machine (instructions, cycles, stack), and compiled
@@ -109,6 +110,7 @@ def combinations() -> Iterator[Combination]:
 Measured = Mapping[str, str | int]  # of a combination: "text", "seen" and its costs, or why it is refused
 GATES = ("text", "seen", "costs")
 _OWN_DIGEST = re.compile(r"(_tinyc_digest, )0x[0-9a-f]{8}")  # in a library: of its text, comments and all
+_NAME_DIGEST = re.compile(r"(?<=_)[0-9a-f]{6}(?=_|\b)")  # in a function's name: of its text, twin and all
 _WORD_OF_C = re.compile(r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | \w+ | [-+*/%&|^<>=!]+ | [^\w\s] """, re.VERBOSE)
 
 
@@ -158,8 +160,15 @@ def seen(files: Mapping[str, str], combination: Combination) -> str:
             if name.endswith(".c"):
                 command = [*toolchain.command, *flags, "-ffreestanding", "-E", "-P", name]
                 done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-                preprocessed[name] = " ".join(_WORD_OF_C.findall(_OWN_DIGEST.sub(r"\1", done.stdout)))
+                text = numbered(_OWN_DIGEST.sub(r"\1", done.stdout))
+                preprocessed[name] = " ".join(_WORD_OF_C.findall(text))
     return digest(preprocessed)
+
+
+def numbered(text: str) -> str:
+    """C text with numbers, in order of appearance, for the digests in names."""
+    numbers: dict[str, str] = {}
+    return _NAME_DIGEST.sub(lambda part: numbers.setdefault(part[0], str(len(numbers))), text)
 
 
 def costs(compiled: Compiled, combination: Combination, proved: bool) -> Mapping[str, int]:

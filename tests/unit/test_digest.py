@@ -49,6 +49,13 @@ def test_blanks_within_strings_and_between_signs_are_seen() -> None:
     assert digest.seen({"net.c": "- -1"}, KWS) != digest.seen({"net.c": "--1"}, KWS)
 
 
+def test_of_digests_in_names_only_the_order_is_seen() -> None:
+    call = "void tc_a_{0}(void); void tc_b_{1}(void); void f(void) {{ tc_a_{2}(); }}".format
+    same = {"net.c": call("0abcde", "123456", "0abcde")}
+    assert digest.seen(same, KWS) == digest.seen({"net.c": call("fedcba", "654321", "fedcba")}, KWS)
+    assert digest.seen(same, KWS) != digest.seen({"net.c": call("fedcba", "654321", "654321")}, KWS)
+
+
 @pytest.mark.parametrize(
     ("after", "failing"),
     [

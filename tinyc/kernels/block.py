@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tinyc.kernels.form.function import twin
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _UNROLLED = 64  # bytes of a row that are copied without a loop
 _ROUND = 16  # bytes per turn of the loop
+_PARAMETERS = ("const int8_t *const *x", "const int8_t **rows", "int8_t *to")
 _TEMPS = ("r4", "r5", "r12", "r14")
 
 
@@ -79,8 +81,7 @@ def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
         asm.add("r2", "r2", block.row_bytes - used)
         asm.until_equal("r1", "r6", "row")
     asm.restore()
-    parameters = ("const int8_t *const *x", "const int8_t **rows", "int8_t *to")
-    return naked_function(name, parameters, asm), asm.work()
+    return naked_function(name, _PARAMETERS, asm), asm.work()
 
 
 def _fill(asm: Asm, count: int, label: str) -> None:
@@ -139,8 +140,4 @@ def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], Non
 def block_twin(name: str, block: RowBlock) -> str:
     """The same in C."""
     numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
-    return f"""static void {name}(const int8_t *const *x, const int8_t **rows, int8_t *to)
-{{
-    tc_stream_block(x, rows, to, {", ".join(map(str, numbers))});
-}}
-"""
+    return twin(name, _PARAMETERS, f"tc_stream_block(x, rows, to, {', '.join(map(str, numbers))});")

@@ -76,6 +76,18 @@ class Requantization:
         """packed: by how much registers of positions 0 and 2, and of 1 and 3, are shifted right at first."""
         return (7 + self.unit) * self.halve, (self.unit - 1) * self.double
 
+    def described(self, shifts: int = 1) -> dict[str, int | str]:
+        """What a twin is told. shifts: of so many positions, where they differ."""
+        low, high = self.clamp or (-128, 127)
+        first = (self.shifts or (0,) * GROUP)[:shifts]
+        return {
+            "sign": int(self.sign),
+            "varies": int(self.shifts is None),
+            "shift": first[0] if shifts == 1 else "{" + ", ".join(map(str, first)) + "}",
+            "y_min": low,
+            "y_max": high,
+        }
+
     def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -26,10 +25,8 @@ def global_pool(
 
     finish: C statements that turn int32_t `sum` into the output value, in `sum`.
     """
-    text, _ = _text(pixels, channels, finish, core)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_{pixels}x{channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), includes)
+    function, _ = _function(pixels, channels, finish, core)
+    return function.named(f"{family}_{pixels}x{channels}", *includes)
 
 
 def global_pool_call() -> Call:
@@ -39,21 +36,18 @@ def global_pool_call() -> Call:
 
 def global_pool_cost(pixels: int, channels: int, per_channel: int, core: Core) -> Cost:
     """per_channel: instructions of the finish, an estimate."""
-    text, executed = _text(pixels, channels, "", core)
+    function, executed = _function(pixels, channels, "", core)
     single = channels % 8 * pixels * 4
     whole = channels // 8 * (executed + 10) + single + channels * per_channel
-    code = 4 * text.count("\\n") + 120
+    code = 4 * function.text.count("\\n") + 120
     return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
 
 
-def _text(pixels: int, channels: int, finish: str, core: Core) -> tuple[str, Work]:
-    """C text, and the instructions of a call for eight channels."""
+def _function(pixels: int, channels: int, finish: str, core: Core) -> tuple[LayerFunction, Work]:
+    """The function, and the instructions of a call for eight channels."""
     fast, executed = _sums_function(pixels, channels, core)
-    return (
-        f"""/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */
-#if TC_DSP_ASM
-{fast}#else
-static void @_sums(const int8_t *x, int32_t *sums)
+    contract = f"/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */"
+    twin = f"""static void @_sums(const int8_t *x, int32_t *sums)
 {{
     for (int32_t c = 0; c < 8; c++) {{
         sums[c] = 0;
@@ -62,13 +56,8 @@ static void @_sums(const int8_t *x, int32_t *sums)
         }}
     }}
 }}
-#endif
-
-static inline int8_t @_finish(int32_t sum)
-{{
-{finish}
-    return (int8_t)sum;
-}}
+"""
+    driver = f"""{finish_text(finish)}
 
 static void @(const int8_t *x, int8_t *y)
 {{
@@ -88,9 +77,17 @@ static void @(const int8_t *x, int8_t *y)
         }}
         y[c] = @_finish(sum);
     }}
-}}""",
-        executed,
-    )
+}}"""
+    return LayerFunction(contract, fast, twin, driver), executed
+
+
+def finish_text(finish: str) -> str:
+    """C text of `@_finish`, from a sum to the output. finish: the statements between."""
+    return f"""static inline int8_t @_finish(int32_t sum)
+{{
+{finish}
+    return (int8_t)sum;
+}}"""
 
 
 def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:

@@ -8,7 +8,6 @@ the other of two vectors. tc_recurrent.h says what is computed, tc_recurrent_pac
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -120,44 +120,36 @@ def _halves(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def special(family: str, layer: LoopLayer) -> SpecializedKernel:
     """The loop, and the function around it that reads and leaves states."""
-    digest = hashlib.sha256(repr(layer).encode()).hexdigest()[:6]
-    name = f"{family}_u{layer.units}_i{layer.in_c}_{digest}"
-    naked, _ = _function(f"{name}_steps", layer)
     cell = layer.cell
-    text = f"""/* {layer.steps} steps of {layer.units} units, {layer.in_c} numbers: tc_{cell}_loop.h, packed weights. */
-#if TC_DSP_ASM
-{naked.text}#else
-static void {name}_steps({", ".join(_PARAMETERS)})
-{{
-    tc_{cell}_packed_steps(layer, x, y, memory);
-}}
-#endif
-
-{_around(name, cell)}"""
-    return SpecializedKernel(name, text, ("tc_dsp.h", "tc_recurrent_packed.h"))
+    contract = (
+        f"""/* {layer.steps} steps of {layer.units} units, {layer.in_c} numbers: tc_{cell}_loop.h, packed weights. */"""
+    )
+    portable = twin("@_steps", _PARAMETERS, f"tc_{cell}_packed_steps(layer, x, y, memory);")
+    function = LayerFunction(contract, _function(layer)[0].text, portable, _around(cell))
+    return function.named(f"{family}_u{layer.units}_i{layer.in_c}", "tc_dsp.h", "tc_recurrent_packed.h")
 
 
-def _around(name: str, cell: str) -> str:
+def _around(cell: str) -> str:
     lstm = cell == "lstm"
     before = "const void *hidden_before" + (", const void *cell_before" if lstm else "")
     after = "int16_t *hidden_after" + (", int16_t *cell_after" if lstm else "")
     begins = "    tc_recurrent_begins_cell(p, cell_before, memory);\n" if lstm else ""
     kept = "hidden_after, cell_after" if lstm else "hidden_after"
-    return f"""static void {name}(const tc_recurrent_packed_t *layer, const void *x, {before}, void *y, {after},
+    return f"""static void @(const tc_recurrent_packed_t *layer, const void *x, {before}, void *y, {after},
     void *scratch)
 {{
     const tc_recurrent_t *p = &layer->cell;
     int32_t *memory = (int32_t *)scratch;
 
     tc_recurrent_begins(p, hidden_before, memory);
-{begins}    {name}_steps(layer, x, y, memory);
+{begins}    @_steps(layer, x, y, memory);
     tc_{cell}_loop_keeps(p, memory, {kept});
 }}"""
 
 
 def cost(layer: LoopLayer, constants: int, states: int) -> Cost:
     """Exact but for the function around the loop. states: that are found or left."""
-    naked, loop = _function("", layer)
+    naked, loop = _function(layer)
     whole = loop + _CALL + layer.units * (1 + states) * _PER_UNIT
     code = WrittenCode(("recurrent", layer), naked.code_bytes)
     fetches = Fetches(constants * layer.steps, ((code.size, layer.steps * layer.units),))
@@ -165,7 +157,7 @@ def cost(layer: LoopLayer, constants: int, states: int) -> Cost:
 
 
 @lru_cache(maxsize=32)
-def _function(name: str, layer: LoopLayer) -> tuple[Naked, Work]:
+def _function(layer: LoopLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm, frame = Asm(layer.core), Frame(_SLOTS)
     asm.note("registers and arguments to the stack")
@@ -187,7 +179,7 @@ def _function(name: str, layer: LoopLayer) -> tuple[Naked, Work]:
     asm.note("return")
     asm.restore()
     asm.reorder()
-    return Naked(name, _PARAMETERS, asm), asm.work()
+    return Naked("@_steps", _PARAMETERS, asm), asm.work()
 
 
 def _begin(asm: Asm, frame: Frame, layer: LoopLayer) -> None:

@@ -124,8 +124,6 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
     slots = layer.slots
     places = [layer.tap_place(tap) if tap >= 0 else (0, -1) for tap in slots]
     requant = finish.requant
-    low, high = requant.clamp or (-128, 127)
-    shifts = requant.shifts or (0,) * GROUP
     fields = {
         "steps": len(slots) // 2,
         "out_c": layer.out_c,
@@ -135,11 +133,7 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
         **({"nibbles": 1} if layer.nibbles else {}),
         "halve": int(requant.halve),
         "twice": int(requant.double),
-        "sign": int(requant.sign),
-        "varies": int(requant.shifts is None),
-        "shift": "{" + ", ".join(map(str, shifts)) + "}",
-        "y_min": low,
-        "y_max": high,
+        **requant.described(GROUP),
         "row": f"{name}_row",
         "at": f"{name}_at",
     }

@@ -20,7 +20,9 @@ from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _ACC = ("r4", "r5", "r6", "r7")
-_PIXEL = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y", "int32_t offset")
+PIXEL = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y", "int32_t offset")  # parameters
+ADD = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")
+END = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
 _MOST_ROWS = 32  # unrolled
 
 
@@ -84,7 +86,7 @@ def pixel_function(name: str, column: Column) -> tuple[str, Work]:
         asm.op("sub", "r3", "r3", f"#{GROUP - column.rest}")
         _pixel_group(asm, column, column.rest)
     asm.restore()
-    return naked_function(name, _PIXEL, asm), asm.work()
+    return naked_function(name, PIXEL, asm), asm.work()
 
 
 def _pixel_group(asm: Asm, column: Column, channels: int) -> None:
@@ -202,8 +204,7 @@ def add_function(name: str, column: Column) -> tuple[str, Work]:
         _single_row(asm)
         asm.op("stm" if column.rest > 1 else "str", "r2" if column.rest > 1 else used, *_multiple(column.rest, used))
     asm.restore()
-    parameters = ("const int32_t *stream", "const int8_t *x", "int32_t *sums")
-    return naked_function(name, parameters, asm), asm.work()
+    return naked_function(name, ADD, asm), asm.work()
 
 
 def _multiple(count: int, used: str) -> tuple[str, ...]:
@@ -223,5 +224,4 @@ def finish_function(name: str, column: Column) -> tuple[str, Work]:
         asm.load_multiple("r1", _ACC[GROUP - column.rest :])
         _finish(asm, column.requant, column.rest, "[r2], #1")
     asm.restore()
-    parameters = ("const int32_t *constants", "const int32_t *sums", "int8_t *y")
-    return naked_function(name, parameters, asm), asm.work()
+    return naked_function(name, END, asm), asm.work()

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -31,7 +30,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
-from tinyc.kernels.depthwise.planes import function, function_text
+from tinyc.kernels.depthwise.planes import function, layer_function
 from tinyc.kernels.finish import FOURS, Finish, Requantization
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
@@ -241,12 +240,9 @@ def takes(site: Site) -> bool:
 def special(work: PlanePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of the layer."""
     layer = work.layer
-    text = function_text("@", layer, work.function.text)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
     kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
     shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
-    name = f"{NAME}{kind}_{shape}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_planes.h",))
+    return layer_function(layer, work.function.text).named(f"{NAME}{kind}_{shape}", "tc_depthwise_planes.h")
 
 
 def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:

@@ -12,7 +12,6 @@ of the first pixel.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +22,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Spe
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
 from tinyc.machine.cores import Core
@@ -303,33 +303,22 @@ def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     return Naked("@", _PARAMETERS, asm), asm.work()
 
 
-def _text(layer: DirectLayer, fast: str) -> str:
-    low, high = layer.requant.clamp or (-128, 127)
+def _function(layer: DirectLayer, fast: str) -> LayerFunction:
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
-        "sign": int(layer.requant.sign),
-        "varies": int(layer.requant.shifts is None),
-        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
-        "y_min": low,
-        "y_max": high,
+        **layer.requant.described(),
         "taps": "taps",
     }
-    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
-    return f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride}: {layer.in_w}x{layer.in_c} -> \
+    contract = f"""\
+/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride}: {layer.in_w}x{layer.in_c} -> \
 {layer.out_w}x{layer.out_c}, an output row.
  * stream: tc_depthwise_direct.h. x: {layer.k_h} row pointers.
- */
-#if TC_DSP_ASM
-{fast}#else
-static void @({", ".join(_PARAMETERS)})
-{{
-    static const uint8_t taps[] = {{{", ".join(map(str, layer.taps))}}};
-    static const tc_depthwise_direct_t layer = {{
-{body}
-    }};
-    tc_depthwise_direct(&layer, stream, x, y);
-}}
-#endif"""
+ */"""
+    taps = f"static const uint8_t taps[] = {{{', '.join(map(str, layer.taps))}}};"
+    struct = described("tc_depthwise_direct_t", fields)
+    return LayerFunction(
+        contract, fast, twin("@", _PARAMETERS, taps, *struct, "tc_depthwise_direct(&layer, stream, x, y);")
+    )
 
 
 _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stride", "dilation", "pad_left", "x_zero"),)
@@ -338,10 +327,8 @@ _TWIN_FIELDS = (*("in_w", "in_c", "out_w", "out_c", "times", "k_h", "k_w", "stri
 def special(work: DirectPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of the layer."""
     layer = work.layer
-    text = _text(layer, work.function.text)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_direct.h",))
+    stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.in_c}"
+    return _function(layer, work.function.text).named(stem, "tc_depthwise_direct.h")
 
 
 def call(work: DirectPlan, site: Site, p: ConvParams) -> Call:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm
 
@@ -284,9 +285,9 @@ def function(layer: PlaneLayer) -> Asm:
     return writer.asm
 
 
-def function_text(name: str, layer: PlaneLayer, fast: str) -> str:
-    """C text of `name(stream, x, y, scratch)`, whose text in assembly is given."""
-    return _contract(layer) + _both(name, layer, fast)
+def layer_function(layer: PlaneLayer, fast: str) -> LayerFunction:
+    """`@(stream, x, y, scratch)`, whose text in assembly is given."""
+    return LayerFunction(_contract(layer), fast, _twin(layer))
 
 
 def _contract(layer: PlaneLayer) -> str:
@@ -294,35 +295,20 @@ def _contract(layer: PlaneLayer) -> str:
     return f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, stride {layer.stride_h}x{layer.stride_w}: \
 {layer.in_h}x{layer.in_w}x{layer.channels} -> {layer.out_h}x{layer.out_w}, planes of {layer.band} output rows.
  * stream: tc_depthwise_planes.h. x: {x}. scratch: {layer.scratch_bytes} bytes, word aligned.
- */
-"""
+ */"""
 
 
-def _both(name: str, layer: PlaneLayer, fast: str) -> str:
-    low, high = layer.requant.clamp or (-128, 127)
-    fields = {
+def _twin(layer: PlaneLayer) -> str:
+    fields: dict[str, int | str] = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},
         "columns": layer.columns,
         "int4": int(layer.int4),
         "halve": int(layer.requant.halve),
-        "sign": int(layer.requant.sign),
-        "varies": int(layer.requant.shifts is None),
-        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
-        "y_min": low,
-        "y_max": high,
+        **layer.requant.described(),
     }
     source = "NULL, x" if layer.by_rows else "x, NULL"
-    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
-    return f"""#if TC_DSP_ASM
-{fast}#else
-static void {name}({", ".join(layer.parameters)})
-{{
-    static const tc_depthwise_planes_t layer = {{
-{body}
-    }};
-    tc_depthwise_planes(&layer, stream, {source}, y, (int16_t *)scratch);
-}}
-#endif"""
+    calls = f"tc_depthwise_planes(&layer, stream, {source}, y, (int16_t *)scratch);"
+    return twin("@", layer.parameters, *described("tc_depthwise_planes_t", fields), calls)
 
 
 _TWIN_FIELDS = (

@@ -16,7 +16,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.fast import winograd
 from tinyc.kernels.fast.bilinear import F2, BilinearForm
-from tinyc.kernels.fast.text import layer_text, parts_of
+from tinyc.kernels.fast.text import geometry_of, layer_function, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.matrix import GROUP
@@ -40,9 +40,10 @@ def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | N
     tiles, order = work.tiles, work.order
     functions, vertical, horizontal = _inputs(tiles, tuple(order))
     fast = winograd.products_code(tiles)
-    text = Once(lambda: layer_text(site, p, tiles, fast.text, order, "tc_tight_run"))
     parts = Once(lambda: parts_of(tiles, *functions, order, _STEPS))
-    return replace(work, parts=parts, vertical=vertical, horizontal=horizontal, text=text)
+    geometry = geometry_of(site, p, tiles)
+    function = Once(lambda: layer_function(geometry, tiles, fast.text, order, parts(), "tc_tight_run"))
+    return replace(work, parts=parts, vertical=vertical, horizontal=horizontal, function=function)
 
 
 @lru_cache(maxsize=64)

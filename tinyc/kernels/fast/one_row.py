@@ -18,11 +18,20 @@ from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scr
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8_or_w4
 from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW
-from tinyc.kernels.fast.one_row_code import MOST_CHANNELS, TWOS, OneRowTiles, columns_function, factors_function
+from tinyc.kernels.fast.one_row_code import (
+    COLUMNS,
+    FACTORS,
+    MOST_CHANNELS,
+    TWOS,
+    OneRowTiles,
+    columns_function,
+    factors_function,
+)
 from tinyc.kernels.fast.products import products_function
-from tinyc.kernels.fast.text import array, either, initializer, named, products_twin
+from tinyc.kernels.fast.text import array, initializer, products_twin
 from tinyc.kernels.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.stream import matrix_of
@@ -37,13 +46,14 @@ _EDGE_COST = Work(35, 60)  # of columns outside the image, of those of one side
 
 @dataclass(frozen=True, slots=True)
 class OneRowPlan:
-    """How a conv2d is made: its tiles, the proof, the functions' text, what calls of them execute."""
+    """How a conv2d is made: its tiles, the proof, the functions' text and that of their twins, what calls execute."""
 
     tiles: OneRowTiles
     finish: Finish
     matrix: Matrix
     order: list[tuple[int, int]]
-    text: str
+    fast: str
+    twin: str
     columns: tuple[Work, Work]  # of a call, and of each column
     factors: Work
     products: Work
@@ -61,13 +71,19 @@ def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
 
 
 @lru_cache(maxsize=32)
-def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, tuple[Work, Work], Work, Work]:
+def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, str, tuple[Work, Work], Work, Work]:
     products, products_count, order = products_function("@_products", tiles)
     columns, around, column = columns_function("@_columns", tiles)
     factors, factors_count = factors_function("@_factors", tiles, order)
-    fast = f"{columns}\n{factors}\n{products.text}"
-    text = either(fast, f"{_twins(tiles, order)}\n{products_twin(tiles, order)}")
-    return order, text, (around, column), factors_count, products_count
+    fast = f"{columns}\n{factors}\n{products.text}\n"
+    return (
+        order,
+        fast,
+        _twins(tiles, order) + products_twin(tiles, order),
+        (around, column),
+        factors_count,
+        products_count,
+    )
 
 
 def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
@@ -82,23 +98,18 @@ def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
         "inputs": "@_inputs",
         "place": "@_places",
     }
+    columns = twin("@_columns", COLUMNS, "tc_thin_columns(&@_thin, upper, lower, count, strip);")
+    factors = twin("@_factors", FACTORS, "tc_thin_factors(&@_thin, strip, factors);")
     return f"""{array("int8_t", "@_twos", twos)}
 {array("int8_t", "@_inputs", [v for row in F4.inputs for v in row])}
 {array("uint8_t", "@_places", [order.index((0, j)) for j in range(F4.products)])}
 static const tc_thin_form_t @_thin = {{
 {initializer(fields)}
 }};
-static void @_columns(const int8_t *upper, const int8_t *lower, int32_t count, int32_t *strip)
-{{
-    tc_thin_columns(&@_thin, upper, lower, count, strip);
-}}
-static void @_factors(int32_t *strip, int32_t *factors)
-{{
-    tc_thin_factors(&@_thin, strip, factors);
-}}"""
+{columns}{factors}"""
 
 
-def _layer_text(site: Site, p: ConvParams, work: OneRowPlan) -> str:
+def _function(site: Site, p: ConvParams, work: OneRowPlan) -> LayerFunction:
     tiles = work.tiles
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
@@ -108,10 +119,10 @@ def _layer_text(site: Site, p: ConvParams, work: OneRowPlan) -> str:
         "pair_words": tiles.strip_words + tiles.fresh_words,
         "factor_words": tiles.factor_words,
     }
-    return f"""/* conv2d 3x3 by {F4.products} products for 1x{F4.m} outputs, {tiles.in_c} -> {tiles.out_c} channels: \
-tc_thin.h. scratch: word aligned. */
-{work.text}
-
+    contract = f"""\
+/* conv2d 3x3 by {F4.products} products for 1x{F4.m} outputs, {tiles.in_c} -> {tiles.out_c} channels: \
+tc_thin.h. scratch: word aligned. */"""
+    driver = f"""\
 static void @(const int32_t *first, const int32_t *second, const int32_t *constants, const int8_t *pad, const int8_t *x,
               int8_t *y, void *scratch)
 {{
@@ -120,6 +131,7 @@ static void @(const int32_t *first, const int32_t *second, const int32_t *consta
     }};
     tc_thin_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
 }}"""
+    return LayerFunction(contract, work.fast, work.twin, driver)
 
 
 def _streams(p: ConvParams, work: OneRowPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -155,8 +167,7 @@ def _stream(work: OneRowPlan, factors: Int64s, pair: tuple[int, int], alone: int
 
 def special(work: OneRowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
-    text = _layer_text(site, p, work)
-    return replace(named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", text), includes=("tc_thin.h",))
+    return _function(site, p, work).named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", "tc_thin.h")
 
 
 def call(work: OneRowPlan, site: Site, p: ConvParams) -> Call:
@@ -187,7 +198,7 @@ def cost(work: OneRowPlan, site: Site, p: ConvParams) -> Cost:
     pair = around + work.tiles.columns * column + work.factors + _PAIR_COST
     whole = across * (pairs * pair + out_h * work.products) + 2 * pairs * (around + _EDGE_COST)
     data = sum(stream.nbytes for stream in _streams(p, work)) // 2 + constants_of(work.tiles, work.finish).nbytes
-    code = 4 * work.text.partition("#else")[0].count("\\n")
+    code = 4 * work.fast.count("\\n")
     flash = 2 * data + code
     fetches = Fetches.around(across * out_h * data, code, whole.instructions)
     return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches)

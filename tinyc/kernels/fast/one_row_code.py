@@ -23,6 +23,8 @@ from tinyc.machine.thumb import Asm, Work, naked_function
 # Channels of the row that is alone, by twos, by the number of channels.
 TWOS = {1: ((0,),), 2: ((0, 1),), 3: ((0, 2), (1,)), 4: ((0, 2), (1, 3))}
 MOST_CHANNELS = max(TWOS)
+COLUMNS = ("const int8_t *upper", "const int8_t *lower", "int32_t count", "int32_t *strip")  # parameters
+FACTORS = ("int32_t *strip", "int32_t *factors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,7 @@ def columns_function(name: str, tiles: OneRowTiles) -> tuple[str, Work, Work]:
             asm.op("str", "r12", f"[r3, #{row * channel}]" if channel else "[r3], #4")
         asm.count_down("r2", "", "column")
     asm.restore()
-    parameters = ("const int8_t *upper", "const int8_t *lower", "int32_t count", "int32_t *strip")
-    return naked_function(name, parameters, asm), asm.work(), asm.work("column")
+    return naked_function(name, COLUMNS, asm), asm.work(), asm.work("column")
 
 
 def factors_function(name: str, tiles: OneRowTiles, order: list[tuple[int, int]]) -> tuple[str, Work]:
@@ -100,7 +101,7 @@ def factors_function(name: str, tiles: OneRowTiles, order: list[tuple[int, int]]
     for _ in range(tiles.products):
         _next_product(asm, tiles)
     asm.restore("{r4-r11, lr}", beside=4)
-    return naked_function(name, ("int32_t *strip", "int32_t *factors"), asm), asm.work()
+    return naked_function(name, FACTORS, asm), asm.work()
 
 
 def _next_product(asm: Asm, tiles: OneRowTiles) -> None:

@@ -6,7 +6,6 @@ The functions' plain C twins, the parts that layers share, and the function that
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 from tinyc.kernel.kernel import SpecializedKernel
@@ -14,58 +13,50 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.machine.thumb import Naked
 
+Order = list[tuple[int, int]]  # (row, column) products as they are used
+Parts = tuple[SpecializedKernel, SpecializedKernel]  # vertical and horizontal
 
-def layer_text(
-    site: Site, p: ConvParams, tiles: Tiles, fast: str, order: list[tuple[int, int]], run: str = "tc_tiles_run"
-) -> str:
-    """C text: the products or their twin, and the function of the whole layer. VERTICAL and HORIZONTAL stand for the
-    functions of `parts_of`."""
-    form = tiles.form
-    return f"""/* conv2d 3x3 by {_what(form)}, \
-{tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */
-{either(fast, products_twin(tiles, order))}
 
+def layer_function(
+    geometry: Mapping[str, int], tiles: Tiles, fast: str, order: Order, parts: Parts, run: str = "tc_tiles_run"
+) -> LayerFunction:
+    """The products or their twin, and the function of the whole layer."""
+    contract = f"""/* conv2d 3x3 by {_what(tiles.form)}, \
+{tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */"""
+    driver = f"""\
 static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
               void *scratch)
 {{
     static const tc_tiles_t layer = {{
-{initializer(_geometry(site, p, tiles))}
+{initializer(geometry)}
     }};
-    {run}(&layer, VERTICAL, HORIZONTAL, @_products, stream, constants, pad, x, y, scratch);
+    {run}(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
 }}"""
+    return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver)
 
 
 def _what(form: BilinearForm) -> str:
     return f"{form.products}x{form.across.products} products for {form.m}x{form.across.m} outputs"
 
 
-def either(fast: str, twin: str) -> str:
-    return f"#if TC_DSP_ASM\n{fast}\n#else\n{twin}\n#endif"
-
-
-def parts_of(
-    tiles: Tiles, vertical: Naked, horizontal: Naked, order: list[tuple[int, int]], at_a_time: int = 0
-) -> tuple[SpecializedKernel, SpecializedKernel]:
+def parts_of(tiles: Tiles, vertical: Naked, horizontal: Naked, order: Order, at_a_time: int = 0) -> Parts:
     """The two functions of the inputs, which depend on little else than the number of channels. at_a_time: steps of a
     call, 0: all."""
     what = _what(tiles.form)
     family = f"tc_tiles_{tiles.form.name}{'_quad' if at_a_time else ''}"
-    down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */\n"
-    over = f"/* Inputs of {what}, {4 * tiles.quads} channels, horizontally: tc_tiles.h. */\n"
-    down += either(vertical.text, _vertical_twin(tiles, at_a_time))
-    over += either(horizontal.text, _horizontal_twin(tiles, order, at_a_time))
-    return named(f"{family}_vertical_i{tiles.in_c}", down), named(f"{family}_horizontal_i{4 * tiles.quads}", over)
+    down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */"
+    over = f"/* Inputs of {what}, {4 * tiles.quads} channels, horizontally: tc_tiles.h. */"
+    first = LayerFunction(down, f"{vertical.text}\n", _vertical_twin(tiles, at_a_time))
+    second = LayerFunction(over, f"{horizontal.text}\n", _horizontal_twin(tiles, order, at_a_time))
+    stems = f"{family}_vertical_i{tiles.in_c}", f"{family}_horizontal_i{4 * tiles.quads}"
+    return first.named(stems[0], "tc_tiles.h"), second.named(stems[1], "tc_tiles.h")
 
 
-def named(stem: str, text: str, parts: tuple[SpecializedKernel, ...] = ()) -> SpecializedKernel:
-    """The function @ of the text, by a name that tells different texts apart."""
-    name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_tiles.h",), parts)
-
-
-def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:
+def geometry_of(site: Site, p: ConvParams, tiles: Tiles) -> Mapping[str, int]:
+    """What the function of a layer is told."""
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
     return {
@@ -88,31 +79,26 @@ def _geometry(site: Site, p: ConvParams, tiles: Tiles) -> dict[str, int]:
     }
 
 
-def initializer(fields: dict[str, int] | dict[str, int | str]) -> str:
+def initializer(fields: Mapping[str, int] | Mapping[str, int | str]) -> str:
     return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
 
 
 def _vertical_twin(tiles: Tiles, at_a_time: int) -> str:
     form = tiles.form
     fields = {**_inputs_fields(tiles, at_a_time), "in_c": tiles.in_c, "n": form.n}
-    return f"""{_form_text(fields, {"inputs": _inputs_table(form)})}
-static void @(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip)
-{{
-    tc_form_vertical(&@_form, x, offset, columns, strip);
-}}"""
+    parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
+    calls = twin("@", parameters, "tc_form_vertical(&@_form, x, offset, columns, strip);")
+    return f"{_form_text(fields, {'inputs': _inputs_table(form)})}\n{calls}"
 
 
 def _horizontal_twin(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int) -> str:
     form = tiles.form.across
     fields = {**_inputs_fields(tiles, at_a_time), "n": form.n, "q": form.products, "carried": tiles.carried}
     fields["apart"] = form.m * form.stride
-    calls = tiles.steps // (at_a_time or tiles.steps)
-    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order, calls)}
-    return f"""{_form_text(fields, tables)}
-static void @(int32_t *strip, int32_t *factors)
-{{
-    tc_form_horizontal(&@_form, strip, factors);
-}}"""
+    times = tiles.steps // (at_a_time or tiles.steps)
+    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order, times)}
+    calls = twin("@", ("int32_t *strip", "int32_t *factors"), "tc_form_horizontal(&@_form, strip, factors);")
+    return f"{_form_text(fields, tables)}\n{calls}"
 
 
 def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
@@ -148,11 +134,9 @@ def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
         "y_max": high,
         "blocks": len(tiles.raises),
     }
-    return f"""{_form_text(fields, tables)}
-static void @_products(const int32_t *stream, const int32_t *constants, const int32_t *factors, int8_t *const *y)
-{{
-    tc_form_products(&@_form, stream, constants, factors, y);
-}}"""
+    parameters = ("const int32_t *stream", "const int32_t *constants", "const int32_t *factors", "int8_t *const *y")
+    calls = twin("@_products", parameters, "tc_form_products(&@_form, stream, constants, factors, y);")
+    return f"{_form_text(fields, tables)}\n{calls}"
 
 
 def _inputs_fields(tiles: Tiles, at_a_time: int) -> dict[str, int]:

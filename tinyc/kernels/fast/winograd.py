@@ -37,10 +37,11 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.product_code import step_instructions
 from tinyc.kernels.fast.products import products_function
-from tinyc.kernels.fast.text import layer_text, named, parts_of
+from tinyc.kernels.fast.text import Parts, geometry_of, layer_function, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
@@ -63,8 +64,8 @@ class TilePlan:
     matrix: Matrix
     factors: Int64s
     order: list[tuple[int, int]]
-    text: Once[str]  # but for the names of the parts
-    parts: Once[tuple[SpecializedKernel, SpecializedKernel]]
+    function: Once[LayerFunction]
+    parts: Once[Parts]
     code_bytes: int
     vertical: tuple[Work, Work]  # of a call, and of each column
     horizontal: Work
@@ -90,10 +91,10 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
     finish, divided = proved
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline)
     fast, inputs, counts, order = _functions(tiles)
-    text = Once(lambda: layer_text(site, p, tiles, fast.text, order))
     code = fast.code_bytes + sum(function.code_bytes for function in inputs)
     parts = Once(lambda: parts_of(tiles, *inputs, order))
-    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, text, parts, code, *counts)
+    function = Once(lambda: layer_function(geometry_of(site, p, tiles), tiles, fast.text, order, parts()))
+    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, function, parts, code, *counts)
 
 
 def products_code(tiles: Tiles) -> Naked:
@@ -218,9 +219,8 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
 
 def special(work: TilePlan, family: str) -> SpecializedKernel:
     """The functions of the layer."""
-    parts = work.parts()
-    text = work.text().replace("VERTICAL", parts[0].name).replace("HORIZONTAL", parts[1].name)
-    return named(f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}", text, parts)
+    stem = f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}"
+    return work.function().named(stem, "tc_tiles.h", parts=work.parts())
 
 
 def call(work: TilePlan, site: Site, p: ConvParams) -> Call:

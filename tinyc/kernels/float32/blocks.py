@@ -16,6 +16,7 @@ from typing import TypeVar
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.float32.arguments import HEADER, at
 from tinyc.kernels.float32.vectors import VectorBlock, block_code
+from tinyc.kernels.form.function import MVE_FLOAT, VFMA, LayerFunction, twin, where
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, fpu_registers, naked_function
 from tinyc.machine.work import CALL
@@ -248,22 +249,16 @@ def block_function(block: FloatBlock | Channels | VectorBlock) -> SpecializedKer
     if isinstance(block, VectorBlock):
         return _vector_function(block)
     asm = _function(block) if isinstance(block, FloatBlock) else _channel_function(block)
-    fast = naked_function(block.name, ("const tc_block_f32_t *p",), asm)
-    text = f"""/* {_at_once(block)}: {HEADER}. */
-#if TC_VFMA_ASM
-{fast}#else
-static TC_UNUSED void {block.name}(const tc_block_f32_t *p)
-{{
-    {_twin(block)}
-}}
-#endif"""
-    return SpecializedKernel(block.name, text, (HEADER,))
+    parameters = ("const tc_block_f32_t *p",)
+    fast = naked_function(block.name, parameters, asm)
+    portable = twin(block.name, parameters, _twin(block), shared=True)
+    return LayerFunction(_contract(block), fast, portable, isa=VFMA).called(block.name, HEADER)
 
 
-def _at_once(block: FloatBlock | Channels | VectorBlock) -> str:
+def _contract(block: FloatBlock | Channels | VectorBlock) -> str:
     """What a turn of the outer loop makes, in words."""
     pixels = "a pixel" if block.pixels == 1 else f"{block.pixels} pixels"
-    return f"{block.outputs} outputs of {pixels} at a time"
+    return f"/* {block.outputs} outputs of {pixels} at a time: {HEADER}. */"
 
 
 def _twin(block: FloatBlock | Channels | VectorBlock) -> str:
@@ -275,16 +270,9 @@ def _twin(block: FloatBlock | Channels | VectorBlock) -> str:
 
 def _vector_function(block: VectorBlock) -> SpecializedKernel:
     fast = naked_function(f"{block.name}_mve", ("tc_block_f32_t *p",), block_code(block))
-    text = f"""/* {_at_once(block)}: {HEADER}. */
-#if TC_MVE_FLOAT_ASM
-{fast}#endif
-
-static TC_UNUSED void {block.name}(tc_block_f32_t *p)
+    driver = f"""static TC_UNUSED void {block.name}(tc_block_f32_t *p)
 {{
-#if TC_MVE_FLOAT_ASM
-    {block.name}_mve(p);
-    if (!p->flushed) return;
-#endif
+{where(MVE_FLOAT, f"    {block.name}_mve(p);{chr(10)}    if (!p->flushed) return;{chr(10)}")}
     {_twin(block)}
 }}"""
-    return SpecializedKernel(block.name, text, (HEADER,))
+    return LayerFunction(_contract(block), fast, driver=driver, isa=MVE_FLOAT).called(block.name, HEADER)

@@ -7,7 +7,6 @@ twice.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from tinyc.kernels.float32.lanes import Lanes, balanced, lanes_function, pixels_
 from tinyc.kernels.float32.matrix import FloatLayer, depthwise_layer, has_normal_weights, is_plain_depthwise
 from tinyc.kernels.float32.vectors import LANES
 from tinyc.kernels.float32.weighted import bias_of, has_weights
+from tinyc.kernels.form.function import MVE_FLOAT, LayerFunction, where
 from tinyc.machine.thumb import Work
 
 _NAME = "tc_depthwise_conv2d_f32_mve"
@@ -70,15 +70,13 @@ def _call_text(layer: FloatLayer, part: _Part) -> str:
     start = part.first * layer.stride - layer.pad
     offset = 4 * layer.in_c * (start + part.lanes.first)
     acts = int(bool(layer.act)), int(layer.act == "relu6")
+    fast = f"    {part.lanes.name}(&p);\n    if (p.flushed)\n"
     shape = len(part.lanes.spans), start, layer.stride, layer.k_w, layer.in_w, *acts
     return f"""
     p.y = y + {part.first * layer.out_c};
     p.offset = {offset};
     p.count = {part.count};
-#if TC_MVE_FLOAT_ASM
-    {part.lanes.name}(&p);
-    if (p.flushed)
-#endif
+{where(MVE_FLOAT, fast)}
     {{
         static const tc_lanes_f32_t lanes = {{{", ".join(map(str, shape))}}};
         tc_lanes_f32(&p, &lanes);
@@ -88,10 +86,10 @@ def _call_text(layer: FloatLayer, part: _Part) -> str:
 def _special(layer: FloatLayer) -> SpecializedKernel:
     parts = _parts(layer)
     calls = "".join(_call_text(layer, part) for part in parts)
-    text = f"""/* depthwise_conv2d, float32, {layer.in_c} channels: {HEADER}.
+    contract = f"""/* depthwise_conv2d, float32, {layer.in_c} channels: {HEADER}.
  * w: [four channels][k_h][k_w][4], bias: [channels].
- */
-static void @(const float *w, const float *bias, const int8_t *const *x, float *y)
+ */"""
+    driver = f"""static void @(const float *w, const float *bias, const int8_t *const *x, float *y)
 {{
     tc_block_f32_t p;
 
@@ -106,9 +104,8 @@ static void @(const float *w, const float *bias, const int8_t *const *x, float *
     tc_lanes_rows(&p, w, x, {layer.k_h});{calls}
 }}
 """
-    name = f"{_NAME}_c{layer.in_c}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
     blocks = tuple(lanes_function(lanes) for lanes in dict.fromkeys(part.lanes for part in parts))
-    return SpecializedKernel(name, text.replace("@", name), (HEADER,), blocks)
+    return LayerFunction(contract, driver=driver).named(f"{_NAME}_c{layer.in_c}", HEADER, parts=blocks)
 
 
 def _cost(site: Site, p: Any) -> Cost:

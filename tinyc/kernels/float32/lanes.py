@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.float32.arguments import HEADER, at
 from tinyc.kernels.float32.vectors import LANES, VECTORS, begin, clip, end
+from tinyc.kernels.form.function import MVE_FLOAT, LayerFunction
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 from tinyc.machine.work import CALL
@@ -195,10 +196,8 @@ def _row_of_weights(asm: Asm, lanes: Lanes, walk: _Walk) -> None:
 def lanes_function(lanes: Lanes) -> SpecializedKernel:
     """The function of a block, for cores that have the instructions; others call the same in C."""
     fast = naked_function(lanes.name, ("tc_block_f32_t *p",), lanes_code(lanes))
-    text = f"""/* {LANES} channels of {len(lanes.spans)} pixels at a time: {HEADER}. */
-#if TC_MVE_FLOAT_ASM
-{fast}#endif"""
-    return SpecializedKernel(lanes.name, text, (HEADER,))
+    contract = f"/* {LANES} channels of {len(lanes.spans)} pixels at a time: {HEADER}. */"
+    return LayerFunction(contract, fast, isa=MVE_FLOAT).called(lanes.name, HEADER)
 
 
 def balanced(count: int, most: int) -> Sequence[int]:

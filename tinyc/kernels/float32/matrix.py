@@ -7,7 +7,6 @@ one. Output channels go by eights; what is left over by four or eight that overl
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ from tinyc.kernels.float32.arguments import HEADER
 from tinyc.kernels.float32.blocks import Channels, FloatBlock, block_function
 from tinyc.kernels.float32.vectors import VectorBlock
 from tinyc.kernels.float32.weighted import bias_of, has_weights
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Work
 
@@ -212,15 +212,14 @@ def _of_width(layer: FloatLayer, width: int, dense: bool) -> str:
 
 
 def _special(layer: FloatLayer, dense: bool) -> SpecializedKernel:
-    text = f"""/* {"fully_connected" if dense else "conv2d"}, float32, {layer.in_c} -> {layer.out_c} channels: {HEADER}.
+    contract = f"""\
+/* {"fully_connected" if dense else "conv2d"}, float32, {layer.in_c} -> {layer.out_c} channels: {HEADER}.
  * w: blocks of output channels, [k_h][k_w][in_c][channels] each; bias [out_c].
- */
-{_text(layer, dense)}"""
+ */"""
     kind = "tc_fully_connected" if dense else "tc_depthwise_conv2d" if layer.depthwise else "tc_conv2d"
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{kind}_f32_{'mve' if layer.vectors else 'asm'}_i{layer.in_c}_o{layer.out_c}_{digest}"
+    stem = f"{kind}_f32_{'mve' if layer.vectors else 'asm'}_i{layer.in_c}_o{layer.out_c}"
     parts = tuple(block_function(block) for block in _blocks(layer))
-    return SpecializedKernel(name, text.replace("@", name), (HEADER,), parts)
+    return LayerFunction(contract, driver=_text(layer, dense)).named(stem, HEADER, parts=parts)
 
 
 def _cost(site: Site, layer: FloatLayer, rows: int, windows: int) -> Cost:

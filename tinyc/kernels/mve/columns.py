@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tinyc.kernels.form.function import twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
@@ -142,8 +143,4 @@ class _Writer:
 def columns_twin(name: str, columns: Columns) -> str:
     """The same in C."""
     numbers = (columns.k_h, columns.run, columns.pixel_bytes, columns.slot)
-    return f"""static void {name}({", ".join(_PARAMETERS)})
-{{
-    tc_mve_columns(x, first, n, to, {", ".join(map(str, numbers))});
-}}
-"""
+    return twin(name, _PARAMETERS, f"tc_mve_columns(x, first, n, to, {', '.join(map(str, numbers))});")

@@ -7,7 +7,6 @@ and right border a piece of the row is copied, with the padding filled in (block
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -32,6 +31,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.block import RowBlock, block_function, block_twin
+from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.columns import Columns, columns_function, columns_twin
 from tinyc.kernels.mve.dot import LANES, Dot
@@ -131,14 +131,14 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """C text with the name `@`, and what a call executes."""
+    """The function of a layer, and what a call executes."""
 
-    text: str
+    function: LayerFunction
     work: Work
 
     @property
     def code_bytes(self) -> int:
-        return 4 * self.text.count("\\n")
+        return 4 * self.function.text.count("\\n")
 
 
 def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[MvePlan, Written] | None:
@@ -203,7 +203,10 @@ def _written(work: MvePlan) -> Written:
 def _text(dot: Dot, columns: Columns | None, cuts: Cuts, together: Together | None) -> Written:
     pieces = cuts.pieces
     sums, count = (alone_function if dot.alone else pixels_function)("@_pixels", dot)
-    fast, portable = [sums], [dot.twin("@"), _pixels_twin(dot)]
+    fast, portable = (
+        [sums],
+        [dot.twin("@"), twin("@_pixels", PARAMETERS, "tc_mve_pixels(&@_dot, stream, x, y, n, first);")],
+    )
     made = [together.rows * together.pixels] if together else [piece.stop - piece.start for piece in pieces]
     work = sum((count.of(pixels) for pixels in made), _CALL * Work(1, 1) * len(pieces))
     rows = together.rows if together else 1
@@ -219,12 +222,12 @@ def _text(dot: Dot, columns: Columns | None, cuts: Cuts, together: Together | No
             fast.append(text)
             portable.append(block_twin(f"@_block_{piece.start}", piece.block))
             work += rows * copied
-    parts = [_contract(dot, columns, cuts.k_h), "#if TC_MVE_ASM\n", *fast, "#else\n", *portable, "#endif\n"]
     if together and columns:
         body = _together_function(dot, columns, cuts, together)
     else:
         body = _row_function(dot, columns, cuts)
-    return Written("\n".join([*parts, body]), work)
+    contract = _contract(dot, columns, cuts.k_h)
+    return Written(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
 
 
 def _contract(dot: Dot, columns: Columns | None, k_h: int) -> str:
@@ -233,14 +236,6 @@ def _contract(dot: Dot, columns: Columns | None, k_h: int) -> str:
     return f"""/* {k_h} x {taps} taps -> {dot.out_c} channels: pixels of a row.
  * x: {rows}. y: [pixels][{dot.out_c}]. stream: tc_mve.h.
  */"""
-
-
-def _pixels_twin(dot: Dot) -> str:
-    return f"""static void @_pixels({", ".join(PARAMETERS)})
-{{
-    tc_mve_pixels(&@_dot, stream, x, y, n, first);
-}}
-"""
 
 
 def _row_function(dot: Dot, columns: Columns | None, cuts: Cuts) -> str:
@@ -311,10 +306,9 @@ def _together_function(dot: Dot, columns: Columns, cuts: Cuts, together: Togethe
 
 def special(work: MvePlan, written: Written, family: str) -> SpecializedKernel:
     """The functions of the layer."""
-    digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     taps = work.columns.run if work.columns else work.dot.row_taps
-    name = f"{family}_k{work.k_h}x{taps}_o{work.dot.out_c}_{digest}"
-    return SpecializedKernel(name, written.text.replace("@", name), ("tc_mve.h", "tc_stream.h", "tc_rows.h"))
+    stem = f"{family}_k{work.k_h}x{taps}_o{work.dot.out_c}"
+    return written.function.named(stem, "tc_mve.h", "tc_stream.h", "tc_rows.h")
 
 
 def call(work: MvePlan, p: ConvParams) -> Call:

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -205,11 +204,10 @@ def takes(site: Site) -> bool:
 def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
     written = write(work.walk)
-    digest = hashlib.sha256(written.text.encode()).hexdigest()[:6]
     _, in_h, in_w, channels = site.x(0).shape
     image = f"{in_w}x{channels}" if work.walk.by is By.ROW else f"{in_h}x{in_w}x{channels}"
-    name = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{image}_{digest}"
-    return SpecializedKernel(name, written.text.replace("@", name), ("tc_mve.h", "tc_rows.h"))
+    stem = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{image}"
+    return written.function.named(stem, "tc_mve.h", "tc_rows.h")
 
 
 def call(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Call:

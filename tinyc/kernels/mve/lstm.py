@@ -11,7 +11,6 @@ negative numbers before.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernels.form.function import MVE, LayerFunction
 from tinyc.kernels.mve.dot import LANES
 from tinyc.kernels.mve.four_rows import four_rows, shift_down, spread_sums, sum_rows
 from tinyc.kernels.mve.lanes import STREAM
@@ -284,15 +284,12 @@ def _requantize(asm: Asm, vector: str, temp: str, factor: Factor, mult: str) -> 
 
 def special(layer: LstmLayer, steps: int) -> SpecializedKernel:
     """The function for all steps, and its twin."""
-    text = f"""/* LSTM, {steps} steps from {layer.in_c} numbers to {layer.units} units.
+    contract = f"""/* LSTM, {steps} steps from {layer.in_c} numbers to {layer.units} units.
  * x [{steps}][{layer.in_c}]. y [{steps}][{layer.units}]. hidden may be hidden_before, cell may be cell_before.
  * stream, table: tc_lstm_s8_mve.h. scratch: {layer.scratch_bytes} bytes, aligned to 4.
- */
-#if TC_MVE_ASM
-{_gates(layer.in_c, layer.units, layer.grows)[0]}
-{_cells(layer)[0]}#else
-{_twin(layer)}#endif
-
+ */"""
+    fast = f"{_gates(layer.in_c, layer.units, layer.grows)[0]}\n{_cells(layer)[0]}"
+    driver = f"""\
 static void @(const int32_t *stream, const uint16_t *table, const int8_t *x, const int8_t *hidden_before,
     const int16_t *cell_before, int8_t *y, int8_t *hidden, int16_t *cell, void *scratch)
 {{
@@ -310,8 +307,8 @@ static void @(const int32_t *stream, const uint16_t *table, const int8_t *x, con
         hidden[u] = from[u];
     }}
 }}"""
-    name = f"{NAME}_{layer.in_c}x{layer.units}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_lstm_s8_mve.h",))
+    function = LayerFunction(contract, fast, _twin(layer), driver, MVE)
+    return function.named(f"{NAME}_{layer.in_c}x{layer.units}", "tc_lstm_s8_mve.h")
 
 
 def _twin(layer: LstmLayer) -> str:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
 from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
+from tinyc.kernels.form.function import MVE, LayerFunction
 from tinyc.kernels.mve.dot import BYTE_REACH
-from tinyc.kernels.pool import sums_fit
+from tinyc.kernels.pool import finish_text, sums_fit
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -26,10 +26,8 @@ def global_pool(family: str, pixels: int, channels: int, finish: str) -> Special
     finish: C statements that turn int32_t `sum` into the output value, in `sum`.
     """
     fast, _ = _sums_function(pixels, channels)
-    text = f"""/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */
-#if TC_MVE_ASM
-{fast}#else
-static void @_sums({", ".join(_PARAMETERS)})
+    contract = f"/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */"
+    twin = f"""static void @_sums({", ".join(_PARAMETERS)})
 {{
     for (int32_t c = 0; c < {_LANES}; c++) {{
         sums[c] = 0;
@@ -38,9 +36,8 @@ static void @_sums({", ".join(_PARAMETERS)})
         }}
     }}
 }}
-#endif
-
-{_finish_text(finish)}
+"""
+    driver = f"""{finish_text(finish)}
 
 static void @(const int8_t *x, int8_t *y)
 {{
@@ -52,7 +49,8 @@ static void @(const int8_t *x, int8_t *y)
         }}
     }}
 }}"""
-    return _named(f"{family}_{pixels}x{channels}", text)
+    function = LayerFunction(contract, fast, twin, driver, MVE)
+    return function.named(f"{family}_{pixels}x{channels}", *_INCLUDES)
 
 
 def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
@@ -69,12 +67,10 @@ def global_pool_rows(family: str, image: tuple[int, int, int], finish: str, per_
     if rows < 2 or not sums_fit(rows * columns) or columns > _MOST_COLUMNS:
         return ()
     fast, executed = _add_function(columns, channels)
-    text = f"""/* The average of {rows} rows of {columns} pixels of {channels} channels: call for row 0, 1 ...
+    contract = f"""/* The average of {rows} rows of {columns} pixels of {channels} channels: call for row 0, 1 ...
  * x: the row. sums: int16 [{channels}], kept between the calls. y [{channels}]: written at the last row.
- */
-#if TC_MVE_ASM
-{fast}#else
-static void @_add({", ".join(_PARAMETERS)})
+ */"""
+    twin = f"""static void @_add({", ".join(_PARAMETERS)})
 {{
     for (int32_t c = 0; c < channels; c++) {{
         for (int32_t i = 0; i < {columns}; i++) {{
@@ -82,9 +78,8 @@ static void @_add({", ".join(_PARAMETERS)})
         }}
     }}
 }}
-#endif
-
-{_finish_text(finish)}
+"""
+    driver = f"""{finish_text(finish)}
 
 static void @(const int8_t *x, void *kept, int32_t row, int8_t *y)
 {{
@@ -102,6 +97,7 @@ static void @(const int8_t *x, void *kept, int32_t row, int8_t *y)
         }}
     }}
 }}"""
+    function = LayerFunction(contract, fast, twin, driver, MVE)
     whole = rows * (executed + _CALL) + channels * (per_channel + 8)
     return (
         RowForm(
@@ -111,24 +107,11 @@ static void @(const int8_t *x, void *kept, int32_t row, int8_t *y)
             ),
             scratch_bytes=0,
             cost=Cost(whole.instructions, 4 * fast.count("\\n") + 160, 0, whole.cycles),
-            special=Once(lambda: _named(f"{family}_rows_{rows}x{columns}x{channels}", text)),
+            special=Once(lambda: function.named(f"{family}_rows_{rows}x{columns}x{channels}", *_INCLUDES)),
             accumulator_bytes=2 * (channels + channels % 2),
             direct=True,
         ),
     )
-
-
-def _finish_text(finish: str) -> str:
-    return f"""static inline int8_t @_finish(int32_t sum)
-{{
-{finish}
-    return (int8_t)sum;
-}}"""
-
-
-def _named(shape: str, text: str) -> SpecializedKernel:
-    name = f"{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), _INCLUDES)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,6 @@ their weights over time, so that a unit is one dot product, modulo 2^32 as in th
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.mve.dot import LANES
 from tinyc.kernels.mve.four_rows import SUMS, four_rows, shift_down, spread_sums, sum_rows
 from tinyc.kernels.mve.lanes import STREAM
@@ -226,28 +226,26 @@ def special(layer: SvdfLayer) -> SpecializedKernel:
     count = layer.filters * layer.memory - 1
     first = "    @_moved(before, after);\n" if layer.memory > 1 else "    (void)before;\n"
     moved = _moved(count, layer)[0] if layer.memory > 1 else ""
-    twin = ", ".join(map(str, (layer.in_c, layer.filters, layer.rank, layer.memory)))
+    sizes = ", ".join(map(str, (layer.in_c, layer.filters, layer.rank, layer.memory)))
     factors = ", ".join(map(str, (*layer.into, *layer.out, layer.y_zero, *layer.clamp)))
-    text = f"""/* SVDF of {layer.filters} filters of {layer.memory} numbers over {layer.in_c}, rank {layer.rank}.
+    contract = f"""/* SVDF of {layer.filters} filters of {layer.memory} numbers over {layer.in_c}, rank {layer.rank}.
  * x [{layer.in_c}]. before, after [{layer.filters}][{layer.memory}]: may be the same. y [{layer.units}].
  * stream: tc_svdf_s8_mve.h.
- */
-#if TC_MVE_ASM
-{moved}{_units(layer)[0]}#else
-{_moved_twin(layer, count) if layer.memory > 1 else ""}static void @_units({", ".join(_parameters(layer))})
-{{
-    static const tc_mve_svdf_t p = {{{twin}, {factors}}};
-    tc_mve_svdf_{layer.ctype[:-2]}(&p, stream, x, state, y);
-}}
-#endif
-
-static void @(const int32_t *stream, const int8_t *x, const {layer.ctype} *before, int8_t *y,
+ */"""
+    units_twin = twin(
+        "@_units",
+        _parameters(layer),
+        f"static const tc_mve_svdf_t p = {{{sizes}, {factors}}};",
+        f"tc_mve_svdf_{layer.ctype[:-2]}(&p, stream, x, state, y);",
+    )
+    driver = f"""static void @(const int32_t *stream, const int8_t *x, const {layer.ctype} *before, int8_t *y,
     {layer.ctype} *after)
 {{
 {first}    @_units(stream, x, after, y);
 }}"""
-    name = f"{NAME}_{layer.in_c}x{layer.filters}x{layer.memory}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_svdf_s8_mve.h",))
+    portable = (_moved_twin(layer, count) if layer.memory > 1 else "") + units_twin
+    function = LayerFunction(contract, moved + _units(layer)[0], portable, driver, MVE)
+    return function.named(f"{NAME}_{layer.in_c}x{layer.filters}x{layer.memory}", "tc_svdf_s8_mve.h")
 
 
 def _moved_twin(layer: SvdfLayer, count: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.planes import (
     HEADER,
@@ -78,14 +79,14 @@ class LineWalk:
 
 @dataclass(frozen=True, slots=True)
 class LineFunctions:
-    """C text with the name `@`, and what a call executes."""
+    """The function of a layer, and what a call executes."""
 
-    text: str
+    function: LayerFunction
     work: Work
 
     @property
     def code_bytes(self) -> int:
-        return 4 * self.text.count("\\n")
+        return 4 * self.function.text.count("\\n")
 
 
 @lru_cache(maxsize=512)
@@ -115,8 +116,7 @@ def write(walk: LineWalk) -> LineFunctions:
     contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {made}.
  * x, y: at words. stream, scratch: tc_mve.h.{" pad: a row of x_zero." if walk.by is By.ROWS else ""}
  */"""
-    parts = [contract, "#if TC_MVE_ASM\n", "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n", body]
-    return LineFunctions("\n".join(parts), work)
+    return LineFunctions(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
 
 
 def _body(walk: LineWalk, kinds: list[Lines]) -> str:
@@ -211,11 +211,7 @@ def _by_columns(walk: LineWalk, kinds: list[Lines]) -> str:
 def _lines_twin(name: str, lines: Lines) -> str:
     there = sum(1 << line for line in range(LINES) if line not in lines.missing)
     numbers = (lines.count, lines.step, lines.width, there, lines.last, lines.left, lines.right, lines.x_zero)
-    return f"""static void {name}({", ".join(LINES_PARAMETERS)})
-{{
-    tc_mve_lines(x, at, to, channels, {", ".join(map(str, numbers))});
-}}
-"""
+    return twin(name, LINES_PARAMETERS, f"tc_mve_lines(x, at, to, channels, {', '.join(map(str, numbers))});")
 
 
 def _tile_twin(name: str, tile: Tile) -> str:

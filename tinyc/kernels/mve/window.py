@@ -8,7 +8,6 @@ even channels and those of odd ones, which is how narrowing puts them together a
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.dot import BYTE_REACH, LANES
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
@@ -178,20 +178,17 @@ def _sums(asm: Asm, layer: WindowLayer, when: str) -> None:
 def special(work: WindowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function and its twin."""
     layer = work.layer
-    text = f"""/* Depthwise, {layer.taps} taps that are the whole image, {layer.channels} channels.
+    contract = f"""/* Depthwise, {layer.taps} taps that are the whole image, {layer.channels} channels.
  * x [{layer.taps}][{layer.channels}]. y [{layer.channels}]. stream: tc_mve.h.
- */
-#if TC_MVE_ASM
-{_function(layer)[0]}#else
-static void @({", ".join(_PARAMETERS)})
-{{
-    static const tc_mve_requant_t requant = {layer.requant.c_text};
-    tc_mve_window(&requant, stream, x, y, {layer.taps}, {layer.channels});
-}}
-#endif"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{NAME}_{layer.taps}x{layer.channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_mve.h",))
+ */"""
+    portable = twin(
+        "@",
+        _PARAMETERS,
+        f"static const tc_mve_requant_t requant = {layer.requant.c_text};",
+        f"tc_mve_window(&requant, stream, x, y, {layer.taps}, {layer.channels});",
+    )
+    function = LayerFunction(contract, _function(layer)[0], portable, isa=MVE)
+    return function.named(f"{NAME}_{layer.taps}x{layer.channels}", "tc_mve.h")
 
 
 def call(work: WindowPlan, site: Site, p: ConvParams) -> Call:

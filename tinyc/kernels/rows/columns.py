@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,9 +28,19 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_bytes, row_geometry
-from tinyc.kernels.depthwise.columns import Column, add_function, finish_function, order, pixel_function
+from tinyc.kernels.depthwise.columns import (
+    ADD,
+    END,
+    PIXEL,
+    Column,
+    add_function,
+    finish_function,
+    order,
+    pixel_function,
+)
 from tinyc.kernels.depthwise.depthwise import fit_of
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
@@ -141,16 +150,17 @@ def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
 def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
     """A row of pixels. A row of as many bytes may be made in place of the topmost of its window."""
     out_w, channels = site.y().shape[2:]
-    text, executed = _pixels_text(layer.column, out_w, window.stride.w)
+    function, executed = _pixels_function(layer.column, out_w, window.stride.w)
     stream = _pixel_stream(layer)
     whole = rows.out_h * (out_w * (executed + _PIXEL) + _CALL)
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
-    code = WrittenCode(text, 4 * text.count("\\n"))
+    code = WrittenCode(function, 4 * function.text.count("\\n"))
+    stem = f"{NAME}_{'w4_' * layer.column.int4}k{layer.column.rows}_{out_w}x{channels}"
     return RowForm(
         call=Call((Const(stream, "stream of tc_depthwise_columns.h", "stream"), In(0), Out()), rows=rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, stream.nbytes + code.size, 0, whole.cycles, code=code),
-        special=Once(lambda: _special(text, f"{'w4_' * layer.column.int4}k{layer.column.rows}_{out_w}x{channels}")),
+        special=Once(lambda: function.named(stem, *_INCLUDES)),
         inplace=(0,) if same else (),
     )
 
@@ -158,7 +168,7 @@ def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
 def _sums(layer: _Layer, site: Site) -> RowForm:
     """The only output row as sums: a call per input row."""
     column, x = layer.column, site.x(0)
-    text, adding, ending = _sums_text(column)
+    function, adding, ending = _sums_function(column)
     taps = layer.taps
     words = [_single(taps[:, :, row]) for row in range(column.rows)]
     stream = _words([*words, *layer.constants])
@@ -169,16 +179,13 @@ def _sums(layer: _Layer, site: Site) -> RowForm:
     return RowForm(
         call=Call(args, rows=Rows(column.rows, column.rows, 1, 1, 0, 1, row_bytes(x), site.y().size_bytes, None)),
         scratch_bytes=0,
-        cost=Cost(whole.instructions, stream.nbytes + starts.size * 4 + 4 * text.count("\\n"), 0, whole.cycles),
-        special=Once(lambda: _special(text, f"sums{column.rows}_{column.channels}")),
+        cost=Cost(
+            whole.instructions, stream.nbytes + starts.size * 4 + 4 * function.text.count("\\n"), 0, whole.cycles
+        ),
+        special=Once(lambda: function.named(f"{NAME}_sums{column.rows}_{column.channels}", *_INCLUDES)),
         accumulator_bytes=4 * column.channels,
         direct=True,
     )
-
-
-def _special(text: str, shape: str) -> SpecializedKernel:
-    name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), _INCLUDES)
 
 
 def _twin_layer(column: Column) -> str:
@@ -194,8 +201,8 @@ def _twin_layer(column: Column) -> str:
 
 
 @lru_cache(maxsize=128)
-def _pixels_text(column: Column, out_w: int, stride: int) -> tuple[str, Work]:
-    """C text of a row of pixels, `@(stream, x, y)`, and what each pixel executes."""
+def _pixels_function(column: Column, out_w: int, stride: int) -> tuple[LayerFunction, Work]:
+    """A row of pixels, `@(stream, x, y)`, and what each pixel executes."""
     fast, executed = pixel_function("@_pixel", column)
     count = column.channels
     call = "@_pixel(stream, x, y, 0);"
@@ -203,53 +210,34 @@ def _pixels_text(column: Column, out_w: int, stride: int) -> tuple[str, Work]:
         call = f"""for (int32_t i = 0; i < {out_w}; i++) {{
         @_pixel(stream, x, y + i * {count}, i * {stride * count});
     }}"""
-    text = f"""/* depthwise_conv2d {column.rows}x1, column stride {stride}: a row of {out_w}x{count} outputs.
+    contract = f"""/* depthwise_conv2d {column.rows}x1, column stride {stride}: a row of {out_w}x{count} outputs.
  * x: {column.rows} row pointers; y may be a row of x where the stride is 1. stream: tc_depthwise_columns.h.
- */
-#if TC_DSP_ASM
-{fast}#else
-{_twin_layer(column)}
-
-static void @_pixel(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t offset)
-{{
-    tc_depthwise_columns(&@_layer, stream, x, y, offset);
-}}
-#endif
-
-static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
+ */"""
+    pixel = twin("@_pixel", PIXEL, "tc_depthwise_columns(&@_layer, stream, x, y, offset);")
+    driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
 {{
     {call}
 }}"""
-    return text, executed
+    return LayerFunction(contract, fast, f"{_twin_layer(column)}\n\n{pixel}", driver), executed
 
 
 @lru_cache(maxsize=128)
-def _sums_text(column: Column) -> tuple[str, Work, Work]:
-    """C text of `@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
+def _sums_function(column: Column) -> tuple[LayerFunction, Work, Work]:
+    """`@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
     add, adding = add_function("@_add", column)
     end, ending = finish_function("@_end", column)
     per_row = 2 * column.groups
-    text = f"""/* depthwise_conv2d {column.rows}x1 over an image of {column.rows}x1x{column.channels}, row by \
+    contract = f"""/* depthwise_conv2d {column.rows}x1 over an image of {column.rows}x1x{column.channels}, row by \
 row: call for row 0, 1 ... {column.rows - 1}.
  * x: the row. sums: int32 [{column.channels}], kept between the calls. y: written at the last. stream: \
 tc_depthwise_columns.h.
- */
-#if TC_DSP_ASM
-{add}
-{end}#else
-{_twin_layer(column)}
-
-static void @_add(const int32_t *stream, const int8_t *x, int32_t *sums)
-{{
-    tc_depthwise_columns_add(&@_layer, stream, x, sums);
-}}
-
-static void @_end(const int32_t *constants, const int32_t *sums, int8_t *y)
-{{
-    tc_depthwise_columns_end(&@_layer, constants, sums, y);
-}}
-#endif
-
+ */"""
+    portable = (
+        f"{_twin_layer(column)}\n",
+        twin("@_add", ADD, "tc_depthwise_columns_add(&@_layer, stream, x, sums);"),
+        twin("@_end", END, "tc_depthwise_columns_end(&@_layer, constants, sums, y);"),
+    )
+    driver = f"""\
 static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void *sums, int32_t row, int8_t *y)
 {{
     int32_t *sum = (int32_t *)sums;
@@ -264,7 +252,7 @@ static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void
         @_end(stream + {per_row * column.rows}, sum, y);
     }}
 }}"""
-    return text, adding, ending
+    return LayerFunction(contract, f"{add}\n{end}", "\n".join(portable), driver), adding, ending
 
 
 def _special_of(form: RowForm) -> SpecializedKernel:

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from functools import partial
 
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, SpecializedKernel, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.form.function import LayerFunction, apart
 from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
 from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
 from tinyc.kernels.weighted import conv, layer
-from tinyc.kernels.weighted.groups import PARAMETERS
 from tinyc.kernels.weighted.pixels import pixels_function
-from tinyc.kernels.weighted.taps import WeightedLayer
 from tinyc.kernels.weighted.unrolled import UnrolledLayer, unrolled_function, unrolled_layer
 from tinyc.machine.thumb import Naked, Work
 
@@ -108,40 +106,26 @@ def _unrolled_functions(work: layer.WeightedPlan, single: UnrolledLayer) -> tupl
 def _unrolled_special(
     work: layer.WeightedPlan, single: UnrolledLayer, family: str, fast: list[str]
 ) -> SpecializedKernel:
-    text = _unrolled_text(work, single, "\n".join(fast))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_row{work.pixels}_i{single.row_taps}_o{single.out_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_stream.h",))
+    stem = f"{family}_row{work.pixels}_i{single.row_taps}_o{single.out_c}"
+    return _unrolled_function(work, single, fast).named(stem, "tc_stream.h")
 
 
-def _unrolled_text(work: layer.WeightedPlan, single: UnrolledLayer, fast: str) -> str:
-    """C text of the functions of a row of an odd number of pixels, called `@`."""
+def _unrolled_function(work: layer.WeightedPlan, single: UnrolledLayer, fast: list[str]) -> LayerFunction:
+    """The functions of a row of an odd number of pixels."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, single), _twin("@_last", single)]
+    twins = [twin_text("@", work.finish, single), layer.stream_twin("@_last", "tc_stream_pixels", single)]
     calls = f"    @_last(stream, x, y + {last * single.out_c}, 1, {last * single.pixel_bytes});"
     if last:
-        twins.append(_twin("@_pixels", work.layer))
+        twins.append(layer.stream_twin("@_pixels", "tc_stream_pixels", work.layer))
         calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
-    portable = "\n".join(twins)
-    return f"""/* 1 x {single.row_taps} taps -> {single.out_c} channels: a row of {work.pixels} pixels.
+    contract = f"""/* 1 x {single.row_taps} taps -> {single.out_c} channels: a row of {work.pixels} pixels.
  * x: 1 row pointer{", at words" if single.aligned else ""}. y: [{work.pixels}][{single.out_c}]. stream: tc_stream.h.
- */
-#if TC_DSP_ASM
-
-{fast}
-#else
-
-{portable}
-#endif
-
-static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
+ */"""
+    driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
 {{
 {calls}
 }}"""
-
-
-def _twin(name: str, pixels: WeightedLayer) -> str:
-    return layer.stream_twin(name, PARAMETERS[:-1], "tc_stream_pixels", "@_layer", pixels)
+    return LayerFunction(contract, apart(fast), apart(twins), driver)
 
 
 def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
 from tinyc.kernels.depthwise.plane_layer import row_words
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
@@ -133,38 +133,22 @@ def _function(layer: RowLayer) -> tuple[Naked, Work]:
 
 def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     """The function and its twin."""
-    low, high = layer.requant.clamp or (-128, 127)
-    fields = {
+    fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "channels")},
         "columns": layer.columns,
-        "sign": int(layer.requant.sign),
-        "varies": int(layer.requant.shifts is None),
-        "shift": layer.requant.shifts[0] if layer.requant.shifts else 0,
-        "y_min": low,
-        "y_max": high,
+        **layer.requant.described(),
     }
-    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
     scratch = "" if layer.on_stack else f" scratch: {layer.scratch_bytes} bytes, word aligned."
-    plane = "    tc_depthwise_rows(&layer, stream, x, y, (int16_t *)scratch);"
+    calls = ["tc_depthwise_rows(&layer, stream, x, y, (int16_t *)scratch);"]
     if layer.on_stack:
-        plane = f"    int16_t plane[{layer.plane_bytes // 2}];\n    tc_depthwise_rows(&layer, stream, x, y, plane);"
-    text = f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride_w}: a row of \
+        calls = [f"int16_t plane[{layer.plane_bytes // 2}];", "tc_depthwise_rows(&layer, stream, x, y, plane);"]
+    contract = f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride_w}: a row of \
 {layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}.
  * stream: tc_depthwise_rows.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
- */
-#if TC_DSP_ASM
-{fast}#else
-static void @({", ".join(layer.parameters)})
-{{
-    static const tc_depthwise_rows_t layer = {{
-{body}
-    }};
-{plane}
-}}
-#endif"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_depthwise_rows.h",))
+ */"""
+    portable = twin("@", layer.parameters, *described("tc_depthwise_rows_t", fields), *calls)
+    stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
+    return LayerFunction(contract, fast, portable).named(stem, "tc_depthwise_rows.h")
 
 
 KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

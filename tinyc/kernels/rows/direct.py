@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, SpecializedKernel, WrittenCode
+from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, WrittenCode
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
-from tinyc.kernels.rows.tiles import move_function
+from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
 from tinyc.kernels.stream import matrix_of, stream, wide
 from tinyc.machine.thumb import Work
 
@@ -69,7 +69,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         if held and not (same and window.pad.left <= 1 and 2 * out_c <= _MOST_HELD):
             continue
         row = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held)
-        text, executed = _text(direct, row)
+        function, executed = _function(direct, row)
         words = stream(matrix, finish, _slots(direct))
         starts = _starts(direct, row, p, matrix, finish)
         args = (
@@ -78,23 +78,18 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             *(In(0), Out()),
         )
         whole = rows.out_h * executed
-        code = WrittenCode(text, 4 * text.count("\\n"))
+        code = WrittenCode(function, 4 * function.text.count("\\n"))
         flash = words.nbytes + starts.nbytes + code.size
         forms.append(
             RowForm(
                 call=Call(args, rows=rows),
                 scratch_bytes=0,
                 cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
-                special=Once(partial(_special, text, f"k{k_h}x{k_w}_i{in_c}_o{out_c}")),
+                special=Once(partial(function.named, f"{NAME}_k{k_h}x{k_w}_i{in_c}_o{out_c}", "tc_row_direct.h")),
                 inplace=(0,) if held else (),
             )
         )
     return tuple(forms)
-
-
-def _special(text: str, shape: str) -> SpecializedKernel:
-    name = f"{NAME}_{shape}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_row_direct.h",))
 
 
 def _slots(direct: Direct) -> tuple[int, ...]:
@@ -115,8 +110,8 @@ def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finis
 
 
 @lru_cache(maxsize=64)
-def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
-    """C text of the functions of a layer, called `@`, and what a row executes."""
+def _function(direct: Direct, row: DirectRow) -> tuple[LayerFunction, Work]:
+    """The functions of a layer, and what a row executes."""
     fast, call, per_row, turn = pixel_function("@_pixel", direct)
     kinds = len(row.kinds(direct))
     executed = _CALL + row.out_w * (call + _PIXEL + (_KINDS + 2 * kinds if kinds > 1 else Work()))
@@ -129,39 +124,26 @@ def _text(direct: Direct, row: DirectRow) -> tuple[str, Work]:
         moving, around, each = move_function("@_move", direct.core, pairs=False)
         fast += moving.text
         executed += row.out_w * (around + direct.groups * each)
-        move = """static void @_move(const int8_t *from, int8_t *to, int32_t words)
-{
-    for (int32_t i = 0; i < 4 * words; i++) {
-        to[i] = from[i];
-    }
-}
-"""
+        move = MOVE_TWIN.replace("@", "@_move")
     low, high = direct.requant.clamp or (-128, 127)
     shift = direct.requant.shifts[0] if direct.requant.shifts else 0
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in PARAMETERS)
-    text = f"""/* conv2d {direct.k_h}x{direct.k_w}, {direct.in_c} -> {direct.out_c} channels, column stride \
+    contract = f"""/* conv2d {direct.k_h}x{direct.k_w}, {direct.in_c} -> {direct.out_c} channels, column stride \
 {row.stride}: a row of {row.out_w} pixels, without scratch.
  * x: {direct.k_h} row pointers, at words.{" y may be the first of them." if row.held else ""} stream, start: \
 tc_row_direct.h.
- */
-#if TC_DSP_ASM
-{fast}#else
-static const tc_row_direct_t @_layer = {{
+ */"""
+    portable = f"""static const tc_row_direct_t @_layer = {{
     .k_h = {direct.k_h}, .out_c = {direct.out_c},
     .sign = {int(direct.requant.sign)}, .varies = {int(direct.requant.shifts is None)}, .shift = {shift},
     .y_min = {low}, .y_max = {high},
 }};
 
-static void @_pixel({", ".join(PARAMETERS)})
-{{
-    tc_row_direct(&@_layer, {names});
-}}
-{move}#endif
-
-static void @(const int32_t *stream, const int32_t *start, const int8_t *const *x, int8_t *y)
+{twin("@_pixel", PARAMETERS, f"tc_row_direct(&@_layer, {names});")}{move}"""
+    driver = f"""static void @(const int32_t *stream, const int32_t *start, const int8_t *const *x, int8_t *y)
 {{
 {_loop(direct, row)}}}"""
-    return text, executed
+    return LayerFunction(contract, fast, portable, driver), executed
 
 
 def _loop(direct: Direct, row: DirectRow) -> str:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
-from tinyc.kernels.rows.tiles import RowTiles, factors_function, move_function
+from tinyc.kernels.rows.tiles import MOVE_TWIN, RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
 from tinyc.machine.thumb import Naked, Work
 
@@ -21,13 +21,6 @@ _TILE = Work(22, 33)  # instructions of the loop over tiles, around its calls
 _TILE_OF_PAIR = Work(32, 48)  # ... of two rows
 _CALL_OF_MOVE = Work(8, 12)
 _CALL = Work(40, 60)  # around a row
-_MOVE_TWIN = """static void @(const int8_t *from, int8_t *to, int32_t words)
-{
-    for (int32_t i = 0; i < 4 * words; i++) {
-        to[i] = from[i];
-    }
-}
-"""
 
 _Outside = tuple[bool, ...]  # which columns of a tile are outside the image
 
@@ -57,7 +50,7 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], W
     if row.held:
         pairs = tiles.out_c % 8 == 0
         move, around, turn = move_function("@", tiles.core, pairs)
-        parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: _MOVE_TWIN))
+        parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: MOVE_TWIN))
         moved = calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
         executed += tiles.rows * moved
     code = WrittenCode((tiles, variants, row.x_zero, row.held), sum(part.code.code_bytes for part in parts))
@@ -69,20 +62,17 @@ def _whole(
 ) -> SpecializedKernel:
     """The function of a call. parts: of the factors, the products, and, where outputs are held, the move."""
     *factors, products = parts[: len(parts) - row.held]
-    text = f"""/* conv2d 3x3 by {tiles.products} products for {_outputs(tiles)}, \
+    contract = f"""/* conv2d 3x3 by {tiles.products} products for {_outputs(tiles)}, \
 {tiles.in_c} -> {tiles.out_c} channels: {_made(tiles, row)}{_together(tiles)}.
  * {_contract(tiles, row)} stream: tc_row_tiles.h. scratch: {tiles.scratch_bytes(row.held)} bytes, word aligned.
- */
+ */"""
+    driver = f"""\
 static void @(const int32_t *stream, const int8_t *const *x, int8_t *{"const *" * (tiles.rows - 1)}y, void *scratch)
 {{
     int32_t *factors = (int32_t *)scratch;
 {_loop(tiles, row, kinds, [part.name for part in factors], products.name, parts[-1].name)}}}"""
-    name = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}_{_digest(text)}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_row_tiles.h",), tuple(parts))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
+    stem = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}"
+    return LayerFunction(contract, driver=driver).named(stem, "tc_row_tiles.h", parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +84,7 @@ class _Part:
 
 
 def _part(stem: str, comment: str, code: Naked, twin: Callable[[], str]) -> _Part:
-    return _Part(code, Once(lambda: _named(stem, comment, code.text, twin())))
-
-
-def _named(stem: str, comment: str, fast: str, twin: str) -> SpecializedKernel:
-    """A part, called @ in the texts, by a name that tells different texts apart."""
-    text = f"{comment}\n#if TC_DSP_ASM\n{fast}#else\n{twin}#endif"
-    name = f"{stem}_{_digest(text)}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_row_tiles.h",))
+    return _Part(code, Once(lambda: LayerFunction(comment, code.text, twin()).named(stem, "tc_row_tiles.h")))
 
 
 # ---- parts ----

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
-from tinyc.kernels.pool import sums_fit
+from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows
+from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.pool import finish_text, sums_fit
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -25,9 +24,7 @@ def global_pool_rows(
     rows, columns, channels = image
     if rows < 2 or not sums_fit(rows * columns) or columns > _MOST_COLUMNS or columns * channels > _REACH:
         return ()
-    text, executed = _text(image, finish, core)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_rows_{rows}x{columns}x{channels}_{digest}"
+    function, executed = _function(image, finish, core)
     single = channels % 4 * columns * 6
     whole = rows * (executed + single + _CALL) + channels * (per_channel + 8)
     accumulator = 2 * channels + channels % 2 * 2
@@ -37,16 +34,16 @@ def global_pool_rows(
             rows=Rows(rows, rows, 1, 1, 0, 1, columns * channels, channels, None),
         ),
         scratch_bytes=0,
-        cost=Cost(whole.instructions, 4 * text.count("\\n") + 120, 0, whole.cycles),
-        special=Once(lambda: SpecializedKernel(name, text.replace("@", name), includes)),
+        cost=Cost(whole.instructions, 4 * function.text.count("\\n") + 120, 0, whole.cycles),
+        special=Once(lambda: function.named(f"{family}_rows_{rows}x{columns}x{channels}", *includes)),
         accumulator_bytes=accumulator,
         direct=True,
     )
     return (form,)
 
 
-def _text(image: tuple[int, int, int], finish: str, core: Core) -> tuple[str, Work]:
-    """C text of `@(x, sums, row, y)`, and what adding a row executes, but for channels beyond groups of four."""
+def _function(image: tuple[int, int, int], finish: str, core: Core) -> tuple[LayerFunction, Work]:
+    """`@(x, sums, row, y)`, and what adding a row executes, but for channels beyond groups of four."""
     rows, columns, channels = image
     blocked = channels // 4 * 4
     fast, executed = _add_function(columns, channels, core) if blocked else ("", Work())
@@ -63,7 +60,6 @@ def _text(image: tuple[int, int, int], finish: str, core: Core) -> tuple[str, Wo
     }}
 }}
 """
-    block = f"#if TC_DSP_ASM\n{fast}#else\n{twin}#endif\n\n" if blocked else ""
     rest = f"""    for (int32_t c = {blocked}; c < {channels}; c++) {{
         for (int32_t i = 0; i < {columns}; i++) {{
             sum16[c] = (int16_t)(sum16[c] + x[i * {channels} + c]);
@@ -72,15 +68,11 @@ def _text(image: tuple[int, int, int], finish: str, core: Core) -> tuple[str, Wo
 """
     place = "c" if blocked == 0 else "c / 4 * 4 + c % 2 * 2 + c / 2 % 2"
     chosen = place if blocked in (0, channels) else f"c < {blocked} ? {place} : c"
-    text = f"""/* The average of {rows} rows of {columns} pixels of {channels} channels: call for row 0, 1 ...
+    contract = f"""/* The average of {rows} rows of {columns} pixels of {channels} channels: call for row 0, 1 ...
  * x: the row. sums: int16 [{channels}] in words, kept between the calls: channels 0, 2, 1, 3 of each four, then
  * the rest. y [{channels}]: written at the last row.
- */
-{block}static inline int8_t @_finish(int32_t sum)
-{{
-{finish}
-    return (int8_t)sum;
-}}
+ */"""
+    driver = f"""{finish_text(finish)}
 
 static void @(const int8_t *x, void *sums, int32_t row, int8_t *y)
 {{
@@ -97,7 +89,7 @@ static void @(const int8_t *x, void *sums, int32_t row, int8_t *y)
         }}
     }}
 }}"""
-    return text, executed
+    return LayerFunction(contract, fast, twin, driver), executed
 
 
 def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:

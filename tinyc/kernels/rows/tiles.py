@@ -193,6 +193,15 @@ def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
 # ---- held outputs ----
 
 
+MOVE_TWIN = """static void @(const int8_t *from, int8_t *to, int32_t words)
+{
+    for (int32_t i = 0; i < 4 * words; i++) {
+        to[i] = from[i];
+    }
+}
+"""
+
+
 def move_function(name: str, core: Core, pairs: bool) -> tuple[Naked, Work, Work]:
     """`name(from, to, words)`: copies words, with `pairs` an even number of them. Its text, what a call executes, and
     what each turn of one or two words does."""

@@ -6,12 +6,12 @@ A layer whose calls make two rows may then run in the fullest turns with as few 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
 
 from tinyc.kernel.kernel import Call, Const, In, Once, Out, RowForm, Scratch, SpecializedKernel
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.machine.thumb import Work
 
 _CALL = Work(12, 20)  # beside the calls of the form; as counted, less the step's own calls that are saved: -3 to 19
@@ -56,9 +56,9 @@ def _special(call: Call, one: SpecializedKernel, stride: int) -> SpecializedKern
         return f"{one.name}({', '.join(own.get(name, name) for name in names)});"
 
     second = " || ".join(f"y[0] == x[{stride + k}]" for k in range(call.rows.k_h))
-    text = f"""/* Two rows, one after the other. x: {call.rows.k_h + stride} row pointers. y: 2; where they are
- * the same, the last row stays. */
-static void @({parameters})
+    contract = f"""/* Two rows, one after the other. x: {call.rows.k_h + stride} row pointers. y: 2; where they are
+ * the same, the last row stays. */"""
+    driver = f"""static void @({parameters})
 {{
     if (y[0] != y[1] && ({second})) {{
         {made(1)}
@@ -70,5 +70,5 @@ static void @({parameters})
     }}
     {made(1)}
 }}"""
-    name = f"{one.name}_twice_{hashlib.sha256(text.encode()).hexdigest()[:4]}"
-    return SpecializedKernel(name, text.replace("@", name), one.includes, (*one.parts, one))
+    function = LayerFunction(contract, driver=driver)
+    return function.named(f"{one.name}_twice", *one.includes, parts=(*one.parts, one))

@@ -9,7 +9,6 @@ in two words.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,6 +20,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows,
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 
@@ -199,7 +199,8 @@ def _function(name: str, head: str, rows: int, struct: str, call: str) -> Specia
     """C text that makes `rows` rows by the call with the struct p; the name ends with a digest of it."""
     header = head.rsplit(" ", 1)[1]
     first = "" if rows > 1 else "    int8_t *const y[1] = {row};\n"
-    text = f"""/* conv2d 3x3 {head}. scratch: word aligned. */
+    contract = f"/* conv2d 3x3 {head}. scratch: word aligned. */"
+    driver = f"""\
 static void @(const int16_t *w, const int32_t *bias, const int32_t *mult, const int8_t *shift, const int8_t *pad,
               const int8_t *const *x, {"int8_t *const *y" if rows > 1 else "int8_t *row"}, void *scratch)
 {{
@@ -207,8 +208,7 @@ static void @(const int16_t *w, const int32_t *bias, const int32_t *mult, const 
 {first}
     {call};
 }}"""
-    name = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    return SpecializedKernel(name, text.replace("@", name), (header,))
+    return LayerFunction(contract, driver=driver).named(name, header)
 
 
 # ---- stride 2 ----

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
 from tinyc.machine.work import Work
@@ -304,7 +305,7 @@ def blocks(tile: PixelTile) -> SpecializedKernel:
         *("const int32_t *x", "const int8_t *w", "int32_t fours", "const tc_rv32_out_t *p", "int32_t blocks"),
         *("int8_t *y", "const int32_t *places"),
     )
-    return _part(
+    return part(
         name,
         f"""/* Packed taps x [4 * fours][{tile.words}] times w [block][4 * fours][{tile.lanes}] -> {tile.pixels} pixels,
  * at places [{tile.pixels}], of whole blocks of {tile.lanes} channels; p is `plain`. */""",
@@ -321,7 +322,7 @@ def dot(tile: PixelTile) -> SpecializedKernel:
     parameters = ("const int32_t *x", f"const {weights} *w", "int32_t fours", "int32_t *p")
     layout = "[4 * fours] >> 0, 4, ... 28" if tile.nibbles else f"[4 * fours][{tile.lanes}]"
     sizes = "" if tile.nibbles else f", {tile.groups}, {tile.lanes}"
-    return _part(
+    return part(
         f"tc_rv32_{kind}_{tile.name}",
         f"""/* Packed taps x [4 * fours][{tile.words}] times w {layout}
  * -> p [{tile.groups}][{tile.lanes}][P1, P2]. fours > 0. */""",
@@ -331,15 +332,10 @@ def dot(tile: PixelTile) -> SpecializedKernel:
     )
 
 
-def _part(name: str, contract: str, parameters: tuple[str, ...], asm: RiscvAsm, twin: str) -> SpecializedKernel:
-    """A function in assembly, elsewhere its twin in C."""
-    declared = ", ".join(parameters)
-    text = f"""{contract}
-#if TC_RV32_ASM
-{asm.function(name, parameters)}#else
-static TC_UNUSED void {name}({declared})
-{{
-    {twin};
-}}
-#endif"""
-    return SpecializedKernel(name, text, ("tc_rv32.h",))
+def part(
+    name: str, contract: str, parameters: Sequence[str], asm: RiscvAsm, call: str, *includes: str
+) -> SpecializedKernel:
+    """A function in assembly, elsewhere a call in C."""
+    portable = twin(name, parameters, f"{call};", shared=True)
+    function = LayerFunction(contract, asm.function(name, parameters), portable, isa=RV32)
+    return function.called(name, "tc_rv32.h", *includes)

@@ -5,7 +5,6 @@ layer. A channel's weights stay in registers, and as many of its pixels, so that
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
@@ -179,19 +179,14 @@ def _special(layer: ColumnLayer) -> SpecializedKernel:
     """The function of the layer."""
     parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *x", "int8_t *y")
     fields = f"{layer.k_h}, {layer.out_h}, {layer.channels}, {layer.finish.fields}"
-    text = f"""/* depthwise_conv2d {layer.k_h}x1 on RV32IM (tc_rv32_columns.h): {layer.out_h} pixels of {layer.channels}
- * channels. */
-#if TC_RV32_ASM
-{_column(layer).function("@", parameters)}#else
-static void @({", ".join(parameters)})
-{{
-    static const tc_rv32_columns_t p = {{{fields}}};
-    tc_rv32_columns(&p, w, channels, x, y);
-}}
-#endif"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"tc_depthwise_conv2d_column_s8_rv32_{layer.k_h}x{layer.channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_columns.h"))
+    contract = f"""\
+/* depthwise_conv2d {layer.k_h}x1 on RV32IM (tc_rv32_columns.h): {layer.out_h} pixels of {layer.channels}
+ * channels. */"""
+    struct = f"static const tc_rv32_columns_t p = {{{fields}}};"
+    portable = twin("@", parameters, struct, "tc_rv32_columns(&p, w, channels, x, y);")
+    function = LayerFunction(contract, _column(layer).function("@", parameters), portable, isa=RV32)
+    stem = f"tc_depthwise_conv2d_column_s8_rv32_{layer.k_h}x{layer.channels}"
+    return function.named(stem, "tc_rv32.h", "tc_rv32_columns.h")
 
 
 def _lower(p: ConvParams, channels: Const) -> Call:

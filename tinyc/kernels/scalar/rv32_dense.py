@@ -10,8 +10,6 @@ a segment's dot product may not fit, a part of a weight is taken off and added o
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,12 +33,14 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.pairs import Fitted, fitted
+from tinyc.kernels.scalar.rv32_blocks import part
 from tinyc.kernels.scalar.rv32_conv import (
     ISA,
     PROVED,
@@ -292,22 +292,10 @@ def dense(tile: DenseTile) -> SpecializedKernel:
         *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "int32_t count"),
         *("const int32_t *channels", "int8_t *y", "tc_rv32_dense_out_t *p"),
     )
-    contract = f"tc_rv32_dense_t of segments of {tile.segment} inputs, and {tile.lanes} outputs."
+    contract = f"/* tc_rv32_dense_t of segments of {tile.segment} inputs, and {tile.lanes} outputs. */"
     sizes = f"{tile.segment}, {tile.words}, {int(tile.finish.sign)}"
-    twin = f"tc_rv32_dense(x, w, segments, starts, count, channels, y, p, {sizes})"
-    return _part(f"tc_rv32_dense_{tile.name}", contract, parameters, _dense(tile), twin)
-
-
-def _part(name: str, contract: str, parameters: Sequence[str], asm: RiscvAsm, twin: str) -> SpecializedKernel:
-    text = f"""/* {contract} */
-#if TC_RV32_ASM
-{asm.function(name, parameters)}#else
-static TC_UNUSED void {name}({", ".join(parameters)})
-{{
-    {twin};
-}}
-#endif"""
-    return SpecializedKernel(name, text, ("tc_rv32.h", "tc_rv32_dense.h"))
+    call = f"tc_rv32_dense(x, w, segments, starts, count, channels, y, p, {sizes})"
+    return part(f"tc_rv32_dense_{tile.name}", contract, parameters, _dense(tile), call, "tc_rv32_dense.h")
 
 
 # ---- layers with int8 weights ----
@@ -415,18 +403,17 @@ def _special(work: _Dense) -> SpecializedKernel:
     parts = tuple(dense(tile) for tile, _ in work.blocks)
     tiles = ", ".join(f"{{{tile.lanes}, {count}, {dense(tile).name}}}" for tile, count in work.blocks)
     held = f"    int8_t held[{work.held_bytes}];\n" if work.held_bytes else ""
-    text = f"""/* tc_fully_connected_s8_rv32 (tc_rv32_dense.h) of {work.in_c} inputs in segments of {work.segment}. */
-static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
+    head = f"/* tc_fully_connected_s8_rv32 (tc_rv32_dense.h) of {work.in_c} inputs in segments of {work.segment}. */"
+    driver = f"""static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
 {{
     uint32_t starts[{2 * work.segments}];
 {held}    static const tc_rv32_segments_t segments = {{
         {work.segments}, {work.segment}, {{{tiles}}}}};
     tc_fully_connected_s8_rv32(p, &segments, x, y, starts, {"held" if held else 0});
 }}"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}_{digest}"
+    stem = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}"
     headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_rv32.h")
-    return SpecializedKernel(name, text.replace("@", name), headers, parts)
+    return LayerFunction(head, driver=driver).named(stem, *headers, parts=parts)
 
 
 def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
@@ -491,16 +478,16 @@ def _nibbles_asm() -> RiscvAsm:
 def _nibbles_special(site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of every layer with int4 weights."""
     parameters = ("const int8_t *x", "const int32_t *w", "int32_t fours", "int32_t *sums")
-    contract = "x [4 * fours] times w [4 * fours] >> 0, 4, ... 28, added to sums [8]. fours > 0."
-    twin = "tc_rv32_dense_nibbles(x, w, fours, sums)"
-    part = _part("tc_rv32_dense_nibbles8", contract, parameters, _nibbles_asm(), twin)
+    contract = "/* x [4 * fours] times w [4 * fours] >> 0, 4, ... 28, added to sums [8]. fours > 0. */"
+    call = "tc_rv32_dense_nibbles(x, w, fours, sums)"
+    sums = part("tc_rv32_dense_nibbles8", contract, parameters, _nibbles_asm(), call, "tc_rv32_dense.h")
     text = f"""/* tc_fully_connected_s8_w4_rv32 (tc_rv32_dense.h). */
 static void tc_fully_connected_s8_w4_rv32_8(const tc_fully_connected_s8_w4_rv32_t *p, const int8_t *x, int8_t *y)
 {{
-    tc_fully_connected_s8_w4_rv32(p, {part.name}, x, y);
+    tc_fully_connected_s8_w4_rv32(p, {sums.name}, x, y);
 }}"""
     headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_w4_rv32.h")
-    return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (part,))
+    return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (sums,))
 
 
 def _lower_nibbles(site: Site, p: ConvParams) -> Call:

@@ -9,7 +9,6 @@ three taps is read once. Zero points outside the image are one product, with the
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, RowForm, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
@@ -275,18 +275,12 @@ def _special(row: DepthwiseRow) -> SpecializedKernel:
     parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *const *x", "int8_t *y")
     sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}, stride {row.stride}"
     fields = f"{row.in_w}, {row.out_w}, {row.channels}, {row.stride}, {row.pad_left}, {row.x_zero}, {int(row.int4)}"
-    text = f"""/* depthwise_conv2d 3x3 on RV32IM (tc_rv32_depthwise.h): a row of {sizes}. */
-#if TC_RV32_ASM
-{_row(row).function("@", parameters)}#else
-static void @({", ".join(parameters)})
-{{
-    static const tc_rv32_depthwise_t p = {{{fields}, {row.finish.fields}}};
-    tc_rv32_depthwise(&p, w, channels, x, y);
-}}
-#endif"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_depthwise.h"))
+    contract = f"/* depthwise_conv2d 3x3 on RV32IM (tc_rv32_depthwise.h): a row of {sizes}. */"
+    struct = f"static const tc_rv32_depthwise_t p = {{{fields}, {row.finish.fields}}};"
+    portable = twin("@", parameters, struct, "tc_rv32_depthwise(&p, w, channels, x, y);")
+    function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
+    stem = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}"
+    return function.named(stem, "tc_rv32.h", "tc_rv32_depthwise.h")
 
 
 def _lower(site: Site, p: ConvParams, channels: Const) -> Call:

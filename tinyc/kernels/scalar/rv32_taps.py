@@ -10,7 +10,6 @@ pixels share the weights.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
@@ -303,18 +303,12 @@ def _special(row: TapsRow) -> SpecializedKernel:
     sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}"
     window = f"{row.k_h}, {row.k_w}, {row.stride}, {row.dilation}, {row.pad}"
     fields = f"{window}, {row.in_w}, {row.out_w}, {row.channels}, {row.lanes}, {int(row.int4)}, {row.finish.fields}"
-    text = f"""/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM (tc_rv32_taps.h): a row of {sizes}. */
-#if TC_RV32_ASM
-{_row(row).function("@", parameters)}#else
-static void @({", ".join(parameters)})
-{{
-    static const tc_rv32_taps_t p = {{{fields}}};
-    tc_rv32_taps(&p, w, channels, pad, x, y);
-}}
-#endif"""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_rv32.h", "tc_rv32_taps.h"))
+    contract = f"/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM (tc_rv32_taps.h): a row of {sizes}. */"
+    struct = f"static const tc_rv32_taps_t p = {{{fields}}};"
+    portable = twin("@", parameters, struct, "tc_rv32_taps(&p, w, channels, pad, x, y);")
+    function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
+    stem = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}"
+    return function.named(stem, "tc_rv32.h", "tc_rv32_taps.h")
 
 
 def _weights(row: TapsRow, p: ConvParams) -> npt.NDArray[np.int8]:

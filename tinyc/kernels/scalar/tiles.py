@@ -8,7 +8,6 @@ that has to be proved is that the multiples of the accumulators that come out fi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 
 _LANES = 8  # output channels that a call of the products makes at most
@@ -86,16 +86,15 @@ def specialize(site: Site, p: ConvParams, form: BilinearForm) -> SpecializedKern
     pad = p.attrs.pad
     sizes = (form.m, in_h, in_w, in_c, out_h, out_w, out_c, pad.top, pad.left)
     literals = ", ".join(map(str, sizes))
-    digest = hashlib.sha256(literals.encode()).hexdigest()[:6]
-    name = f"tc_conv2d_3x3_s8_tiles{form.m}_scalar_i{in_c}_o{out_c}_{digest}"
     shapes = f"{in_h}x{in_w}x{in_c} -> {out_h}x{out_w}x{out_c}"
-    text = f"""/* conv2d 3x3 by {form.products}x{form.products} products for {form.m}x{form.m} outputs, {shapes}: \
-tc_scalar_tiles.h. scratch: word aligned. */
-static void {name}(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch)
+    contract = f"""/* conv2d 3x3 by {form.products}x{form.products} products for {form.m}x{form.m} outputs, {shapes}: \
+tc_scalar_tiles.h. scratch: word aligned. */"""
+    driver = f"""static void @(const tc_scalar_tiles_t *p, const int8_t *x, int8_t *y, void *scratch)
 {{
     tc_scalar_tiles_run(p, x, y, scratch, {literals});
 }}"""
-    return SpecializedKernel(name, text, ("tc_scalar_tiles.h",))
+    stem = f"tc_conv2d_3x3_s8_tiles{form.m}_scalar_i{in_c}_o{out_c}"
+    return LayerFunction(contract, driver=driver).named(stem, "tc_scalar_tiles.h")
 
 
 def _across(site: Site, form: BilinearForm) -> int:

@@ -8,7 +8,6 @@ does not exceed a cut below 0 if its bits as uint32 are the cut's or more.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -27,6 +26,7 @@ from tinyc.kernel.kernel import (
     only_if,
 )
 from tinyc.kernel.site import Site
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.trees import keys
 from tinyc.kernels.trees.forest import Forest, Node
 from tinyc.kernels.trees.table import scratch, sums_bytes, sums_fields, sums_work
@@ -114,9 +114,8 @@ def _specialize(site: Site, p: Forest, codes: Codes) -> SpecializedKernel:
     else:
         trees = [_tree(p, nodes, root, compared, number) for number, root in enumerate(p.roots)]
         texts = [typedef, *trees, _whole(p, codes)]
-    text = "\n\n".join(texts)
-    name = f"tc_tree_branches_{codes}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_trees.h",))
+    function = LayerFunction("/* Trees as branches: tc_trees.h. */", driver="\n\n".join(texts))
+    return function.named(f"tc_tree_branches_{codes}", "tc_trees.h")
 
 
 def _in_place(p: Forest) -> bool:

@@ -8,7 +8,6 @@ eight accumulators for each input fetched make up for unpacking again, or for wh
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,10 +18,10 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedK
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import PROVED, matrix_of, packed
 from tinyc.kernels.weighted.input_stationary_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
-from tinyc.kernels.weighted.layer import NEEDS_FPU
 from tinyc.machine.thumb import Naked, Work
 
 _MOST_INPUTS = 2**15
@@ -67,43 +66,26 @@ def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     return ResidentPlan(layer, finish, matrix, *function("@", layer))
 
 
-def _text(layer: ResidentLayer, fast: str) -> str:
+def _function(layer: ResidentLayer, fast: str) -> LayerFunction:
     requant = layer.requant
-    low, high = requant.clamp or (-128, 127)
-    shifts = requant.shifts[:2] if requant.shifts else (0, 0)
     fields = {
         "in_c": layer.in_c,
         "out_c": layer.out_c,
         "halve": int(requant.halve),
         "twice": int(requant.double),
-        "sign": int(requant.sign),
-        "varies": int(requant.shifts is None),
-        "shift": "{" + ", ".join(map(str, shifts)) + "}",
-        "y_min": low,
-        "y_max": high,
+        **requant.described(2),
     }
-    body = "\n".join(f"        .{field} = {value}," for field, value in fields.items())
-    return f"""/* fully_connected {layer.in_c} -> {layer.out_c}, int8 weights, two outputs over each other.
+    contract = f"""/* fully_connected {layer.in_c} -> {layer.out_c}, int8 weights, two outputs over each other.
  * stream: tc_dense_held.h. x: word aligned.
- */
-#if TC_DSP_ASM
-{NEEDS_FPU if layer.held else ""}{fast}#else
-static void @({", ".join(PARAMETERS)})
-{{
-    static const tc_dense_held_t layer = {{
-{body}
-    }};
-    tc_dense_held(&layer, stream, x, y);
-}}
-#endif"""
+ */"""
+    portable = twin("@", PARAMETERS, *described("tc_dense_held_t", fields), "tc_dense_held(&layer, stream, x, y);")
+    return LayerFunction(contract, fast, portable, fpu=layer.held > 0)
 
 
 def special(work: ResidentPlan, form: ResidentForm) -> SpecializedKernel:
     """The function of the layer."""
-    text = _text(work.layer, work.function.text)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_dense_held.h",))
+    written = _function(work.layer, work.function.text)
+    return written.named(f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}", "tc_dense_held.h")
 
 
 def call(work: ResidentPlan) -> Call:

@@ -8,8 +8,7 @@ padding filled in.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -31,6 +30,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import stream, stream_by_twos, twin_text
 from tinyc.kernels.weighted.dense import dense_code
@@ -40,10 +40,6 @@ from tinyc.kernels.weighted.pixels import pixels_code
 from tinyc.kernels.weighted.taps import FourPixelLayer, WeightedLayer
 from tinyc.machine.thumb import Naked, Work
 
-NEEDS_FPU = """#ifndef __ARM_FP
-#error this code holds values in FPU registers: compile for a core with an FPU
-#endif
-"""
 CHANNEL_LIMIT = 4092  # a store's immediate reaches the second pixel of a pair
 TAP_LIMIT = 2**15  # bytes from a window's first tap to its last, and taps of all
 _CALL = Work(15, 24)  # instructions around the call of a piece
@@ -110,10 +106,8 @@ class WeightedPlan:
 
 def special(work: WeightedPlan, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
-    text = _text("@", work)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    name = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}_{digest}"
-    return SpecializedKernel(name, text.replace("@", name), (_header(work.layer),))
+    stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}"
+    return _function(work).named(stem, _header(work.layer))
 
 
 def _header(layer: WeightedLayer) -> str:
@@ -121,20 +115,14 @@ def _header(layer: WeightedLayer) -> str:
     return "tc_stream_by_twos.h" if isinstance(layer, FourPixelLayer) else "tc_stream.h"
 
 
-def _text(name: str, work: WeightedPlan) -> str:
-    """C text of the functions of a row."""
-    layer, finish = work.layer, work.finish
-    writer, _ = work.code
-    fast, portable = [Naked(f"{name}_pixels", writer.parameters, writer.asm).text], []
-    portable.append(twin_text(name, finish, layer))
-    portable.append(_pixels_twin(name, layer))
-    for piece, (text, _) in work.blocks.items():
-        if piece.block:
-            fast.append(text)
-            portable.append(block_twin(f"{name}_block_{piece.start}", piece.block))
-    asm = "#if TC_DSP_ASM\n" + (NEEDS_FPU if layer.held_steps else "")
-    parts = [_contract(work), asm, "\n".join(fast), "#else\n", "\n".join(portable), "#endif\n"]
-    return "\n".join([*parts, _row_function(name, work)])
+def _function(work: WeightedPlan) -> LayerFunction:
+    """The functions of a row."""
+    layer, (writer, _) = work.layer, work.code
+    fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(text for text, _ in work.blocks.values())]
+    portable = [twin_text("@", work.finish, layer), _pixels_twin(layer)]
+    portable += [block_twin(f"@_block_{piece.start}", piece.block) for piece in work.pieces if piece.block]
+    driver = _row_function(work)
+    return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=layer.held_steps > 0)
 
 
 def _contract(work: WeightedPlan) -> str:
@@ -150,27 +138,20 @@ def _contract(work: WeightedPlan) -> str:
  */"""
 
 
-def _pixels_twin(name: str, layer: WeightedLayer) -> str:
-    twin = _header(layer).removesuffix(".h") + "_pixels"
-    if layer.in_scratch:
-        return stream_twin(f"{name}_pixels", PARAMETERS, twin, f"{name}_layer", layer, "buffer")
-    return stream_twin(f"{name}_pixels", PARAMETERS[:-1], twin, f"{name}_layer", layer)
+def _pixels_twin(layer: WeightedLayer) -> str:
+    return stream_twin("@_pixels", _header(layer).removesuffix(".h") + "_pixels", layer)
 
 
-def stream_twin(
-    name: str, parameters: Sequence[str], twin: str, described: str, layer: WeightedLayer, buffer: str = ""
-) -> str:
-    """C text of a function of pixels whose taps are unpacked to `buffer`, or to the stack."""
+def stream_twin(name: str, portable: str, layer: WeightedLayer) -> str:
+    """C text of a function of pixels whose taps are unpacked to scratch, or to the stack. portable: what it calls."""
     together = 1 if layer.alone else layer.at_once
-    own = "" if buffer else f"    int32_t taps[{together * layer.steps}];\n"
-    return f"""static void {name}({", ".join(parameters)})
-{{
-{own}    {twin}(&{described}, stream, x, first, n, y, {together}, {buffer or "taps"});
-}}
-"""
+    call = f"{portable}(&@_layer, stream, x, first, n, y, {together}, {'buffer' if layer.in_scratch else 'taps'});"
+    if layer.in_scratch:
+        return twin(name, PARAMETERS, call)
+    return twin(name, PARAMETERS[:-1], f"int32_t taps[{together * layer.steps}];", call)
 
 
-def _row_function(name: str, work: WeightedPlan) -> str:
+def _row_function(work: WeightedPlan) -> str:
     """The function that a step calls."""
     layer = work.layer
     scratch = ", void *scratch" if work.scratch_bytes else ""
@@ -178,22 +159,22 @@ def _row_function(name: str, work: WeightedPlan) -> str:
     skip = f" + {layer.buffer_bytes}" if layer.in_scratch else ""
     if work.is_direct:
         parameters = f"const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n{scratch}"
-        return f"""static inline void {name}({parameters})
+        return f"""static inline void @({parameters})
 {{
-    {name}_pixels(stream, x, y, n, 0{buffer});
+    @_pixels(stream, x, y, n, 0{buffer});
 }}"""
     lines = []
     for piece in work.pieces:
         at = f"y + {piece.start * layer.out_c}" if piece.start else "y"
         count = piece.stop - piece.start
         if piece.block:
-            lines.append(f"    {name}_block_{piece.start}(x, rows, (int8_t *)scratch{skip});")
-            lines.append(f"    {name}_pixels(stream, rows, {at}, {count}, 0{buffer});")
+            lines.append(f"    @_block_{piece.start}(x, rows, (int8_t *)scratch{skip});")
+            lines.append(f"    @_pixels(stream, rows, {at}, {count}, 0{buffer});")
         else:
             first = piece.start * layer.pixel_bytes - work.pad_bytes
-            lines.append(f"    {name}_pixels(stream, x, {at}, {count}, {first}{buffer});")
+            lines.append(f"    @_pixels(stream, x, {at}, {count}, {first}{buffer});")
     body = "\n".join(lines)
-    return f"""static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{scratch})
+    return f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y{scratch})
 {{
     const int8_t *rows[{layer.k_h}];
 
