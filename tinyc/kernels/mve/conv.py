@@ -2,7 +2,7 @@
 """conv2d and fully_connected with Helium (MVE): 16 products to an instruction, a function in assembly for each layer.
 
 Kernel rows of 16 bytes and more are read where they lie; short ones are gathered first (columns.py). At the left
-and right border a piece of the row is copied, with the padding filled in (block.py).
+and right border a piece of the row is copied, with the padding filled in (form/row_walk.py).
 """
 
 from __future__ import annotations
@@ -30,16 +30,14 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
-from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
+from tinyc.kernels.form.row_walk import POINT, RowPiece, RowWalk, row_pieces, walk
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.columns import Columns, columns_function, columns_twin
 from tinyc.kernels.mve.dot import LANES, Dot
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, lanes
 from tinyc.kernels.mve.pixels import PARAMETERS, alone_function, can_read, pixels_function
 from tinyc.kernels.stream import matrix_of
-from tinyc.kernels.weighted.conv import POINT, row_pieces, walk
-from tinyc.kernels.weighted.layer import RowPiece
 from tinyc.machine.thumb import Work
 
 CONV = "tc_conv2d_s8_mve"
@@ -57,49 +55,39 @@ _MVE = frozenset({"mve"})
 
 @dataclass(frozen=True)
 class MvePlan:
-    """How a layer is made: one call per output row, each of `pixels` pixels in `pieces`.
+    """How a layer is made: one call per output row, each of `pixels` pixels.
 
-    columns: windows are gathered; None: they are read where they lie. pixel_bytes: from window to window in the image.
-    pad_bytes: the left padding, as bytes of a row. together: output rows whose windows are gathered before their
-    pixels are made, by one call for the whole image; 1: each row has its call.
+    columns: windows are gathered; None: they are read where they lie. together: output rows whose windows are gathered
+    before their pixels are made, by one call for the whole image; 1: each row has its call.
     """
 
     dot: Dot
     columns: Columns | None
-    k_h: int
-    pieces: tuple[RowPiece, ...]
+    walk: RowWalk
     pixels: int
-    pixel_bytes: int
-    pad_bytes: int
     rows: Rows
     finish: LaneFinish
     matrix: Matrix
     together: int = 1
 
     @property
-    def blocks(self) -> tuple[tuple[int, RowBlock], ...]:
-        """First pixel and block of the pieces that are copied."""
-        return tuple((piece.start, piece.block) for piece in self.pieces if piece.block)
-
-    @property
     def is_direct(self) -> bool:
         """Whether all pixels are read where they lie."""
-        return self.columns is None and not self.blocks
+        return self.columns is None and self.walk.is_direct
 
     @property
     def columns_bytes(self) -> int:
         """Scratch for gathered windows; the largest block comes behind."""
-        most = self.together * self.pixels if self.together > 1 else _most_pixels(self.pieces)
+        most = self.together * self.pixels if self.together > 1 else _most_pixels(self.walk)
         return self.columns.buffer_bytes(most) if self.columns else 0
 
     @property
     def scratch_bytes(self) -> int:
-        block = max((self.k_h * block.row_bytes for _, block in self.blocks), default=0)
-        return self.columns_bytes + block
+        return self.columns_bytes + self.walk.block_bytes
 
 
-def _most_pixels(pieces: tuple[RowPiece, ...]) -> int:
-    return max(piece.stop - piece.start for piece in pieces)
+def _most_pixels(along: RowWalk) -> int:
+    return max(piece.pixels for piece in along.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +97,6 @@ class Together:
     rows: int
     pixels: int
     geometry: Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """How an output row is cut in pieces: what of a Plan their functions depend on."""
-
-    pieces: tuple[RowPiece, ...]
-    pixel_bytes: int
-    pad_bytes: int
-    k_h: int
-
-    @property
-    def has_blocks(self) -> bool:
-        return any(piece.block for piece in self.pieces)
-
-    def source(self, piece: RowPiece) -> tuple[str, int]:
-        """The rows that a piece is read from, and the byte at which its first window begins."""
-        return ("rows", 0) if piece.block else ("x", piece.start * self.pixel_bytes - self.pad_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +136,16 @@ def _plans(site: Site, p: ConvParams, by_rows: bool) -> Iterator[MvePlan]:
     run, step = window.kernel.w * in_c, window.stride.w * in_c
     work = MvePlan(
         Dot(window.kernel.h, run, step, out_c, in_c % 4 == 0, pixels == 1, pixels == 1, finish.requant),
-        *(None, window.kernel.h, pieces, pixels, step, window.pad.left * in_c, rows, finish, matrix),
+        *(None, RowWalk(pieces, window.kernel.h, step, window.pad.left * in_c), pixels, rows, finish, matrix),
     )
     columns = Columns(window.kernel.h, run, step)
-    pairs = all(piece.stop - piece.start > 1 for piece in pieces)
-    direct = work.k_h == 1 or (not work.dot.alone and can_read(work.dot) and pairs)
+    pairs = all(piece.pixels > 1 for piece in pieces)
+    direct = window.kernel.h == 1 or (not work.dot.alone and can_read(work.dot) and pairs)
     gathered = replace(work.dot, k_h=1, row_taps=columns.slot, pixel_bytes=columns.slot, aligned=True)
     for paired in {work.dot.alone, work.dot.alone or out_c % (2 * LANES) == 0}:
         if direct:
             yield replace(work, dot=replace(work.dot, paired=paired))
-        if work.k_h > 1:
+        if window.kernel.h > 1:
             one = replace(work, dot=replace(gathered, paired=paired), columns=columns)
             yield one
             if pixels % 2 and 1 < pixels <= _NARROW and not by_rows:
@@ -196,37 +166,35 @@ def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, in
 def _written(work: MvePlan) -> Written:
     """The functions of the layer: windows, blocks, sums, and the row function that calls them."""
     together = Together(work.together, work.pixels, replace(work.rows, pad=None)) if work.together > 1 else None
-    return _text(work.dot, work.columns, Cuts(work.pieces, work.pixel_bytes, work.pad_bytes, work.k_h), together)
+    return _text(work.dot, work.columns, work.walk, together)
 
 
 @lru_cache(maxsize=512)
-def _text(dot: Dot, columns: Columns | None, cuts: Cuts, together: Together | None) -> Written:
-    pieces = cuts.pieces
+def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together | None) -> Written:
+    pieces = along.pieces
     sums, count = (alone_function if dot.alone else pixels_function)("@_pixels", dot)
     fast, portable = (
         [sums],
         [dot.twin("@"), twin("@_pixels", PARAMETERS, "tc_mve_pixels(&@_dot, stream, x, y, n, first);")],
     )
-    made = [together.rows * together.pixels] if together else [piece.stop - piece.start for piece in pieces]
+    made = [together.rows * together.pixels] if together else [piece.pixels for piece in pieces]
     work = sum((count.of(pixels) for pixels in made), _CALL * Work(1, 1) * len(pieces))
     rows = together.rows if together else 1
-    work += _KERNEL_ROW * Work(1, 1) * cuts.k_h * rows
+    work += _KERNEL_ROW * Work(1, 1) * along.k_h * rows
     if columns:
         text, once, each = columns_function("@_columns", columns)
         fast.append(text)
         portable.append(columns_twin("@_columns", columns))
-        work += rows * sum(((piece.stop - piece.start) * each + once for piece in pieces), Work())  # one more at most
-    for piece in pieces:
-        if piece.block:
-            text, copied = block_function(f"@_block_{piece.start}", piece.block)
-            fast.append(text)
-            portable.append(block_twin(f"@_block_{piece.start}", piece.block))
-            work += rows * copied
+        work += rows * sum((piece.pixels * each + once for piece in pieces), Work())  # one more at most
+    for block in along.blocks:
+        fast.append(block.fast)
+        portable.append(block.twin)
+        work += rows * block.work
     if together and columns:
-        body = _together_function(dot, columns, cuts, together)
+        body = _together_function(dot, columns, along, together)
     else:
-        body = _row_function(dot, columns, cuts)
-    contract = _contract(dot, columns, cuts.k_h)
+        body = _row_function(dot, columns, along)
+    contract = _contract(dot, columns, along.k_h)
     return Written(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
 
 
@@ -238,27 +206,25 @@ def _contract(dot: Dot, columns: Columns | None, k_h: int) -> str:
  */"""
 
 
-def _row_function(dot: Dot, columns: Columns | None, cuts: Cuts) -> str:
+def _row_function(dot: Dot, columns: Columns | None, along: RowWalk) -> str:
     """The function that a step calls."""
-    if columns is None and not cuts.has_blocks:
+    if columns is None and along.is_direct:
         return """static inline void @(const int32_t *stream, const int8_t *const *x, int8_t *y, int32_t n)
 {
     @_pixels(stream, x, y, n, 0);
 }"""
-    skip = f" + {columns.buffer_bytes(_most_pixels(cuts.pieces))}" if columns else ""
-    lines = [f"    const int8_t *rows[{cuts.k_h}];"] if cuts.has_blocks else []
+    skip = f" + {columns.buffer_bytes(_most_pixels(along))}" if columns else ""
+    lines = [f"    const int8_t *rows[{along.k_h}];"] if along.block_bytes else []
     lines += ["    const int8_t *const windows = (const int8_t *)scratch;"] if columns else []
-    lines.append("")
-    for piece in cuts.pieces:
-        source, first = cuts.source(piece)
-        count = piece.stop - piece.start
-        at = f"y + {piece.start * dot.out_c}" if piece.start else "y"
-        if piece.block:
-            lines.append(f"    @_block_{piece.start}(x, rows, (int8_t *)scratch{skip});")
-        if columns:
-            lines.append(f"    @_columns({source}, {first}, {count}, (int8_t *)scratch);")
-            source, first = "&windows", 0
-        lines.append(f"    @_pixels(stream, {source}, {at}, {count}, {first});")
+
+    def make(piece: RowPiece, source: str, first: int) -> list[str]:
+        y = piece.place("y", dot.out_c)
+        if columns is None:
+            return [f"@_pixels(stream, {source}, {y}, {piece.pixels}, {first});"]
+        gathered = f"@_columns({source}, {first}, {piece.pixels}, (int8_t *)scratch);"
+        return [gathered, f"@_pixels(stream, &windows, {y}, {piece.pixels}, 0);"]
+
+    lines += ["", *(f"    {line}" for line in along.statements(f"(int8_t *)scratch{skip}", make))]
     body = "\n".join(lines)
     return f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y, void *scratch)
 {{
@@ -266,19 +232,17 @@ def _row_function(dot: Dot, columns: Columns | None, cuts: Cuts) -> str:
 }}"""
 
 
-def _together_function(dot: Dot, columns: Columns, cuts: Cuts, together: Together) -> str:
+def _together_function(dot: Dot, columns: Columns, along: RowWalk, together: Together) -> str:
     """The function that a step calls: the whole image, several rows of windows before their pixels."""
     rows = together.geometry
     size = columns.buffer_bytes(together.rows * together.pixels)
-    lines = []
-    for piece in cuts.pieces:
-        source, first = cuts.source(piece)
-        if piece.block:
-            lines.append(f"@_block_{piece.start}(x, rows, (int8_t *)scratch + {size});")
-        to = f"to + {piece.start * columns.slot}" if piece.start else "to"
-        lines.append(f"@_columns({source}, {first}, {piece.stop - piece.start}, {to});")
+
+    def make(piece: RowPiece, source: str, first: int) -> list[str]:
+        return [f"@_columns({source}, {first}, {piece.pixels}, {piece.place('to', columns.slot)});"]
+
+    lines = along.statements(f"(int8_t *)scratch + {size}", make)
     inner = "\n".join(f"            {line}" for line in lines)
-    pointers = f"            const int8_t *rows[{rows.k_h}];\n" if cuts.has_blocks else ""
+    pointers = f"            const int8_t *rows[{rows.k_h}];\n" if along.block_bytes else ""
     step = f"{rows.stride} * r - {rows.pad_top}, {rows.dilation}, {rows.k_h}, {rows.in_h}, {rows.in_row_bytes}"
     return f"""static void @(const int32_t *stream, const int8_t *image, int8_t *y, const int8_t *pad, void *scratch)
 {{
@@ -307,7 +271,7 @@ def _together_function(dot: Dot, columns: Columns, cuts: Cuts, together: Togethe
 def special(work: MvePlan, written: Written, family: str) -> SpecializedKernel:
     """The functions of the layer."""
     taps = work.columns.run if work.columns else work.dot.row_taps
-    stem = f"{family}_k{work.k_h}x{taps}_o{work.dot.out_c}"
+    stem = f"{family}_k{work.walk.k_h}x{taps}_o{work.dot.out_c}"
     return written.function.named(stem, "tc_mve.h", "tc_stream.h", "tc_rows.h")
 
 
@@ -321,9 +285,9 @@ def call(work: MvePlan, p: ConvParams) -> Call:
         return Call((*args, pad, Scratch()), flow=replace(work.rows, pad=None, out_rows=work.together))
     args = (*args, work.pixels) if work.is_direct else (*args, Scratch())
     flow = None
-    if work.rows.in_h == work.rows.out_h == work.k_h == 1 and work.is_direct:
+    if work.rows.in_h == work.rows.out_h == work.walk.k_h == 1 and work.is_direct:
         n, again = work.pixels, 0 if work.dot.has_single else work.pixels % 2  # once more, beside an odd last one
-        flow = Rows(n, n, 1 + again, 1, again, 1, work.pixel_bytes, work.dot.out_c, None, 2, work.dot.held)
+        flow = Rows(n, n, 1 + again, 1, again, 1, work.walk.pixel_bytes, work.dot.out_c, None, 2, work.dot.held)
     return Call(args, None, work.rows, flow)
 
 

@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.wide import WideParams, is_s16, taps_of
 from tinyc.kernel.windows import Window, row_geometry
-from tinyc.kernels.weighted.conv import POINT
+from tinyc.kernels.form.row_walk import POINT
 from tinyc.kernels.weighted.s16 import (
     Fields,
     Prepared,

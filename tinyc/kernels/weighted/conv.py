@@ -12,23 +12,19 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from functools import partial
 
-from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
-from tinyc.kernel.site import Padding, Pair, Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, is_s8_or_w16, row_geometry
-from tinyc.kernels.block import RowBlock
+from tinyc.kernel.kernel import Condition, Kernel, planned
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams, Window, is_s8, is_s8_or_w16
+from tinyc.kernels.form.row_walk import POINT, RowWalk, row_pieces, walk
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, raised, wide
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, call, cost, special
 from tinyc.kernels.weighted.taps import FourPixelLayer, Run, WeightedLayer
-from tinyc.machine.cores import Core
 
-_WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
 _HELD_TAPS = 252  # whose words lie on the stack
 _ROLLED_TAPS = 16  # the least for a loop
 FOUR_PIXELS = 4  # the least that four pixels together are for
 _FOUR_PIXEL_TAPS = range(8, 129, 4)  # whose words for four pixels lie on the stack
 _FOUR_PIXEL_CHANNELS = 1364  # a store's immediate reaches the fourth pixel
-_PIECE_COST = 40  # instructions of one more piece
-POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
 
 
 def plan(
@@ -56,7 +52,8 @@ def plan(
         nibbles=fit is raised,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
-    return WeightedPlan(layer, pieces, pixels, window.pad.left * in_c, rows, finish, matrix)
+    along = RowWalk(pieces, window.kernel.h, layer.pixel_bytes, window.pad.left * in_c)
+    return WeightedPlan(layer, along, pixels, rows, finish, matrix)
 
 
 def four_pixels_plan(site: Site, p: ConvParams, by_rows: bool = False) -> WeightedPlan | None:
@@ -68,61 +65,11 @@ def four_pixels_plan(site: Site, p: ConvParams, by_rows: bool = False) -> Weight
     return replace(work, layer=layer)
 
 
-def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
-    """(window, input columns, output columns, rows) of the calls.
-
-    Unless by_rows, the whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one
-    column.
-    """
-    (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
-    if by_rows:
-        return window, in_w, out_w, row_geometry(site, window, x_zero)
-    one = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
-    if window == POINT:
-        return window, in_h * in_w, out_h * out_w, one
-    if in_w == out_w == window.kernel.w == 1 and window.pad.left == 0:
-        turned = [Pair(1, size.h) for size in (window.kernel, window.stride, window.dilation)]
-        pad = Padding(0, window.pad.top, 0, window.pad.bottom)
-        return Window(turned[0], turned[1], pad, turned[2]), in_h, out_h, one
-    return window, in_w, out_w, row_geometry(site, window, x_zero)
-
-
 def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
     """The taps of a kernel row: one run, or one per column when columns are skipped."""
     if window.dilation.w == 1:
         return (Run(0, window.kernel.w * in_c),)
     return tuple(Run(k * window.dilation.w * in_c, in_c) for k in range(window.kernel.w))
-
-
-def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int, core: Core) -> tuple[RowPiece, ...]:
-    """A row of out_w pixels: blocks at the borders where windows leave the image, the image itself between.
-
-    Every piece has two pixels or more (unless the row has one): an odd pixel reads its left neighbour too.
-    """
-
-    def block(start: int, stop: int) -> RowPiece:
-        first = start * window.stride.w - window.pad.left
-        last = (stop - 1) * window.stride.w - window.pad.left + window.span.w
-        return RowPiece(start, stop, RowBlock(first, last, in_w, in_c, x_zero, window.kernel.h, core))
-
-    left = min(-(-window.pad.left // window.stride.w), out_w)
-    right = min(max((in_w - window.span.w + window.pad.left) // window.stride.w + 1, 0), out_w)
-    if left == 0 and right == out_w:
-        return (RowPiece(0, out_w, None),)
-    whole = block(0, out_w)
-    first = left + left % 2
-    last = out_w if right == out_w else min(right, out_w - 2)
-    last -= (last - first) % 2 if last < out_w else 0
-    if last - first < 2 or last > right:
-        return (whole,)
-    split = [RowPiece(first, last, None)]
-    split += [block(0, first)] if first else []
-    split += [block(last, out_w)] if last < out_w else []
-    pieces = tuple(sorted(split, key=lambda piece: piece.start))
-    copied = [sum(b.block.row_bytes for b in some if b.block) * window.kernel.h for some in ((whole,), pieces)]
-    short = whole.block is not None and whole.block.row_bytes * window.kernel.h <= _WHOLE_ROW_BYTES
-    cheaper = copied[0] // 2 <= copied[1] // 2 + _PIECE_COST * (len(pieces) - 1)
-    return (whole,) if short and cheaper else pieces
 
 
 def takes(site: Site) -> bool:

@@ -13,8 +13,9 @@ from functools import partial
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
+from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, RowPiece, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, call, cost, special
 from tinyc.kernels.weighted.taps import Run, WeightedLayer
 
 
@@ -38,7 +39,7 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedP
         rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
-    return WeightedPlan(layer, (RowPiece(0, batch, None),), batch, 0, rows, finish, matrix)
+    return WeightedPlan(layer, RowWalk((RowPiece(0, batch, None),), 1, in_c), batch, rows, finish, matrix)
 
 
 def takes(site: Site) -> bool:

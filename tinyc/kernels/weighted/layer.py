@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A weighted layer's function, put together: C text, constants, call and cost, from a Plan.
 
-What conv2d and fully_connected share. A row of output pixels is made in pieces: pixels whose windows lie inside
-the image read it directly; those at the left and right border read a block, a copy of their columns with the
-padding filled in.
+What conv2d and fully_connected share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -28,9 +25,9 @@ from tinyc.kernel.kernel import (
     WrittenCode,
     buffered_flow,
 )
-from tinyc.kernels.block import RowBlock, block_function, block_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, apart, twin
+from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import stream, stream_by_twos, twin_text
 from tinyc.kernels.weighted.dense import dense_code
@@ -46,26 +43,13 @@ _CALL = Work(15, 24)  # instructions around the call of a piece
 _KERNEL_ROW = Work(10, 14)  # instructions that find one input row
 
 
-@dataclass(frozen=True, slots=True)
-class RowPiece:
-    """Pixels [start, stop) of a row. block: they read a copy of their columns; None: the image."""
-
-    start: int
-    stop: int
-    block: RowBlock | None
-
-
 @dataclass(frozen=True)
 class WeightedPlan:
-    """How a layer is made by its function: one call per output row, each of `pixels` pixels in `pieces`.
-
-    pad_bytes: the left padding, as bytes of a row.
-    """
+    """How a layer is made by its function: one call per output row, each of `pixels` pixels."""
 
     layer: WeightedLayer
-    pieces: tuple[RowPiece, ...]
+    walk: RowWalk
     pixels: int
-    pad_bytes: int
     rows: Rows
     finish: Finish
     matrix: Matrix
@@ -78,30 +62,19 @@ class WeightedPlan:
         return (dense_code if self.layer.alone else pixels_code)(self.layer)
 
     @cached_property
-    def blocks(self) -> Mapping[RowPiece, tuple[str, Work]]:
-        """The copies of a row: C text, and what each executes."""
-        return {piece: block_function(f"@_block_{piece.start}", piece.block) for piece in self.pieces if piece.block}
-
-    @cached_property
     def code_bytes(self) -> int:
         """Of all functions in assembly."""
-        return self.code[0].asm.code_bytes + sum(4 * text.count("\\n") for text, _ in self.blocks.values())
+        return self.code[0].asm.code_bytes + sum(4 * block.fast.count("\\n") for block in self.walk.blocks)
 
     @property
     def is_direct(self) -> bool:
-        """Whether all pixels read the image: then the number of pixels is an argument."""
-        return len(self.pieces) == 1 and self.pieces[0].block is None
-
-    @property
-    def block_bytes(self) -> int:
-        """Scratch for the largest block."""
-        sizes = [self.layer.k_h * piece.block.row_bytes for piece in self.pieces if piece.block]
-        return max(sizes, default=0)
+        """Whether the number of pixels is an argument."""
+        return self.walk.is_direct
 
     @property
     def scratch_bytes(self) -> int:
         """First the buffer of the taps if it is not on the stack, then the block."""
-        return self.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
+        return self.walk.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
 
 
 def special(work: WeightedPlan, family: str) -> SpecializedKernel:
@@ -118,9 +91,8 @@ def _header(layer: WeightedLayer) -> str:
 def _function(work: WeightedPlan) -> LayerFunction:
     """The functions of a row."""
     layer, (writer, _) = work.layer, work.code
-    fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(text for text, _ in work.blocks.values())]
-    portable = [twin_text("@", work.finish, layer), _pixels_twin(layer)]
-    portable += [block_twin(f"@_block_{piece.start}", piece.block) for piece in work.pieces if piece.block]
+    fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.fast for block in work.walk.blocks)]
+    portable = [twin_text("@", work.finish, layer), _pixels_twin(layer), *(block.twin for block in work.walk.blocks)]
     driver = _row_function(work)
     return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=layer.held_steps > 0)
 
@@ -163,17 +135,11 @@ def _row_function(work: WeightedPlan) -> str:
 {{
     @_pixels(stream, x, y, n, 0{buffer});
 }}"""
-    lines = []
-    for piece in work.pieces:
-        at = f"y + {piece.start * layer.out_c}" if piece.start else "y"
-        count = piece.stop - piece.start
-        if piece.block:
-            lines.append(f"    @_block_{piece.start}(x, rows, (int8_t *)scratch{skip});")
-            lines.append(f"    @_pixels(stream, rows, {at}, {count}, 0{buffer});")
-        else:
-            first = piece.start * layer.pixel_bytes - work.pad_bytes
-            lines.append(f"    @_pixels(stream, x, {at}, {count}, {first}{buffer});")
-    body = "\n".join(lines)
+
+    def make(piece: RowPiece, rows: str, first: int) -> list[str]:
+        return [f"@_pixels(stream, {rows}, {piece.place('y', layer.out_c)}, {piece.pixels}, {first}{buffer});"]
+
+    body = "\n".join(f"    {line}" for line in work.walk.statements(f"(int8_t *)scratch{skip}", make))
     return f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y{scratch})
 {{
     const int8_t *rows[{layer.k_h}];
@@ -217,13 +183,13 @@ def _flow(work: WeightedPlan) -> Rows:
 def cost(work: WeightedPlan) -> Cost:
     """Exact but for the instructions of the row loop, an estimate."""
     _, count = work.code
-    copies = sum((executed for _, executed in work.blocks.values()), Work())
-    pieces = sum((count.of(piece.stop - piece.start) for piece in work.pieces), Work())
-    per_row = pieces + copies + _CALL * len(work.pieces) + _KERNEL_ROW * work.layer.k_h
+    copies = sum((block.work for block in work.walk.blocks), Work())
+    pieces = sum((count.of(piece.pixels) for piece in work.walk.pieces), Work())
+    per_row = pieces + copies + _CALL * len(work.walk.pieces) + _KERNEL_ROW * work.layer.k_h
     flash = 4 * work.layer.group_words * work.layer.groups + work.code_bytes
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
-    code = WrittenCode((work.layer, work.pieces), work.code_bytes)
+    code = WrittenCode((work.layer, work.walk.pieces), work.code_bytes)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 
 
@@ -233,7 +199,7 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     layer = work.layer
     if layer.alone:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
-    pairs = work.rows.out_h * sum(-(-(piece.stop - piece.start) // layer.at_once) for piece in work.pieces)
+    pairs = work.rows.out_h * sum(-(-piece.pixels // layer.at_once) for piece in work.walk.pieces)
     stream_bytes = 4 * layer.group_words * layer.groups
     loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
     copied = not isinstance(layer, FourPixelLayer)  # fours are for where there is no room for a copy

@@ -33,7 +33,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, largest_sum, taps_of
 from tinyc.kernel.windows import Window, row_geometry
-from tinyc.kernels.weighted.conv import POINT, walk
+from tinyc.kernels.form.row_walk import POINT, walk
 
 Fields = dict[str, int | float | str | Const]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyc.kernels.form.function import twin
 from tinyc.machine.cores import Core
@@ -59,8 +60,16 @@ class RowBlock:
         return self.in_c % 4 == 0
 
 
-def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
-    """The naked function `name(x, rows, to)` and the instructions it executes.
+class BlockFunction(NamedTuple):
+    """C text of a function in assembly and of its twin, and what a call executes."""
+
+    fast: str
+    twin: str
+    work: Work
+
+
+def block_function(name: str, block: RowBlock) -> BlockFunction:
+    """The function `name(x, rows, to)`.
 
     x: k_h row pointers. to: k_h * row_bytes, word aligned. rows: k_h pointers out, to the rows of the block.
     """
@@ -81,7 +90,9 @@ def block_function(name: str, block: RowBlock) -> tuple[str, Work]:
         asm.add("r2", "r2", block.row_bytes - used)
         asm.until_equal("r1", "r6", "row")
     asm.restore()
-    return naked_function(name, _PARAMETERS, asm), asm.work()
+    numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
+    calls = f"tc_stream_block(x, rows, to, {', '.join(map(str, numbers))});"
+    return BlockFunction(naked_function(name, _PARAMETERS, asm), twin(name, _PARAMETERS, calls), asm.work())
 
 
 def _fill(asm: Asm, count: int, label: str) -> None:
@@ -135,9 +146,3 @@ def _loop(asm: Asm, turns: int, pointer: str, label: str, body: Callable[[], Non
     with asm.loop(label, turns):
         body()
         asm.until_equal(pointer, "r8", label)
-
-
-def block_twin(name: str, block: RowBlock) -> str:
-    """The same in C."""
-    numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
-    return twin(name, _PARAMETERS, f"tc_stream_block(x, rows, to, {', '.join(map(str, numbers))});")

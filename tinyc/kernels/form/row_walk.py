@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a call goes along an output row: where it is cut, and what each piece reads.
+
+Pixels whose windows lie inside the image read it directly; those at the left and right border read a block, a copy of
+their columns with the padding filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyc.kernel.kernel import Rows
+from tinyc.kernel.site import Padding, Pair, Site
+from tinyc.kernel.windows import Window, row_geometry
+from tinyc.kernels.form.block import BlockFunction, RowBlock, block_function
+from tinyc.machine.cores import Core
+
+POINT = Window(Pair(1, 1), Pair(1, 1), Padding(0, 0, 0, 0), Pair(1, 1))
+
+_WHOLE_ROW_BYTES = 512  # a row that is copied whole is not longer
+_PIECE_COST = 40  # instructions of one more piece
+
+
+@dataclass(frozen=True, slots=True)
+class RowPiece:
+    """Pixels [start, stop) of a row. block: they read a copy of their columns; None: the image."""
+
+    start: int
+    stop: int
+    block: RowBlock | None
+
+    @property
+    def pixels(self) -> int:
+        return self.stop - self.start
+
+    def place(self, pointer: str, step: int) -> str:
+        """Where the piece begins in what has `step` for each pixel, in C."""
+        return f"{pointer} + {self.start * step}" if self.start else pointer
+
+
+@dataclass(frozen=True)
+class RowWalk:
+    """The pieces of a row. k_h: rows of a window. pixel_bytes: from window to window. pad_bytes: the left padding, as
+    bytes of a row."""
+
+    pieces: tuple[RowPiece, ...]
+    k_h: int
+    pixel_bytes: int
+    pad_bytes: int = 0
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether all pixels read the image: then the number of pixels is an argument."""
+        return self.pieces[0].block is None and len(self.pieces) == 1
+
+    @cached_property
+    def blocks(self) -> Sequence[BlockFunction]:
+        """The functions that copy columns."""
+        return [block_function(_copies(piece), piece.block) for piece in self.pieces if piece.block]
+
+    @property
+    def block_bytes(self) -> int:
+        """Scratch for the largest block."""
+        return max((self.k_h * piece.block.row_bytes for piece in self.pieces if piece.block), default=0)
+
+    def statements(self, scratch: str, make: Callable[[RowPiece, str, int], Iterable[str]]) -> list[str]:
+        """All pieces in C. scratch: where blocks go. make: of a piece, its row pointers and the byte at which its first
+        window begins."""
+        lines = []
+        for piece in self.pieces:
+            if piece.block:
+                lines += [f"{_copies(piece)}(x, rows, {scratch});", *make(piece, "rows", 0)]
+            else:
+                lines += make(piece, "x", piece.start * self.pixel_bytes - self.pad_bytes)
+        return lines
+
+
+def _copies(piece: RowPiece) -> str:
+    """The name of the function that copies a piece's columns."""
+    return f"@_block_{piece.start}"
+
+
+def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
+    """(window, input columns, output columns, rows) of the calls.
+
+    Unless by_rows, the whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one
+    column.
+    """
+    (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
+    if by_rows:
+        return window, in_w, out_w, row_geometry(site, window, x_zero)
+    one = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
+    if window == POINT:
+        return window, in_h * in_w, out_h * out_w, one
+    if in_w == out_w == window.kernel.w == 1 and window.pad.left == 0:
+        turned = [Pair(1, size.h) for size in (window.kernel, window.stride, window.dilation)]
+        pad = Padding(0, window.pad.top, 0, window.pad.bottom)
+        return Window(turned[0], turned[1], pad, turned[2]), in_h, out_h, one
+    return window, in_w, out_w, row_geometry(site, window, x_zero)
+
+
+def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int, core: Core) -> tuple[RowPiece, ...]:
+    """A row of out_w pixels: blocks at the borders where windows leave the image, the image itself between.
+
+    Every piece has two pixels or more (unless the row has one): an odd pixel reads its left neighbour too.
+    """
+
+    def block(start: int, stop: int) -> RowPiece:
+        first = start * window.stride.w - window.pad.left
+        last = (stop - 1) * window.stride.w - window.pad.left + window.span.w
+        return RowPiece(start, stop, RowBlock(first, last, in_w, in_c, x_zero, window.kernel.h, core))
+
+    left = min(-(-window.pad.left // window.stride.w), out_w)
+    right = min(max((in_w - window.span.w + window.pad.left) // window.stride.w + 1, 0), out_w)
+    if left == 0 and right == out_w:
+        return (RowPiece(0, out_w, None),)
+    whole = block(0, out_w)
+    first = left + left % 2
+    last = out_w if right == out_w else min(right, out_w - 2)
+    last -= (last - first) % 2 if last < out_w else 0
+    if last - first < 2 or last > right:
+        return (whole,)
+    split = [RowPiece(first, last, None)]
+    split += [block(0, first)] if first else []
+    split += [block(last, out_w)] if last < out_w else []
+    pieces = tuple(sorted(split, key=lambda piece: piece.start))
+    copied = [sum(b.block.row_bytes for b in some if b.block) * window.kernel.h for some in ((whole,), pieces)]
+    short = whole.block is not None and whole.block.row_bytes * window.kernel.h <= _WHOLE_ROW_BYTES
+    cheaper = copied[0] // 2 <= copied[1] // 2 + _PIECE_COST * (len(pieces) - 1)
+    return (whole,) if short and cheaper else pieces
