@@ -258,6 +258,8 @@ def test_initial_values(tmp_path):
     np.savez(tmp_path / "begin.npz", other=begin)
     with pytest.raises(TinycError, match="'other' is no state"):
         load_model(path, (), Asked((), tmp_path / "begin.npz"))
+    with pytest.raises(TinycError, match="no input is a state"):
+        load_model(path, (), Asked(("none",), tmp_path / "begin.npz"))
 
 
 def test_pairs_that_the_user_names(tmp_path):

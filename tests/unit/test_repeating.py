@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.cli.app import load_command
 from tinyc.cli.options import make_options
@@ -73,7 +74,7 @@ WORDS: dict[str, object] = {
     "recipe": Recipe(weights="int4"),
     "pictures": Pictures(fit="stretch"),
 }
-NEEDS: dict[str, dict[str, object]] = {"like": {"weights_blob": True}}
+NEEDS: dict[str, dict[str, object]] = {"like": {"weights_blob": True}, "task": {"harness": "mlperf"}}
 
 
 def test_paths_are_not_told() -> None:
@@ -93,3 +94,8 @@ def test_a_hurried_recipe_is_told_by_its_parts() -> None:
     words = build_arguments(replace(PLAIN, recipe=hurried(Recipe())))
     assert words[2:4] == ("--calibration-method", "minmax")
     assert "--rounding" in words
+
+
+def test_a_task_needs_its_runner() -> None:
+    with pytest.raises(TinycError, match="--task is what MLPerf Tiny's runner is told"):
+        replace(PLAIN, task="kws01")

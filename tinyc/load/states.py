@@ -144,6 +144,9 @@ def _short_key(name: str) -> tuple[str, ...]:
 def with_states(graph: Graph, pairs: Sequence[StatePair], initial: Path | None = None) -> Graph:
     """The graph that keeps each pair as a state. Outputs that are states are no outputs any more, unless there are no
     others. TinycError where a pair differs in shape or type, or the file of initial values does not fit."""
+    if not pairs and initial is not None:
+        message = "no input is a state that the file of initial values could be for"
+        raise TinycError(message, Loc(str(initial)), "leave --state-init out, or name the states: --state in:out")
     if not pairs:
         return graph
     held = {} if initial is None else load_npz(initial)

@@ -45,11 +45,13 @@ def load_tflite(
             raise combined([explained(problem, path.name, _EXPORT_AGAIN) for problem in problems], path.name)
         graph = builder.graph(path.stem)
         check(graph, "load", all_ops())
-        if states is not None and states.words:
+        if states is not None:
             before, after = (
                 [StatePort(name, graph.values[name].shape) for name in names] for names in (graph.inputs, graph.outputs)
             )
-            graph = with_states(graph, pairs_of(states, before, after, Loc(path.name)), states.initial)
+            # Names alone make no states: a file has variables for them.
+            pairs = pairs_of(states, before, after, Loc(path.name)) if states.words else ()
+            graph = with_states(graph, pairs, states.initial)
             check(graph, "states", all_ops())
     except TinycError as e:
         raise explained(e, path.name, _EXPORT_AGAIN) from e

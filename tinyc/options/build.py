@@ -208,6 +208,8 @@ class Options:
         check_values(self)
         if self.like is not None and not self.weights_blob:
             raise TinycError("--like is for constants apart from the code", hint="give --weights-blob too")
+        if self.task is not None and self.harness != "mlperf":
+            raise TinycError("--task is what MLPerf Tiny's runner is told", hint="give --harness mlperf too")
 
     @property
     def asked_recipe(self) -> Recipe | None:

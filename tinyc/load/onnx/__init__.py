@@ -59,7 +59,7 @@ def _load(path: Path, outputs: Sequence[str], states: Asked | None, scaled: Call
     if has_scales(graph) and not trees_among_floats(graph):
         graph = integers_only(graph, scaled)
         check(graph, "load", all_ops())
-    if states is not None and pairs:
+    if states is not None:
         graph = with_states(graph, pairs, states.initial)
         check(graph, "states", all_ops())
     return graph
