@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "images" / "house.svg"
 FLOORS = (  # from the ground up
     ("Ground", ("base", "options", "board", "machine", "ir")),
-    ("Operators and kernels", ("kernel", "kernels", "ops", "frontend")),
+    ("Operators and kernels", ("kernel", "kernels", "loops", "ops", "frontend")),
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),
     ("From C to a proof", ("toolchain", "run", "flash", "verify")),

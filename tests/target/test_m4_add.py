@@ -10,9 +10,10 @@ from one_layer import check_on_core, offer_of
 from tests.ops.test_add import SETTINGS, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import Site
-from tinyc.kernels import linear
 from tinyc.ops.add import OP
 from tinyc.ops.sums import is_plain
+
+NAME = "tc_add_linear_s8_asm"
 
 
 def pairs(elements: int) -> list[dict[str, np.ndarray]]:
@@ -27,9 +28,9 @@ def pairs(elements: int) -> list[dict[str, np.ndarray]]:
 @pytest.mark.parametrize("elements", [1, 3, 31, 32, 35, 64])
 def test_equals_the_reference(elements: int, toolchain: str) -> None:
     graph = graph_of("plain", (1, elements), (1, elements))
-    ran = check_on_core(graph, pairs(elements), linear.NAME, toolchain=toolchain)
+    ran = check_on_core(graph, pairs(elements), NAME, toolchain=toolchain)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    kernel = next(k for k in OP.kernels if k.name == linear.NAME)
+    kernel = next(k for k in OP.kernels if k.name == NAME)
     cost = offer_of(kernel, site).cost
     assert cost.instructions == pytest.approx(ran.instructions[0], abs=8)
 
@@ -42,4 +43,4 @@ def test_all_pairs(setting: str) -> None:
     graph = graph_of(setting, a.shape, b.shape)
     if not is_plain(Site(graph, graph.nodes[0], Numerics.TFLM)):
         pytest.skip("its clamp lies inside of int8: another kernel")
-    check_on_core(graph, [{"a": a, "b": b}], linear.NAME)
+    check_on_core(graph, [{"a": a, "b": b}], NAME)

@@ -8,7 +8,8 @@ import struct
 import numpy as np
 import pytest
 
-from tinyc.kernels import linear
+from tinyc.loops import dsp
+from tinyc.loops.expression import AddProduct, Element, Param, Saturate
 from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.interpret import Machine
 from tinyc.machine.listing import assembled, functions_in
@@ -84,7 +85,8 @@ def test_a_word_may_lie_anywhere() -> None:
 
 def test_what_a_printed_function_computes_and_how_often_its_instructions_run() -> None:
     """y = saturate((3 * x0 - 2 * x1 + 40) >> 3) of a turn of the loop and of nine elements beside it."""
-    asm, count = linear._function(3, CORTEX_M4), 41
+    total = AddProduct(AddProduct(Param("c"), Element(0), Param("a")), Element(1), Param("b"))
+    asm, count = dsp.code(Saturate(total, 3), ("a", "b", "c"), CORTEX_M4), 41
     (lines,) = functions_in(naked_function("f", (), asm)).values()
     x0, x1 = bytes(7 * i % 256 for i in range(count)), bytes(31 * i % 256 for i in range(count))
     areas = [Area("p", 0x1000, bytearray(struct.pack("<4i", count, 3, -2, 40)))]

@@ -22,10 +22,9 @@ from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernels import linear
-from tinyc.kernels.mve import linear as mve_linear
-from tinyc.kernels.rvv import ISA as VECTORS
-from tinyc.kernels.rvv.costs import bytes_cost
+from tinyc.loops import dsp, helium, plain
+from tinyc.loops.expression import AddProduct, Element, Param, Saturate
+from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopFunction, loop_kernel
 from tinyc.machine.thumb import Work
 from tinyc.ops.binary import NUMBER_KERNELS, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields, loops
 
@@ -407,8 +406,42 @@ def _form(p: Sum) -> Linear:
     return form
 
 
-def lower_asm(site: Site, p: Sum) -> Call:
-    """tc_add_linear_s8_asm: as tc_add_linear_s8_dsp, the shift in the function."""
+_SUM = AddProduct(AddProduct(Param("c"), Element(0), Param("a")), Element(1), Param("b"))
+_FINISH = ("shift", "y_zero", "y_min", "y_max")
+_FIELDS = ("a", "b", "c")
+
+
+def dsp_loop(site: Site, p: Sum) -> LoopFunction:
+    """The loop for every layer with this shift."""
+    shift = _form(p).shift
+    says = f"""y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8: tc_add_linear_s8_dsp.h.
+ * a and b: less than 2^23. y may be x0 or x1.
+"""
+    name, header = f"tc_add_linear_s8_asm_{shift}", ("tc_add_linear_s8_dsp.h",)
+    return LoopFunction(name, says, Saturate(_SUM, shift), "tc_add_linear_s8_dsp_t", _FIELDS, header, plain.SSAT)
+
+
+def helium_loop(site: Site, p: Sum) -> LoopFunction:
+    """The loop for every layer with this shift."""
+    shift = _form(p).shift
+    says = f"""y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8; y may be x0 or x1.
+ * tc_add_linear_s8_dsp.h has the parameters."""
+    headers = ("tc_add_linear_s8_dsp.h", "tc_mve.h")
+    name = f"tc_add_linear_s8_mve_{shift}"
+    return LoopFunction(name, says, Saturate(_SUM, shift), "tc_add_linear_s8_dsp_t", _FIELDS, headers)
+
+
+def vectors_loop(site: Site, p: Sum) -> LoopFunction:
+    """The loop of all layers: every number is a field."""
+    says = """y[i] = clamp(((a * x0[i] + b * x1[i] + c) >> shift) + y_zero, y_min, y_max); y may be x0 or x1. The sums
+ * fit int32."""
+    root = Saturate(_SUM, *(Param(name) for name in _FINISH))
+    name, fields = "tc_add_linear_s8_rvv", (*_FIELDS, *_FINISH)
+    return LoopFunction(name, says, root, f"{name}_t", fields, ("tc_rvv.h",), declares=True)
+
+
+def lower_loop(site: Site, p: Sum) -> Call:
+    """tc_add_linear_s8_asm and tc_add_linear_s8_mve: as tc_add_linear_s8_dsp, the shift in the function."""
     form = _form(p)
     fields = {"n": site.y().elements, "a": form.a, "b": form.b, "c": form.c}
     return Call(arguments(site), Struct("tc_add_linear_s8_dsp_t", fields))
@@ -417,9 +450,9 @@ def lower_asm(site: Site, p: Sum) -> Call:
 def leaves_room(site: Site) -> bool:
     """a shift of at most 24, and room in int32 for half a step of the output"""
     form = linear_form(_prepare(site))
-    if form is None or form.shift not in mve_linear.SHIFTS:
+    if form is None or form.shift not in helium.SHIFTS:
         return False
-    return 128 * (abs(form.a) + abs(form.b)) + abs(form.c) + mve_linear.offset(form.shift) < 2**31
+    return 128 * (abs(form.a) + abs(form.b)) + abs(form.c) + helium.offset(form.shift) < 2**31
 
 
 def is_alike(site: Site) -> bool:
@@ -433,11 +466,6 @@ def lower_vectors(site: Site, p: Sum) -> Call:
     names = ("a", "b", "c", "shift", "y_zero", "y_min", "y_max")
     fields = {"n": site.y().elements, **{name: getattr(form, name) for name in names}}
     return Call(arguments(site), Struct("tc_add_linear_s8_rvv_t", fields))
-
-
-def cost_vectors(site: Site, p: Sum) -> Cost:
-    """From counts with registers of 128 bits: 32 elements a turn."""
-    return bytes_cost(-(-site.y().elements // 32) * 21 + 20, 200)
 
 
 def is_rescaled(site: Site) -> bool:
@@ -476,47 +504,18 @@ def is_even(site: Site) -> bool:
 def has_short_factors(site: Site) -> bool:
     """factors of the exact linear form below 2^23"""
     form = linear_form(_prepare(site))
-    return form is not None and linear.fits(form.a, form.b)
+    return form is not None and max(abs(form.a), abs(form.b)) < dsp.FACTORS
 
 
 _VECTORS = offered(lower_rescaled_vectors, cost=cost_rescaled_vectors)
 KERNELS = (
     *NUMBER_KERNELS,
-    Kernel(
-        mve_linear.NAME,
-        offered(
-            lower_asm,
-            cost=lambda site, p: mve_linear.cost(_form(p).shift, site.y().elements),
-            specialize=lambda site, p: mve_linear.specialize(_form(p).shift),
-        ),
-        isa=frozenset({"mve"}),
-        when=(is_s8, is_plain, leaves_room),
-        inplace=(0, 1),
-        written=True,
-    ),
-    Kernel(
-        linear.NAME,
-        offered(
-            lower_asm,
-            cost=lambda site, p: linear.cost(_form(p).shift, site.y().elements, site.core),
-            specialize=lambda site, p: linear.specialize(_form(p).shift, site.core),
-        ),
-        isa=frozenset({"dsp"}),
-        when=(is_s8, is_plain, has_short_factors),
-        inplace=(0, 1),
-        written=True,
-    ),
+    loop_kernel("tc_add_linear_s8_mve", HELIUM, helium_loop, lower_loop, (is_s8, is_plain, leaves_room)),
+    loop_kernel("tc_add_linear_s8_asm", DSP, dsp_loop, lower_loop, (is_s8, is_plain, has_short_factors)),
     Kernel(
         "tc_add_linear_s8_dsp", offered(lower_plain), isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)
     ),
-    Kernel(
-        "tc_add_linear_s8_rvv",
-        offered(lower_vectors, cost=cost_vectors),
-        isa=VECTORS,
-        when=(is_s8, is_alike, has_linear_form),
-        inplace=(0, 1),
-        includes=("tc_rvv.h",),
-    ),
+    loop_kernel("tc_add_linear_s8_rvv", VECTORS, vectors_loop, lower_vectors, (is_s8, is_alike, has_linear_form)),
     Kernel("tc_add_linear_s8", offered(lower_linear), when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8_mve", _VECTORS, isa=frozenset({"mve"}), when=(is_s8, few_loops, scales_down), inplace=(0, 1)),
     Kernel("tc_add_s8", offered(lower_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),

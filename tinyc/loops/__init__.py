@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over elements, written once: an expression, and what each core makes of it.
+
+`expression.py` has the nodes; `plain.py`, `dsp.py`, `helium.py` and `vectors.py` print a loop in C, for Cortex-M with
+DSP, for Helium and for RISC-V's vectors; `written.py` makes the function of a layer of that, and counts what it costs.
+"""

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loop computes of its elements: y[i] = expression, over int8 elements of the inputs and int32 parameters.
+
+Nodes are values, so an expression that occurs twice is one node, and what does not depend on i is found by asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """Element i of an input of int8. one: the input is one number for the whole loop."""
+
+    number: int
+    one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """An int32 of the layer, by the name of its field."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddProduct:
+    """start + x * factor, in int32, which the compiler has proved to hold it."""
+
+    start: Node
+    x: Node
+    factor: Param
+
+
+@dataclass(frozen=True, slots=True)
+class Saturate:
+    """clamp((x >> shift) + zero, least, most), from int32 to int8."""
+
+    x: Node
+    shift: int | Param
+    zero: int | Param = 0
+    least: int | Param = -128
+    most: int | Param = 127
+
+    @property
+    def saturates(self) -> bool:
+        """Whether it is a shift and the limits of int8."""
+        return (self.zero, self.least, self.most) == (0, -128, 127)
+
+
+Node = Element | Param | AddProduct | Saturate
+
+
+def operands(node: Node) -> Iterator[Node]:
+    """The nodes that it reads, in the order of its fields."""
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            yield value
+
+
+def ordered(root: Node) -> list[Node]:
+    """Every node once, operands before those that read them."""
+    order: dict[Node, None] = {}
+
+    def visit(node: Node) -> None:
+        for operand in operands(node):
+            visit(operand)
+        order[node] = None
+
+    visit(root)
+    return list(order)
+
+
+def loads(root: Node) -> list[Element]:
+    """The inputs, in their order."""
+    return sorted((node for node in ordered(root) if isinstance(node, Element)), key=lambda load: load.number)
+
+
+def moves(node: Node) -> bool:
+    """Whether it depends on i."""
+    return not node.one if isinstance(node, Element) else any(map(moves, operands(node)))
+
+
+def inner(root: Node) -> list[Node]:
+    """Of `ordered` what a turn of the loop computes: what is no load and depends on i."""
+    return [node for node in ordered(root) if moves(node) and not isinstance(node, Element)]
+
+
+def before(root: Node) -> list[Node]:
+    """Of `ordered` what is computed before the loop."""
+    return [node for node in ordered(root) if not moves(node) and not isinstance(node, Element | Param)]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over elements with RISC-V's vectors: as many at a time as eight registers hold, 32 of 32 bits where registers
+have 128 bits. VNCLIP shifts and saturates, by the rounding of vxrm, which is down here."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, before, inner, loads, moves
+from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.work import Work
+
+GUARD = "TC_RVV_ASM"
+HEADER = "tc_rvv.h"
+LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
+CALL = Work(10, 10)  # around the function
+
+_HOMES = ("t2", "t3", "t4", "t5", "t6", "a4", "a5")
+_BYTES = ("v4", "v6")  # of inputs, as they are loaded
+_WIDE = ("v8", "v16")  # of inputs, in 32 bits
+_SUM = "v24"
+
+
+@lru_cache(maxsize=64)
+def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
+    """The assembly of f(p, x0, ..., y). names: fields of p behind n. Unit: a `turn` of the loop.
+
+    a1 and on: inputs, then the output, t1: elements left, t0: those of the turn, t2 and on: parameters.
+    """
+    asm, inputs = RiscvAsm(), loads(root)
+    y = f"a{1 + len(inputs)}"
+    homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
+    asm.words("lw", ["t1", *homes.values()], "a0")
+    for node in before(root):
+        assert isinstance(node, AddProduct)
+        assert isinstance(node.x, Element)
+        at = f"a{1 + node.x.number}"
+        asm.op("lb", at, f"0({at})")
+        asm.op("mul", at, at, homes[node.factor])
+        homes[node] = homes[node.start]
+        asm.op("add", homes[node], homes[node], at)
+    asm.op("csrwi", "vxrm", "2")  # down
+    with asm.loop("turn", "turn", aligned=False, of_call=True):
+        asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
+        moving = [load for load in inputs if moves(load)]
+        for load, register in zip(moving, _BYTES, strict=False):
+            asm.op("vle8.v", register, f"(a{1 + load.number})")
+        places = dict(homes)
+        for load, narrow, wide in zip(moving, _BYTES, _WIDE, strict=False):
+            places[load] = wide
+            asm.op("vsext.vf4", wide, narrow)
+        for node in inner(root):
+            _node(asm, node, places)
+        asm.op("vse8.v", places[root], f"({y})")
+        for pointer in (*(f"a{1 + load.number}" for load in moving), y):
+            asm.op("add", pointer, pointer, "t0")
+        asm.op("sub", "t1", "t1", "t0")
+        asm.branch("bnez", "turn", "t1")
+    asm.op("ret")
+    return asm
+
+
+def work(asm: RiscvAsm, elements: int) -> Work:
+    """What a call executes with registers of 128 bits, and what is around it."""
+    return asm.work() + -(-elements // LANES) * asm.work("turn") + CALL
+
+
+def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> None:
+    match node:
+        case AddProduct(start, x, factor):
+            if not moves(start):
+                asm.op("vmv.v.x", _SUM, places[start])
+            places[node] = _SUM
+            asm.op("vmacc.vx", _SUM, places[factor], places[x])
+        case Saturate(x, shift, zero, least, most):
+            places[node] = vector = places[x]
+            asm.op("vsetvli", "zero", "zero", "e16", "m4", "ta", "ma")
+            _with(asm, "vnclip.w", vector, shift, places)
+            if zero != 0:
+                _with(asm, "vsadd.v", vector, zero, places)
+            asm.op("vsetvli", "zero", "zero", "e8", "m2", "ta", "ma")
+            asm.op("vnclip.wi", vector, vector, "0")
+            for name, limit, of_int8 in (("vmax.v", least, -128), ("vmin.v", most, 127)):
+                if limit != of_int8:
+                    _with(asm, name, vector, limit, places)
+
+
+def _with(asm: RiscvAsm, name: str, vector: str, number: int | Param, places: dict[Node, str]) -> None:
+    """vector = vector and a number, in an instruction that takes it from a register or as it is."""
+    if isinstance(number, Param):
+        asm.op(f"{name}x", vector, vector, places[number])
+    else:
+        asm.op(f"{name}i", vector, vector, str(number))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The function of a loop over a layer's elements: assembly where the core takes it, the same in C elsewhere; and what a
+call costs, counted from that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered
+from tinyc.kernel.site import Site
+from tinyc.kernels.rvv import ISA as VECTORS_ISA
+from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
+from tinyc.loops import dsp, helium, plain, vectors
+from tinyc.loops.expression import Node, loads
+from tinyc.machine.assembly import naked_text
+from tinyc.machine.cores import Core
+from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.thumb import Asm, naked_function
+
+_WORD = 4  # bytes of a field
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCore:
+    """A kind of core that loops are written for. module: its `code`, `work` and `GUARD`; share: its instructions on the
+    scale of costs."""
+
+    isa: frozenset[str]
+    module: ModuleType
+    by_core: bool = False  # whether the code is another on every core
+    share: float = 1.0
+
+    def code(self, loop: LoopFunction, core: Core) -> Asm | RiscvAsm:
+        """The assembly of a loop."""
+        asm: Asm | RiscvAsm = self.module.code(loop.root, loop.fields, *([core] if self.by_core else []))
+        return asm
+
+
+DSP = LoopCore(frozenset({"dsp"}), dsp, by_core=True)
+HELIUM = LoopCore(frozenset({"mve"}), helium)
+VECTORS = LoopCore(VECTORS_ISA, vectors, share=ARMV7M_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFunction:
+    """A loop as a C function `name(p, x0, ..., y)`.
+
+    says: its comment. struct: the type of p, with the number of elements, n, then `fields`. includes: headers that it
+    needs. saturated: how the C becomes int8. declares: no header has the struct.
+    """
+
+    name: str
+    says: str
+    root: Node
+    struct: str
+    fields: tuple[str, ...]
+    includes: tuple[str, ...]
+    saturated: str = plain.CLAMP
+    declares: bool = False
+
+    @property
+    def parameters(self) -> Sequence[str]:
+        """As they are declared."""
+        inputs = (f"const int8_t *x{load.number}" for load in loads(self.root))
+        return (f"const {self.struct} *p", *inputs, "int8_t *y")
+
+    def written(self, on: LoopCore, core: Core) -> SpecializedKernel:
+        """The function, in assembly for one kind of core."""
+        asm = on.code(self, core)
+        text = f"""/* {self.says} */
+#if {on.module.GUARD}
+{self._fast(asm)}#else
+static void {self.name}({", ".join(self.parameters)})
+{{
+    for (int32_t i = 0; i < p->n; i++) {{
+        y[i] = {plain.text(self.root, self.saturated)};
+    }}
+}}
+#endif"""
+        fields = ", ".join(("n", *self.fields))
+        declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
+        return SpecializedKernel(self.name, text, self.includes, (declared,) if self.declares else ())
+
+    def _fast(self, asm: Asm | RiscvAsm) -> str:
+        """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""
+        if isinstance(asm, Asm):
+            return naked_function(self.name, self.parameters, asm)
+        return naked_text(self.name, self.parameters, ["        TC_RVV_CODE(", *asm.body(), "        )"])
+
+    def cost(self, on: LoopCore, core: Core, elements: int) -> Cost:
+        """Exact but for the step around the call."""
+        asm = on.code(self, core)
+        whole = on.module.work(asm, elements)
+        data = _WORD * (1 + len(self.fields))
+        code = WrittenCode((self.name, self.root), asm.code_bytes)
+        instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)
+        fetches = Fetches.around(data, code.size, instructions)
+        return Cost(instructions, code.size + data, 0, cycles, fetches, code)
+
+
+def loop_kernel(
+    name: str,
+    on: LoopCore,
+    loop_of: Callable[[Site, Any], LoopFunction],
+    lower: Callable[[Site, Any], Call],
+    when: tuple[Condition, ...],
+) -> Kernel:
+    """The kernel of an operator whose output has as many elements as each input: one loop over all. The output may lie
+    over any input. name: of the family of functions."""
+    return Kernel(
+        name,
+        offered(
+            lower,
+            cost=lambda site, p: loop_of(site, p).cost(on, site.core, site.y().elements),
+            specialize=lambda site, p: loop_of(site, p).written(on, site.core),
+        ),
+        isa=on.isa,
+        when=when,
+        inplace=(0, 1),
+        written=True,
+    )
