@@ -3,8 +3,8 @@
  * outputs, the state of the arena's guards, and the stack used. docs/firmware-protocol.md describes
  * the frames; tinyc/run/protocol.py is the other end.
  */
-#include "model_glue.h"
 #include "port.h"
+#include "tc_model.h"
 
 #define PROTOCOL_VERSION 1u
 
@@ -19,9 +19,6 @@ typedef struct {
     uint8_t version, type;
     uint8_t length[4];
 } header_t;
-
-static const uint32_t input_bytes[] = {TC_INPUT_BYTES};
-static const uint32_t output_bytes[] = {TC_OUTPUT_BYTES};
 
 static uint32_t inference;
 
@@ -127,7 +124,7 @@ static void send_error(uint32_t code, uint32_t detail)
 static void send_info(uint32_t flags)
 {
     const char *version = tc_model_version();
-    uint32_t words = 6 + TC_INPUT_COUNT + TC_OUTPUT_COUNT, text = 0;
+    uint32_t words = 6 + tc_model.inputs + tc_model.outputs, text = 0;
     while (version[text] != 0) text++;
     begin_reply(REPLY_INFO, words * 4 + text);
     send_u32(tc_firmware_info[0] | flags);
@@ -172,15 +169,8 @@ static int holds(const uint8_t *p, uint32_t bytes, uint32_t seed)
     return 1;
 }
 
-#ifdef TC_SLOW_PART
-static uint8_t *slow_part(void)
-{
-    return TC_SLOW_PART;
-}
-
 #ifdef TC_SLOW_ORIGIN
 extern uint8_t tc_slow_below[TC_GUARD_BYTES], tc_slow_above[TC_GUARD_BYTES]; /* firmware.ld */
-#endif
 #endif
 
 /* Where in a block the first input at or behind `from` begins, and *end where it ends; `limit` and `limit` when there is none. */
@@ -188,11 +178,11 @@ static uint32_t next_input(uint8_t *arena, const uint8_t *block, uint32_t from, 
 {
     uint32_t start = limit;
     *end = limit;
-    for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
+    for (uint32_t i = 0; i < tc_model.inputs; i++) {
         uintptr_t at = (uintptr_t)tc_input(arena, i) - (uintptr_t)block;
         if (at < from || at >= start) continue;
         start = (uint32_t)at;
-        *end = start + input_bytes[i];
+        *end = start + tc_model.input_bytes[i];
     }
     return start;
 }
@@ -209,29 +199,31 @@ static void fill_around_inputs(uint8_t *arena, uint8_t *block, uint32_t bytes, u
 
 static void prepare_arena(uint8_t *arena, int guarded, uint32_t seed)
 {
-    fill_around_inputs(arena, arena, TC_STATE_OFFSET, seed);
-#ifdef TC_SLOW_PART
-    fill_around_inputs(arena, slow_part(), TC_SLOW_PART_BYTES, ~seed);
+    fill_around_inputs(arena, arena, tc_model.state_offset, seed);
+    if (tc_model.slow != NULL) {
+        fill_around_inputs(arena, tc_model.slow, tc_model.slow_bytes, ~seed);
 #ifdef TC_SLOW_ORIGIN
-    fill(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2);
-    fill(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3);
+        fill(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2);
+        fill(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3);
 #endif
-#endif
+    }
     if (!guarded) return;
     fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2);
-    fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3);
+    fill(arena + tc_model.arena_bytes, TC_GUARD_BYTES, 4 * seed + 3);
 }
 
 static uint32_t damaged_guards(const uint8_t *arena, int guarded, uint32_t seed)
 {
     uint32_t damaged = 0;
-#if defined(TC_SLOW_PART) && defined(TC_SLOW_ORIGIN)
-    if (!holds(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
-    if (!holds(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
+#ifdef TC_SLOW_ORIGIN
+    if (tc_model.slow != NULL) {
+        if (!holds(tc_slow_below, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
+        if (!holds(tc_slow_above, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
+    }
 #endif
     if (!guarded) return 0;
     if (!holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, 4 * seed + 2)) damaged |= GUARD_BELOW;
-    if (!holds(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
+    if (!holds(arena + tc_model.arena_bytes, TC_GUARD_BYTES, 4 * seed + 3)) damaged |= GUARD_ABOVE;
     return damaged;
 }
 
@@ -246,21 +238,21 @@ static uint32_t sum(const uint32_t *values, uint32_t count)
 
 static void send_result(const uint8_t *arena, int status, uint32_t guards, const tc_measured_t *measured)
 {
-    begin_reply(REPLY_RESULT, 24 + sum(output_bytes, TC_OUTPUT_COUNT));
+    begin_reply(REPLY_RESULT, 24 + sum(tc_model.output_bytes, tc_model.outputs));
     send_u32(inference);
     send_u32((uint32_t)status);
     send_u32(guards);
     send_u32(measured->stack_bytes);
     send_u32((uint32_t)measured->cycles);
     send_u32((uint32_t)(measured->cycles >> 32));
-    for (uint32_t i = 0; i < TC_OUTPUT_COUNT; i++) send(tc_output(arena, i), output_bytes[i]);
+    for (uint32_t i = 0; i < tc_model.outputs; i++) send(tc_output(arena, i), tc_model.output_bytes[i]);
     end_reply();
 }
 
 static void reset_model(void)
 {
     int guarded = 0;
-    (void)tc_model_reset(tc_port_arena(&guarded));
+    tc_model_reset(tc_port_arena(&guarded));
 }
 
 /* 0 when the stream has ended. */
@@ -269,14 +261,14 @@ static int serve_run(uint32_t length)
     int guarded = 0;
     uint8_t *arena = tc_port_arena(&guarded);
     tc_measured_t measured = {TC_NOT_MEASURED, TC_CYCLES_NOT_MEASURED};
-    uint32_t expected = sum(input_bytes, TC_INPUT_COUNT);
+    uint32_t expected = sum(tc_model.input_bytes, tc_model.inputs);
     int status;
     if (length != expected) {
         send_error(ERROR_LENGTH, expected);
         return 1;
     }
-    for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
-        if (!receive(tc_input(arena, i), input_bytes[i])) return 0;
+    for (uint32_t i = 0; i < tc_model.inputs; i++) {
+        if (!receive(tc_input(arena, i), tc_model.input_bytes[i])) return 0;
     }
     if (!receive_crc_ok()) {
         send_error(ERROR_CRC, inference);
@@ -290,25 +282,22 @@ static int serve_run(uint32_t length)
 }
 
 #ifdef TC_DUMP_STEPS
-static const tc_step_t steps[] = {TC_STEPS};
-
 static const uint8_t *place_of(const void *arena, uint32_t offset)
 {
-#ifdef TC_SLOW_PART
-    if (offset >= TC_SLOW_PART_FROM) return slow_part() + (offset - TC_SLOW_PART_FROM);
-#endif
+    if (tc_model.slow != NULL && offset >= tc_model.slow_from) return tc_model.slow + (offset - tc_model.slow_from);
     return (const uint8_t *)arena + offset;
 }
 
 void tc_after_step(unsigned step, const void *arena);
 void tc_after_step(unsigned step, const void *arena)
 {
-    for (uint32_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        if (steps[i].bytes == 0 || steps[i].number != step) continue;
-        begin_reply(REPLY_STEP, 8 + steps[i].bytes);
+    for (uint32_t i = 0; i < tc_model.step_count; i++) {
+        const tc_step_t *s = &tc_model.steps[i];
+        if (s->bytes == 0 || s->number != step) continue;
+        begin_reply(REPLY_STEP, 8 + s->bytes);
         send_u32(inference);
         send_u32(step);
-        send(place_of(arena, steps[i].offset), steps[i].bytes);
+        send(place_of(arena, s->offset), s->bytes);
         end_reply();
     }
 }

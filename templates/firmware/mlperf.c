@@ -5,8 +5,8 @@
  * Whatever comes in, each '%' is answered: a command that is too long, unknown, incomplete or wrong by a line e-[...].
  */
 #include "mlperf_glue.h"
-#include "model_glue.h"
 #include "port.h"
+#include "tc_model.h"
 #include "text.h"
 
 enum { COMMAND_BYTES = 80, TOKENS = 4, PRINT_COLUMNS = 8 };
@@ -127,7 +127,7 @@ static int infer_once(void)
     for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) input[i] = (uint8_t)(data[i] ^ TC_MLPERF_FLIP);
     (void)real_at;
 #endif
-    (void)tc_model_reset(arena); /* the benchmark's inputs are no sequence */
+    tc_model_reset(arena); /* the benchmark's inputs are no sequence */
     return tc_model_run(arena);
 }
 #endif
@@ -220,7 +220,7 @@ static uint8_t window[TC_MLPERF_DATA_BYTES];
 static void do_start(void)
 {
 #if TC_MLPERF_SAMPLES
-    (void)tc_model_reset(arena);
+    tc_model_reset(arena);
 #else
     for (uint32_t i = 0; i < TC_MLPERF_DATA_BYTES; i++) window[i] = 0;
 #endif
@@ -439,7 +439,7 @@ int main(void)
     tc_port_open();
     arena = tc_port_arena(&guarded);
 #if TC_MLPERF_SAMPLES
-    (void)tc_model_reset(arena);
+    tc_model_reset(arena);
 #endif
     tc_put_text("m-init-done\r\nm-ready\r\n");
     tc_port_flush();

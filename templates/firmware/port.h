@@ -38,9 +38,6 @@ int tc_port_run(void *arena, tc_measured_t *measured);
 /* Time since the start, for firmware that reports times. */
 uint64_t tc_port_microseconds(void);
 
-/* info.c: flags, arena bytes and alignment, numbers of inputs, outputs and steps, bytes of each input and output. */
-extern const uint32_t tc_firmware_info[];
-
 /* The board starts again. machine_*.c */
 void tc_machine_reset(void) __attribute__((noreturn));
 

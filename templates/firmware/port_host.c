@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The harness as a process of this computer: requests on stdin, replies on stdout. */
 #define _POSIX_C_SOURCE 200809L
-#include "model_glue.h"
 #include "port.h"
+#include "tc_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,14 +39,14 @@ uint8_t *tc_port_arena(int *guarded)
     size_t guard = 0;
 #ifndef TC_SANITIZE
     *guarded = 1;
-    guard = (TC_GUARD_BYTES + TC_ARENA_ALIGN - 1) / TC_ARENA_ALIGN * TC_ARENA_ALIGN;
+    guard = (TC_GUARD_BYTES + tc_model.arena_align - 1) / tc_model.arena_align * tc_model.arena_align;
 #else
     *guarded = 0;
 #endif
     if (arena == NULL) {
-        size_t align = TC_ARENA_ALIGN < sizeof(void *) ? sizeof(void *) : TC_ARENA_ALIGN;
+        size_t align = tc_model.arena_align < sizeof(void *) ? sizeof(void *) : tc_model.arena_align;
         void *block = NULL;
-        if (posix_memalign(&block, align, guard + TC_ARENA_BYTES + guard) != 0) exit(5);
+        if (posix_memalign(&block, align, guard + tc_model.arena_bytes + guard) != 0) exit(5);
         arena = (uint8_t *)block + guard;
     }
     return arena;

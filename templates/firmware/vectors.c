@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Firmware that needs nobody: runs the model on inputs that it carries, and prints what came out as lines of text. An
  * emulator's test script compares them (templates/renode/). No line has a "=": Renode's keywords would split it there. */
-#include "model_glue.h"
 #include "port.h"
+#include "tc_model.h"
 #include "text.h"
 #include "timer.h"
 #include "vectors.h"
 
 enum { LINE_BYTES = 32 };
-
-static const uint32_t input_bytes[] = {TC_INPUT_BYTES};
-static const uint32_t output_bytes[] = {TC_OUTPUT_BYTES};
 
 static void put_field(const char *name, uint32_t value)
 {
@@ -20,10 +17,10 @@ static void put_field(const char *name, uint32_t value)
 
 static void put_outputs(const void *arena, uint32_t inference)
 {
-    for (uint32_t i = 0; i < TC_OUTPUT_COUNT; i++) {
+    for (uint32_t i = 0; i < tc_model.outputs; i++) {
         const uint8_t *bytes = tc_output(arena, i);
-        for (uint32_t at = 0; at < output_bytes[i]; at += LINE_BYTES) {
-            uint32_t left = output_bytes[i] - at;
+        for (uint32_t at = 0; at < tc_model.output_bytes[i]; at += LINE_BYTES) {
+            uint32_t left = tc_model.output_bytes[i] - at;
             put_field("inference ", inference);
             put_field(" output ", i);
             put_field(" at ", at);
@@ -61,17 +58,17 @@ static void run(uint8_t *arena, uint32_t inference)
     uint8_t noise = (uint8_t)(0xA5u + inference);
     tc_measured_t measured = {TC_NOT_MEASURED, TC_CYCLES_NOT_MEASURED};
     int status;
-    fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES + TC_STATE_OFFSET, noise);
-    fill(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, noise);
-    for (uint32_t i = 0; i < TC_INPUT_COUNT; i++) {
+    fill(arena - TC_GUARD_BYTES, TC_GUARD_BYTES + tc_model.state_offset, noise);
+    fill(arena + tc_model.arena_bytes, TC_GUARD_BYTES, noise);
+    for (uint32_t i = 0; i < tc_model.inputs; i++) {
         uint8_t *to = tc_input(arena, i);
-        for (uint32_t at = 0; at < input_bytes[i]; at++) to[at] = *data++;
+        for (uint32_t at = 0; at < tc_model.input_bytes[i]; at++) to[at] = *data++;
     }
     status = tc_port_run(arena, &measured);
     put_field("inference ", inference);
     put_field(" status ", (uint32_t)status);
     tc_put_text(holds(arena - TC_GUARD_BYTES, TC_GUARD_BYTES, noise) &&
-                     holds(arena + TC_ARENA_BYTES, TC_GUARD_BYTES, noise)
+                     holds(arena + tc_model.arena_bytes, TC_GUARD_BYTES, noise)
                  ? " guards intact\r\n"
                  : " guards damaged\r\n");
     put_outputs(arena, inference);
@@ -90,7 +87,7 @@ int main(void)
     put_field(" arena ", tc_firmware_info[1]);
     tc_put_text("\r\n");
     arena = tc_port_arena(&guarded);
-    (void)tc_model_reset(arena);
+    tc_model_reset(arena);
     for (uint32_t i = 0; i < TC_VECTOR_COUNT; i++) run(arena, i);
     tc_put_text("all done\r\n");
     tc_port_exit(0);

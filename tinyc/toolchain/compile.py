@@ -53,7 +53,7 @@ IO_DEFINES = {
 }
 
 
-HAS_STATE = 4  # of the flags in tc_firmware_info
+DUMPS_STEPS, HAS_STATE = 1, 4  # of the flags in tc_firmware_info
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def link_firmware(
 
     Raises TinycError when it does not fit the board, or has an instruction that the board's core has not.
     """
-    _write_glue(sources, out_dir, "TC_DUMP_STEPS" in harness.defines)
+    glue = _write_glue(sources, board, out_dir, "TC_DUMP_STEPS" in harness.defines)
     elf = out_dir / f"{sources.name}.elf"
     in_ram = {"TC_RAM_CODE": "1"} if has_ram_code(sources) else {}
     values = {**_memory_defines(board, bool(in_ram)), **in_ram, **harness.defines}
@@ -212,7 +212,7 @@ def link_firmware(
     include = [f"-I{argument(folder)}" for folder in (sources.folder, out_dir, paths.templates_dir() / "firmware")]
     flags = [*_flags(toolchain, "balanced", harness.sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
     flags += _placeless(sources.folder)
-    around = [*_sources(board, harness), *harness.generated, *_whole_input(sources, out_dir)]
+    around = [*_sources(board, harness), *harness.generated, glue, *_whole_input(sources, out_dir)]
     toolchain.run(
         [*flags, *around, library, *_link_flags(toolchain, board, out_dir, bool(in_ram)), "-o", elf],
         f"building the firmware of {sources.name} for {board.name}",
@@ -240,10 +240,10 @@ def _flags(toolchain: Toolchain, optimize: Optimize, sanitize: bool) -> list[str
 
 
 def _sources(board: Board, harness: Harness) -> list[Path]:
-    names = [*harness.sources, "info.c"]
+    names = [*harness.sources]
     if not board.is_host:
         startup = board.startup.replace("-", "_")
-        names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c", "static_arena.c"]
+        names += [f"startup_{startup}.S", f"machine_{startup}.c", "memory.c"]
     return [paths.templates_dir() / "firmware" / name for name in names]
 
 
@@ -291,8 +291,10 @@ def runtime_flags(toolchain: Toolchain) -> list[str]:
     return [] if toolchain.family == "zig" else ["-nostdlib", "-lgcc"]
 
 
-def _write_glue(sources: Sources, out_dir: Path, dump_steps: bool) -> None:
+def _write_glue(sources: Sources, board: Board, out_dir: Path, dump_steps: bool) -> Path:
+    """The one source file of the harness that depends on the model."""
     header, prefix = sources.header, sources.name.upper()
+    has_state = f"{prefix}_STATE_BYTES" in _read_text(header)
     inputs = macro(header, f"{prefix}_INPUT_COUNT")
     outputs = macro(header, f"{prefix}_OUTPUT_COUNT")
     values = {
@@ -305,10 +307,14 @@ def _write_glue(sources: Sources, out_dir: Path, dump_steps: bool) -> None:
         "steps": _dumped_steps(header, prefix),
         "row_input": _row_type(sources),
         "dump_steps": dump_steps,
-        "has_state": f"{prefix}_STATE_BYTES" in _read_text(header),
+        "has_state": has_state,
+        "flags": (DUMPS_STEPS if dump_steps else 0) | (HAS_STATE if has_state else 0),
+        "static_arena": not board.is_host,
         "has_slow": f"{prefix}_SLOW_BYTES" in _read_text(header),
     }
-    (out_dir / "model_glue.h").write_text(render("firmware/model_glue.h.j2", values))
+    glue = out_dir / "tc_model.c"
+    glue.write_text(render("firmware/tc_model.c.j2", values))
+    return glue
 
 
 def has_ram_code(sources: Sources) -> bool:

@@ -92,7 +92,7 @@ def build_device(
     model, protocol, task = sources.name, dialogue.protocol, dialogue.task
     uart = at_baud(require_uart(board), dialogue.baud, TASKS[task].baud if task in TASKS else None)
     folder.mkdir(parents=True, exist_ok=True)
-    defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_RECEIVE_BYTES": "1"}
+    defines = {"TC_MODEL_RUN": "tc_timed_run", "TC_TIMED_RUN": f"{model}_run", "TC_RECEIVE_BYTES": "1"}
     if protocol == "mlperf":
         write_mlperf_glue(sources, folder, task)
     else:
@@ -144,6 +144,7 @@ def build_vectors(
     uart = Uart("trivial", CONSOLE, 1)
     defines = {
         "TC_MODEL_RUN": "tc_timed_run",
+        "TC_TIMED_RUN": f"{sources.name}_run",
         "TC_STAYS_WHEN_DONE": "1",
         "TC_WITHOUT_PROTECTION": "1",
         "TC_DWT": "1",  # the platform that tinyc describes to Renode has it
