@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,6 +52,23 @@ def _compiled_once(shared_folder: SharedFolder) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", run)
         yield
+
+
+def pytest_configure() -> None:
+    """A BLAS library has a thread for each core, which wait by counting: beside other tests that is time of theirs. It
+    reads the number when it is loaded, with numpy."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The tests themselves are a million objects that live as long as the run: none is garbage."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

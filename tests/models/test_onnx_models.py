@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.shared_folder import SharedFolder
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import Array, Graph
@@ -115,14 +118,24 @@ def test_nothing_is_left_but_the_layers(models_dir: Path, task: Task) -> None:
     assert tuple(node.op for node in graph.nodes) == task.nodes
 
 
+@pytest.fixture
+def quick_outputs(models_dir: Path, shared_folder: SharedFolder) -> Callable[[Task], Array]:
+    """What a task's integer graph gives for all inputs, calibrated with all of them."""
+
+    def make(task: Task, file: Path) -> None:
+        graph, calibration = prepared(models_dir, task)
+        integer = quantize_model(graph, calibration, QUICK)
+        assert normalize(integer) is integer
+        with file.open("wb") as stream:
+            np.save(stream, integer_outputs(integer, calibration.inputs[graph.inputs[0]]))
+
+    return lambda task: np.load(shared_folder.made(("quick outputs", task.name), partial(make, task)))
+
+
 @pytest.mark.quick_cases(2)
 @each_task
-def test_accuracy_of_the_integer_graph(models_dir: Path, task: Task) -> None:
-    graph, calibration = prepared(models_dir, task)
-    integer = quantize_model(graph, calibration, QUICK)
-    assert normalize(integer) is integer
-    found = integer_outputs(integer, calibration.inputs[graph.inputs[0]])
-    assert sqnr_db(found, outputs(models_dir, task)) >= task.sqnr_db
+def test_accuracy_of_the_integer_graph(models_dir: Path, quick_outputs: Callable[[Task], Array], task: Task) -> None:
+    assert sqnr_db(quick_outputs(task), outputs(models_dir, task)) >= task.sqnr_db
 
 
 @pytest.mark.slow
@@ -185,12 +198,10 @@ def test_pictures_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.9
 
 
-def test_keyword_model_keeps_its_accuracy(models_dir: Path) -> None:
+def test_keyword_model_keeps_its_accuracy(models_dir: Path, quick_outputs: Callable[[Task], Array]) -> None:
     """Issue A: top-1 of at least 91 %, agreement with float of at least 98 %, 27 dB."""
     task = TASKS[0]
-    graph, calibration = prepared(models_dir, task)
-    found = integer_outputs(quantize_model(graph, calibration, QUICK), calibration.inputs[graph.inputs[0]])
-    expected = outputs(models_dir, task)
+    found, expected = quick_outputs(task), outputs(models_dir, task)
     with np.load(input_file(models_dir, task), allow_pickle=False) as held:
         labels = held["y"]
     assert (found.argmax(axis=1) == labels).mean() >= 0.91
