@@ -35,6 +35,13 @@ def header_of(name: str) -> str:
     raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
 
 
+def file_of(name: str) -> Path:
+    """The file of the header of that name, or of the family that it belongs to. Raises FileNotFoundError."""
+    for file in (*runtime_dir().glob(f"*/{name}"), *(f for f in _families() if name in members(f))):
+        return file
+    raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
+
+
 def _families() -> list[Path]:
     return sorted(runtime_dir().glob("*/*.h.in"))
 

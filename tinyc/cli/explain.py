@@ -3,28 +3,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tinyc.cli.options import ColorOption, Json, Verbose
 from tinyc.cli.output import Color, Output, guarded
-from tinyc.explain.words import Meaning, explain
+from tinyc.explain.words import Meaning, explain, explain_layer
 
 Word = Annotated[
     str,
     typer.Argument(
         metavar="WORD",
-        help="A kernel, an operator, an exit code, or the message of an error, in quotation marks.",
+        help="A kernel, an operator, an exit code, the message of an error, in quotation marks, or a library's folder.",
         show_default=False,
     ),
 ]
+Layer = Annotated[
+    str | None,
+    typer.Argument(metavar="[LAYER]", help="Of a folder: the layer's name, or its step's number.", show_default=False),
+]
 
 
-def command(word: Word, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
-    """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error."""
+def command(
+    word: Word, layer: Layer = None, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO
+) -> None:
+    """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error; or which code
+    runs a LAYER of the library in the folder WORD, and where it stands."""
     with guarded(color, json, verbose) as out:
-        meanings = explain(word)
+        meanings = explain(word) if layer is None else (explain_layer(Path(word), layer),)
         out.json({"word": word, "meanings": [meaning.to_json() for meaning in meanings]})
         for number, meaning in enumerate(meanings):
             if number:
@@ -35,12 +43,16 @@ def command(word: Word, json: Json = False, verbose: Verbose = False, color: Col
 def _show(out: Output, meaning: Meaning) -> None:
     out.result(f"{meaning.name}: {meaning.kind}")
     out.result(f"  {meaning.says}")
-    if meaning.of:
+    if meaning.of and meaning.kind != "layer":
         out.result(f"  {'computes' if meaning.kind == 'kernel' else 'becomes'}: {', '.join(meaning.of)}")
     if meaning.kind == "kernel":
         out.result(f"  core: {', '.join(meaning.core) or 'any'}")
         out.result(f"  takes: {'; '.join(meaning.takes) or 'everything'}")
-    if meaning.kernels:
+    if meaning.kernels and meaning.kind != "layer":
         out.result(f"  kernels, best first where costs are equal: {', '.join(meaning.kernels)}")
+    if meaning.places:
+        places = [(str(place), place.part) for place in meaning.places]
+        width = max(len(place) for place, _ in places)
+        out.result("  its code:", *(f"    {place:<{width}}  {part}" for place, part in places))
     if meaning.contract:
         out.result("", *(f"  {line}" for line in meaning.contract.splitlines()))

@@ -5,16 +5,19 @@ what the message of an error does."""
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tinyc.base.errors import TinycError
 from tinyc.base.runtime_headers import header_of
 from tinyc.explain.messages import GAP, MessageText, explained
 from tinyc.explain.operator_page import condition_text, emitted_by, summary_of
+from tinyc.explain.places import CodePlace, layer_of, places_of
 from tinyc.kernel.kernel import Kernel
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
@@ -35,9 +38,10 @@ EXIT_CODES: Mapping[str, str] = {
 class Meaning:
     """One meaning of a word.
 
-    kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator`, `exit code` or `error`. of: the operators that a
-    kernel computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an operator, best
-    first. contract: the comment on top of a kernel's C file.
+    kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator`, `exit code`, `error` or `layer`. of: the operators
+    that a kernel or a layer computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an
+    operator, best first; that of a layer. contract: the comment on top of a kernel's C file. places: where the code of
+    a kernel or a layer stands.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Meaning:
     takes: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     contract: str = ""
+    places: tuple[CodePlace, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists and strings; keys in a fixed order."""
@@ -69,9 +74,21 @@ def explain(word: str) -> tuple[Meaning, ...]:
         near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
+        if os.path.isdir(word):
+            hint = f"name a layer of the library too: tinyc explain {word} 0; "
         message = f"'{word}' is no kernel, operator or exit code"
         raise TinycError(message, hint=f"{hint}docs/operators.md lists all{more}")
     return meanings
+
+
+def explain_layer(folder: Path, word: str) -> Meaning:
+    """What runs a layer of the library in a folder, and where its code stands. word: the number of a step, or the
+    layer's name, or a part of it. Raises TinycError where no layer has it, or several have."""
+    layer = layer_of(folder, word)
+    ops = tuple(part for part in layer.op.replace("[", " ").split() if part in all_ops())
+    places = layer.places + _of_tinyc(layer.kernel, *ops[:1])
+    says = f"step {layer.step}, {layer.op}, by {layer.kernel}: {layer.why}"
+    return Meaning("layer", layer.name, says, of=ops, kernels=(layer.kernel,), places=places)
 
 
 def _meanings(word: str) -> Iterator[Meaning]:
@@ -139,7 +156,14 @@ def _of_kernel(name: str) -> Meaning:
         core=tuple(sorted(first.isa)),
         takes=tuple(dict.fromkeys(takes)),
         contract="" if first.written else _contract(name),
+        places=_of_tinyc(name),
     )
+
+
+def _of_tinyc(name: str, *ops: str) -> tuple[CodePlace, ...]:
+    """Where tinyc has a kernel of these operators (of all that have it, if none is named)."""
+    uses = [(op, kernel) for op, kernel in _kernels().get(name, ()) if not ops or op in ops]
+    return tuple(dict.fromkeys(place for op, kernel in uses for place in places_of(all_ops()[op], kernel)))
 
 
 def _contract(name: str) -> str:
