@@ -84,7 +84,7 @@ def test_kernels(setting, numerics):
     x0, x1 = every_pair()
     names = check_kernels(graph_of(setting, x0.shape, x1.shape), [{"a": x0, "b": x1}], numerics)
     assert "tc_add_linear_s8" in names
-    assert ("tc_add_linear_s8_dsp" in names) == (setting != "relu above -128")
+    assert ("tc_add_linear_s8_asm" in names) == (setting != "relu above -128")
     assert ("tc_add_s8" in names) == (numerics in (Numerics.TFLM, Numerics.OURS))
     assert ("tc_add_even_s8" in names) == (numerics is Numerics.ONNX)
 
@@ -151,7 +151,7 @@ def test_kernels_with_a_constant(const, const_shape):
 def test_kernels_at_odd_sizes(elements, numerics):
     shape = (1, elements)
     sample = {"a": random_s8(1, shape), "b": random_s8(2, shape)}
-    assert "tc_add_linear_s8_dsp" in check_kernels(graph_of("plain", shape, shape), [sample], numerics)
+    assert "tc_add_linear_s8_asm" in check_kernels(graph_of("plain", shape, shape), [sample], numerics)
 
 
 def test_linear_form_has_the_output_zero_point_inside():

@@ -102,8 +102,8 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
 
 
 def work(asm: Asm, elements: int) -> Work:
-    """What a call executes, and what is around it."""
-    return asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last") + CALL
+    """What a call executes."""
+    return asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last")
 
 
 def _before(asm: Asm, loop: _Loop, homes: dict[Node, str]) -> None:

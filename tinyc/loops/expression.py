@@ -44,11 +44,6 @@ class Saturate:
     least: int | Param = -128
     most: int | Param = 127
 
-    @property
-    def saturates(self) -> bool:
-        """Whether it is a shift and the limits of int8."""
-        return (self.zero, self.least, self.most) == (0, -128, 127)
-
 
 Node = Element | Param | AddProduct | Saturate
 

@@ -82,9 +82,9 @@ def code(root: Node, names: tuple[str, ...]) -> Asm:
 
 
 def work(asm: Asm, elements: int) -> Work:
-    """What a call executes, and what is around it; cycles are an upper bound for a Cortex-M55."""
+    """What a call executes; cycles are an upper bound for a Cortex-M55."""
     fours = -(-(elements % _TURN) // 4)
-    return asm.work() + elements // _TURN * asm.work("turn") + fours * asm.work("four") + CALL
+    return asm.work() + elements // _TURN * asm.work("turn") + fours * asm.work("four")
 
 
 def _four(asm: Asm, root: Node, homes: dict[Node, str], when: str) -> None:

@@ -61,8 +61,8 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
 
 
 def work(asm: RiscvAsm, elements: int) -> Work:
-    """What a call executes with registers of 128 bits, and what is around it."""
-    return asm.work() + -(-elements // LANES) * asm.work("turn") + CALL
+    """What a call executes with registers of 128 bits."""
+    return asm.work() + -(-elements // LANES) * asm.work("turn")
 
 
 def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> None:

@@ -15,6 +15,7 @@ from tinyc.kernels.rvv import ISA as VECTORS_ISA
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.loops import dsp, helium, plain, vectors
 from tinyc.loops.expression import Node, loads
+from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.machine.assembly import naked_text
 from tinyc.machine.cores import Core
 from tinyc.machine.riscv import RiscvAsm
@@ -49,7 +50,7 @@ class LoopFunction:
     """A loop as a C function `name(p, x0, ..., y)`.
 
     says: its comment. struct: the type of p, with the number of elements, n, then `fields`. includes: headers that it
-    needs. saturated: how the C becomes int8. declares: no header has the struct.
+    needs. lines: of the output; one without outer loops is all of it.
     """
 
     name: str
@@ -58,8 +59,7 @@ class LoopFunction:
     struct: str
     fields: tuple[str, ...]
     includes: tuple[str, ...]
-    saturated: str = plain.CLAMP
-    declares: bool = False
+    lines: LoopLines
 
     @property
     def parameters(self) -> Sequence[str]:
@@ -76,13 +76,17 @@ class LoopFunction:
 static void {self.name}({", ".join(self.parameters)})
 {{
     for (int32_t i = 0; i < p->n; i++) {{
-        y[i] = {plain.text(self.root, self.saturated)};
+        y[i] = {plain.text(self.root)};
     }}
 }}
 #endif"""
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
-        return SpecializedKernel(self.name, text, self.includes, (declared,) if self.declares else ())
+        function = SpecializedKernel(self.name, text, self.includes, (declared,))
+        if not self.lines.outer:
+            return function
+        name, text = self.lines.text(self.name, self.name, self.parameters)
+        return SpecializedKernel(name, text, self.includes, (declared, function))
 
     def _fast(self, asm: Asm | RiscvAsm) -> str:
         """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""
@@ -90,15 +94,21 @@ static void {self.name}({", ".join(self.parameters)})
             return naked_function(self.name, self.parameters, asm)
         return naked_text(self.name, self.parameters, ["        TC_RVV_CODE(", *asm.body(), "        )"])
 
-    def cost(self, on: LoopCore, core: Core, elements: int) -> Cost:
+    def cost(self, on: LoopCore, core: Core) -> Cost:
         """Exact but for the step around the call."""
         asm = on.code(self, core)
-        whole = on.module.work(asm, elements)
+        whole = on.module.work(asm, self.lines.size)
+        loops = len(self.lines.outer)
+        if loops:
+            whole = self.lines.count * (whole + LINE) + AROUND
+        else:
+            whole += on.module.CALL
         data = _WORD * (1 + len(self.fields))
+        around = CODE_BYTES + 16 * loops if loops else 0
         code = WrittenCode((self.name, self.root), asm.code_bytes)
         instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)
         fetches = Fetches.around(data, code.size, instructions)
-        return Cost(instructions, code.size + data, 0, cycles, fetches, code)
+        return Cost(instructions, code.size + around + data, 0, cycles, fetches, code)
 
 
 def loop_kernel(
@@ -108,13 +118,13 @@ def loop_kernel(
     lower: Callable[[Site, Any], Call],
     when: tuple[Condition, ...],
 ) -> Kernel:
-    """The kernel of an operator whose output has as many elements as each input: one loop over all. The output may lie
-    over any input. name: of the family of functions."""
+    """The kernel of an operator of one input or two; the output may lie over either that does not repeat. name: of the
+    family of functions."""
     return Kernel(
         name,
         offered(
             lower,
-            cost=lambda site, p: loop_of(site, p).cost(on, site.core, site.y().elements),
+            cost=lambda site, p: loop_of(site, p).cost(on, site.core),
             specialize=lambda site, p: loop_of(site, p).written(on, site.core),
         ),
         isa=on.isa,

@@ -15,11 +15,13 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.float32 import act_fields, in_float32
 from tinyc.kernel.kernel import Arg, Call, Condition, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
+from tinyc.loops.lines import LoopLines
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.tables import table_kernels
 
 LOOPS = 4
 _FLOAT_CODE_BYTES = 220  # an estimate
+_LINE_IN_C = 20  # instructions around a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ def loops(x0: Shape, x1: Shape) -> tuple[Loop, ...]:
     return tuple(nest) or (Loop(1, 0, 0),)
 
 
+def lines_of(site: Site) -> tuple[LoopLines, bool]:
+    """The lines of the output, and whether x0 and x1 change places, so that the first one moves in a line."""
+    *outer, inner = loops(site.x(0).shape, site.x(1).shape)
+    swaps = inner.step0 < inner.step1
+    steps = [(loop.size, *((loop.step1, loop.step0) if swaps else (loop.step0, loop.step1))) for loop in outer]
+    return LoopLines(tuple(steps), inner.size, inner.step0 != inner.step1), swaps
+
+
 def loop_fields(site: Site) -> dict[str, int | float | str | Const]:
     """Struct fields n0..n3 (sizes, outermost first), a0..a3 and b0..b3 (steps in the inputs)."""
     nest = loops(site.x(0).shape, site.x(1).shape)
@@ -88,6 +98,14 @@ def loop_fields(site: Site) -> dict[str, int | float | str | Const]:
 def arguments(site: Site) -> tuple[Arg, ...]:
     """(parameters, input 0, input 1, output); a constant input is passed as such."""
     return (Params(), tensor_argument(site, 0), tensor_argument(site, 1), Out())
+
+
+def in_c(site: Site, each: int, code_bytes: int) -> Cost:
+    """The cost of a kernel in C that goes through `loop_fields`. each: instructions of an element, as counted."""
+    lines = math.prod(loop.size for loop in loops(site.x(0).shape, site.x(1).shape)[:-1])
+    fields = 4 * (3 * LOOPS + 8)
+    consts = sum(site.const(k).nbytes for k in (0, 1) if site.is_const(k))
+    return Cost(each * site.y().elements + _LINE_IN_C * lines + 60, code_bytes + fields + consts, 0)
 
 
 def is_s8(site: Site) -> bool:

@@ -22,18 +22,29 @@ from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.loops import dsp, helium, plain
-from tinyc.loops.expression import AddProduct, Element, Param, Saturate
+from tinyc.loops import dsp, helium
+from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate
+from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopFunction, loop_kernel
 from tinyc.machine.thumb import Work
-from tinyc.ops.binary import NUMBER_KERNELS, arguments, few_loops, is_any_s16, is_s8, is_s16, loop_fields, loops
+from tinyc.ops.binary import (
+    NUMBER_KERNELS,
+    arguments,
+    few_loops,
+    in_c,
+    is_any_s16,
+    is_s8,
+    is_s16,
+    lines_of,
+    loop_fields,
+    loops,
+)
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
 _LEFT_SHIFT_16 = 15  # of its 16-bit ones
 _WIDE_BITS = 30  # of the larger coefficient of a sum of int16
 _XNN_MIN_RATIO, _XNN_MAX_RATIO = 2.0**-10, 2.0**8  # of an input scale to the output scale
 _REACHES = (1, 4, 16)  # how far from the rounded real coefficients the search looks, nearest first
-_DSP_SHIFTS = range(9, 31)  # that tc_add_linear_s8_dsp.h has an instruction for
 _FREE = 2**60  # no bound
 _SHIFTS = 4  # how many shifts it tries, from the largest that fits int32
 
@@ -320,6 +331,16 @@ def lower_linear(site: Site, p: Sum) -> Call:
     return Call(arguments(site), Struct("tc_add_linear_s8_t", fields))
 
 
+def cost_linear(site: Site, p: Sum) -> Cost:
+    """As counted on a Cortex-M4."""
+    return in_c(site, 15, 180)
+
+
+def cost_rescaled(site: Site, p: Sum) -> Cost:
+    """As counted on a Cortex-M4."""
+    return in_c(site, 47, 320)
+
+
 def lower_even(site: Site, p: Sum) -> Call:
     """tc_add_even_s8: one sum of products, rounded to even."""
     if not isinstance(p, Even):
@@ -381,23 +402,9 @@ def scales_down(site: Site) -> bool:
 
 
 def is_plain(site: Site) -> bool:
-    """inputs of the output's shape, scales with an exact linear form, no clamp inside the int8 range"""
-    if not (is_s8(site) and site.x(0).shape == site.x(1).shape == site.y().shape):
-        return False
-    form = linear_form(_prepare(site))
-    if form is None or form.shift not in _DSP_SHIFTS:
-        return False
-    return (form.y_zero, form.y_min, form.y_max) == (0, -128, 127)
-
-
-def lower_plain(site: Site, p: Sum) -> Call:
-    """tc_add_linear_s8_dsp: a saturating shift in one instruction."""
-    form = linear_form(p)
-    if form is None:
-        raise TinycError("no exact linear form", site.node.where)
-    fields = {"n": site.y().elements, "a": form.a, "b": form.b, "c": form.c}
-    struct = Struct("tc_add_linear_s8_dsp_t", fields)
-    return Call((*arguments(site), form.shift), struct)
+    """scales with an exact linear form, no clamp inside the int8 range"""
+    form = linear_form(_prepare(site)) if is_s8(site) else None
+    return form is not None and (form.y_zero, form.y_min, form.y_max) == (0, -128, 127)
 
 
 def _form(p: Sum) -> Linear:
@@ -406,45 +413,60 @@ def _form(p: Sum) -> Linear:
     return form
 
 
-_SUM = AddProduct(AddProduct(Param("c"), Element(0), Param("a")), Element(1), Param("b"))
 _FINISH = ("shift", "y_zero", "y_min", "y_max")
 _FIELDS = ("a", "b", "c")
+_STRUCT = "tc_sum_s8_t"
+
+
+def _sum(site: Site) -> tuple[LoopLines, Node]:
+    """LoopLines, and c + a * x0 + b * x1, what is one number in a line first."""
+    lines, _ = lines_of(site)
+    first, other = (Element(0), Param("a")), (Element(1, lines.one), Param("b"))
+    total: Node = Param("c")
+    for x, factor in (other, first) if lines.one else (first, other):
+        total = AddProduct(total, x, factor)
+    return lines, total
+
+
+def _loop(site: Site, p: Sum, name: str, header: str) -> LoopFunction:
+    """The loop for every layer with this shift."""
+    (lines, total), shift = _sum(site), _form(p).shift
+    x1 = "x1[0]" if lines.one else "x1[i]"
+    says = f"y[i] = saturate((a * x0[i] + b * {x1} + c) >> {shift}) to int8; y may be x0 or x1."
+    own = f"{name}{'_one' * lines.one}_{shift}"
+    return LoopFunction(own, says, Saturate(total, shift), _STRUCT, _FIELDS, (header,), lines=lines)
 
 
 def dsp_loop(site: Site, p: Sum) -> LoopFunction:
-    """The loop for every layer with this shift."""
-    shift = _form(p).shift
-    says = f"""y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8: tc_add_linear_s8_dsp.h.
- * a and b: less than 2^23. y may be x0 or x1.
-"""
-    name, header = f"tc_add_linear_s8_asm_{shift}", ("tc_add_linear_s8_dsp.h",)
-    return LoopFunction(name, says, Saturate(_SUM, shift), "tc_add_linear_s8_dsp_t", _FIELDS, header, plain.SSAT)
+    return _loop(site, p, "tc_add_linear_s8_asm", "tc_dsp.h")
 
 
 def helium_loop(site: Site, p: Sum) -> LoopFunction:
-    """The loop for every layer with this shift."""
-    shift = _form(p).shift
-    says = f"""y[i] = saturate((a * x0[i] + b * x1[i] + c) >> {shift}) to int8; y may be x0 or x1.
- * tc_add_linear_s8_dsp.h has the parameters."""
-    headers = ("tc_add_linear_s8_dsp.h", "tc_mve.h")
-    name = f"tc_add_linear_s8_mve_{shift}"
-    return LoopFunction(name, says, Saturate(_SUM, shift), "tc_add_linear_s8_dsp_t", _FIELDS, headers)
+    return _loop(site, p, "tc_add_linear_s8_mve", "tc_mve.h")
 
 
 def vectors_loop(site: Site, p: Sum) -> LoopFunction:
     """The loop of all layers: every number is a field."""
-    says = """y[i] = clamp(((a * x0[i] + b * x1[i] + c) >> shift) + y_zero, y_min, y_max); y may be x0 or x1. The sums
- * fit int32."""
-    root = Saturate(_SUM, *(Param(name) for name in _FINISH))
-    name, fields = "tc_add_linear_s8_rvv", (*_FIELDS, *_FINISH)
-    return LoopFunction(name, says, root, f"{name}_t", fields, ("tc_rvv.h",), declares=True)
+    lines, total = _sum(site)
+    root = Saturate(total, *(Param(name) for name in _FINISH))
+    name, fields = f"tc_add_linear_s8_rvv{'_one' * lines.one}", (*_FIELDS, *_FINISH)
+    says = "y[i] = clamp(((a * x0[i] + b * x1[i] + c) >> shift) + y_zero, y_min, y_max); y may be x0 or x1."
+    return LoopFunction(name, says, root, "tc_sum_clamped_s8_t", fields, ("tc_rvv.h",), lines=lines)
+
+
+def _lower_loop(site: Site, p: Sum, struct: str, names: tuple[str, ...]) -> Call:
+    """The call of a line's function, or of the one that calls it."""
+    form, (lines, swaps) = _form(p), lines_of(site)
+    if swaps:
+        form = replace(form, a=form.b, b=form.a)
+    params, x0, x1, y = arguments(site)
+    fields = {"n": lines.size, **{name: getattr(form, name) for name in names}}
+    return Call((params, x1, x0, y) if swaps else (params, x0, x1, y), Struct(struct, fields))
 
 
 def lower_loop(site: Site, p: Sum) -> Call:
-    """tc_add_linear_s8_asm and tc_add_linear_s8_mve: as tc_add_linear_s8_dsp, the shift in the function."""
-    form = _form(p)
-    fields = {"n": site.y().elements, "a": form.a, "b": form.b, "c": form.c}
-    return Call(arguments(site), Struct("tc_add_linear_s8_dsp_t", fields))
+    """tc_add_linear_s8_asm and tc_add_linear_s8_mve: the shift is in the function."""
+    return _lower_loop(site, p, _STRUCT, _FIELDS)
 
 
 def leaves_room(site: Site) -> bool:
@@ -455,17 +477,9 @@ def leaves_room(site: Site) -> bool:
     return 128 * (abs(form.a) + abs(form.b)) + abs(form.c) + helium.offset(form.shift) < 2**31
 
 
-def is_alike(site: Site) -> bool:
-    """inputs of the output's shape"""
-    return site.x(0).shape == site.x(1).shape == site.y().shape
-
-
 def lower_vectors(site: Site, p: Sum) -> Call:
-    """tc_add_linear_s8_rvv: a vector at a time, both tensors alike."""
-    form = _form(p)
-    names = ("a", "b", "c", "shift", "y_zero", "y_min", "y_max")
-    fields = {"n": site.y().elements, **{name: getattr(form, name) for name in names}}
-    return Call(arguments(site), Struct("tc_add_linear_s8_rvv_t", fields))
+    """tc_add_linear_s8_rvv: a vector at a time."""
+    return _lower_loop(site, p, "tc_sum_clamped_s8_t", (*_FIELDS, *_FINISH))
 
 
 def is_rescaled(site: Site) -> bool:
@@ -507,18 +521,23 @@ def has_short_factors(site: Site) -> bool:
     return form is not None and max(abs(form.a), abs(form.b)) < dsp.FACTORS
 
 
+_LINEAR, _RESCALED = offered(lower_linear, cost=cost_linear), offered(lower_rescaled, cost=cost_rescaled)
 _VECTORS = offered(lower_rescaled_vectors, cost=cost_rescaled_vectors)
 KERNELS = (
     *NUMBER_KERNELS,
-    loop_kernel("tc_add_linear_s8_mve", HELIUM, helium_loop, lower_loop, (is_s8, is_plain, leaves_room)),
-    loop_kernel("tc_add_linear_s8_asm", DSP, dsp_loop, lower_loop, (is_s8, is_plain, has_short_factors)),
+    loop_kernel("tc_add_linear_s8_mve", HELIUM, helium_loop, lower_loop, (is_s8, few_loops, is_plain, leaves_room)),
+    loop_kernel("tc_add_linear_s8_asm", DSP, dsp_loop, lower_loop, (is_s8, few_loops, is_plain, has_short_factors)),
+    loop_kernel("tc_add_linear_s8_rvv", VECTORS, vectors_loop, lower_vectors, (is_s8, few_loops, has_linear_form)),
     Kernel(
-        "tc_add_linear_s8_dsp", offered(lower_plain), isa=frozenset({"dsp"}), when=(is_s8, is_plain), inplace=(0, 1)
+        "tc_add_linear_s8",
+        offered(lower_linear, cost=cost_linear),
+        when=(is_s8, few_loops, has_linear_form),
+        inplace=(0, 1),
     ),
-    loop_kernel("tc_add_linear_s8_rvv", VECTORS, vectors_loop, lower_vectors, (is_s8, is_alike, has_linear_form)),
-    Kernel("tc_add_linear_s8", offered(lower_linear), when=(is_s8, few_loops, has_linear_form), inplace=(0, 1)),
     Kernel("tc_add_s8_mve", _VECTORS, isa=frozenset({"mve"}), when=(is_s8, few_loops, scales_down), inplace=(0, 1)),
-    Kernel("tc_add_s8", offered(lower_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)),
+    Kernel(
+        "tc_add_s8", offered(lower_rescaled, cost=cost_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)
+    ),
     Kernel(
         "tc_add_s16_mve",
         _VECTORS,
