@@ -9,6 +9,7 @@ with the word `-` is left out. A line of the table that begins further in goes o
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def header_names() -> list[str]:
     return sorted([file.name for file in runtime_dir().glob("*/*.h")] + [n for f in _families() for n in members(f)])
 
 
+@functools.cache
 def header_of(name: str) -> str:
     """The text of the header of that name. Raises FileNotFoundError."""
     for file in runtime_dir().glob(f"*/{name}"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -34,11 +35,12 @@ _MOST_STEPS = 4  # that a name lists
 
 @dataclass(frozen=True, slots=True)
 class ConstantArray:
-    """A constant array of the library. steps: indices of those that read it, or whose output's rows it places; in
-    order."""
+    """A constant array of the library. key: `key_of` the constant, which no other array has. steps: indices of those
+    that read it, or whose output's rows it places; in order."""
 
     name: str
     const: Const
+    key: tuple[str, str, int | bytes]
     steps: tuple[int, ...] = ()
 
 
@@ -50,17 +52,13 @@ class _Users:
     others: tuple[str, ...] = ()
 
 
-def holds(held: Const, wanted: Const) -> bool:
-    """Whether `held` serves where `wanted` is asked for: the same content, or padding that is as long."""
-    return _key(held) == _key(wanted) and wanted.data.size <= held.data.size
-
-
-def _key(const: Const) -> object:
+def key_of(const: Const) -> tuple[str, str, int | bytes]:
+    """Equal for constants that share one array: of the same content, or padding of the same byte."""
     data = const.data
     if const.role == "pad":
         return "pad", data.dtype.str, int(data.flat[0])
     own_type = const.role if const.role in ("row_order", "row_moves") else ""  # a struct
-    return own_type, data.dtype.str, data.tobytes()
+    return own_type, data.dtype.str, hashlib.sha256(data.tobytes()).digest()
 
 
 class ConstPool:
@@ -73,17 +71,15 @@ class ConstPool:
         self.prefix = prefix
         self._steps = {name: index for index, name in enumerate(nodes)}
         self._ops = [node.op for node in nodes.values()]
-        self._held: dict[object, tuple[Const, _Users]] = {}
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(const.data.nbytes for const, _ in self._held.values())
+        self.total_bytes = 0
+        self._held: dict[tuple[str, str, int | bytes], tuple[Const, _Users]] = {}
 
     def add(self, const: Const, user: str) -> None:
         """user: the name of the node whose step reads the constant, or other words for the C name."""
-        key = _key(const)
+        key = key_of(const)
         held, users = self._held.get(key, (None, _Users()))
         if held is None or const.data.size > held.data.size:  # of padding
+            self.total_bytes += const.data.nbytes - (held.data.nbytes if held else 0)
             held = replace(const, array=read_only(const.data))
         if user in self._steps:
             users = replace(users, nodes=tuple(dict.fromkeys((*users.nodes, user))))
@@ -94,8 +90,8 @@ class ConstPool:
     def symbols(self) -> tuple[ConstantArray, ...]:
         names = Names()
         return tuple(
-            ConstantArray(names.unique(self._name(const, users)), const, self._numbers(users))
-            for const, users in self._held.values()
+            ConstantArray(names.unique(self._name(const, users)), const, key, self._numbers(users))
+            for key, (const, users) in self._held.items()
         )
 
     def _numbers(self, users: _Users) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
-from tinyc.emit.constants import ConstantArray, holds
+from tinyc.emit.constants import ConstantArray, key_of
 from tinyc.ir.graph import Labels, Node, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, SpecializedKernel
 from tinyc.plan.answer import SLOW
@@ -350,7 +350,8 @@ class Program:
 
     def symbol_of(self, const: Const) -> str:
         """The C name of a constant of some step. Equal contents share one name; a padding row is a prefix."""
-        return next(symbol.name for symbol in self.symbols if holds(symbol.const, const))
+        key = key_of(const)
+        return next(symbol.name for symbol in self.symbols if symbol.key == key)
 
     @property
     def specials(self) -> tuple[SpecializedKernel, ...]:

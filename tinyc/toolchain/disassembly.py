@@ -36,7 +36,7 @@ def disassemble(elf: Elf) -> Mapping[int, Instruction]:
     without any is code.
     """
     decoder = decode_for(elf)
-    return {i.address: i for start, code in _code(elf) for i in decoder(code, start)}
+    return {i.address: i for start, code in code_of(elf) for i in decoder(code, start)}
 
 
 def decode_for(elf: Elf) -> Callable[[bytes, int], Iterator[Instruction]]:
@@ -69,11 +69,7 @@ def decode(code: bytes, address: int) -> Iterator[Instruction]:
 
 def _decode_raw(code: bytes, address: int, riscv: bool = False) -> Iterator[tuple[int, int, str, str]]:
     """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
-    capstone = _capstone()
-    thumb = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
-    rv32 = capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC
-    engine = capstone.Cs(capstone.CS_ARCH_RISCV, rv32) if riscv else capstone.Cs(capstone.CS_ARCH_ARM, thumb)
-    at = 0
+    engine, at = _engine(riscv), 0
     while at + 2 <= len(code):
         for _, size, mnemonic, operands in engine.disasm_lite(code[at:], address + at):
             yield at, size, mnemonic, operands
@@ -86,6 +82,14 @@ def _decode_raw(code: bytes, address: int, riscv: bool = False) -> Iterator[tupl
 
 
 @functools.cache
+def _engine(riscv: bool) -> Any:
+    capstone = _capstone()
+    if riscv:
+        return capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
+    return capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8)
+
+
+@functools.cache
 def _split(text: str, in_it_block: bool) -> tuple[str, str]:
     """Mnemonic and condition: `ldrsble.w` in an IT block -> `ldrsb`, `le`; `bne` anywhere -> `b`, `ne`."""
     name, *types = text.split(".")
@@ -95,7 +99,7 @@ def _split(text: str, in_it_block: bool) -> tuple[str, str]:
     return ".".join([name, *(t for t in types if t not in ("w", "n"))]), condition
 
 
-def _code(elf: Elf) -> Iterator[tuple[int, bytes]]:
+def code_of(elf: Elf) -> Iterator[tuple[int, bytes]]:
     """Start and bytes of every run of instructions."""
     marks = sorted({(s.address, s.name[1]) for s in elf.symbols if re.fullmatch(r"\$[tdx].*", s.name)})
     for section in elf.sections:

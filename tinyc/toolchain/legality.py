@@ -4,6 +4,7 @@ QEMU and unicorn carry out SMLAD on a Cortex-M3, CBZ and IT on a Cortex-M0."""
 
 from __future__ import annotations
 
+import functools
 import re
 
 from tinyc.base.errors import TinycError
@@ -11,7 +12,7 @@ from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.machine.instruction import UNKNOWN, Instruction
 from tinyc.machine.rv32_bits import extension
-from tinyc.toolchain.disassembly import disassemble
+from tinyc.toolchain.disassembly import code_of, decode, disassemble, instruction_bytes
 from tinyc.toolchain.elf import Elf
 
 _NAMES = {
@@ -48,11 +49,23 @@ def check_legal(elf: Elf, board: Board) -> None:
     if board.startup not in ("cortex-m", "riscv"):
         return
     there = board.isa | core_named(board.core).extras
-    needs = needed_feature if board.startup == "cortex-m" else needed_extension
-    for instruction in disassemble(elf).values():
-        needed = needs(instruction, there)
-        if needed is not None:
-            raise _error(elf, board, instruction, needed)
+    is_riscv = board.startup == "riscv"
+    for start, code in code_of(elf):
+        at = 0
+        while at + 2 <= len(code):
+            own = code[at : at + instruction_bytes(code, at, is_riscv)]
+            needed = _needed(own, is_riscv, there)
+            if needed is not None:
+                raise _error(elf, board, disassemble(elf)[start + at], needed)
+            at += len(own)
+
+
+@functools.cache
+def _needed(code: bytes, is_riscv: bool, there: frozenset[str]) -> str | None:
+    """Of one instruction, wherever it stands: a library has the same few again and again."""
+    if is_riscv:
+        return needed_extension(Instruction(0, code, "", ""), there)
+    return next((needed_feature(one, there) for one in decode(code, 0)), None)
 
 
 def needed_feature(instruction: Instruction, there: frozenset[str]) -> str | None:
