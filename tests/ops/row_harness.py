@@ -16,7 +16,7 @@ from tests.ops.sanitized import COMPILER, sanitized
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import ask, candidates
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.kernel import Kernel, Offer, Once
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.row_forms import phases, row_forms
@@ -47,7 +47,8 @@ def cases(
     if all_forms:
         offered = [(c.kernel, form) for c in candidates(graph, isa, numerics)[node.name] for form in row_forms(c)]
     else:
-        offers = [(kernel, ask(kernel, site, isa)) for kernel in op.kernels]
+        params = Once(lambda: op.prepared(site))
+        offers = [(kernel, ask(kernel, site, isa, params)) for kernel in op.kernels]
         offered = [(k, form) for k, offer in offers if isinstance(offer, Offer) for form in offer.row_forms()]
     offered = [(kernel, form) for kernel, form in offered if scalar in (None, is_scalar(kernel))]
     found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms

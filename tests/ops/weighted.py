@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -46,8 +47,9 @@ class Layer:
         return self.w_shape[OUT_AXIS[self.op]]
 
 
+@functools.cache
 def graph_of(layer: Layer) -> Graph:
-    """The one-node graph: input x, constants w and maybe b, output y."""
+    """The one-node graph: input x, constants w and maybe b, output y. One graph for all who ask for the layer."""
     rng = np.random.default_rng(layer.seed)
     taps = int(np.prod(layer.w_shape)) // layer.out_c
     axis = OUT_AXIS[layer.op] if layer.per_channel else None

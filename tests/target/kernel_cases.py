@@ -35,7 +35,7 @@ from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value
-from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.kernel import Kernel, Offer, Once
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
@@ -248,25 +248,33 @@ def needing(feature: str) -> Callable[[Kernel], bool]:
     return lambda kernel: feature in kernel.isa
 
 
-def _takes(kernel: Kernel, site: Site, isa: frozenset[str]) -> bool:
-    """Whether the kernel runs the node; none runs one whose operator is not known for the numerics."""
+def _takes(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any]) -> bool:
+    """Whether the kernel runs the node; none runs one whose operator is not known for the numerics. params: `_params`
+    of the site."""
     try:
-        return isinstance(ask(kernel, site, isa), Offer)
+        return isinstance(ask(kernel, site, isa, params), Offer)
     except TinycError:
         return False
+
+
+def _params(site: Site) -> Once[Any]:
+    """What kernels share at the node, prepared when the first one asks."""
+    return Once(lambda: all_ops()[site.node.op].prepared(site))
 
 
 @cache
 def with_cases() -> Coverage:
     """Kernels that take some case with some numerics, on a core that has what they need: `together` runs them there."""
-    sites: dict[str, list[Site]] = {}
+    sites: dict[str, list[tuple[Site, Once[Any]]]] = {}
     for case in cases():
-        sites.setdefault(case.nodes[0].op, []).extend(Site(case, case.nodes[0], numerics) for numerics in Numerics)
+        for numerics in Numerics:
+            site = Site(case, case.nodes[0], numerics)
+            sites.setdefault(case.nodes[0].op, []).append((site, _params(site)))
     return frozenset(
         (op.name, kernel.name)
         for op in all_ops().values()
         for kernel in op.kernels
-        if any(_takes(kernel, site, kernel.isa) for site in sites.get(op.name, ()))
+        if any(_takes(kernel, site, kernel.isa, params) for site, params in sites.get(op.name, ()))
     )
 
 
@@ -287,7 +295,8 @@ def together(
         (node,) = case.nodes
         site = Site(case, node, numerics)
         kernels = [kernel for kernel in all_ops()[node.op].kernels if wanted(kernel)]
-        takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa)]
+        params = _params(site)
+        takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa, params)]
         if not takers:
             continue
         renamed = {name: f"c{number}_{name}" for name in case.values}

@@ -15,11 +15,11 @@ from machines import target_for
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.select import select
+from tinyc.choose.select import ask, select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.ir.graph import Array, Graph
-from tinyc.kernel.kernel import Kernel, Offer
+from tinyc.kernel.kernel import Kernel, Offer, Once
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.plan.planner import plan_graph
@@ -27,6 +27,36 @@ from tinyc.reference.interpreter import run_int
 from tinyc.run import RunResult
 from tinyc.toolchain.compile import Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
+
+
+class Asked:
+    """A one-node graph on a core: what kernels share at the node is prepared for all of them that are asked."""
+
+    def __init__(self, graph: Graph, numerics: Numerics, isa: frozenset[str]) -> None:
+        self._isa = isa
+        self._site = Site(graph, graph.nodes[0], numerics)
+        self._params = Once(lambda: all_ops()[self._site.node.op].prepared(self._site))
+
+    @classmethod
+    def of(cls, graph: Graph, numerics: Numerics, isa: frozenset[str]) -> Asked:
+        """The same one for the same graph."""
+        key = (id(graph), numerics, isa)
+        if key not in _ASKED:
+            _ASKED[key] = (graph, cls(graph, numerics, isa))  # with the graph, whose id no other may get
+        return _ASKED[key][1]
+
+    def takes(self, kernel: Kernel) -> bool:
+        return isinstance(ask(kernel, self._site, self._isa, self._params), Offer)
+
+    def instructions(self, kernel: Kernel) -> int:
+        """What a kernel that takes the node says that it costs."""
+        offer = kernel.offer(self._site, self._params())
+        assert isinstance(offer, Offer)
+        assert offer.cost is not None
+        return offer.cost.instructions
+
+
+_ASKED: dict[tuple[int, Numerics, frozenset[str]], tuple[Graph, Asked]] = {}
 
 
 def offer_of(kernel: Kernel, site: Site) -> Offer:

@@ -12,15 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_together, offer_of
+from one_layer import Asked, check_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Quant, read_only
-from tinyc.kernel.kernel import Kernel, Offer
-from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.kernel.kernel import Kernel
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernels.weighted import conv, fully_connected, input_stationary
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -31,6 +30,7 @@ CONV_KERNELS = (*conv.KERNELS, *conv.FPU_KERNELS, *conv.ROLLED_KERNELS, conv.FOU
 CONV = {kernel.name: kernel for kernel in CONV_KERNELS}
 FC = {kernel.name: kernel for kernel in (*fully_connected.KERNELS, *input_stationary.KERNELS)}
 KERNELS = {**CONV, **FC}
+ISA = load_board("cortex-m4").isa
 ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
 
 
@@ -127,7 +127,7 @@ def check_all(layers: Mapping[str, Layer], kernel: str, *args, **more) -> RunRes
 
 
 def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
-    return isinstance(ask(kernel, Site(graph, graph.nodes[0], numerics), load_board("cortex-m4").isa), Offer)
+    return Asked.of(graph, numerics, ISA).takes(kernel)
 
 
 def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> dict[str, Layer]:
@@ -165,9 +165,7 @@ def _assert_counts(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numeri
     """Executed instructions are what `cost` says, but for the loop over rows, which the compiler writes."""
     total = 0
     for one in layers.values():
-        graph = graph_of(one)
-        site = Site(graph, graph.nodes[0], numerics)
-        total += offer_of(kernel, site).cost.instructions
+        total += Asked.of(graph_of(one), numerics, ISA).instructions(kernel)
     assert ran.instructions[0] == pytest.approx(total, rel=0.02)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import test_m4_depthwise
 import test_m4_kernels
-from one_layer import check_on_core, check_together, offer_of
+from one_layer import Asked, check_on_core, check_together
 from row_layers import check_rows_on_core
 from test_m4_kernels import check_all
 
@@ -18,9 +18,9 @@ from tests.ops import test_row_forms
 from tests.ops.one_node import one_node, random_s8, tensor
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import ask, select
-from tinyc.kernel.kernel import Kernel, Offer
-from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
+from tinyc.choose.select import select
+from tinyc.kernel.kernel import Kernel
+from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import mul as mve_mul
@@ -99,12 +99,7 @@ DEPTHWISE_ROWS = {
 
 def taken(kernel: Kernel, layers: Mapping[str, Layer], numerics: Numerics) -> dict[str, Layer]:
     """The layers that the kernel takes."""
-    found = {}
-    for name, one in layers.items():
-        graph = graph_of(one)
-        if isinstance(ask(kernel, Site(graph, graph.nodes[0], numerics), ISA), Offer):
-            found[name] = one
-    return found
+    return {name: one for name, one in layers.items() if Asked.of(graph_of(one), numerics, ISA).takes(kernel)}
 
 
 @pytest.mark.quick_cases(2)
@@ -192,10 +187,7 @@ def test_counts_of_depthwise_layers(name: str) -> None:
 
 
 def _promised(one: Layer, kernel: Kernel, ran: RunResult, spare: int) -> None:
-    graph = graph_of(one)
-    site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    cost = offer_of(kernel, site).cost
-    assert abs(ran.instructions[0] - cost.instructions) <= spare
+    assert abs(ran.instructions[0] - Asked.of(graph_of(one), Numerics.TFLM, ISA).instructions(kernel)) <= spare
 
 
 @pytest.mark.parametrize("name", ["tall", "3x3 same", "column, 9 taps"])
