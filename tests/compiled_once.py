@@ -21,7 +21,14 @@ TEXTS = (*SOURCES, ".h")
 LINKED = (".o", ".a")
 PLACE = re.compile(r"-f(?:file|debug)-prefix-map=(.+)=(.*)")  # what debug information calls a folder
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(.*))', re.MULTILINE)
-UNKNOWN = (b".incbin", b"#embed", b"__has_include", b"__DATE__", b"__TIME")  # of these the text does not tell all
+UNKNOWN = (
+    b".incbin",
+    b"#embed",
+    b"__has_include",
+    b"__DATE__",
+    b"__TIME",
+    b"__FILE__",
+)  # of these the text does not tell all
 
 
 class CompiledOnce:
@@ -36,7 +43,7 @@ class CompiledOnce:
         sources = [one for one in arguments if str(one).endswith(SOURCES)]
         if toolchain.family == "zig" or not sources or dash != "-o":
             self._run(toolchain, arguments, what)
-        elif "-c" in arguments:
+        elif "-c" in arguments or "-shared" in arguments:
             made = self._compiled(toolchain, given[2:], what)
             if made is None:
                 self._run(toolchain, arguments, what)
@@ -60,8 +67,9 @@ class CompiledOnce:
 
 
 def key_of(arguments: Words) -> tuple[str, ...] | None:
-    """What decides about the object: the flags, and every text that is read, with the name that debug information has
-    for it. Not where the texts lie, and no macro of the harness that none mentions. None if that cannot be seen."""
+    """What decides about the object: the flags, and every text that is read, with the name that debug information, if
+    there is any, has for it. Not where the texts lie, and no macro of the harness that none mentions. None if that
+    cannot be seen."""
     words = [str(one) for one in arguments]
     places = dict(found.groups() for word in words if (found := PLACE.fullmatch(word)))
     folders = [Path(word[2:]) for word in words if word.startswith("-I")]
@@ -78,7 +86,11 @@ def key_of(arguments: Words) -> tuple[str, ...] | None:
         and not word.endswith(TEXTS)
         and not (word.startswith("-DTC_") and not _spoken_of(word[2:].partition("=")[0], texts))
     ]
-    read = (f"{_named(file, places)} {hashlib.sha256(text).hexdigest()}" for file, text in texts.items())
+    debugged = any(word.startswith("-g") for word in words)
+    read = (
+        f"{_named(file, places) if debugged else file.name} {hashlib.sha256(text).hexdigest()}"
+        for file, text in texts.items()
+    )
     return *flags, "", *read
 
 

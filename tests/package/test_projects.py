@@ -125,21 +125,17 @@ def spoken(text: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def library(shared_folder: SharedFolder) -> Callable[[str], Path]:
-    """Builds the model for a board as the pages do, once in a run of tests: the folder of the library."""
-
-    def copied(root: Path) -> None:
-        shutil.copytree(ROOT / "examples" / "kws", root / "examples" / "kws")  # beside it is kept what quantizing finds
+    """Builds the model for a board as the pages do, once in a run of tests, but with the integers of `--effort
+    fast`: the folder of the library."""
 
     def build(board: str) -> Path:
-        root = shared_folder.made("the example of the projects", copied)
-
         def make(out: Path) -> None:
-            command = ["tinyc", "build", "examples/kws/kws.onnx", "--board", board, "--samples", "1", "--cache"]
+            command = ["tinyc", "build", "examples/kws/kws.onnx", "--board", board, "--samples", "1"]
             out.mkdir(exist_ok=True)
             said = io.StringIO()
             with pytest.MonkeyPatch.context() as patch:
-                patch.chdir(root)
-                patch.setattr(sys, "argv", [*command, "--out", str(out / "kws")])
+                patch.chdir(ROOT)
+                patch.setattr(sys, "argv", [*command, "--effort", "fast", "--out", str(out / "kws")])
                 with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as end:
                     main()
             assert end.value.code == 0, said.getvalue()

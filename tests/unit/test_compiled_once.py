@@ -32,6 +32,9 @@ class Compiling:
         self.made += [Path(one).name for one in arguments if str(one).endswith((".c", ".S"))]
         self._run(chain, arguments, what)
 
+    def run(self, *arguments: str | Path) -> None:
+        self._once.run(self.chain, arguments, "compiling")
+
     def library(self, place: str, text: str = TEXT, header: str = "#define M 3\n", *flags: str) -> bytes:
         """The object of a library in a folder of this name."""
         folder = self.folder / place
@@ -61,6 +64,19 @@ def compiling(tmp_path: Path) -> Compiling:
 def test_the_same_text_elsewhere_is_compiled_once(compiling: Compiling) -> None:
     assert compiling.library("a") == compiling.library("b")
     assert compiling.made == ["m.c"]
+
+
+@pytest.mark.parametrize(("text", "times"), [("int f;\n", 1), ("const char *f = __FILE__;\n", 2)])
+def test_a_shared_library_without_debug_information_is_the_same_in_each_folder(
+    compiling: Compiling, text: str, times: int
+) -> None:
+    for place in ("a", "b"):
+        folder = compiling.folder / place
+        folder.mkdir()
+        (folder / "m.c").write_text(text)
+        compiling.run("-std=c99", "-fPIC", "-shared", folder / "m.c", "-o", folder / "m.so")
+        assert (folder / "m.so").is_file()
+    assert compiling.made == ["m.c"] * times
 
 
 @pytest.mark.parametrize(
