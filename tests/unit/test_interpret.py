@@ -50,6 +50,20 @@ def test_meanings(line: str, a: int, b: int, result: int) -> None:
     assert run(line, "bx     lr", arguments=(a, b, 5))[0] == result
 
 
+@pytest.mark.parametrize(
+    ("line", "a", "b", "result"),
+    [
+        ("ssub8  r3, r0, r1", 0x7F80FF00, 0x807F00FF, 0x7F7F0000),  # 127 >= -128, -128 < 127, -1 < 0, 0 >= -1
+        ("uadd8  r3, r0, r1", 0x0001FF80, 0xFFFFFF7F, 0xFF01FF7F),  # 1 + 255 and 255 + 255 carry
+    ],
+)
+def test_bytes_are_chosen_by_the_flags_of_a_comparison(line: str, a: int, b: int, result: int) -> None:
+    lines = [line, "sel    r0, r0, r1", "bx     lr"]
+    assert run(*lines, arguments=(a, b))[0] == result
+    with pytest.raises(Fault, match="reads ge"):
+        run(*lines[1:], arguments=(a, b))
+
+
 def test_a_fused_product_is_rounded_once() -> None:
     lines = ["vmov   s0, r0", "vmov   s1, r1", "vfma.f32 s1, s0, s0", "vmov   r0, s1", "bx     lr"]
     above_one, minus_one = 0x3F800001, 0xBF800002  # (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46

@@ -2,5 +2,6 @@
 """Loops over elements, written once: an expression, and what each core makes of it.
 
 `expression.py` has the nodes; `plain.py`, `dsp.py`, `helium.py` and `vectors.py` print a loop in C, for Cortex-M with
-DSP, for Helium and for RISC-V's vectors; `written.py` makes the function of a layer of that, and counts what it costs.
+DSP, for Helium and for RISC-V's vectors, and those with `_bytes` where all values are bytes; `written.py` makes the
+function of a layer of that, and counts what it costs.
 """

@@ -45,7 +45,25 @@ class Saturate:
     most: int | Param = 127
 
 
-Node = Element | Param | AddProduct | Saturate
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The larger of two int8, or the smaller."""
+
+    a: Node
+    b: Node
+    largest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One of two bytes, as a third says: a where it is not 0."""
+
+    condition: Node
+    a: Node
+    b: Node
+
+
+Node = Element | Param | AddProduct | Saturate | Extreme | Where
 
 
 def operands(node: Node) -> Iterator[Node]:
@@ -87,3 +105,8 @@ def inner(root: Node) -> list[Node]:
 def before(root: Node) -> list[Node]:
     """Of `ordered` what is computed before the loop."""
     return [node for node in ordered(root) if not moves(node) and not isinstance(node, Element | Param)]
+
+
+def in_bytes(root: Node) -> bool:
+    """Whether all values are bytes, so that a register holds several."""
+    return all(isinstance(node, Element | Extreme | Where) for node in ordered(root))

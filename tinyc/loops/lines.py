@@ -32,9 +32,9 @@ class LoopLines:
             lines *= size
         return lines
 
-    def text(self, name: str, line: str, parameters: Sequence[str]) -> tuple[str, str]:
+    def text(self, line: str, parameters: Sequence[str]) -> tuple[str, str]:
         """The name and text of a function that calls the function `line` for each of them."""
-        own = "_".join([name, *("x".join(map(str, loop)) for loop in self.outer)])
+        own = "_".join([line, *("x".join(map(str, loop)) for loop in self.outer)])
         steps = [self._address(side) for side in (1, 2)]
         body = [
             f"    {{}}for (int32_t i{k} = 0; i{k} < {size}; i{k}++) {{{{" for k, (size, _, _) in enumerate(self.outer)

@@ -3,22 +3,27 @@
 
 from __future__ import annotations
 
-from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate
+from tinyc.loops.expression import AddProduct, Element, Extreme, Node, Param, Saturate, Where
 
 
 def text(node: Node | int) -> str:
     """The value of element i; parameters are fields of `p`, inputs are x0, x1 and so on."""
     match node:
+        case int():
+            value = str(node)
         case Element(number, one):
-            return f"x{number}[{0 if one else 'i'}]"
+            value = f"x{number}[{0 if one else 'i'}]"
         case Param(name):
-            return f"p->{name}"
+            value = f"p->{name}"
         case AddProduct(start, x, factor):
             first = text(start)
-            return f"{text(factor)} * {text(x)} + {f'({first})' if isinstance(start, AddProduct) else first}"
+            value = f"{text(factor)} * {text(x)} + {f'({first})' if isinstance(start, AddProduct) else first}"
         case Saturate(x, shift, zero, least, most):
             shifted = f"({text(x)}) >> {text(shift)}"
-            value = shifted if zero == 0 else f"({shifted}) + {text(zero)}"
-            return f"(int8_t)tc_clamp({value}, {text(least)}, {text(most)})"
-        case _:
-            return str(node)
+            sum_ = shifted if zero == 0 else f"({shifted}) + {text(zero)}"
+            value = f"(int8_t)tc_clamp({sum_}, {text(least)}, {text(most)})"
+        case Extreme(a, b, largest):
+            value = f"({text(a)} {'>' if largest else '<'} {text(b)} ? {text(a)} : {text(b)})"
+        case Where(condition, a, b):
+            value = f"({text(condition)} ? {text(a)} : {text(b)})"
+    return value

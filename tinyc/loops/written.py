@@ -13,8 +13,8 @@ from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, Speciali
 from tinyc.kernel.site import Site
 from tinyc.kernels.rvv import ISA as VECTORS_ISA
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.loops import dsp, helium, plain, vectors
-from tinyc.loops.expression import Node, loads
+from tinyc.loops import dsp, dsp_bytes, helium, helium_bytes, plain, vectors, vectors_bytes
+from tinyc.loops.expression import Node, in_bytes, loads
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.machine.assembly import naked_text
 from tinyc.machine.cores import Core
@@ -26,31 +26,48 @@ _WORD = 4  # bytes of a field
 
 @dataclass(frozen=True, slots=True)
 class LoopCore:
-    """A kind of core that loops are written for. module: its `code`, `work` and `GUARD`; share: its instructions on the
-    scale of costs."""
+    """A kind of core that loops are written for.
+
+    header: in runtime_c/, with the macro of its functions. numbers, bytes: modules with `code`, `work`, `CALL` and
+    `GUARD`, of loops in 32 bits and in bytes. share: its instructions on the scale of costs. short: lines of at most so
+    many bytes are written without a loop.
+    """
 
     isa: frozenset[str]
-    module: ModuleType
+    header: str
+    numbers: ModuleType
+    bytes: ModuleType
     by_core: bool = False  # whether the code is another on every core
     share: float = 1.0
+    short: int = 0
+
+    def module(self, root: Node) -> ModuleType:
+        """What writes the loop of an expression."""
+        return self.bytes if in_bytes(root) else self.numbers
 
     def code(self, loop: LoopFunction, core: Core) -> Asm | RiscvAsm:
         """The assembly of a loop."""
-        asm: Asm | RiscvAsm = self.module.code(loop.root, loop.fields, *([core] if self.by_core else []))
+        more = [core] if self.by_core else [size] if (size := self.straight(loop)) else []
+        asm: Asm | RiscvAsm = self.module(loop.root).code(loop.root, loop.fields, *more)
         return asm
 
+    def straight(self, loop: LoopFunction) -> int:
+        """Elements of a line whose code has no loop, or 0."""
+        is_short = bool(loop.lines.outer) and in_bytes(loop.root) and loop.lines.size <= self.short
+        return loop.lines.size if is_short else 0
 
-DSP = LoopCore(frozenset({"dsp"}), dsp, by_core=True)
-HELIUM = LoopCore(frozenset({"mve"}), helium)
-VECTORS = LoopCore(VECTORS_ISA, vectors, share=ARMV7M_SHARE)
+
+DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_bytes, by_core=True)
+HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_bytes, short=128)
+VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_bytes, share=ARMV7M_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopFunction:
     """A loop as a C function `name(p, x0, ..., y)`.
 
-    says: its comment. struct: the type of p, with the number of elements, n, then `fields`. includes: headers that it
-    needs. lines: of the output; one without outer loops is all of it.
+    says: its comment. struct: the type of p, with the number of elements, n, then `fields`. lines: of the output; one
+    without outer loops is all of it.
     """
 
     name: str
@@ -58,7 +75,6 @@ class LoopFunction:
     root: Node
     struct: str
     fields: tuple[str, ...]
-    includes: tuple[str, ...]
     lines: LoopLines
 
     @property
@@ -69,11 +85,12 @@ class LoopFunction:
 
     def written(self, on: LoopCore, core: Core) -> SpecializedKernel:
         """The function, in assembly for one kind of core."""
-        asm = on.code(self, core)
+        asm, size = on.code(self, core), on.straight(self)
+        own = f"{self.name}_{size}" if size else self.name
         text = f"""/* {self.says} */
-#if {on.module.GUARD}
-{self._fast(asm)}#else
-static void {self.name}({", ".join(self.parameters)})
+#if {on.module(self.root).GUARD}
+{self._fast(own, asm)}#else
+static void {own}({", ".join(self.parameters)})
 {{
     for (int32_t i = 0; i < p->n; i++) {{
         y[i] = {plain.text(self.root)};
@@ -82,30 +99,30 @@ static void {self.name}({", ".join(self.parameters)})
 #endif"""
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
-        function = SpecializedKernel(self.name, text, self.includes, (declared,))
+        function = SpecializedKernel(own, text, (on.header,), (declared,))
         if not self.lines.outer:
             return function
-        name, text = self.lines.text(self.name, self.name, self.parameters)
-        return SpecializedKernel(name, text, self.includes, (declared, function))
+        name, text = self.lines.text(own, self.parameters)
+        return SpecializedKernel(name, text, (on.header,), (declared, function))
 
-    def _fast(self, asm: Asm | RiscvAsm) -> str:
+    def _fast(self, name: str, asm: Asm | RiscvAsm) -> str:
         """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""
         if isinstance(asm, Asm):
-            return naked_function(self.name, self.parameters, asm)
-        return naked_text(self.name, self.parameters, ["        TC_RVV_CODE(", *asm.body(), "        )"])
+            return naked_function(name, self.parameters, asm)
+        return naked_text(name, self.parameters, ["        TC_RVV_CODE(", *asm.body(), "        )"])
 
     def cost(self, on: LoopCore, core: Core) -> Cost:
         """Exact but for the step around the call."""
         asm = on.code(self, core)
-        whole = on.module.work(asm, self.lines.size)
+        whole = on.module(self.root).work(asm, self.lines.size)
         loops = len(self.lines.outer)
         if loops:
             whole = self.lines.count * (whole + LINE) + AROUND
         else:
-            whole += on.module.CALL
+            whole += on.module(self.root).CALL
         data = _WORD * (1 + len(self.fields))
         around = CODE_BYTES + 16 * loops if loops else 0
-        code = WrittenCode((self.name, self.root), asm.code_bytes)
+        code = WrittenCode((self.name, self.root, on.straight(self)), asm.code_bytes)
         instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)
         fetches = Fetches.around(data, code.size, instructions)
         return Cost(instructions, code.size + around + data, 0, cycles, fetches, code)

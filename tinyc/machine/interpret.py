@@ -228,6 +228,8 @@ class Machine(Processor):
             values = [self._read(name) for name in results] + values
         if row.carries:
             values.append(int(self._holds("hs")))
+        values += [self._read(name) for name in row.takes]
+        results += row.sets
         result = row.meaning(*values)
         if isinstance(result, tuple):
             for name, value in zip(results, result, strict=True):

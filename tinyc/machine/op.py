@@ -81,7 +81,7 @@ def _data(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> 
             writes |= {memory.base}
     if "pc" in writes:
         kind = Kind.INDIRECT
-    return Decoded(instruction, row, kind, operands, reads, writes)
+    return Decoded(instruction, row, kind, operands, reads | row.takes, writes | row.sets)
 
 
 def _memory(instruction: Instruction, row: Row, operands: tuple[Operand, ...]) -> Decoded:

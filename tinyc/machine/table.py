@@ -72,7 +72,8 @@ class Row:
     (`nz`); empty: none are set. size, signed: bytes of an access, and whether they are extended by their sign. status:
     the first operand of a store is its result. moves_pairs: with more than two operands, two registers are moved.
     counts: a branch that counts down. conditional: a branch that always depends on what it reads. pair_kind: the kind
-    of moves of pairs. carries: `meaning` takes the carry flag last.
+    of moves of pairs. carries: `meaning` takes the carry flag last. sets: `ge` of PSR, a bit for each byte, which
+    `meaning` gives last; takes: the same, which it takes last.
     """
 
     kind: Kind
@@ -89,6 +90,8 @@ class Row:
     counts: bool = False
     conditional: bool = False
     carries: bool = False
+    sets: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset()
 
     @property
     def loads(self) -> bool:
@@ -261,6 +264,31 @@ def _products() -> list[tuple[str, Row]]:
     ]
 
 
+def _bytes(a: int, b: int, byte: Callable[[int, int], int], flag: Callable[[int, int], bool]) -> tuple[int, int]:
+    """A result of bytes, and which of them have the flag."""
+    pairs = [(a >> 8 * k & 0xFF, b >> 8 * k & 0xFF) for k in range(4)]
+    return (
+        sum((byte(x, y) & 0xFF) << 8 * k for k, (x, y) in enumerate(pairs)),
+        sum(flag(x, y) << k for k, (x, y) in enumerate(pairs)),
+    )
+
+
+def _select(a: int, b: int, flags: int) -> int:
+    """Bytes of a where the flag is set, else of b."""
+    mask = sum((flags >> k & 1) * (0xFF << 8 * k) for k in range(4))
+    return a & mask | b & ~mask
+
+
+def _in_bytes() -> list[tuple[str, Row]]:
+    """Comparisons of four bytes, and the choice between them."""
+    ge = frozenset({"ge"})
+    return [
+        ("ssub8", Row(Kind.ALU, sets=ge, meaning=lambda a, b: _bytes(a, b, int.__sub__, lambda x, y: s8(x) >= s8(y)))),
+        ("uadd8", Row(Kind.ALU, sets=ge, meaning=lambda a, b: _bytes(a, b, int.__add__, lambda x, y: x + y > 0xFF))),
+        ("sel", Row(Kind.ALU, takes=ge, meaning=_select)),
+    ]
+
+
 def _packing() -> list[tuple[str, Row]]:
     """Halves and bytes of words, fields and saturation."""
     rows: list[tuple[str, Meaning, bool]] = [
@@ -290,6 +318,7 @@ def _packing() -> list[tuple[str, Row]]:
     ]
     return [
         *((name, Row(Kind.ALU, unary=unary, meaning=meaning)) for name, meaning, unary in rows),
+        *_in_bytes(),
         ("movt", Row(Kind.ALU, updates=True, unary=True, meaning=_halves)),
         ("bfi", Row(Kind.ALU, updates=True, meaning=_insert)),
         ("bfc", Row(Kind.ALU, updates=True, meaning=lambda old, first, width: _insert(old, 0, first, width))),

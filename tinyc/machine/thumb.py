@@ -82,6 +82,11 @@ class Asm(Assembly):
             self._flow.ends()
 
     @property
+    def core(self) -> Core:
+        """By whose rules."""
+        return self._core
+
+    @property
     def lines(self) -> int:
         """Lines so far: instructions, nearly all of 4 bytes, and a few labels."""
         return self._lines

@@ -21,7 +21,7 @@ from tinyc.ops.tables import table_kernels
 
 LOOPS = 4
 _FLOAT_CODE_BYTES = 220  # an estimate
-_LINE_IN_C = 20  # instructions around a line
+_LINE_IN_C = 4  # instructions around a line
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, loop_fields
+from tinyc.loops.expression import Element, Extreme
+from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction, loop_kernel
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, in_c, is_s8, lines_of, loop_fields
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -55,6 +57,35 @@ def lower(site: Site, p: Extremum) -> Call:
     return Call(arguments(site), Struct("tc_extremum_s8_t", {**loop_fields(site), "largest": int(p.largest)}))
 
 
+def _loop(site: Site, p: Extremum, core: str) -> LoopFunction:
+    """The loop of a line."""
+    lines, _ = lines_of(site)
+    words = ("larger", "max") if p.largest else ("smaller", "min")
+    name = f"tc_{words[1]}_s8_{core}{'_one' * lines.one}"
+    x1 = "x1[0]" if lines.one else "x1[i]"
+    says = f"y[i] = the {words[0]} of x0[i] and {x1}; y may be an input that does not repeat."
+    root = Extreme(Element(0), Element(1, lines.one), p.largest)
+    return LoopFunction(name, says, root, "tc_loop_t", (), lines)
+
+
+def lower_loop(site: Site, p: Extremum) -> Call:
+    """The call of the loop."""
+    params, x0, x1, y = arguments(site)
+    lines, swaps = lines_of(site)
+    return Call((params, x1, x0, y) if swaps else (params, x0, x1, y), Struct("tc_loop_t", {"n": lines.size}))
+
+
+def cost(site: Site, p: Extremum) -> Cost:
+    """As counted on a Cortex-M4."""
+    return in_c(site, 8, 160)
+
+
+def _in_bytes(core: str, on: LoopCore) -> Kernel:
+    return loop_kernel(
+        f"tc_extremum_s8_{core}", on, lambda site, p: _loop(site, p, core), lower_loop, (is_s8, few_loops)
+    )
+
+
 OP = Op(
     name="extremum",
     attrs=Extremum,
@@ -65,7 +96,10 @@ OP = Op(
     quant_in=(Observed(), SameAs(0)),
     quant_out=(SameAs(0),),
     kernels=(
-        Kernel("tc_extremum_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
+        _in_bytes("mve", HELIUM),
+        _in_bytes("dsp", DSP),
+        _in_bytes("rvv", VECTORS),
+        Kernel("tc_extremum_s8", offered(lower, cost=cost), when=(is_s8, few_loops), inplace=(0, 1)),
         float_kernel("max", 9, is_maximum),
         float_kernel("min", 9, is_minimum),
     ),

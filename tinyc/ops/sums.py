@@ -428,21 +428,21 @@ def _sum(site: Site) -> tuple[LoopLines, Node]:
     return lines, total
 
 
-def _loop(site: Site, p: Sum, name: str, header: str) -> LoopFunction:
+def _loop(site: Site, p: Sum, name: str) -> LoopFunction:
     """The loop for every layer with this shift."""
     (lines, total), shift = _sum(site), _form(p).shift
     x1 = "x1[0]" if lines.one else "x1[i]"
     says = f"y[i] = saturate((a * x0[i] + b * {x1} + c) >> {shift}) to int8; y may be x0 or x1."
     own = f"{name}{'_one' * lines.one}_{shift}"
-    return LoopFunction(own, says, Saturate(total, shift), _STRUCT, _FIELDS, (header,), lines=lines)
+    return LoopFunction(own, says, Saturate(total, shift), _STRUCT, _FIELDS, lines)
 
 
 def dsp_loop(site: Site, p: Sum) -> LoopFunction:
-    return _loop(site, p, "tc_add_linear_s8_asm", "tc_dsp.h")
+    return _loop(site, p, "tc_add_linear_s8_asm")
 
 
 def helium_loop(site: Site, p: Sum) -> LoopFunction:
-    return _loop(site, p, "tc_add_linear_s8_mve", "tc_mve.h")
+    return _loop(site, p, "tc_add_linear_s8_mve")
 
 
 def vectors_loop(site: Site, p: Sum) -> LoopFunction:
@@ -451,7 +451,7 @@ def vectors_loop(site: Site, p: Sum) -> LoopFunction:
     root = Saturate(total, *(Param(name) for name in _FINISH))
     name, fields = f"tc_add_linear_s8_rvv{'_one' * lines.one}", (*_FIELDS, *_FINISH)
     says = "y[i] = clamp(((a * x0[i] + b * x1[i] + c) >> shift) + y_zero, y_min, y_max); y may be x0 or x1."
-    return LoopFunction(name, says, root, "tc_sum_clamped_s8_t", fields, ("tc_rvv.h",), lines=lines)
+    return LoopFunction(name, says, root, "tc_sum_clamped_s8_t", fields, lines)
 
 
 def _lower_loop(site: Site, p: Sum, struct: str, names: tuple[str, ...]) -> Call:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that are loops over elements, on emulated cores: the reference's bytes, instructions as promised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from one_layer import check_together, counts_together, offer_of
+
+from tests.ops.one_node import one_node, tensor
+from tinyc.base.numerics import Numerics
+from tinyc.ir.graph import Graph, Shape
+from tinyc.kernel.site import Site
+from tinyc.ops import all_ops
+from tinyc.ops.add import Add
+from tinyc.ops.extremum import Extremum
+from tinyc.ops.sub import Sub
+
+CORES = {"cortex-m4": ("asm", "dsp"), "cortex-m55": ("mve",), "riscv32-zve32x": ("rvv",)}  # with endings of kernels
+ENDS = [(a, b) for a in (-128, 127) for b in (-128, 127)]
+# Nothing repeats, of all lengths around words and vectors; one input repeats in a line, or the other, or from line to
+# line; nothing but one number; lines within lines.
+SHAPES = [
+    *((((1, n), (1, n))) for n in (1, 3, 15, 16, 17, 35, 130)),
+    ((1, 3, 5, 40), (1, 1, 1, 40)),
+    ((1, 3, 5, 33), (1, 3, 5, 1)),
+    ((1, 3, 5, 1), (1, 3, 5, 70)),
+    ((1, 2, 150), (1, 1, 150)),
+    ((1, 4, 7), (1, 1, 1)),
+    ((2, 1, 3, 35), (1, 4, 1, 35)),
+]
+
+
+def graph_of(op: str, shapes: tuple[Shape, Shape], number: int) -> Graph:
+    if op == "extremum":
+        inputs = [tensor("a", shapes[0], 0.02, 5), tensor("b", shapes[1], 0.02, 5)]
+        return one_node(op, Extremum(number % 2 == 0), inputs, 0.02, 5)
+    inputs = [tensor("a", shapes[0], 0.0213, 3), tensor("b", shapes[1], 0.0317, -9)]
+    return one_node(op, Add() if op == "add" else Sub(), inputs, 0.0411, 5)
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "extremum"])
+@pytest.mark.parametrize("board_name", CORES)
+def test_equals_the_reference(board_name: str, op: str) -> None:
+    """With either input at every end; on the core of which costs speak, they are what is executed."""
+    (name,) = {
+        kernel.name
+        for kernel in all_ops()[op].kernels
+        if kernel.written and "s8" in kernel.name and kernel.name.endswith(CORES[board_name])
+    } - {"tc_add_s8_mve"}
+    cases = []
+    for number, shapes in enumerate(SHAPES):
+        rng = np.random.default_rng(number)
+        drawn = {x: rng.integers(-128, 128, shapes[k]).astype(np.int8) for k, x in enumerate("ab")}
+        ends = [{"a": np.full(shapes[0], a, np.int8), "b": np.full(shapes[1], b, np.int8)} for a, b in ENDS]
+        cases.append((graph_of(op, shapes, number), [drawn, *ends], name))
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    kernel = next(k for k in all_ops()[op].kernels if k.name == name)
+    for (graph, _, _), count in zip(cases, counts_together(cases), strict=True):
+        cost = offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost
+        assert cost.instructions == pytest.approx(count, rel=0.12, abs=40)

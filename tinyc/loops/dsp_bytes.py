@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over bytes on Cortex-M with DSP: four in a word, which SSUB8 or UADD8 compares and SEL chooses by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+
+from tinyc.loops.expression import Element, Extreme, Node, Where, inner, loads, moves, operands, ordered
+from tinyc.loops.registers import NoRegisterError, Registers
+from tinyc.machine.cores import Core
+from tinyc.machine.thumb import Asm
+from tinyc.machine.work import Work
+
+GUARD = "TC_DSP_ASM"
+CALL = Work(10, 15)  # around the function
+
+_WORDS = 4  # of a turn
+_TURN = 4 * _WORDS  # elements
+_POOL = tuple(f"r{i}" for i in range(4, 12))
+_ONES, _COMPARED = "r12", "lr"  # all bits; what a comparison leaves beside its flags
+_ARGUMENTS = 3  # beside the first in registers
+
+
+@lru_cache(maxsize=64)
+def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
+    """The assembly of f(p, x0, ..., y), where p has no field behind n. Units: a `turn` of the loop, an element of the
+    rest (`last`).
+
+    r0: elements left, r1 and on: inputs, then the output; r12: all bits where something is chosen.
+    """
+    asm, inputs = Asm(core), loads(root)
+    pool, y = list(_POOL), f"r{1 + len(inputs)}"
+    asm.note("registers")
+    asm.op("push", "{r4-r11, lr}")
+    asm.op("ldr", "r0", "[r0]")
+    if len(inputs) == _ARGUMENTS:
+        y = pool.pop()
+        asm.op("ldr", y, "[sp, #36]")
+    if any(isinstance(node, Where) for node in ordered(root)):
+        asm.op("mov", _ONES, "#-1")
+    homes: dict[Node, str] = {load: f"r{1 + load.number}" for load in inputs if not moves(load)}
+    for register in homes.values():
+        asm.op("ldrb", register, f"[{register}]")
+        for by in (8, 16):
+            asm.op("orr", register, register, register, f"lsl #{by}")
+    pointers: dict[Node, str] = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
+    pointers[root] = y
+    asm.op("subs", "r0", "r0", f"#{_TURN}")
+    asm.branch("blt.w", "rest")
+    with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"{_TURN} elements: loads, comparisons, stores")
+        _words(asm, root, homes, pointers, pool)
+        asm.op("subs", "r0", "r0", f"#{_TURN}")
+        asm.branch("bge.w", "turn")
+    asm.label("rest")
+    asm.op("adds", "r0", "r0", f"#{_TURN}")
+    asm.branch("beq.w", "done")
+    with asm.loop("one", "last", of_call=True):
+        asm.note("an element of the rest")
+        _together(asm, root, homes, pointers, (pool, 1, "b"))
+        asm.op("subs", "r0", "r0", "#1")
+        asm.branch("bne.w", "one")
+    asm.label("done")
+    asm.note("return")
+    asm.op("pop", "{r4-r11, pc}")
+    asm.reorder()
+    return asm
+
+
+def work(asm: Asm, elements: int) -> Work:
+    """What a call executes."""
+    return asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last")
+
+
+def _words(asm: Asm, root: Node, homes: Mapping[Node, str], pointers: Mapping[Node, str], pool: list[str]) -> None:
+    """The words of a turn, as many together as there are registers for."""
+    for together in (4, 2, 1):
+        try:
+            _together(Asm(asm.core), root, homes, pointers, (pool, together, ""))
+        except NoRegisterError:
+            continue
+        for _ in range(_WORDS // together):
+            _together(asm, root, homes, pointers, (pool, together, ""))
+        return
+    raise NoRegisterError
+
+
+def _together(
+    asm: Asm,
+    root: Node,
+    homes: Mapping[Node, str],
+    pointers: Mapping[Node, str],
+    how: tuple[list[str], int, str],
+) -> None:
+    """Some words, or one byte. how: registers, how many words, and the width of loads and stores. All are read before
+    one is written."""
+    pool, count, width = how
+    step, moving = 1 if width else 4, [load for load in loads(root) if moves(load)]
+    values = [each for node in inner(root) for each in operands(node) if each not in homes]
+    reads: Counter[Hashable] = Counter((each, k) for each in values for k in range(count))
+    reads.update((root, k) for k in range(count))
+    registers = Registers(pool, reads)
+    for load in moving:
+        for k in range(count):
+            asm.op(f"ldr{width}", registers.define((load, k)), f"[{pointers[load]}]", f"#{step}")
+    for node in inner(root):
+        for k in range(count):
+            read = list(operands(node))
+            places = {each: homes[each] if each in homes else registers[each, k] for each in read}
+            target = registers.define((node, k), [(each, k) for each in read if each not in homes])
+            _node(asm, node, target, places)
+    for k in range(count):
+        asm.op(f"str{width}", registers[root, k], f"[{pointers[root]}]", f"#{step}")
+
+
+def _node(asm: Asm, node: Node, target: str, places: Mapping[Node, str]) -> None:
+    """A comparison, whose flags say for each byte which side is taken."""
+    match node:
+        case Extreme(a, b, largest):
+            asm.op("ssub8", _COMPARED, places[a], places[b])
+            asm.op("sel", target, *((places[a], places[b]) if largest else (places[b], places[a])))
+        case Where(condition, a, b):
+            asm.op("uadd8", _COMPARED, places[condition], _ONES)
+            asm.op("sel", target, places[a], places[b])
+        case _:
+            assert isinstance(node, Element)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over bytes with Helium (MVE): sixteen in a vector."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tinyc.loops.expression import Extreme, Node, Where, inner, loads, moves
+from tinyc.machine.cores import CORTEX_M55
+from tinyc.machine.thumb import Asm
+from tinyc.machine.work import Work
+
+GUARD = "TC_MVE_ASM"
+CALL = Work(10, 15)  # around the function
+
+_TURN = 16  # elements
+
+
+@lru_cache(maxsize=64)
+def code(root: Node, names: tuple[str, ...], size: int = 0) -> Asm:
+    """The assembly of f(p, x0, ..., y), where p has no field behind n. Units: a `turn` of the loop; `some` elements of
+    the rest. size: elements of all calls, which makes code without a loop; 0: p says how many.
+
+    r0: elements left, r1 and on: inputs, then the output.
+    """
+    return _straight(root, size) if size else _loop(root)
+
+
+def _straight(root: Node, size: int) -> Asm:
+    """So many elements of two inputs."""
+    asm, y = Asm(CORTEX_M55), f"r{1 + len(loads(root))}"
+    _numbers(asm, root)
+    for _ in range(size // _TURN):
+        _vector(asm, root, y, "")
+    if size % _TURN:
+        asm.op("mov", "r0", f"#{size % _TURN}")
+        asm.op("vctp.8", "r0")
+        _vector(asm, root, y, "t")
+    asm.op("bx", "lr")
+    return asm
+
+
+def _numbers(asm: Asm, root: Node) -> None:
+    """Inputs that are one number, in all lanes."""
+    for load in loads(root):
+        if not moves(load):
+            asm.op("ldrsb", f"r{1 + load.number}", f"[r{1 + load.number}]")
+            asm.op("vdup.8", f"q{load.number}", f"r{1 + load.number}")
+
+
+def _loop(root: Node) -> Asm:
+    asm, inputs = Asm(CORTEX_M55), loads(root)
+    y = f"r{1 + len(inputs)}"
+    asm.op("push", "{r4, lr}")
+    asm.op("ldr", "r0", "[r0]")
+    if len(inputs) == 3:
+        y = "r4"
+        asm.op("ldr", y, "[sp, #8]")
+    _numbers(asm, root)
+    asm.op("lsrs", "lr", "r0", f"#{_TURN.bit_length() - 1}")
+    asm.branch("beq", "rest")
+    with asm.loop("turn", "turn", of_call=True):
+        asm.note(f"{_TURN} elements: loads, comparisons, store")
+        _vector(asm, root, y, "")
+        asm.branch("le", "turn", "lr")
+    asm.label("rest")
+    asm.op("ands", "r0", "r0", f"#{_TURN - 1}")
+    asm.branch("beq", "done")
+    with asm.per("some"):
+        asm.note("the rest")
+        asm.op("vctp.8", "r0")
+        _vector(asm, root, y, "t")
+    asm.label("done")
+    asm.op("pop", "{r4, pc}")
+    return asm
+
+
+def work(asm: Asm, elements: int) -> Work:
+    """What a call executes; cycles are an upper bound for a Cortex-M55. Code without a loop has no units."""
+    return asm.work() + elements // _TURN * asm.work("turn") + (elements % _TURN > 0) * asm.work("some")
+
+
+def _vector(asm: Asm, root: Node, y: str, when: str) -> None:
+    """A vector, or with `t` the elements of the predicate; all are read before one is written."""
+    moving = [load for load in loads(root) if moves(load)]
+    places: dict[Node, str] = {load: f"q{load.number}" for load in loads(root)}
+    if when:
+        asm.op("vpst" + "t" * (len(moving) - 1))
+    for load in moving:
+        asm.op(f"vldrb{when}.s8", places[load], f"[r{1 + load.number}]", f"#{_TURN}")
+    for node in inner(root):
+        match node:
+            case Extreme(a, b, largest):
+                places[node] = places[a]
+                asm.op("vmax.s8" if largest else "vmin.s8", places[a], places[a], places[b])
+            case Where():
+                raise ValueError("Helium has no form of a choice here")
+    if when:
+        asm.op("vpst")
+    asm.op(f"vstrb{when}.8", places[root], f"[{y}]", f"#{_TURN}")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over bytes with RISC-V's vectors: 128 at a time where registers have 128 bits."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tinyc.loops.expression import Extreme, Node, Where, inner, loads, moves
+from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.work import Work
+
+GUARD = "TC_RVV_ASM"
+LANES = 128  # bytes in eight registers of 128 bits, the shortest that application profiles allow
+CALL = Work(10, 10)  # around the function
+
+_VECTORS = ("v8", "v16", "v24")  # of inputs
+
+
+@lru_cache(maxsize=64)
+def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
+    """The assembly of f(p, x0, ..., y), where p has no field behind n. Unit: a `turn` of the loop.
+
+    a1 and on: inputs, then the output, t1: elements left, t0: those of the turn.
+    """
+    asm, inputs = RiscvAsm(), loads(root)
+    y, moving = f"a{1 + len(inputs)}", [load for load in inputs if moves(load)]
+    asm.op("lw", "t1", "0(a0)")
+    for load in inputs:
+        if not moves(load):
+            asm.op("lb", f"a{1 + load.number}", f"0(a{1 + load.number})")
+    with asm.loop("turn", "turn", aligned=False, of_call=True):
+        asm.op("vsetvli", "t0", "t1", "e8", "m8", "ta", "ma")
+        places: dict[Node, str] = dict(zip(inputs, _VECTORS, strict=False))
+        for load in moving:
+            asm.op("vle8.v", places[load], f"(a{1 + load.number})")
+        for node in inner(root):
+            places[node] = _node(asm, node, places)
+        asm.op("vse8.v", places[root], f"({y})")
+        for pointer in (*(f"a{1 + load.number}" for load in moving), y):
+            asm.op("add", pointer, pointer, "t0")
+        asm.op("sub", "t1", "t1", "t0")
+        asm.branch("bnez", "turn", "t1")
+    asm.op("ret")
+    return asm
+
+
+def work(asm: RiscvAsm, elements: int) -> Work:
+    """What a call executes with registers of 128 bits."""
+    return asm.work() + -(-elements // LANES) * asm.work("turn")
+
+
+def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> str:
+    """The vector of a node."""
+    match node:
+        case Extreme(a, b, largest):
+            name = "vmax.v" if largest else "vmin.v"
+            if moves(b):
+                asm.op(f"{name}v", places[a], places[a], places[b])
+            else:
+                (number,) = (load.number for load in loads(b))
+                asm.op(f"{name}x", places[a], places[a], f"a{1 + number}")
+            return places[a]
+        case Where(condition, a, b):
+            asm.op("vmsne.vi", "v0", places[condition], "0")
+            asm.op("vmerge.vvm", places[condition], places[b], places[a], "v0")
+            return places[condition]
+    raise ValueError(f"{node} is no function of bytes")
