@@ -175,7 +175,7 @@ class Chain:
                 and all(d.HasField("dim_value") for d in dims)
             ):
                 shape = tuple(d.dim_value for d in dims)
-                return shape if 0 < int(np.prod(shape)) <= MOST_ELEMENTS else None
+                return shape if min(shape, default=1) > 0 and int(np.prod(shape)) <= MOST_ELEMENTS else None
         return None
 
     def model(self) -> onnx.ModelProto:

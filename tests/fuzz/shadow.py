@@ -48,7 +48,9 @@ class Watcher:
     def __init__(self, core: EmulatedCore, compiled: Compiled, plan: TracePlan) -> None:
         self.core, self.compiled, self.plan = core, compiled, plan
         program = compiled.program
-        self.size, self.kept_from = program.arena_bytes, program.state_offset
+        # Behind the states there may be where constants apart from the code are: any step reads that.
+        self.size = program.arena_bytes if program.blob is None else program.blob.slot
+        self.kept_from = min(program.state_offset, self.size)
         self.allowed = makers_of(compiled)
         self.owner = [NOBODY] * self.size
         self.calls: Counter[int] = Counter()  # of each step in this inference
