@@ -9,11 +9,13 @@ from one_layer import check_together, counts_together, offer_of
 
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
-from tinyc.ir.graph import Graph, Shape
+from tinyc.ir.graph import Array, Graph, Shape
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
+from tinyc.ops.choose import Choose
 from tinyc.ops.extremum import Extremum
+from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.sub import Sub
 
 CORES = {"cortex-m4": ("asm", "dsp"), "cortex-m55": ("mve",), "riscv32-zve32x": ("rvv",)}  # with endings of kernels
@@ -30,6 +32,13 @@ SHAPES = [
     ((2, 1, 3, 35), (1, 4, 1, 35)),
 ]
 
+REDUCED: list[tuple[Shape, tuple[int, ...]]] = [
+    ((1, 8, 8, 64), (1, 2)),
+    ((1, 7, 4, 5), (1,)),
+    ((3, 2, 17), (1,)),
+    ((1, 3, 2, 140), (1, 2)),
+]
+
 
 def graph_of(op: str, shapes: tuple[Shape, Shape], number: int) -> Graph:
     if op == "extremum":
@@ -39,25 +48,55 @@ def graph_of(op: str, shapes: tuple[Shape, Shape], number: int) -> Graph:
     return one_node(op, Add() if op == "add" else Sub(), inputs, 0.0411, 5)
 
 
-@pytest.mark.parametrize("op", ["add", "sub", "extremum"])
-@pytest.mark.parametrize("board_name", CORES)
-def test_equals_the_reference(board_name: str, op: str) -> None:
-    """With either input at every end; on the core of which costs speak, they are what is executed."""
+def check(op: str, cases: list[tuple[Graph, list[dict[str, Array]]]], board_name: str) -> None:
+    """On the core of which costs speak, they are what is executed."""
     (name,) = {
         kernel.name
         for kernel in all_ops()[op].kernels
         if kernel.written and "s8" in kernel.name and kernel.name.endswith(CORES[board_name])
     } - {"tc_add_s8_mve"}
+    named = [(graph, inputs, name) for graph, inputs in cases]
+    if board_name != "cortex-m4":
+        check_together(named, board_name=board_name)
+        return
+    kernel = next(k for k in all_ops()[op].kernels if k.name == name)
+    for (graph, _), count in zip(cases, counts_together(named), strict=True):
+        cost = offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost
+        assert cost.instructions == pytest.approx(count, rel=0.12, abs=40)
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "extremum"])
+@pytest.mark.parametrize("board_name", CORES)
+def test_equals_the_reference(board_name: str, op: str) -> None:
+    """With either input at every end."""
     cases = []
     for number, shapes in enumerate(SHAPES):
         rng = np.random.default_rng(number)
         drawn = {x: rng.integers(-128, 128, shapes[k]).astype(np.int8) for k, x in enumerate("ab")}
         ends = [{"a": np.full(shapes[0], a, np.int8), "b": np.full(shapes[1], b, np.int8)} for a, b in ENDS]
-        cases.append((graph_of(op, shapes, number), [drawn, *ends], name))
-    if board_name != "cortex-m4":
-        check_together(cases, board_name=board_name)
-        return
-    kernel = next(k for k in all_ops()[op].kernels if k.name == name)
-    for (graph, _, _), count in zip(cases, counts_together(cases), strict=True):
-        cost = offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost
-        assert cost.instructions == pytest.approx(count, rel=0.12, abs=40)
+        cases.append((graph_of(op, shapes, number), [drawn, *ends]))
+    check(op, cases, board_name)
+
+
+@pytest.mark.parametrize("board_name", CORES)
+def test_extremes_of_lines(board_name: str) -> None:
+    cases = []
+    for number, (shape, axes) in enumerate(REDUCED):
+        attrs = ReduceExtremum(axes, largest=number % 2 == 0)
+        graph = one_node("reduce_extremum", attrs, [tensor("x", shape, 0.1, 7)], 0.1, 7)
+        x = np.random.default_rng(number).integers(-128, 128, shape).astype(np.int8)
+        cases.append((graph, [{"x": x}, {"x": np.full(shape, -128, np.int8)}]))
+    check("reduce_extremum", cases, board_name)
+
+
+@pytest.mark.parametrize("board_name", CORES)
+def test_choices(board_name: str) -> None:
+    cases = []
+    for n in (1, 3, 15, 16, 17, 35, 130):
+        values = [tensor("c", (1, n), dtype="bool"), tensor("a", (1, n), 0.1, 7), tensor("b", (1, n), 0.1, 7)]
+        rng = np.random.default_rng(n)
+        a, b = (rng.integers(-128, 128, (1, n)).astype(np.int8) for _ in range(2))
+        conditions = (rng.integers(0, 2, (1, n)), np.ones((1, n)), np.zeros((1, n)))
+        inputs = [{"c": c.astype(np.bool_), "a": a, "b": b} for c in conditions]
+        cases.append((one_node("choose", Choose(), values, 0.1, 7), inputs))
+    check("choose", cases, board_name)

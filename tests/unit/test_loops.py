@@ -113,8 +113,6 @@ CASES = [*map(drawn, range(60)), *map(drawn_bytes, range(60))]
 @pytest.mark.parametrize(("on", "core"), ON, ids=[core.name for _, core in ON])
 def test_every_core_gives_what_numpy_gives(on: LoopCore, core: Core) -> None:
     for case in CASES:
-        if on is HELIUM and isinstance(case.function.root, Where):
-            continue
         asm = on.code(case.function, core)
         (lines,) = functions_in(naked_function("f", (), asm)).values()
         objects = [case.fields, *(x.tobytes() for x in case.inputs)]

@@ -12,10 +12,12 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Element i of an input of int8. one: the input is one number for the whole loop."""
+    """Element i of an input. one: the input is one number for the whole loop. ctype: of an element; `void`:
+    of a byte of any type."""
 
     number: int
     one: bool = False
+    ctype: str = "int8_t"
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,12 @@ def _vector(asm: Asm, root: Node, y: str, when: str) -> None:
             case Extreme(a, b, largest):
                 places[node] = places[a]
                 asm.op("vmax.s8" if largest else "vmin.s8", places[a], places[a], places[b])
-            case Where():
-                raise ValueError("Helium has no form of a choice here")
+            case Where(condition, a, b):
+                places[node] = places[a]
+                asm.op("vcmp.i8", "ne", places[condition], "zr")
+                asm.op("vpsel", places[a], places[a], places[b])
     if when:
+        if any(isinstance(node, Where) for node in inner(root)):
+            asm.op("vctp.8", "r0")  # the choice has a predicate of its own
         asm.op("vpst")
     asm.op(f"vstrb{when}.8", places[root], f"[{y}]", f"#{_TURN}")

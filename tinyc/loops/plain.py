@@ -11,8 +11,9 @@ def text(node: Node | int) -> str:
     match node:
         case int():
             value = str(node)
-        case Element(number, one):
-            value = f"x{number}[{0 if one else 'i'}]"
+        case Element(number, one, ctype):
+            base = f"((const int8_t *)x{number})" if ctype == "void" else f"x{number}"
+            value = f"{base}[{0 if one else 'i'}]"
         case Param(name):
             value = f"p->{name}"
         case AddProduct(start, x, factor):

@@ -80,11 +80,19 @@ class LoopFunction:
     @property
     def parameters(self) -> Sequence[str]:
         """As they are declared."""
-        inputs = (f"const int8_t *x{load.number}" for load in loads(self.root))
+        inputs = (f"const {load.ctype} *x{load.number}" for load in loads(self.root))
         return (f"const {self.struct} *p", *inputs, "int8_t *y")
 
     def written(self, on: LoopCore, core: Core) -> SpecializedKernel:
-        """The function, in assembly for one kind of core."""
+        """The function of all lines, in assembly for one kind of core."""
+        line = self.line(on, core)
+        if not self.lines.outer:
+            return line
+        name, text = self.lines.text(line.name, self.parameters)
+        return SpecializedKernel(name, text, line.includes, (*line.parts, line))
+
+    def line(self, on: LoopCore, core: Core) -> SpecializedKernel:
+        """The function of a line."""
         asm, size = on.code(self, core), on.straight(self)
         own = f"{self.name}_{size}" if size else self.name
         text = f"""/* {self.says} */
@@ -99,11 +107,7 @@ static void {own}({", ".join(self.parameters)})
 #endif"""
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
-        function = SpecializedKernel(own, text, (on.header,), (declared,))
-        if not self.lines.outer:
-            return function
-        name, text = self.lines.text(own, self.parameters)
-        return SpecializedKernel(name, text, (on.header,), (declared, function))
+        return SpecializedKernel(own, text, (on.header,), (declared,))
 
     def _fast(self, name: str, asm: Asm | RiscvAsm) -> str:
         """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""
@@ -134,9 +138,10 @@ def loop_kernel(
     loop_of: Callable[[Site, Any], LoopFunction],
     lower: Callable[[Site, Any], Call],
     when: tuple[Condition, ...],
+    inplace: tuple[int, ...] = (0, 1),
 ) -> Kernel:
-    """The kernel of an operator of one input or two; the output may lie over either that does not repeat. name: of the
-    family of functions."""
+    """The kernel of an elementwise operator; the output may lie over any input of `inplace` that does not repeat.
+    name: of the family of functions."""
     return Kernel(
         name,
         offered(
@@ -146,6 +151,6 @@ def loop_kernel(
         ),
         isa=on.isa,
         when=when,
-        inplace=(0, 1),
+        inplace=inplace,
         written=True,
     )

@@ -355,7 +355,8 @@ _BRANCHES: list[tuple[str, Row]] = [
 ]
 
 _VECTORS: list[tuple[str, Row]] = [
-    (r"vpstt?t?t?|vptt?t?t?\.\w+|vctp\.\d+|vmsr", Row(Kind.PREDICATE, 0)),
+    (r"vpstt?t?t?|vptt?t?t?\.\w+|vctp\.\d+|vcmp\.i\d+|vmsr", Row(Kind.PREDICATE, 0)),
+    ("vpsel", Row(Kind.VECTOR)),
     (r"v(?:ldr|str)[bhw]t?\.\w+|vst4\d\.\w+|vld2\d\.\w+", Row(Kind.VECTOR, 0)),
     (r"vmov\.i\d+|vmovl[bt]\.\w+|vdup\.\d+|vabs\.s\d+", Row(Kind.VECTOR, unary=True)),
     (r"vdupt\.\d+|vnegt\.s\d+", Row(Kind.VECTOR, updates=True, unary=True)),

@@ -119,7 +119,7 @@ class VectorUnit:
         name = op.instruction.mnemonic
         if name in ("vmrs", "vmsr"):
             self._move_status(name, op.operands)
-        elif name.startswith(("vpst", "vpt", "vctp")):
+        elif name.startswith(("vpst", "vpt", "vctp", "vcmp")):
             self._set_predicate(name, op.operands)
         elif match := _ACCESS.fullmatch(name):
             self._access(match, op.operands)
@@ -163,6 +163,10 @@ class VectorUnit:
             sides = [zeros if each == Other("zr") else self._lanes(each, bits) for each in operands[1:]]
             lanes = enumerate(zip(*sides, strict=True))
             self._predicate = sum(of_lane << k * bits // 8 for k, (a, b) in lanes if a < b)
+        elif name == "vcmp.i8":
+            assert operands[0] == Other("ne"), name
+            assert operands[2] == Other("zr"), name
+            self._predicate = sum((lane != 0) << k for k, lane in enumerate(self._lanes(operands[1], 8)))
         elif name.startswith("vctp"):
             size = int(name.partition(".")[2]) // 8
             self._predicate = (1 << min(self._read(operands[0].words[0]) * size, _BYTES)) - 1
@@ -190,6 +194,9 @@ class VectorUnit:
         elif isinstance(result, Lane):  # the first register goes to the second lane that is named
             for lane, source in zip((operands[1], result), operands[2:], strict=True):
                 self._write(lane.words[0], self._read(source.words[0]))
+        elif stem == "psel":
+            pairs = enumerate(zip(*(self._lanes(operand, 8) for operand in sources), strict=True))
+            self._set(result, 8, [a if self._predicate >> k & 1 else b for k, (a, b) in pairs])
         elif stem == "fma":
             columns = zip(*(self._lanes(operand, bits) for operand in operands), strict=True)
             made = [_without_subnormals(*lanes) for lanes in columns]

@@ -11,14 +11,18 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Call, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.loops.expression import Element, Where
+from tinyc.loops.lines import LoopLines
+from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
 
 HIDDEN = 1e3  # a constant x1 so far below 0 stands for minus infinity, not for a number that needs a place in the scale
 _LOOPS = 4
+_BYTE, _WORD = 8, 15  # instructions of an element in C
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,36 @@ def lower(site: Site, p: Choose) -> Call:
     return Call((Params(), *inputs, Out()), Struct("tc_choose_t", fields))
 
 
+def is_alike(site: Site) -> bool:
+    """int8 output, and inputs of its shape"""
+    return site.y().dtype == "s8" and all(site.x(k).shape == site.y().shape for k in range(3))
+
+
+def _loop(site: Site, core: str) -> LoopFunction:
+    """The loop over bytes. core: the ending of its name."""
+    root, lines = Where(Element(0, ctype="void"), Element(1), Element(2)), LoopLines((), site.y().elements)
+    says = "y[i] = x0[i] ? x1[i] : x2[i], in bytes; y may be x1 or x2."
+    return LoopFunction(f"tc_choose_s8_{core}", says, root, "tc_loop_t", (), lines)
+
+
+def lower_loop(site: Site, p: Choose) -> Call:
+    """The call of the loop."""
+    inputs = (tensor_argument(site, k) for k in range(3))
+    return Call((Params(), *inputs, Out()), Struct("tc_loop_t", {"n": site.y().elements}))
+
+
+def cost(site: Site, p: Choose) -> Cost:
+    """As counted on a Cortex-M4, of bytes and of words."""
+    each = _BYTE + (_WORD - _BYTE) * (element_bytes(site.y()) - 1) // 3
+    return Cost(each * site.y().elements + 60, 280, 0)
+
+
+def _in_bytes(core: str, on: LoopCore) -> Kernel:
+    return loop_kernel(
+        f"tc_choose_s8_{core}", on, lambda site, p: _loop(site, core), lower_loop, (is_alike,), inplace=(1, 2)
+    )
+
+
 OP = Op(
     name="choose",
     attrs=Choose,
@@ -91,7 +125,12 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Kept(), Observed(), SameAs(1)),
     quant_out=(SameAs(1),),
-    kernels=(Kernel("tc_choose", offered(lower), when=(few_loops,)),),
+    kernels=(
+        _in_bytes("mve", HELIUM),
+        _in_bytes("dsp", DSP),
+        _in_bytes("rvv", VECTORS),
+        Kernel("tc_choose", offered(lower, cost=cost), when=(few_loops,)),
+    ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),
 )

@@ -13,6 +13,7 @@ from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Extreme
+from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, in_c, is_s8, lines_of, loop_fields
 from tinyc.ops.movement import need_one_quant
@@ -57,15 +58,18 @@ def lower(site: Site, p: Extremum) -> Call:
     return Call(arguments(site), Struct("tc_extremum_s8_t", {**loop_fields(site), "largest": int(p.largest)}))
 
 
-def _loop(site: Site, p: Extremum, core: str) -> LoopFunction:
-    """The loop of a line."""
-    lines, _ = lines_of(site)
-    words = ("larger", "max") if p.largest else ("smaller", "min")
+def extreme_loop(core: str, largest: bool, root: Extreme, lines: LoopLines) -> LoopFunction:
+    """The loop of a line. core: the ending of its name."""
+    words = ("larger", "max") if largest else ("smaller", "min")
     name = f"tc_{words[1]}_s8_{core}{'_one' * lines.one}"
     x1 = "x1[0]" if lines.one else "x1[i]"
     says = f"y[i] = the {words[0]} of x0[i] and {x1}; y may be an input that does not repeat."
-    root = Extreme(Element(0), Element(1, lines.one), p.largest)
     return LoopFunction(name, says, root, "tc_loop_t", (), lines)
+
+
+def _loop(site: Site, p: Extremum, core: str) -> LoopFunction:
+    lines, _ = lines_of(site)
+    return extreme_loop(core, p.largest, Extreme(Element(0), Element(1, lines.one), p.largest), lines)
 
 
 def lower_loop(site: Site, p: Extremum) -> Call:
