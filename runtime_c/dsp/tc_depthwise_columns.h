@@ -14,39 +14,22 @@
  * Sums by rows: for each row the 2 words of a last row per group, then the constants of all groups; the start
  * values are an array of their own, of all channels.
  *
- * X = start + sum of x * w becomes an output as in tc_depthwise_planes.h. The input bytes of a group are read
- * before its outputs are written, so y may be one of the rows.
+ * X = start + sum of x * w becomes an output as tc_finish (tc_dsp.h) says. The input bytes of a group are
+ * read before its outputs are written, so y may be one of the rows.
  */
 #ifndef TC_DEPTHWISE_COLUMNS_H
 #define TC_DEPTHWISE_COLUMNS_H
 
-#include "tc_depthwise_planes.h"
+#include "tc_dsp.h"
 
 #if !TC_DSP_ASM
 
 typedef struct {
     int32_t rows, channels;
     int32_t int4;  /* weights of 4 bits, times 2^12 */
-    int32_t halve; /* X is shifted right by 11 first */
-    int32_t sign, varies, shift;
-    int32_t y_min, y_max;
+    int32_t down;  /* X is shifted right by this first */
+    tc_finish_t finish;
 } tc_depthwise_columns_t;
-
-/* The output of X; constants moves to the next channel's. */
-static inline int8_t tc_depthwise_columns_finish(const tc_depthwise_columns_t *p, int32_t x,
-                                                 const int32_t **constants)
-{
-    const int32_t *used = *constants;
-    tc_depthwise_planes_t requant; /* no initializer: compilers clear the rest by a call */
-    requant.halve = p->halve;
-    requant.sign = p->sign;
-    requant.varies = p->varies;
-    requant.shift = p->shift;
-    requant.y_min = p->y_min;
-    requant.y_max = p->y_max;
-    *constants += p->varies ? 3 : 2;
-    return (int8_t)tc_depthwise_finish(&requant, x, used);
-}
 
 /* The weight of channel i of a group in the two words of a single row. */
 static inline int32_t tc_depthwise_columns_half(const int32_t *words, int32_t i)
@@ -91,7 +74,8 @@ static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, cons
             stream += p->int4 ? 1 : both ? 4 : 2;
         }
         for (; channel < first + 4; channel++) {
-            y[channel] = tc_depthwise_columns_finish(p, acc[channel - first], &stream);
+            y[channel] = tc_finish(&p->finish, acc[channel - first] >> p->down, 0, stream);
+            stream += p->finish.varies ? 3 : 2;
         }
     }
 }
@@ -112,8 +96,8 @@ static TC_UNUSED void tc_depthwise_columns_add(const tc_depthwise_columns_t *p, 
 static TC_UNUSED void tc_depthwise_columns_end(const tc_depthwise_columns_t *p, const int32_t *constants,
                                                const int32_t *sums, int8_t *y)
 {
-    for (int32_t channel = 0; channel < p->channels; channel++) {
-        y[channel] = tc_depthwise_columns_finish(p, sums[channel], &constants);
+    for (int32_t channel = 0; channel < p->channels; channel++, constants += p->finish.varies ? 3 : 2) {
+        y[channel] = tc_finish(&p->finish, sums[channel] >> p->down, 0, constants);
     }
 }
 

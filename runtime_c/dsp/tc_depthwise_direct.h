@@ -12,9 +12,7 @@
  *                kernel row after kernel row
  *   4 times      mult, add[, shift]: of each channel
  *
- * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min,
- * y_max); with `sign`, the high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are
- * in the start values and `add`.
+ * X = start + sum of x * w becomes y as tc_finish (tc_dsp.h) says.
  */
 #ifndef TC_DEPTHWISE_DIRECT_H
 #define TC_DEPTHWISE_DIRECT_H
@@ -25,7 +23,7 @@
 
 typedef struct {
     int32_t in_w, in_c, out_w, out_c, times, k_h, k_w, stride, dilation, pad_left, x_zero;
-    int32_t sign, varies, shift, y_min, y_max;
+    tc_finish_t finish;
     const uint8_t *taps; /* [k_w]: columns of a kernel row in the order of their weights */
 } tc_depthwise_direct_t;
 
@@ -33,7 +31,7 @@ typedef struct {
 static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const int32_t *stream,
                                           const int8_t *const *x, int8_t *y)
 {
-    const int32_t words = p->varies ? 3 : 2;
+    const int32_t words = p->finish.varies ? 3 : 2;
     for (int32_t group = 0; group < p->out_c; group += 4) {
         const int32_t first = group + 4 > p->out_c ? p->out_c - 4 : group;
         const int32_t *weights = stream + 4, *constants = weights + 2 * p->k_h * p->k_w;
@@ -48,11 +46,7 @@ static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const 
                         : p->x_zero;
                     acc = tc_wrap((int64_t)in * (o / 2 ? tc_hi16(word) : tc_lo16(word)) + acc);
                 }
-                const int32_t *k = constants + o * words;
-                const int32_t t = p->sign ? tc_smmlar(acc, k[0], k[1]) - (acc < 0) : tc_smmla(acc, k[0],
-                    k[1]);
-                const int32_t shifted = t >> (p->varies ? k[2] : p->shift);
-                y[ox * p->out_c + first + o] = (int8_t)tc_clamp(tc_ssat8(shifted), p->y_min, p->y_max);
+                y[ox * p->out_c + first + o] = tc_finish(&p->finish, acc, o, constants + o * words);
             }
         }
         stream = constants + 4 * words;

@@ -7,14 +7,11 @@
  *
  * stream: 1 word       the zero point four times, as bytes
  *         per channel  start value; weights; mult, add[, shift]
- * weights: per kernel row words of two int16 taps: for stride_w 2 (and k_w 1) taps (0, 1), (2, 3) ..., an odd
- * last one with 0; for stride_w 1 taps (0, 1), (1, 2), (2, 3) ... int4: four such words in one, of each tap 4
- * bits, the first word's on top of each half; the weights come before the start value; at most
- * TC_DEPTHWISE_INT4 words, and each tap times 2^12.
+ * weights: words of two int16 taps, in the order in which a function uses them; it may have a tap twice.
+ * int4: four such words in one, of each tap 4 bits, the first word's on top of each half; the weights come
+ * before the start value; at most TC_DEPTHWISE_INT4 words, and each tap times 2^12.
  *
- * X = start + sum of x * w becomes y = clamp(saturate8((high word of X * mult + add) >> shift), y_min,
- * y_max); with `sign`, the high word is rounded and 1 is subtracted for X < 0. Zero points and rounding are
- * in the start values and `add`.
+ * X = start + sum of x * w becomes an output as tc_finish (tc_dsp.h) says.
  *
  * The input is the image x, or (x NULL) in_h row pointers. y may be x, or one of the rows: a band of output
  * rows is written when a channel's input rows up to its own last are read.
@@ -35,28 +32,11 @@ typedef struct {
     int32_t band;    /* output rows that scratch has room for */
     int32_t columns; /* of a plane, padding included */
     int32_t int4;    /* weights of 4 bits */
-    int32_t halve;   /* X is shifted right by 11 first */
-    int32_t sign, varies, shift;
-    int32_t y_min, y_max;
+    int32_t down;    /* X is shifted right by this first */
+    tc_finish_t finish;
+    int32_t words;       /* of the weights of a channel */
+    const uint16_t *half; /* [k_h][k_w]: the half word of each tap, twice the word and 1 for the high one */
 } tc_depthwise_planes_t;
-
-/* Tap k of a kernel row. */
-static inline int32_t tc_depthwise_tap(const tc_depthwise_planes_t *p, const int32_t *words, int32_t k)
-{
-    if (p->stride_w == 2 || p->k_w == 1) {
-        return k % 2 ? tc_hi16(words[k / 2]) : tc_lo16(words[k / 2]);
-    }
-    return k + 1 < p->k_w ? tc_lo16(words[k]) : tc_hi16(words[k - 1]);
-}
-
-static inline int32_t tc_depthwise_finish(const tc_depthwise_planes_t *p, int32_t sum,
-                                          const int32_t *constants)
-{
-    const int32_t x = p->halve ? sum >> 11 : sum;
-    const int32_t t = p->sign ? tc_smmlar(x, constants[0], constants[1]) - (x < 0)
-                              : tc_smmla(x, constants[0], constants[1]);
-    return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift)), p->y_min, p->y_max);
-}
 
 /* Padded rows [first, first + rows) of a channel to `plane`. */
 static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_t *x,
@@ -87,14 +67,13 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
                                           int16_t *plane)
 {
     const int16_t zero = (int8_t)(uint8_t)*stream++;
-    const int32_t words = p->stride_w == 2 || p->k_w == 1 ? (p->k_w + 1) / 2 : p->k_w - 1;
     const int32_t fresh = p->band * p->stride_h;
     const int32_t keep = p->k_h > p->stride_h ? p->k_h - p->stride_h : 0;
     for (int32_t channel = 0; channel < p->channels; channel++) {
         int32_t unpacked[1 + TC_DEPTHWISE_INT4];
-        const int32_t *constants = stream + 1 + p->k_h * words;
+        const int32_t *constants = stream + 1 + p->words;
         if (p->int4) {
-            constants = tc_depthwise_int4(stream, p->k_h * words, unpacked);
+            constants = tc_depthwise_int4(stream, p->words, unpacked);
             stream = unpacked;
         }
         const int32_t *weights = stream + 1;
@@ -107,21 +86,20 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
                 for (int32_t ox = 0; ox < p->out_w; ox++) {
                     const int16_t *from = plane + oy * p->stride_h * p->columns + ox * p->stride_w;
                     int32_t acc = *stream;
-                    for (int32_t ky = 0; ky < p->k_h; ky++) {
-                        for (int32_t kx = 0; kx < p->k_w; kx++) {
-                            const int32_t w = tc_depthwise_tap(p, weights + ky * words, kx);
-                            acc = tc_wrap((int64_t)from[ky * p->columns + kx] * w + acc);
-                        }
+                    for (int32_t k = 0; k < p->k_h * p->k_w; k++) {
+                        const int32_t word = weights[p->half[k] / 2];
+                        const int32_t w = p->half[k] % 2 ? tc_hi16(word) : tc_lo16(word);
+                        acc = tc_wrap((int64_t)from[k / p->k_w * p->columns + k % p->k_w] * w + acc);
                     }
                     y[(first + oy) * p->out_row + ox * p->out_step + channel] =
-                        (int8_t)tc_depthwise_finish(p, acc, constants);
+                        tc_finish(&p->finish, acc >> p->down, 0, constants);
                 }
             }
             for (int32_t i = 0; i < keep * p->columns; i++) {
                 plane[i] = plane[fresh * p->columns + i];
             }
         }
-        stream = constants + (p->varies ? 3 : 2);
+        stream = constants + (p->finish.varies ? 3 : 2);
     }
 }
 

@@ -4,8 +4,8 @@
  *
  * stream, for each four output channels: 4 words that are not used, then for each kernel row and column of
  * taps, four channels after four: 8 words, the int16 weights of the output channels for input channels 0, 2,
- * then for 1, 3 (the first in the low half); then mult, add[, shift] of each channel. The way to int8 is that
- * of tc_stream.h.
+ * then for 1, 3 (the first in the low half); then mult, add[, shift] of each channel. The way to int8 is
+ * tc_finish (tc_dsp.h).
  *
  * In each kernel row, `count` bytes from `first` on are read; the weights of `before` bytes of the stream in
  * front of theirs, and of `after` behind, are passed over. start: start values of all output channels, which
@@ -20,8 +20,7 @@
 
 typedef struct {
     int32_t k_h, out_c;
-    int32_t sign, varies, shift;
-    int32_t y_min, y_max;
+    tc_finish_t finish;
 } tc_row_direct_t;
 
 static inline void tc_row_direct(const tc_row_direct_t *p, const int32_t *stream, const int8_t *const *x,
@@ -46,10 +45,8 @@ static inline void tc_row_direct(const tc_row_direct_t *p, const int32_t *stream
             }
             stream += after / 4;
         }
-        for (int32_t o = 0; o < 4; o++, stream += p->varies ? 3 : 2) {
-            const int32_t rounded = tc_smmlar(acc[o], stream[0], stream[1]) - (acc[o] < 0);
-            const int32_t t = p->sign ? rounded : tc_smmla(acc[o], stream[0], stream[1]);
-            *y++ = (int8_t)tc_clamp(tc_ssat8(t >> (p->varies ? stream[2] : p->shift)), p->y_min, p->y_max);
+        for (int32_t o = 0; o < 4; o++, stream += p->finish.varies ? 3 : 2) {
+            *y++ = tc_finish(&p->finish, acc[o], o, stream);
         }
     }
 }

@@ -6,19 +6,18 @@
  * the input rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the
  * layer's.
  *
- * stream: for each four output channels (the last four padded with zeros)
- *   4 words      start values of the accumulators
+ * stream: for each four output channels (the last four padded with zeros), or of packed weights `together`
+ *   together     start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
- *                packed: 2 words, "A over B" (tc_dsp.h), of channels 0, 1 and of channels 2, 3
+ *                packed: a word for each two channels, "A over B" (tc_dsp.h), of channels 0, 1; 2, 3 ...
  *                fours: 1 word; each half has 4096 d0 + 256 d1 + 16 d2 + d3 of four channels,
  *                    d0 the int4 weight, d1 and
  *                d3 the weight + 8, d2 the weight or the weight + 8
  *                nibbles: 1 word; each half has the int4 weights of four channels, the first on top
- *   4 times      mult, add[, shift]: of each channel
+ *   together     mult, add[, shift]: of each channel
  *
- * The accumulator X of a channel becomes y = saturate8((high word of X * mult + add) >> shift); with `sign`,
- * the high word is rounded and 1 is subtracted for X < 0. The start values and constants contain bias, zero
- * points, rounding, and in wide streams a power of two.
+ * The accumulator X of a channel becomes y as tc_finish (tc_dsp.h) says. The start values and constants
+ * contain bias, zero points, rounding, and in wide streams a power of two.
  */
 #ifndef TC_STREAM_H
 #define TC_STREAM_H
@@ -27,18 +26,18 @@
 
 #if !TC_DSP_ASM
 
+#define TC_STREAM_TOGETHER 8
+
 typedef struct {
     int32_t steps, out_c, pixel_bytes;
+    int32_t together;          /* channels of a group of the stream, at most TC_STREAM_TOGETHER */
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
     int32_t nibbles;           /* int4 weights, each times 2^12 */
     /* nibbles: X is 4096 acc (halve: 2 acc). fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2
-     * acc). packed: X is 256 acc (halve: 2 acc) of channels 0 and 2, acc (twice: 2 acc) of 1 and 3 */
+     * acc). packed: X is 256 acc (halve: 2 acc) of even channels, acc (twice: 2 acc) of odd ones */
     int32_t halve, twice;
-    int32_t sign;              /* the high word is rounded, and 1 is subtracted for X < 0 */
-    int32_t varies;            /* each channel has its shift in the stream; else shift[channel % 4] */
-    int32_t shift[4];
-    int32_t y_min, y_max;
+    tc_finish_t finish;
     const uint8_t *row;        /* [2 * steps] */
     const int16_t *at;         /* [2 * steps] */
 } tc_stream_t;
@@ -48,26 +47,24 @@ static inline int32_t tc_stream_tap(const tc_stream_t *p, int32_t i, const int8_
     return p->at[i] < 0 ? 0 : x[p->row[i]][first + p->at[i]];
 }
 
-/* The taps of a pixel by pairs, one in each half, as the products take them. */
-static inline void tc_stream_unpack(const tc_stream_t *p, const int8_t *const *x, int32_t first,
-                                    int32_t *taps)
-{
-    for (int32_t i = 0; i < p->steps; i++) {
-        taps[i] = tc_halves(tc_stream_tap(p, 2 * i + 1, x, first), tc_stream_tap(p, 2 * i, x, first));
-    }
-}
+/* The taps of a pixel: by pairs in `taps`, or (NULL) where they lie. */
+typedef struct {
+    const int32_t *taps;
+    const int8_t *const *x;
+    int32_t first;
+} tc_stream_pixel_t;
 
-static inline int32_t tc_stream_finish(const tc_stream_t *p, int32_t x, int32_t position,
-                                       const int32_t *constants)
+/* The taps of a step, one in each half, as the products take them. */
+static inline int32_t tc_stream_pair(const tc_stream_t *p, const tc_stream_pixel_t *pixel, int32_t step)
 {
-    const int32_t rounded = tc_smmlar(x, constants[0], constants[1]) - (x < 0);
-    const int32_t t = p->sign ? rounded : tc_smmla(x, constants[0], constants[1]);
-    return tc_clamp(tc_ssat8(t >> (p->varies ? constants[2] : p->shift[position])), p->y_min, p->y_max);
+    return pixel->taps ? pixel->taps[step]
+                       : tc_halves(tc_stream_tap(p, 2 * step + 1, pixel->x, pixel->first),
+                                   tc_stream_tap(p, 2 * step, pixel->x, pixel->first));
 }
 
 /* Four accumulators of one pixel with int4 weights. Returns the end of the weights. */
 static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const int32_t *stream,
-                                                     const int32_t *taps, int32_t *acc)
+                                                     const tc_stream_pixel_t *pixel, int32_t *acc)
 {
     const int32_t *w = stream + 4;
     const int32_t low = p->halve ? 1 : 4;
@@ -77,12 +74,12 @@ static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const
         acc[o] = stream[o];
     }
     for (int32_t i = 0; i < p->steps; i++, w++) {
-        const int32_t cleared = *w & 0x0fff0fff;
-        acc[0] = tc_smlad(taps[i], *w, acc[0]);
-        acc[1] = tc_smlad(taps[i], cleared, acc[1]);
-        acc[2] = tc_smlad(taps[i], p->fours == 1 ? tc_sxtb16(cleared) : cleared & 0x00ff00ff, acc[2]);
-        acc[3] = tc_smlad(taps[i], cleared & 0x000f000f, acc[3]);
-        sum = tc_smlad(taps[i], 0x00010001, sum);
+        const int32_t taps = tc_stream_pair(p, pixel, i), cleared = *w & 0x0fff0fff;
+        acc[0] = tc_smlad(taps, *w, acc[0]);
+        acc[1] = tc_smlad(taps, cleared, acc[1]);
+        acc[2] = tc_smlad(taps, p->fours == 1 ? tc_sxtb16(cleared) : cleared & 0x00ff00ff, acc[2]);
+        acc[3] = tc_smlad(taps, cleared & 0x000f000f, acc[3]);
+        sum = tc_smlad(taps, 0x00010001, sum);
     }
     acc[0] = tc_wrap((int64_t)acc[0] - acc[1]);
     acc[1] = tc_wrap((int64_t)acc[1] - acc[2] - (int64_t)sum * 2048);
@@ -94,31 +91,32 @@ static inline const int32_t *tc_stream_sums_of_fours(const tc_stream_t *p, const
     return w;
 }
 
-/* Four accumulators of one pixel. Returns the end of the weights. */
+/* The accumulators of a group for one pixel. Returns the end of the weights. */
 static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t *stream,
-                                            const int32_t *taps, int32_t *acc)
+                                            const tc_stream_pixel_t *pixel, int32_t *acc)
 {
-    const int32_t *w = stream + 4;
+    const int32_t *w = stream + p->together;
     if (p->fours) {
-        return tc_stream_sums_of_fours(p, stream, taps, acc);
+        return tc_stream_sums_of_fours(p, stream, pixel, acc);
     }
-    for (int32_t o = 0; o < 4; o++) {
+    for (int32_t o = 0; o < p->together; o++) {
         acc[o] = stream[o];
     }
     for (int32_t i = 0; i < p->steps; i++) {
+        const int32_t taps = tc_stream_pair(p, pixel, i);
         if (p->nibbles) {
             for (int32_t o = 0; o < 4; o++) {
-                acc[o] = tc_smlad(taps[i], (int32_t)((uint32_t)*w << 4 * o & 0xf000f000u), acc[o]);
+                acc[o] = tc_smlad(taps, (int32_t)((uint32_t)*w << 4 * o & 0xf000f000u), acc[o]);
             }
             w++;
         } else if (p->packed) {
-            for (int32_t o = 0; o < 4; o += 2, w++) {
-                acc[o] = tc_smlad(taps[i], *w, acc[o]);
-                acc[o + 1] = tc_smlad(taps[i], tc_sxtb16(*w), acc[o + 1]);
+            for (int32_t o = 0; o < p->together; o += 2, w++) {
+                acc[o] = tc_smlad(taps, *w, acc[o]);
+                acc[o + 1] = tc_smlad(taps, tc_sxtb16(*w), acc[o + 1]);
             }
         } else {
             for (int32_t o = 0; o < 4; o++, w++) {
-                acc[o] = tc_smlad(taps[i], *w, acc[o]);
+                acc[o] = tc_smlad(taps, *w, acc[o]);
             }
         }
     }
@@ -126,7 +124,7 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
         acc[o] >>= 11;
     }
     if (p->packed) {
-        for (int32_t o = 0; o < 4; o += 2) {
+        for (int32_t o = 0; o < p->together; o += 2) {
             const int32_t over = tc_wrap((int64_t)acc[o] - acc[o + 1]);
             acc[o] = p->halve ? over >> 7 : over;
             acc[o + 1] = p->twice ? tc_wrap((int64_t)acc[o + 1] * 2) : acc[o + 1];
@@ -136,24 +134,29 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
 }
 
 /* n pixels -> y [n][out_c], `together` of them read before their outputs are written, which may lie over
- * them. taps: scratch of `together` times p->steps. */
+ * them. taps: scratch of `together` times p->steps; NULL: outputs lie elsewhere, and nothing is copied. */
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {
-    const int32_t constants = p->varies ? 3 : 2;
-    for (int32_t i = 0; i < n; i += together) {
+    const int32_t constants = p->finish.varies ? 3 : 2;
+    for (int32_t i = 0; i < n; i += together, first += together * p->pixel_bytes) {
         const int32_t pixels = n - i < together ? n - i : together;
-        for (int32_t k = 0; k < pixels; k++, first += p->pixel_bytes) {
-            tc_stream_unpack(p, x, first, taps + k * p->steps);
+        for (int32_t k = 0; k < pixels && taps; k++) {
+            const tc_stream_pixel_t there = {NULL, x, first + k * p->pixel_bytes};
+            for (int32_t step = 0; step < p->steps; step++) {
+                taps[k * p->steps + step] = tc_stream_pair(p, &there, step);
+            }
         }
         for (int32_t k = 0; k < pixels; k++) {
+            const int32_t *const own = taps ? taps + k * p->steps : NULL;
+            const tc_stream_pixel_t pixel = {own, x, first + k * p->pixel_bytes};
             const int32_t *group = stream;
-            for (int32_t o = 0; o < p->out_c; o += 4) {
-                int32_t acc[4];
-                group = tc_stream_sums(p, group, taps + k * p->steps, acc);
-                for (int32_t position = 0; position < 4; position++, group += constants) {
+            for (int32_t o = 0; o < p->out_c; o += p->together) {
+                int32_t acc[TC_STREAM_TOGETHER];
+                group = tc_stream_sums(p, group, &pixel, acc);
+                for (int32_t position = 0; position < p->together; position++, group += constants) {
                     if (o + position < p->out_c) {
-                        *y++ = (int8_t)tc_stream_finish(p, acc[position], position, group);
+                        *y++ = tc_finish(&p->finish, acc[position], position, group);
                     }
                 }
             }

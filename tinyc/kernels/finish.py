@@ -23,6 +23,7 @@ from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants,
 from tinyc.machine.thumb import Asm
 
 FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
+RAISED_DOWN = 11  # what registers of 2^12 acc are shifted right by, to 2 acc
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
 _LARGEST_SCALE = 8  # 127 * 2^8 fits int16
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
@@ -76,17 +77,12 @@ class Requantization:
         """packed: by how much registers of positions 0 and 2, and of 1 and 3, are shifted right at first."""
         return (7 + self.unit) * self.halve, (self.unit - 1) * self.double
 
-    def described(self, shifts: int = 1) -> dict[str, int | str]:
-        """What a twin is told. shifts: of so many positions, where they differ."""
+    @property
+    def c_text(self) -> str:
+        """A tc_finish_t of tc_dsp.h, for twins."""
         low, high = self.clamp or (-128, 127)
-        first = (self.shifts or (0,) * GROUP)[:shifts]
-        return {
-            "sign": int(self.sign),
-            "varies": int(self.shifts is None),
-            "shift": first[0] if shifts == 1 else "{" + ", ".join(map(str, first)) + "}",
-            "y_min": low,
-            "y_max": high,
-        }
+        shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
+        return f"{{{int(self.sign)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
 
     def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
@@ -102,7 +98,7 @@ class Requantization:
         elif self.packed and self.double and self.lowered[1]:
             asm.op("asr" if self.unit else "lsl", acc, acc, f"#{abs(self.lowered[1])}")
         elif self.halve and not self.packed and not self.offsets:
-            asm.op("asr", acc, acc, "#11")
+            asm.op("asr", acc, acc, f"#{RAISED_DOWN}")
         if self.drops:
             asm.op("and", temp, shift[0], f"{acc}, asr #31")
             asm.op("sub", temp, add, temp)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_packed, finish_wide
+from tinyc.kernels.form.function import array
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.requantize import Int64s
 
 T = TypeVar("T")
 
@@ -67,39 +67,31 @@ PROVED: Mapping[Fit, str] = {  # what kernels ask for
 }
 
 
-def stream(matrix: Matrix, finish: Finish, slots: tuple[int, ...], nibbles: bool = False) -> npt.NDArray[np.int32]:
-    """The words of the layer. slots: the tap of each half step, -1 for none. nibbles: of `raised` weights, int4."""
-    s, taps = finish.scaling, _live_taps(matrix, finish, slots)
+def in_fours(taps: int) -> tuple[int, ...]:
+    """The taps in the order in which SXTB16 unpacks words: (0, 2), (1, 3) of each four."""
+    return tuple(at + i for at in range(0, taps, 4) for i in (0, 2, 1, 3))
+
+
+def stream(
+    matrix: Matrix, finish: Finish, slots: tuple[int, ...], together: int = GROUP, nibbles: bool = False
+) -> npt.NDArray[np.int32]:
+    """The words of the layer. slots: the tap of each half step, -1 for none. together: channels of a group. nibbles: of
+    `raised` weights, int4."""
+    s, places = finish.scaling, np.array(slots)
+    taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]  # [O, half steps]
     if finish.requant.offsets:
         halves = digits.halves(taps, finish.requant.offsets)
     elif nibbles:
         halves = digits.nibbles(taps)
     else:
         halves = 256 * taps[0::2] + taps[1::2] if finish.requant.packed else taps << s.scale[:, None]
-    return _in_order(matrix, finish, halves, GROUP)
-
-
-def stream_by_twos(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """The words of a layer of `packed` weights by two channels (tc_stream_by_twos.h)."""
-    taps = _live_taps(matrix, finish, slots)
-    return _in_order(matrix, finish, 256 * taps[0::2] + taps[1::2], 2)
-
-
-def _live_taps(matrix: Matrix, finish: Finish, slots: tuple[int, ...]) -> Int64s:
-    """int64[O, half steps]: the weights in the order of use, 0 for channels whose output is always the same."""
-    places = np.array(slots)
-    return np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]
-
-
-def _in_order(matrix: Matrix, finish: Finish, halves: Int64s, together: int) -> npt.NDArray[np.int32]:
-    """For each `together` channels their start values, the weights of each step, their constants. halves: int64[O or
-    less, half steps], what lies in a half word."""
-    groups = len(matrix.taps) // together
     words = (halves[:, 0::2] & 0xFFFF) | (halves[:, 1::2] << 16)  # [O, O/2 or O/4, steps]
-    weights = words.reshape(groups, -1, words.shape[1]).transpose(0, 2, 1).reshape(groups, -1)
-    start = finish.start_values(matrix.p.bias.astype(np.int64)).reshape(groups, together)
-    constants = finish.constants().reshape(groups, -1)
-    rows = np.concatenate([start, weights, constants], axis=1)
+    groups = -(-len(matrix.taps) // together)
+    spare, own = groups * together - len(matrix.taps), len(matrix.taps) // len(words)
+    weights = np.pad(words, ((0, spare // own), (0, 0))).reshape(groups, -1, words.shape[1]).transpose(0, 2, 1)
+    start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
+    constants = np.pad(finish.constants(), ((0, spare), (0, 0)))
+    rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
     return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
@@ -114,6 +106,9 @@ class Tapped(Protocol):
     def pixel_bytes(self) -> int: ...
     @property
     def nibbles(self) -> bool: ...
+    @property
+    def together(self) -> int:
+        """Channels of a group of the stream."""
 
     def tap_place(self, tap: int) -> tuple[int, int]:
         """Kernel row and byte of a tap."""
@@ -128,26 +123,21 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
         "steps": len(slots) // 2,
         "out_c": layer.out_c,
         "pixel_bytes": layer.pixel_bytes,
+        "together": layer.together,
         "packed": int(requant.packed),
         "fours": (2 if requant.offsets[2] else 1) if requant.offsets else 0,
         **({"nibbles": 1} if layer.nibbles else {}),
         "halve": int(requant.halve),
         "twice": int(requant.double),
-        **requant.described(GROUP),
+        "finish": requant.c_text,
         "row": f"{name}_row",
         "at": f"{name}_at",
     }
     lines = [
-        _array("uint8_t", f"{name}_row", [row for row, _ in places]),
-        _array("int16_t", f"{name}_at", [at for _, at in places]),
+        *array("uint8_t", f"{name}_row", [row for row, _ in places]),
+        *array("int16_t", f"{name}_at", [at for _, at in places]),
         f"static const tc_stream_t {name}_layer = {{",
         *(f"    .{field} = {value}," for field, value in fields.items()),
         "};",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _array(ctype: str, name: str, values: list[int]) -> str:
-    lines = [", ".join(map(str, values[i : i + 24])) for i in range(0, len(values), 24)]
-    body = ",\n    ".join(lines)
-    return f"static const {ctype} {name}[{len(values)}] = {{\n    {body},\n}};"

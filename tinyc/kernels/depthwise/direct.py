@@ -306,7 +306,7 @@ def _written(layer: DirectLayer) -> tuple[Naked, Work]:
 def _function(layer: DirectLayer, fast: str) -> LayerFunction:
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
-        **layer.requant.described(),
+        "finish": layer.requant.c_text,
         "taps": "taps",
     }
     contract = f"""\

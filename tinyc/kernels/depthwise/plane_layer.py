@@ -34,6 +34,12 @@ def row_words(k_w: int, stride: int) -> list[tuple[int, int]]:
     return [(tap, tap + 1) for tap in range(k_w - 1)]
 
 
+def tap_halves(k_w: int, stride: int) -> list[int]:
+    """Where each tap of a kernel row is in its words: twice the word, and 1 for the high half."""
+    halves = {tap: 2 * word + half for word, taps in enumerate(row_words(k_w, stride)) for half, tap in enumerate(taps)}
+    return [halves[tap] for tap in range(k_w)]
+
+
 def row_macs(outputs: int, k_w: int, stride: int) -> list[Mac]:
     """What one kernel row adds to neighbouring outputs; word 0 is the first output's first column."""
     place = {taps: word for word, taps in enumerate(row_words(k_w, stride))}

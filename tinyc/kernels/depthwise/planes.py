@@ -17,9 +17,12 @@ Two forms of the inner step:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
-from tinyc.kernels.depthwise.plane_layer import PlaneLayer
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.depthwise.plane_layer import PlaneLayer, tap_halves
+from tinyc.kernels.finish import RAISED_DOWN
+from tinyc.kernels.form.function import LayerFunction, array, described, twin
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm
 
@@ -287,7 +290,10 @@ def function(layer: PlaneLayer) -> Asm:
 
 def layer_function(layer: PlaneLayer, fast: str) -> LayerFunction:
     """`@(stream, x, y, scratch)`, whose text in assembly is given."""
-    return LayerFunction(_contract(layer), fast, _twin(layer))
+    words = layer.k_h * layer.row_words
+    of_row = tap_halves(layer.k_w, layer.stride_w)
+    halves = [2 * layer.row_words * row + at for row in range(layer.k_h) for at in of_row]
+    return LayerFunction(_contract(layer), fast, planes_twin(layer, words, halves))
 
 
 def _contract(layer: PlaneLayer) -> str:
@@ -298,17 +304,24 @@ def _contract(layer: PlaneLayer) -> str:
  */"""
 
 
-def _twin(layer: PlaneLayer) -> str:
+def planes_twin(layer: PlaneLayer, words: int, halves: Sequence[int], on_stack: int = 0) -> str:
+    """The function in C. words: of a channel's weights. halves: where in them each tap is. on_stack: numbers of a
+    plane that is not in scratch."""
     fields: dict[str, int | str] = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},
         "columns": layer.columns,
         "int4": int(layer.int4),
-        "halve": int(layer.requant.halve),
-        **layer.requant.described(),
+        "down": RAISED_DOWN * layer.requant.halve,
+        "finish": layer.requant.c_text,
+        "words": words,
+        "half": "half",
     }
     source = "NULL, x" if layer.by_rows else "x, NULL"
-    calls = f"tc_depthwise_planes(&layer, stream, {source}, y, (int16_t *)scratch);"
-    return twin("@", layer.parameters, *described("tc_depthwise_planes_t", fields), calls)
+    parameters, plane, own = layer.parameters, "(int16_t *)scratch", list[str]()
+    if on_stack:
+        parameters, plane, own = layer.parameters[:-1], "plane", [f"int16_t plane[{on_stack}];"]
+    tables = (*array("uint16_t", "half", halves), *described("tc_depthwise_planes_t", fields))
+    return twin("@", parameters, *tables, *own, f"tc_depthwise_planes(&layer, stream, {source}, y, {plane});")
 
 
 _TWIN_FIELDS = (

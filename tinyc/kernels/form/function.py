@@ -13,6 +13,7 @@ from tinyc.kernel.kernel import SpecializedKernel
 DSP, MVE, RV32 = "TC_DSP_ASM", "TC_MVE_ASM", "TC_RV32_ASM"
 VFMA, MVE_FLOAT = "TC_VFMA_ASM", "TC_MVE_FLOAT_ASM"
 
+_PER_LINE = 24  # numbers of a table
 _NEEDS_FPU = """#ifndef __ARM_FP
 #error this code holds values in FPU registers: compile for a core with an FPU
 #endif
@@ -69,6 +70,12 @@ def twin(name: str, parameters: Iterable[str], *lines: str, shared: bool = False
     """A function in C. lines: its statements. shared: among layers, perhaps with nobody who calls it."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"static {'TC_UNUSED ' * shared}void {name}({', '.join(parameters)})\n{{\n{body}}}\n"
+
+
+def array(ctype: str, name: str, values: Sequence[int]) -> Sequence[str]:
+    """The lines that define a table."""
+    rows = (", ".join(map(str, values[at : at + _PER_LINE])) for at in range(0, len(values), _PER_LINE))
+    return [f"static const {ctype} {name}[{len(values)}] = {{", *(f"    {row}," for row in rows), "};"]
 
 
 def described(ctype: str, fields: Mapping[str, int | str]) -> Sequence[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,8 +40,8 @@ from tinyc.kernels.depthwise.columns import (
     pixel_function,
 )
 from tinyc.kernels.depthwise.depthwise import fit_of
-from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.finish import RAISED_DOWN, Finish
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
@@ -188,16 +189,14 @@ def _sums(layer: _Layer, site: Site) -> RowForm:
     )
 
 
-def _twin_layer(column: Column) -> str:
-    low, high = column.requant.clamp or (-128, 127)
-    shift = column.requant.shifts[0] if column.requant.shifts else 0
-    requant = f".sign = {int(column.requant.sign)}, .varies = {int(column.requant.shifts is None)}, .shift = {shift}"
-    requant += f", .int4 = 1, .halve = {int(column.requant.halve)}" if column.int4 else ""
-    return f"""static const tc_depthwise_columns_t @_layer = {{
-    .rows = {column.rows}, .channels = {column.channels},
-    {requant},
-    .y_min = {low}, .y_max = {high},
-}};"""
+def _twin(name: str, parameters: Sequence[str], column: Column, call: str) -> str:
+    """A function in C that calls another one with the `layer`."""
+    down = RAISED_DOWN * column.requant.halve
+    fields: dict[str, int | str] = {
+        **{"rows": column.rows, "channels": column.channels, "int4": int(column.int4), "down": down},
+        "finish": column.requant.c_text,
+    }
+    return twin(name, parameters, *described("tc_depthwise_columns_t", fields), call)
 
 
 @lru_cache(maxsize=128)
@@ -213,12 +212,12 @@ def _pixels_function(column: Column, out_w: int, stride: int) -> tuple[LayerFunc
     contract = f"""/* depthwise_conv2d {column.rows}x1, column stride {stride}: a row of {out_w}x{count} outputs.
  * x: {column.rows} row pointers; y may be a row of x where the stride is 1. stream: tc_depthwise_columns.h.
  */"""
-    pixel = twin("@_pixel", PIXEL, "tc_depthwise_columns(&@_layer, stream, x, y, offset);")
+    pixel = _twin("@_pixel", PIXEL, column, "tc_depthwise_columns(&layer, stream, x, y, offset);")
     driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *y)
 {{
     {call}
 }}"""
-    return LayerFunction(contract, fast, f"{_twin_layer(column)}\n\n{pixel}", driver), executed
+    return LayerFunction(contract, fast, pixel, driver), executed
 
 
 @lru_cache(maxsize=128)
@@ -233,9 +232,8 @@ row: call for row 0, 1 ... {column.rows - 1}.
 tc_depthwise_columns.h.
  */"""
     portable = (
-        f"{_twin_layer(column)}\n",
-        twin("@_add", ADD, "tc_depthwise_columns_add(&@_layer, stream, x, sums);"),
-        twin("@_end", END, "tc_depthwise_columns_end(&@_layer, constants, sums, y);"),
+        _twin("@_add", ADD, column, "tc_depthwise_columns_add(&layer, stream, x, sums);"),
+        _twin("@_end", END, column, "tc_depthwise_columns_end(&layer, constants, sums, y);"),
     )
     driver = f"""\
 static void @(const int32_t *stream, const int32_t *start, const int8_t *x, void *sums, int32_t row, int8_t *y)

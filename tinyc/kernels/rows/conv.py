@@ -113,10 +113,10 @@ def _unrolled_special(
 def _unrolled_function(work: layer.WeightedPlan, single: UnrolledLayer, fast: list[str]) -> LayerFunction:
     """The functions of a row of an odd number of pixels."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, single), layer.stream_twin("@_last", "tc_stream_pixels", single)]
+    twins = [twin_text("@", work.finish, single), layer.stream_twin("@_last", single)]
     calls = f"    @_last(stream, x, y + {last * single.out_c}, 1, {last * single.pixel_bytes});"
     if last:
-        twins.append(layer.stream_twin("@_pixels", "tc_stream_pixels", work.layer))
+        twins.append(layer.stream_twin("@_pixels", work.layer))
         calls = f"    @_pixels(stream, x, y, {last}, 0);\n{calls}"
     contract = f"""/* 1 x {single.row_taps} taps -> {single.out_c} channels: a row of {work.pixels} pixels.
  * x: 1 row pointer{", at words" if single.aligned else ""}. y: [{work.pixels}][{single.out_c}]. stream: tc_stream.h.

@@ -13,9 +13,10 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Scrat
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
-from tinyc.kernels.depthwise.plane_layer import row_words
+from tinyc.kernels.depthwise.plane_layer import row_words, tap_halves
+from tinyc.kernels.depthwise.planes import planes_twin
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
@@ -91,7 +92,7 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     function, executed = _function(layer)
     rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
     stream = _stream(p, layer, matrix, finish)
-    words = Const(stream, "stream of tc_depthwise_rows.h", "stream")
+    words = Const(stream, "stream of tc_depthwise_planes.h", "stream")
     code = WrittenCode((NAME, layer), function.code_bytes)
     flash = stream.nbytes + code.size
     whole = rows.out_h * (executed + _CALL_COST)
@@ -133,22 +134,18 @@ def _function(layer: RowLayer) -> tuple[Naked, Work]:
 
 def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     """The function and its twin."""
-    fields: dict[str, int | str] = {
-        **{name: getattr(layer, name) for name in ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "channels")},
-        "columns": layer.columns,
-        **layer.requant.described(),
-    }
+    halves = [2 * column + row for row in range(2) for column in range(layer.k_w)]
+    if layer.has_single:
+        halves += [2 * layer.k_w + at for at in tap_halves(layer.k_w, layer.stride_w)]
     scratch = "" if layer.on_stack else f" scratch: {layer.scratch_bytes} bytes, word aligned."
-    calls = ["tc_depthwise_rows(&layer, stream, x, y, (int16_t *)scratch);"]
-    if layer.on_stack:
-        calls = [f"int16_t plane[{layer.plane_bytes // 2}];", "tc_depthwise_rows(&layer, stream, x, y, plane);"]
     contract = f"""/* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride_w}: a row of \
 {layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}.
- * stream: tc_depthwise_rows.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
+ * stream: tc_depthwise_planes.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
  */"""
-    portable = twin("@", layer.parameters, *described("tc_depthwise_rows_t", fields), *calls)
+    on_stack = layer.plane_bytes // 2 if layer.on_stack else 0
+    portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
-    return LayerFunction(contract, fast, portable).named(stem, "tc_depthwise_rows.h")
+    return LayerFunction(contract, fast, portable).named(stem, "tc_depthwise_planes.h")
 
 
 KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)

@@ -13,11 +13,11 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Writt
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
-from tinyc.kernels.stream import matrix_of, stream, wide
+from tinyc.kernels.stream import in_fours, matrix_of, stream, wide
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"
@@ -70,7 +70,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             continue
         row = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held)
         function, executed = _function(direct, row)
-        words = stream(matrix, finish, _slots(direct))
+        words = stream(matrix, finish, in_fours(k_h * k_w * in_c))
         starts = _starts(direct, row, p, matrix, finish)
         args = (
             Const(words, "stream of tc_row_direct.h", "stream"),
@@ -90,12 +90,6 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             )
         )
     return tuple(forms)
-
-
-def _slots(direct: Direct) -> tuple[int, ...]:
-    """The taps in the order of use: (0, 2), (1, 3) of each four."""
-    taps = direct.k_h * direct.k_w * direct.in_c
-    return tuple(at + i for at in range(0, taps, 4) for i in (0, 2, 1, 3))
 
 
 def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
@@ -125,25 +119,18 @@ def _function(direct: Direct, row: DirectRow) -> tuple[LayerFunction, Work]:
         fast += moving.text
         executed += row.out_w * (around + direct.groups * each)
         move = MOVE_TWIN.replace("@", "@_move")
-    low, high = direct.requant.clamp or (-128, 127)
-    shift = direct.requant.shifts[0] if direct.requant.shifts else 0
     names = ", ".join(parameter.split()[-1].lstrip("*") for parameter in PARAMETERS)
     contract = f"""/* conv2d {direct.k_h}x{direct.k_w}, {direct.in_c} -> {direct.out_c} channels, column stride \
 {row.stride}: a row of {row.out_w} pixels, without scratch.
  * x: {direct.k_h} row pointers, at words.{" y may be the first of them." if row.held else ""} stream, start: \
 tc_row_direct.h.
  */"""
-    portable = f"""static const tc_row_direct_t @_layer = {{
-    .k_h = {direct.k_h}, .out_c = {direct.out_c},
-    .sign = {int(direct.requant.sign)}, .varies = {int(direct.requant.shifts is None)}, .shift = {shift},
-    .y_min = {low}, .y_max = {high},
-}};
-
-{twin("@_pixel", PARAMETERS, f"tc_row_direct(&@_layer, {names});")}{move}"""
+    fields: dict[str, int | str] = {"k_h": direct.k_h, "out_c": direct.out_c, "finish": direct.requant.c_text}
+    pixel_twin = twin("@_pixel", PARAMETERS, *described("tc_row_direct_t", fields), f"tc_row_direct(&layer, {names});")
     driver = f"""static void @(const int32_t *stream, const int32_t *start, const int8_t *const *x, int8_t *y)
 {{
 {_loop(direct, row)}}}"""
-    return LayerFunction(contract, fast, portable, driver), executed
+    return LayerFunction(contract, fast, pixel_twin + move, driver), executed
 
 
 def _loop(direct: Direct, row: DirectRow) -> str:

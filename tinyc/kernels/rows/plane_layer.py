@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyc.kernels.depthwise.plane_layer import Mac, row_macs, row_words
+from tinyc.kernels.depthwise.plane_layer import Mac, PlaneLayer, row_macs, row_words
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.cores import Core
@@ -30,6 +30,15 @@ class RowLayer:
     channels: int
     requant: Requantization
     core: Core
+
+    @property
+    def as_planes(self) -> PlaneLayer:
+        """The same with a plane for each kernel row."""
+        heights, windows = (self.k_h, self.in_w, 1, self.out_w), (self.k_h, self.k_w, 1, self.stride_w)
+        steps = (self.channels, 0, self.channels, 0)
+        return PlaneLayer(
+            *(*heights, *windows, 0, self.pad_left, *steps, self.channels, 1), self.requant, self.core, by_rows=True
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -11,16 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import PROVED, matrix_of, packed
+from tinyc.kernels.stream import PROVED, matrix_of, packed, stream, twin_text
 from tinyc.kernels.weighted.input_stationary_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.machine.thumb import Naked, Work
 
@@ -66,46 +63,24 @@ def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     return ResidentPlan(layer, finish, matrix, *function("@", layer))
 
 
-def _function(layer: ResidentLayer, fast: str) -> LayerFunction:
-    requant = layer.requant
-    fields = {
-        "in_c": layer.in_c,
-        "out_c": layer.out_c,
-        "halve": int(requant.halve),
-        "twice": int(requant.double),
-        **requant.described(2),
-    }
+def _function(layer: ResidentLayer, finish: Finish, fast: str) -> LayerFunction:
     contract = f"""/* fully_connected {layer.in_c} -> {layer.out_c}, int8 weights, two outputs over each other.
- * stream: tc_dense_held.h. x: word aligned.
+ * stream: tc_stream.h. x: word aligned.
  */"""
-    portable = twin("@", PARAMETERS, *described("tc_dense_held_t", fields), "tc_dense_held(&layer, stream, x, y);")
-    return LayerFunction(contract, fast, portable, fpu=layer.held > 0)
+    call = twin("@", PARAMETERS, "tc_stream_pixels(&@_layer, stream, &x, 0, 1, y, 1, NULL);")
+    return LayerFunction(contract, fast, f"{twin_text('@', finish, layer)}\n{call}", fpu=layer.held > 0)
 
 
 def special(work: ResidentPlan, form: ResidentForm) -> SpecializedKernel:
     """The function of the layer."""
-    written = _function(work.layer, work.function.text)
-    return written.named(f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}", "tc_dense_held.h")
+    written = _function(work.layer, work.finish, work.function.text)
+    return written.named(f"{form.name}_i{work.layer.in_c}_o{work.layer.out_c}", "tc_stream.h")
 
 
 def call(work: ResidentPlan) -> Call:
     """The whole tensor."""
-    return Call((Const(_stream(work), "stream of tc_dense_held.h", "stream"), In(0), Out()))
-
-
-def _stream(work: ResidentPlan) -> npt.NDArray[np.int32]:
-    """The words of the layer."""
-    layer, finish, matrix = work.layer, work.finish, work.matrix
-    spare = layer.groups * OUTPUTS - len(matrix.taps)
-    taps = np.pad(matrix.taps * finish.live[:, None], ((0, spare), (0, 0)))
-    halves = 256 * taps[0::2] + taps[1::2]  # [O / 2, I]
-    fours = halves.reshape(len(halves), -1, 4)
-    words = np.stack([(fours[..., i] & 0xFFFF) | (fours[..., i + 2] << 16) for i in range(2)], axis=-1)
-    weights = words.reshape(layer.groups, OUTPUTS // 2, -1).transpose(0, 2, 1).reshape(layer.groups, -1)
-    start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare)).reshape(layer.groups, -1)
-    constants = np.pad(finish.constants(), ((0, spare), (0, 0))).reshape(layer.groups, -1)
-    rows = np.concatenate([start, weights, constants], axis=1)
-    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    words = stream(work.matrix, work.finish, work.layer.slots, OUTPUTS)
+    return Call((Const(words, "stream of tc_stream.h", "stream"), In(0), Out()))
 
 
 def cost(work: ResidentPlan) -> Cost:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.stream import in_fours
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Naked, Work, fpu_registers
 
@@ -42,6 +43,19 @@ class ResidentLayer:
     hold: Hold
     core: Core
     fpu: bool = True
+
+    pixel_bytes = 0
+    nibbles = False
+    together = OUTPUTS
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The taps in the order of use."""
+        return in_fours(self.in_c)
+
+    def tap_place(self, tap: int) -> tuple[int, int]:
+        """The only row of inputs, and the tap's byte there."""
+        return 0, tap
 
     @property
     def words(self) -> int:

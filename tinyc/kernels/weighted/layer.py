@@ -29,7 +29,7 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import stream, stream_by_twos, twin_text
+from tinyc.kernels.stream import stream, twin_text
 from tinyc.kernels.weighted.dense import dense_code
 from tinyc.kernels.weighted.four_pixels import four_pixels_code
 from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
@@ -80,19 +80,18 @@ class WeightedPlan:
 def special(work: WeightedPlan, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
     stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}"
-    return _function(work).named(stem, _header(work.layer))
-
-
-def _header(layer: WeightedLayer) -> str:
-    """The header of runtime_c/ that describes the layer's stream."""
-    return "tc_stream_by_twos.h" if isinstance(layer, FourPixelLayer) else "tc_stream.h"
+    return _function(work).named(stem, "tc_stream.h")
 
 
 def _function(work: WeightedPlan) -> LayerFunction:
     """The functions of a row."""
     layer, (writer, _) = work.layer, work.code
     fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.fast for block in work.walk.blocks)]
-    portable = [twin_text("@", work.finish, layer), _pixels_twin(layer), *(block.twin for block in work.walk.blocks)]
+    portable = [
+        twin_text("@", work.finish, layer),
+        stream_twin("@_pixels", layer),
+        *(block.twin for block in work.walk.blocks),
+    ]
     driver = _row_function(work)
     return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=layer.held_steps > 0)
 
@@ -106,18 +105,14 @@ def _contract(work: WeightedPlan) -> str:
     least = "" if isinstance(layer, FourPixelLayer) else ", 2 or more"
     n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
     return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
- * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: {_header(layer)}.
+ * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
  */"""
 
 
-def _pixels_twin(layer: WeightedLayer) -> str:
-    return stream_twin("@_pixels", _header(layer).removesuffix(".h") + "_pixels", layer)
-
-
-def stream_twin(name: str, portable: str, layer: WeightedLayer) -> str:
-    """C text of a function of pixels whose taps are unpacked to scratch, or to the stack. portable: what it calls."""
-    together = 1 if layer.alone else layer.at_once
-    call = f"{portable}(&@_layer, stream, x, first, n, y, {together}, {'buffer' if layer.in_scratch else 'taps'});"
+def stream_twin(name: str, layer: WeightedLayer) -> str:
+    """C text of a function of pixels whose taps are unpacked to scratch, or to the stack."""
+    together, taps = 1 if layer.alone else layer.at_once, "buffer" if layer.in_scratch else "taps"
+    call = f"tc_stream_pixels(&@_layer, stream, x, first, n, y, {together}, {taps});"
     if layer.in_scratch:
         return twin(name, PARAMETERS, call)
     return twin(name, PARAMETERS[:-1], f"int32_t taps[{together * layer.steps}];", call)
@@ -150,16 +145,11 @@ def _row_function(work: WeightedPlan) -> str:
 
 def call(work: WeightedPlan) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
-    layout = f"stream of {_header(work.layer)}, {work.layer.steps} steps"
-    by_twos = isinstance(work.layer, FourPixelLayer)
-    made = Once(
-        lambda: (
-            stream_by_twos(work.matrix, work.finish, work.layer.slots)
-            if by_twos
-            else stream(work.matrix, work.finish, work.layer.slots, work.layer.nibbles)
-        )
+    layer = work.layer
+    layout = f"stream of tc_stream.h, {layer.steps} steps"
+    words = Const(
+        Once(lambda: stream(work.matrix, work.finish, layer.slots, layer.together, layer.nibbles)), layout, "stream"
     )
-    words = Const(made, layout, "stream")
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
         args = (*args, work.pixels)

@@ -96,6 +96,11 @@ class WeightedLayer:
         return 2
 
     @property
+    def together(self) -> int:
+        """Channels of a group of the stream."""
+        return GROUP
+
+    @property
     def windows_overlap(self) -> bool:
         """Whether two pixels share taps, in whole eights of the buffer."""
         eights = len(self.runs) == 1 and self.row_taps % 8 == 0 and self.pixel_bytes % 8 == 0
@@ -156,6 +161,10 @@ class FourPixelLayer(WeightedLayer):
     @property
     def at_once(self) -> int:
         return 4
+
+    @property
+    def together(self) -> int:
+        return 2
 
     @property
     def turns(self) -> int:
