@@ -12,7 +12,7 @@ Accumulators reach the end of a kernel in one of two forms:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from tinyc.machine.thumb import Asm
 
 FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
 RAISED_DOWN = 11  # what registers of 2^12 acc are shifted right by, to 2 acc
+Strings = tuple[str, ...]
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
 _LARGEST_SCALE = 8  # 127 * 2^8 fits int16
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
@@ -84,7 +85,19 @@ class Requantization:
         shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
         return f"{{{int(self.sign)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
 
-    def emit(self, asm: Asm, position: int, acc: str, below: str, constants: tuple[str, ...], temp: str) -> None:
+    def constants_in_turn(self, asm: Asm, stream: str, registers: Sequence[str], channels: int) -> Iterator[Strings]:
+        """The registers of each channel's constants, which are loaded when they are asked for: of two channels at a
+        time where they are two words each. registers: four."""
+        for channel in range(channels):
+            if self.constants == 3:
+                asm.load_multiple(stream, registers[:3])
+                yield tuple(registers[:3])
+                continue
+            if channel % 2 == 0:
+                asm.load_multiple(stream, registers[: 4 if channel + 1 < channels else 2])
+            yield tuple(registers[2:] if channel % 2 else registers[:2])
+
+    def emit(self, asm: Asm, position: int, acc: str, below: str, constants: Strings, temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.
 
         constants: registers of mult, add[, shift or drop]. temp: any free register, or (not with drops) that of add if

@@ -13,6 +13,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_packed, finish_wide
 from tinyc.kernels.form.function import array
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ def stream(
     start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
     constants = np.pad(finish.constants(), ((0, spare), (0, 0)))
     rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
-    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(rows.ravel())
 
 
 class Tapped(Protocol):

@@ -166,19 +166,11 @@ def _single_row(asm: Asm) -> None:
 
 def _finish(asm: Asm, requant: Requantization, channels: int, place: str) -> None:
     """Scales and stores the last `channels` accumulators; uses r8 ... r12."""
-    constants: list[tuple[str, ...]] = []
     asm.note("requantize and store")
-    for position in range(GROUP - channels, GROUP):
-        if not constants:
-            left = GROUP - position
-            pair = ("r8", "r9", "r10", "r11")[: 4 if left > 1 else 2]
-            registers = pair if requant.constants == 2 else ("r8", "r9", "r10")
-            asm.load_multiple("r0", registers)
-            constants = [registers[:2], registers[2:]] if len(registers) == 4 else [registers]
-        requant.emit(asm, 0, _ACC[position], "", constants.pop(0), "r12")
-        asm.op("strb", _ACC[position], place)
-        if len(constants) == 1 and not constants[0]:
-            constants = []
+    in_turn = requant.constants_in_turn(asm, "r0", ("r8", "r9", "r10", "r11"), channels)
+    for acc, constants in zip(_ACC[GROUP - channels :], in_turn, strict=True):
+        requant.emit(asm, 0, acc, "", constants, "r12")
+        asm.op("strb", acc, place)
 
 
 # ---- sums by rows ----

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -32,7 +32,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, layer_function
 from tinyc.kernels.finish import FOURS, Finish, Requantization
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.form.plan import WrittenPlan, as_words
 from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
 from tinyc.machine.thumb import Asm, Naked, Work
 
@@ -48,15 +48,7 @@ _SMALL_CODE = 1024  # bytes of code that a small cache holds, all but the beginn
 _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
 
 
-@dataclass(frozen=True, slots=True)
-class PlanePlan:
-    """How a depthwise_conv2d is made: its function, the proof behind its constants, its weights [C, K]."""
-
-    layer: PlaneLayer
-    finish: Finish
-    matrix: Matrix
-    function: Naked
-    executed: Work
+PlanePlan = WrittenPlan[PlaneLayer, Finish]
 
 
 Choices = Callable[
@@ -273,7 +265,7 @@ def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
     rows = np.concatenate(parts, axis=1)
     zero = (x_zero & 0xFF) * 0x01010101
     words = np.concatenate([[zero], rows.ravel()])
-    return (words & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(words)
 
 
 def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

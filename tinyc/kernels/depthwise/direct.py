@@ -23,7 +23,8 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described, twin
-from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.form.plan import WrittenPlan, as_words
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
@@ -249,15 +250,7 @@ class _Writer:
 # ---- the kernel ----
 
 
-@dataclass(frozen=True, slots=True)
-class DirectPlan:
-    """The function of a layer and the proof behind its constants."""
-
-    layer: DirectLayer
-    finish: Finish
-    matrix: Matrix
-    function: Naked
-    executed: Work
+DirectPlan = WrittenPlan[DirectLayer, Finish]
 
 
 def _layer(site: Site, p: ConvParams, requant: Requantization) -> DirectLayer:
@@ -349,7 +342,7 @@ def _stream(work: DirectPlan) -> npt.NDArray[np.int32]:
     start = finish.start_values(matrix.p.bias.astype(np.int64))[channels]
     constants = finish.constants()[channels].reshape(layer.groups, -1)
     rows = np.concatenate([start, weights, constants], axis=1)
-    return (rows.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(rows.ravel())
 
 
 def cost(work: DirectPlan, site: Site, p: ConvParams) -> Cost:

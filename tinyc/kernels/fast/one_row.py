@@ -29,9 +29,10 @@ from tinyc.kernels.fast.one_row_code import (
 )
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import array, initializer, products_twin
-from tinyc.kernels.fast.winograd import ASKS, as_words, constants_of, proved_finish, start_values, weight_factors
+from tinyc.kernels.fast.winograd import ASKS, constants_of, proved_finish, start_values, weight_factors
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.stream import matrix_of
@@ -159,7 +160,7 @@ def _stream(work: OneRowPlan, factors: Int64s, pair: tuple[int, int], alone: int
     used = np.stack([(low & 0xFFFF) | ((high & 0xFFFF) << 16) for low, high in words], axis=2)  # [O, products, step]
     used = np.stack([used[:, j] for _, j in work.order], axis=1)
     weights = used.reshape(tiles.groups, GROUP, -1).transpose(0, 2, 1).reshape(tiles.groups, -1)
-    return as_words(np.concatenate([start_values(tiles, work.finish, work.matrix), weights], axis=1))
+    return as_words(np.concatenate([start_values(tiles, work.finish, work.matrix), weights], axis=1)).ravel()
 
 
 # ---- the kernel ----

@@ -42,6 +42,7 @@ from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
@@ -188,7 +189,7 @@ def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     pairs = used.reshape(len(used), len(work.order), tiles.quads, 2, 2)  # ... [quad][half][step]
     words = (pairs[..., 0, :] & 0xFFFF) | ((pairs[..., 1, :] & 0xFFFF) << 16)  # ... [products, quad, step]
     weights = words.reshape(groups, tiles.words_per_step, -1).transpose(0, 2, 1).reshape(groups, -1)
-    return as_words(np.concatenate([start_values(tiles, finish, work.matrix), weights], axis=1))
+    return as_words(np.concatenate([start_values(tiles, finish, work.matrix), weights], axis=1)).ravel()
 
 
 def start_values(tiles: Tiles, finish: Finish, matrix: Matrix) -> Int64s:
@@ -206,12 +207,7 @@ def constants_of(tiles: Tiles, finish: Finish) -> npt.NDArray[np.int32]:
         blocks[:, block, :, 1] <<= raised
         if tiles.requant.drops:
             blocks[:, block, :, 2] <<= raised
-    return as_words(blocks)
-
-
-def as_words(values: Int64s) -> npt.NDArray[np.int32]:
-    """int32[elements] of the values modulo 2^32."""
-    return (values.ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(blocks).ravel()
 
 
 # ---- the kernel ----

@@ -34,7 +34,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.form.plan import LayerPlan, as_words
 from tinyc.kernels.mve.dot import LANES, STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
@@ -50,13 +50,7 @@ _COLUMNS = frozenset({By.COLUMNS, By.COLUMN})
 _BY_ROWS = frozenset({By.ROWS})
 
 
-@dataclass(frozen=True, slots=True)
-class MveDepthwisePlan:
-    """How a depthwise_conv2d is made, and the proof behind its constants."""
-
-    walk: LineWalk
-    finish: LaneFinish
-    matrix: Matrix
+MveDepthwisePlan = LayerPlan[LineWalk, LaneFinish]
 
 
 def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | None:
@@ -203,20 +197,20 @@ def takes(site: Site) -> bool:
 
 def special(work: MveDepthwisePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
-    written = write(work.walk)
+    written = write(work.layer)
     _, in_h, in_w, channels = site.x(0).shape
-    image = f"{in_w}x{channels}" if work.walk.by is By.ROW else f"{in_h}x{in_w}x{channels}"
-    stem = f"{NAME}_{work.walk.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{image}"
+    image = f"{in_w}x{channels}" if work.layer.by is By.ROW else f"{in_h}x{in_w}x{channels}"
+    stem = f"{NAME}_{work.layer.by.value}_k{p.w.shape[0]}x{p.w.shape[1]}_{image}"
     return written.function.named(stem, "tc_mve.h", "tc_rows.h")
 
 
 def call(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Call:
     """One call for the whole image."""
     words = Const(_stream(work, p), "stream of tc_mve.h", "stream")
-    if work.walk.by is not By.ROWS:
+    if work.layer.by is not By.ROWS:
         return Call((words, In(0), Out(), Scratch()))
     geometry = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
-    flow = replace(geometry, pad=None, out_rows=work.walk.tiles[0].lines)
+    flow = replace(geometry, pad=None, out_rows=work.layer.tiles[0].lines)
     return Call((words, In(0), Out(), _pad(site, p), Scratch()), flow=flow)
 
 
@@ -228,7 +222,7 @@ def _pad(site: Site, p: ConvParams) -> Const:
 
 def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
     """The words of the layer: offsets, then a record for each channel."""
-    walk, tiles = work.walk, work.walk.tiles
+    walk, tiles = work.layer, work.layer.tiles
     tile = tiles[0]
     gather = np.arange(4, dtype=np.int64) * 4 * tile.width - (tile.back or tile.gather_bytes)
     last = tiles[-1].offsets
@@ -249,15 +243,15 @@ def _stream(work: MveDepthwisePlan, p: ConvParams) -> npt.NDArray[np.int32]:
     weights[:, LEAD:] = windows.reshape(channels, -1)
     constants = work.finish.constants(work.matrix.p.bias.astype(np.int64))[:, :channels].T
     constants[:, 0] >>= 1  # products are doubled
-    words = (constants & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    words = as_words(constants)
     return np.concatenate([header, np.concatenate([weights.view(np.int32), words], axis=1).ravel()])
 
 
 def cost(work: MveDepthwisePlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the loops around the functions; cycles are an upper bound for a Cortex-M55."""
-    written = write(work.walk)
-    flash = HEADER + 4 * work.walk.channels * work.walk.tiles[0].record_words + written.code_bytes
-    return Cost(written.work.instructions, flash, work.walk.scratch_bytes, written.work.cycles)
+    written = write(work.layer)
+    flash = HEADER + 4 * work.layer.channels * work.layer.tiles[0].record_words + written.code_bytes
+    return Cost(written.work.instructions, flash, work.layer.scratch_bytes, written.work.cycles)
 
 
 # ---- row by row ----
@@ -275,7 +269,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 
 def _row_form(work: MveDepthwisePlan, site: Site, p: ConvParams) -> RowForm:
-    written, walk = write(work.walk), work.walk
+    written, walk = write(work.layer), work.layer
     rows = replace(row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero), out_rows=walk.tiles[0].lines)
     if rows.out_rows > 1:  # a first call that makes one row reads the one above the image for the other
         rows = replace(rows, pad=_pad(site, p))

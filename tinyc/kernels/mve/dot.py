@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, LaneRequantization
 from tinyc.kernels.mve.lanes import needed
@@ -118,7 +119,7 @@ class Dot:
             weights = rows[channels].transpose(1, 0, 2).astype(np.int8)
             words.append(np.ascontiguousarray(weights).view(np.int32).ravel())
             for quad in (channels[0::2], channels[1::2]) if self.alone else (channels,):
-                words.append((constants[:, quad] & 0xFFFFFFFF).astype(np.uint32).view(np.int32).ravel())
+                words.append(as_words(constants[:, quad]).ravel())
         return np.concatenate(words)
 
     def twin(self, name: str) -> str:

@@ -18,7 +18,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedK
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.form.plan import LayerPlan, as_words
 from tinyc.kernels.mve.dot import BYTE_REACH, LANES
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.lanes import STREAM, load_constants, narrow, scale_vectors, set_power, to_bytes
@@ -56,11 +56,7 @@ class WindowLayer:
         return self.channels % _EIGHT != 0
 
 
-@dataclass(frozen=True)
-class WindowPlan:
-    layer: WindowLayer
-    finish: LaneFinish
-    matrix: Matrix
+WindowPlan = LayerPlan[WindowLayer, LaneFinish]
 
 
 def takes(site: Site) -> bool:
@@ -105,7 +101,7 @@ def _stream(work: WindowPlan) -> npt.NDArray[np.int32]:
     taps[:, : layer.channels] = (work.matrix.taps[: layer.channels] * live).T
     constants = work.finish.constants(work.matrix.p.bias.astype(np.int64))[:, : layer.channels]
     constants = np.pad(constants, ((0, 0), (0, count - layer.channels)))
-    words = (constants & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    words = as_words(constants)
     parts = []
     for first in range(0, count, _EIGHT):
         parts.append(np.ascontiguousarray(taps[:, first : first + _EIGHT]).view(np.int32).ravel())

@@ -42,6 +42,7 @@ from tinyc.kernels.depthwise.columns import (
 from tinyc.kernels.depthwise.depthwise import fit_of
 from tinyc.kernels.finish import RAISED_DOWN, Finish
 from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
@@ -122,7 +123,7 @@ def _single(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _words(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
     joined = np.concatenate([part.ravel() for part in parts])
-    return (joined & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(joined)
 
 
 def _weight_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -17,6 +17,7 @@ from tinyc.kernels.depthwise.plane_layer import row_words, tap_halves
 from tinyc.kernels.depthwise.planes import planes_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
@@ -119,7 +120,7 @@ def _stream(p: ConvParams, layer: RowLayer, matrix: Matrix, finish: Finish) -> n
     start = finish.start_values(matrix.p.bias.astype(np.int64))[:count, None]
     rows = np.concatenate([start, np.stack(words, axis=1), finish.constants()[:count]], axis=1)
     zero = (p.x_zero & 0xFF) * 0x01010101
-    return (np.concatenate([[zero], rows.ravel()]) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(np.concatenate([[zero], rows.ravel()]))
 
 
 def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

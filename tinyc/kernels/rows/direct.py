@@ -14,6 +14,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
@@ -100,7 +101,7 @@ def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finis
         columns = [*range(left), *range(direct.k_w - right, direct.k_w)]
         bias = matrix.p.bias.astype(np.int64) + p.x_zero * w[:, :, columns].sum(axis=(1, 2, 3))
         starts.append(finish.start_values(bias))
-    return (np.stack(starts) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(np.stack(starts))
 
 
 @lru_cache(maxsize=64)

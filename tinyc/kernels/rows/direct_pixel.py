@@ -147,11 +147,7 @@ def _finish(asm: Asm, requant: Requantization) -> None:
     """Scales and stores four outputs; r14: the next."""
     asm.note("requantize and store")
     asm.op("ldr", "r14", _FRAME.at("y"))
-    constants: list[tuple[str, ...]] = []
-    for position, acc in enumerate(_ACC):
-        if not constants:
-            registers = ("r9", "r10", "r11", "r12")[: 4 if requant.constants == 2 else 3]
-            asm.load_multiple("r0", registers)
-            constants = [registers[:2], registers[2:]] if requant.constants == 2 else [registers]
-        requant.emit(asm, position, acc, "", constants.pop(0), "r5")
+    in_turn = requant.constants_in_turn(asm, "r0", ("r9", "r10", "r11", "r12"), GROUP)
+    for position, (acc, constants) in enumerate(zip(_ACC, in_turn, strict=True)):
+        requant.emit(asm, position, acc, "", constants, "r5")
         asm.op("strb", acc, "[r14], #1")

@@ -22,6 +22,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.finish import Finish
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
@@ -130,4 +131,4 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
             if not tiles.lowers:
                 constants[:, 1 : 2 + tiles.requant.drops] <<= form.raised[step.b]  # add, and drop
             parts.append(constants.reshape(groups, -1))
-    return (np.concatenate(parts, axis=1).ravel() & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return as_words(np.concatenate(parts, axis=1).ravel())

@@ -306,13 +306,7 @@ class _Products:
         asm.op("ldr", "r7", self.frame.at(f"y{row}"))
         if tiles.third:
             asm.op("ldr", "r6", self.frame.at("third"))
-        constants: list[tuple[str, ...]] = []
-        for channel in range(tiles.channels):
-            if not constants:
-                registers = _LAST[: 4 if requant.constants == 2 else 3]
-                asm.load_multiple("r0", registers)
-                constants = [registers[:2], registers[2:]] if requant.constants == 2 else [registers]
-            own = constants.pop(0)
+        for channel, own in enumerate(requant.constants_in_turn(asm, "r0", _LAST, tiles.channels)):
             for tile in range(tiles.together):
                 acc = _ACC[tile * tiles.channels + channel]
                 if tiles.third:

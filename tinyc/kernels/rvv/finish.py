@@ -18,6 +18,7 @@ import numpy as np
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Const
+from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, lanes
 from tinyc.kernels.requantize import Bools, Int64s
@@ -49,7 +50,7 @@ class VectorFinish:
         together: how often all channels come, one after the other."""
         out_c, length = taps.shape
         weights = np.tile((taps * self.live[:out_c, None]).T.astype(np.int8), together)
-        words = np.tile((self.constants[:, :out_c] & 0xFFFFFFFF).astype(np.uint32).view(np.int32), together)
+        words = np.tile(as_words(self.constants[:, :out_c]), together)
         vectors = {PLAIN: "start, mult", DEFINED: "start, mult, shift", ADDED: "start, mult, add, shift"}[self.way]
         low, high = self.clamp
         fields: Fields = {

@@ -16,10 +16,10 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, twin
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.stream import PROVED, matrix_of, packed, stream, twin_text
 from tinyc.kernels.weighted.input_stationary_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
-from tinyc.machine.thumb import Naked, Work
+from tinyc.machine.thumb import Work
 
 _MOST_INPUTS = 2**15
 _MOST_PAIRS = 256  # inputs that are unpacked: stack, and code for each
@@ -42,15 +42,7 @@ FORMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResidentPlan:
-    """The function of a layer and the proof behind its constants."""
-
-    layer: ResidentLayer
-    finish: Finish
-    matrix: Matrix
-    function: Naked
-    executed: Work
+ResidentPlan = WrittenPlan[ResidentLayer, Finish]
 
 
 def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:

@@ -237,15 +237,10 @@ def _products(
 
 def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
     """Scales and stores; constants come for two outputs at a time where they are two words each."""
-    count = layer.requant.constants
     asm.note("requantize and store")
     asm.op("ldr", "r14", _at("y"))
-    ready: list[str] = []
-    for output in range(outputs):
-        if not ready:
-            ready = ["r9", "r10", "r11", "r12"] if count == 2 else ["r9", "r10", "r11"]
-            asm.load_multiple("r0", ready)
-        constants, ready = tuple(ready[:count]), ready[count:]
+    in_turn = layer.requant.constants_in_turn(asm, "r0", ("r9", "r10", "r11", "r12"), OUTPUTS)
+    for output, constants in zip(range(outputs), in_turn, strict=False):
         below = _ACC[output + 1] if output + 1 < OUTPUTS else ""
         layer.requant.emit(asm, output % GROUP, _ACC[output], below, constants, constants[1])
         asm.op("strb", _ACC[output], "[r14], #1")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every stage needs of a layer whose function is written: the layer, the proof behind its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.requantize import Int64s
+from tinyc.machine.thumb import Naked, Work
+
+L = TypeVar("L")  # what the code depends on
+F = TypeVar("F")  # how its sums become bytes
+
+
+@dataclass(frozen=True)
+class LayerPlan(Generic[L, F]):
+    """How a layer is made, and the proof behind its constants."""
+
+    layer: L
+    finish: F
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class WrittenPlan(LayerPlan[L, F]):
+    """The same with the function in assembly, and what a call executes."""
+
+    function: Naked
+    executed: Work
+
+
+def as_words(values: Int64s) -> npt.NDArray[np.int32]:
+    """The values modulo 2^32, as constants lie in flash."""
+    return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
