@@ -38,6 +38,7 @@ class RiscvAsm(Assembly):
     def __init__(self) -> None:
         super().__init__()
         self._switches: dict[int, list[str]] = {}  # lines for the preprocessor, by the item that they stand before
+        self._saved: tuple[int, Sequence[str], int] = 0, (), 0
 
     def op(self, name: str, *operands: str) -> None:
         """One instruction: `op("lw", "t0", "4(a0)")`."""
@@ -45,6 +46,20 @@ class RiscvAsm(Assembly):
         self._add(line)
         if line.taken:
             self._flow.ends()
+
+    def save(self, frame: int, registers: Sequence[str], arguments: Sequence[str] = (), at: int = 0) -> None:
+        """Takes `frame` bytes of the stack, and stores the caller's registers and then arguments there, from byte `at`
+        on. What `restore` undoes."""
+        self._saved = frame, registers, at
+        self.add("sp", "sp", -frame)
+        self.words("sw", (*registers, *arguments), "sp", at)
+
+    def restore(self) -> None:
+        """Gives back registers and stack, and returns."""
+        frame, registers, at = self._saved
+        self.words("lw", registers, "sp", at)
+        self.add("sp", "sp", frame)
+        self.op("ret")
 
     def branch(self, name: str, label: str, *operands: str) -> None:
         """A branch to a label, defined before or after. Forward, one with a condition is counted as not taken."""

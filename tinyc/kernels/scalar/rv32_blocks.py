@@ -119,8 +119,7 @@ def _dot(tile: PixelTile) -> RiscvAsm:
     writer = _Writer(tile)
     asm = writer.asm
     asm.note("s0-s11 and t3-t6: sums; a3: where they go")
-    asm.add("sp", "sp", -64)
-    asm.words("sw", (*SAVED, "ra"), "sp")
+    asm.save(64, (*SAVED, "ra"))
     writer.end_of_taps()
     writer.clear()
     with asm.loop("taps", "four", aligned=False):
@@ -128,9 +127,7 @@ def _dot(tile: PixelTile) -> RiscvAsm:
         writer.advance(1)
         asm.branch("bne", "taps", "a0", "a2")
     asm.words("sw", _SUMS, "a3")
-    asm.words("lw", (*SAVED, "ra"), "sp")
-    asm.add("sp", "sp", 64)
-    asm.op("ret")
+    asm.restore()
     return asm
 
 
@@ -172,9 +169,7 @@ class _BlocksWriter(_Writer):
             for group in reversed(range(tile.groups)):  # a pixel that is not there is written over
                 self._bytes(group)
             self._next_block()
-        asm.words("lw", (*SAVED, "ra"), "sp")
-        asm.add("sp", "sp", self.frame.size)
-        asm.op("ret")
+        asm.restore()
         asm.note("an odd number of fours: the first is the second half of a turn")
         with asm.loop("odd", "odd block", aligned=False, of_call=True):
             asm.add("a0", "a0", -4 * tile.words * _FOUR)
@@ -185,8 +180,7 @@ class _BlocksWriter(_Writer):
     def _enter(self) -> None:
         """a3: tc_rv32_out_t, then the channel; a4: blocks; a5: y; a6: the pixels' places."""
         asm, tile = self.asm, self.tile
-        asm.add("sp", "sp", -self.frame.size)
-        asm.words("sw", (*SAVED, "ra", "a0"), "sp")
+        asm.save(self.frame.size, (*SAVED, "ra"), ("a0",))
         for pixel in range(1, tile.pixels):
             asm.op("lw", "t0", f"{4 * pixel}(a6)")
             asm.op("sw", "t0", self.at(f"place{pixel}"))

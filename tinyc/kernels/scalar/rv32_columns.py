@@ -62,8 +62,7 @@ class _Writer:
     def write(self) -> RiscvAsm:
         """a0 weights, a1 channels, a2 x, a3 y."""
         asm, layer = self.asm, self.layer
-        asm.add("sp", "sp", -self.frame.size)
-        asm.words("sw", (*self.saved, "a0", "a1", "a2", "a3"), "sp")
+        asm.save(self.frame.size, self.saved, ("a0", "a1", "a2", "a3"))
         asm.op("li", "t0", str(layer.channels))
         asm.op("add", "t0", "t0", "a3")
         asm.op("sw", "t0", self.at("last"))
@@ -78,9 +77,7 @@ class _Writer:
             asm.op("lw", self.y, self.at("y"))
             asm.op("lw", self.sum, self.at("last"))
             asm.branch("bne", "channel", self.y, self.sum)
-        asm.words("lw", self.saved, "sp")
-        asm.add("sp", "sp", self.frame.size)
-        asm.op("ret")
+        asm.restore()
         return asm
 
     def _constants(self) -> None:

@@ -130,9 +130,7 @@ class _DenseWriter:
         asm.op("lw", "a0", self.at("out"))
         asm.op("lw", "a1", self.at("fixes"))
         asm.op("sw", "a1", "0(a0)")
-        asm.words("lw", (*SAVED, "ra"), "sp")
-        asm.add("sp", "sp", self.frame.size)
-        asm.op("ret")
+        asm.restore()
         self._fix()
         return asm
 
@@ -143,8 +141,7 @@ class _DenseWriter:
 
     def _enter(self) -> None:
         asm = self.asm
-        asm.add("sp", "sp", -self.frame.size)
-        asm.words("sw", (*SAVED, "ra", "a0", "a3", "a4", "a5", "a6", "a7"), "sp")
+        asm.save(self.frame.size, (*SAVED, "ra"), ("a0", "a3", "a4", "a5", "a6", "a7"))
         asm.op("lw", "t0", "0(a7)")
         asm.op("slli", "t1", "a2", "15")
         asm.op("slli", "t2", "a2", "3")

@@ -110,8 +110,7 @@ class _RowWriter:
 
     def write(self) -> RiscvAsm:
         asm, row = self.asm, self.row
-        asm.add("sp", "sp", -self.frame.size)
-        asm.words("sw", (*SAVED, "ra"), "sp")
+        asm.save(self.frame.size, (*SAVED, "ra"))
         asm.immediate(self.temp, row.channels)
         asm.op("add", self.temp, self.temp, "a3")
         asm.op("sw", self.temp, self.at("last"))
@@ -130,9 +129,7 @@ class _RowWriter:
             for register in (*self.x, self.y):
                 asm.add(register, register, 1)
             asm.branch("bne", "channel", self.y, self.temp)
-        asm.words("lw", (*SAVED, "ra"), "sp")
-        asm.add("sp", "sp", self.frame.size)
-        asm.op("ret")
+        asm.restore()
         return asm
 
     def _constants(self) -> None:

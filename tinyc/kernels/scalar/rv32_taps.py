@@ -96,8 +96,7 @@ class _RowWriter:
     def write(self) -> RiscvAsm:
         asm, row = self.asm, self.row
         saved = self.frame.place(SAVED[0])
-        asm.add("sp", "sp", -self.size)
-        asm.words("sw", (*SAVED, "ra", "a0", "a1", "a2", "a3", "a4"), "sp", saved)
+        asm.save(self.size, (*SAVED, "ra"), ("a0", "a1", "a2", "a3", "a4"), at=saved)
         groups = -(-row.out_w // self.pixels)
         if groups > 1:
             asm.immediate("t0", (row.out_w - self.pixels) * row.channels)
@@ -112,9 +111,7 @@ class _RowWriter:
             if groups > 1:
                 self._next_pixels()
         asm.enter("done")
-        asm.words("lw", (*SAVED, "ra"), "sp", saved)
-        asm.add("sp", "sp", self.size)
-        asm.op("ret")
+        asm.restore()
         return asm
 
     def _pointers(self, pixel: int) -> None:
