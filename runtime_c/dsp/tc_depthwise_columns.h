@@ -74,8 +74,8 @@ static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, cons
             stream += p->int4 ? 1 : both ? 4 : 2;
         }
         for (; channel < first + 4; channel++) {
-            y[channel] = tc_finish(&p->finish, acc[channel - first] >> p->down, 0, stream);
-            stream += p->finish.varies ? 3 : 2;
+            y[channel] = tc_finish(&p->finish, acc[channel - first] >> p->down, 0, 0, stream);
+            stream += tc_finish_words(&p->finish);
         }
     }
 }
@@ -96,8 +96,8 @@ static TC_UNUSED void tc_depthwise_columns_add(const tc_depthwise_columns_t *p, 
 static TC_UNUSED void tc_depthwise_columns_end(const tc_depthwise_columns_t *p, const int32_t *constants,
                                                const int32_t *sums, int8_t *y)
 {
-    for (int32_t channel = 0; channel < p->channels; channel++, constants += p->finish.varies ? 3 : 2) {
-        y[channel] = tc_finish(&p->finish, sums[channel] >> p->down, 0, constants);
+    for (int32_t channel = 0; channel < p->channels; channel++, constants += tc_finish_words(&p->finish)) {
+        y[channel] = tc_finish(&p->finish, sums[channel] >> p->down, 0, 0, constants);
     }
 }
 

@@ -31,7 +31,7 @@ typedef struct {
 static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const int32_t *stream,
                                           const int8_t *const *x, int8_t *y)
 {
-    const int32_t words = p->finish.varies ? 3 : 2;
+    const int32_t words = tc_finish_words(&p->finish);
     for (int32_t group = 0; group < p->out_c; group += 4) {
         const int32_t first = group + 4 > p->out_c ? p->out_c - 4 : group;
         const int32_t *weights = stream + 4, *constants = weights + 2 * p->k_h * p->k_w;
@@ -46,7 +46,7 @@ static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const 
                         : p->x_zero;
                     acc = tc_wrap((int64_t)in * (o / 2 ? tc_hi16(word) : tc_lo16(word)) + acc);
                 }
-                y[ox * p->out_c + first + o] = tc_finish(&p->finish, acc, o, constants + o * words);
+                y[ox * p->out_c + first + o] = tc_finish(&p->finish, acc, o, 0, constants + o * words);
             }
         }
         stream = constants + 4 * words;

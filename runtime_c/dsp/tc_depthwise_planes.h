@@ -92,14 +92,14 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
                         acc = tc_wrap((int64_t)from[k / p->k_w * p->columns + k % p->k_w] * w + acc);
                     }
                     y[(first + oy) * p->out_row + ox * p->out_step + channel] =
-                        tc_finish(&p->finish, acc >> p->down, 0, constants);
+                        tc_finish(&p->finish, acc >> p->down, 0, 0, constants);
                 }
             }
             for (int32_t i = 0; i < keep * p->columns; i++) {
                 plane[i] = plane[fresh * p->columns + i];
             }
         }
-        stream = constants + (p->finish.varies ? 3 : 2);
+        stream = constants + tc_finish_words(&p->finish);
     }
 }
 

@@ -628,17 +628,26 @@ static inline void tc_dsp_dot_bytes_1x8(const int8_t *x, const int32_t *w, int32
  * between y_min and y_max. Bias, zero points and rounding are in X and add. */
 typedef struct {
     int32_t sign;     /* the high word is rounded, and 1 is subtracted for X < 0 */
-    int32_t varies;   /* each channel has its shift behind mult and add; else it is shift[channel % 4] */
+    int32_t drops;    /* instead, each channel has behind mult and add what comes off add for X < 0 */
+    int32_t varies;   /* each channel has its shift there; else it is shift[channel % 4] */
     int32_t shift[4];
     int32_t y_min, y_max;
 } tc_finish_t;
 
-/* constants: mult, add[, shift] of the channel. */
-static inline int8_t tc_finish(const tc_finish_t *p, int32_t x, int32_t channel, const int32_t *constants)
+/* Constants of a channel: mult, add[, drop or shift]. */
+static inline int32_t tc_finish_words(const tc_finish_t *p)
 {
-    const int32_t high = p->sign ? tc_smmlar(x, constants[0], constants[1]) - (x < 0)
-                                 : tc_smmla(x, constants[0], constants[1]);
-    const int32_t shift = p->varies ? constants[2] : p->shift[channel % 4];
+    return p->varies || p->drops ? 3 : 2;
+}
+
+/* raised: X comes times 2^raised, and add and drop do. */
+static inline int8_t tc_finish(const tc_finish_t *p, int32_t x, int32_t channel, int32_t raised,
+                               const int32_t *constants)
+{
+    const int32_t add = p->drops && x < 0 ? tc_wrap((int64_t)constants[1] - constants[2]) : constants[1];
+    const int32_t high = p->sign && !p->drops ? tc_smmlar(x, constants[0], add) - (x < 0)
+                                              : tc_smmla(x, constants[0], add);
+    const int32_t shift = (p->varies ? constants[2] : p->shift[channel % 4]) + raised;
     return (int8_t)tc_clamp(tc_ssat8(high >> shift), p->y_min, p->y_max);
 }
 

@@ -33,8 +33,7 @@
 typedef struct {
     int32_t in_c, out_c, rows, row_n, row_products, m, n, products, x_zero;
     int32_t together, third, lowers;
-    int32_t sign, drops, varies, shift;
-    int32_t y_min, y_max;
+    tc_finish_t finish;
     const int8_t *row_inputs; /* [row_products][row_n] */
     const int8_t *row_sums;   /* [rows][row_products] */
     const int8_t *inputs;     /* [products][n] */
@@ -69,23 +68,18 @@ static inline void tc_row_tiles_factors(const tc_row_tiles_t *p, uint32_t outsid
 }
 
 static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int32_t raised,
-                                         const int32_t *constants)
+                                         int32_t channel, const int32_t *constants)
 {
     const int32_t third = p->third ? tc_wrap((int64_t)x * -1431655765) : x; /* 1/3 modulo 2^32 */
-    const int32_t acc = p->lowers ? third >> raised : third;
-    const int32_t fall = p->drops && acc < 0 ? constants[2] : 0;
-    const int32_t t = p->sign && !p->drops ? tc_smmlar(acc, constants[0], constants[1]) - (acc < 0)
-                                           : tc_smmla(acc, constants[0],
-                                                      tc_wrap((int64_t)constants[1] - fall));
-    const int32_t shift = (p->varies ? constants[2] : p->shift) + (p->lowers ? 0 : raised);
-    return (int8_t)tc_clamp(tc_ssat8(t >> shift), p->y_min, p->y_max);
+    return p->lowers ? tc_finish(&p->finish, third >> raised, channel, 0, constants)
+                     : tc_finish(&p->finish, third, channel, raised, constants);
 }
 
 /* y, and of two rows y1: [together * m][out_c]. */
 static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t *stream,
                                          const int32_t *factors, int8_t *y, int8_t *y1)
 {
-    const int32_t steps = p->in_c / 2, constants = p->varies || p->drops ? 3 : 2;
+    const int32_t steps = p->in_c / 2, constants = tc_finish_words(&p->finish);
     const int32_t tiles = p->together, channels = 4 / tiles, count = p->row_products * p->products;
     for (int32_t group = 0; group < p->out_c; group += channels) {
         const int32_t *x = factors;
@@ -114,7 +108,7 @@ static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t 
                                       p->sums[number * p->products + product % p->products];
                     sum += (int64_t)f * made[product][j];
                 }
-                *to = tc_row_tiles_finish(p, tc_wrap(sum), p->raised[number],
+                *to = tc_row_tiles_finish(p, tc_wrap(sum), p->raised[number], j % channels,
                                           stream + j % channels * constants);
             }
             stream += channels * constants;

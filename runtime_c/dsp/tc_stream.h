@@ -138,7 +138,7 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {
-    const int32_t constants = p->finish.varies ? 3 : 2;
+    const int32_t constants = tc_finish_words(&p->finish);
     for (int32_t i = 0; i < n; i += together, first += together * p->pixel_bytes) {
         const int32_t pixels = n - i < together ? n - i : together;
         for (int32_t k = 0; k < pixels && taps; k++) {
@@ -156,7 +156,7 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
                 group = tc_stream_sums(p, group, &pixel, acc);
                 for (int32_t position = 0; position < p->together; position++, group += constants) {
                     if (o + position < p->out_c) {
-                        *y++ = tc_finish(&p->finish, acc[position], position, group);
+                        *y++ = tc_finish(&p->finish, acc[position], position, 0, group);
                     }
                 }
             }

@@ -101,12 +101,10 @@ typedef struct {
     int32_t steps, shared;  /* shared: number of the product that all outputs contain, row by row */
     int32_t inverse;        /* that sums are multiplied by */
     int32_t lowers;         /* lowers: raised sums are shifted down, there is one block of constants */
-    int32_t sign, drops, varies;
+    tc_finish_t finish;
     int32_t packed;         /* two output channels share a word of weights */
     /* packed: bits that sums of the first and second channel are shifted right at first */
     int32_t lowered[2];
-    int32_t shift, over;    /* over: of the first of two channels that much more */
-    int32_t y_min, y_max;
     int32_t blocks;         /* of constants */
     const int8_t *inputs;   /* [p or q][n] */
     const int8_t *sums, *sums_across; /* [m][p], [wide][q] */
@@ -156,16 +154,12 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
     }
 }
 
-static inline int32_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, int32_t over,
-                                     const int32_t *constants)
+static inline int8_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, int32_t o,
+                                    const int32_t *constants)
 {
-    const int32_t words = f->varies || f->drops ? 3 : 2;
-    const int32_t *k = constants + (f->lowers ? 0 : f->block[raised] * 4 * words);
-    const int32_t x = f->lowers ? sum >> raised : sum;
-    const int32_t rounded = tc_smmlar(x, k[0], k[1]) - (x < 0), fall = f->drops && x < 0 ? k[2] : 0;
-    const int32_t t = f->sign && !f->drops ? rounded : tc_smmla(x, k[0], tc_wrap((int64_t)k[1] - fall));
-    const int32_t shift = f->varies ? k[2] : f->shift + over + (f->lowers ? 0 : raised);
-    return tc_clamp(tc_ssat8(t >> shift), f->y_min, f->y_max);
+    const int32_t *k = constants + f->block[raised] * 4 * tc_finish_words(&f->finish);
+    return f->lowers ? tc_finish(&f->finish, sum >> raised, o, 0, constants)
+                     : tc_finish(&f->finish, sum, o, raised, k);
 }
 
 /* A product of output channel o: stream of its group, factors of the product and the tile. */
@@ -188,13 +182,13 @@ static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream,
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
                                        const int32_t *factors, int8_t *const *y)
 {
-    const int32_t words = f->varies || f->drops ? 3 : 2,
+    const int32_t words = tc_finish_words(&f->finish),
         weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
     for (int32_t o = 0; o < f->out_c; o++) {
         const int32_t *start = stream + o / 4 * (4 + weights),
             *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
-        const int32_t is_first = f->packed && o % 2 == 0;
-        const int32_t first = is_first ? tc_wrap((int64_t)start[o % 4] - start[o % 4 + 1]) : start[o % 4];
+        const int32_t over = f->packed && o % 2 == 0 ? start[o % 4 + 1] : 0;
+        const int32_t first = tc_wrap((int64_t)start[o % 4] - over);
         const int32_t lowered = f->lowered[o % 2];
         for (int32_t tile = 0; tile < 2; tile++) {
             for (int32_t a = 0; a < f->m; a++) {
@@ -212,9 +206,8 @@ static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream
                     }
                     sum = tc_wrap((int64_t)sum * f->inverse);
                     sum = lowered < 0 ? sum * (1 << -lowered) : sum >> lowered;
-                    const int32_t raised = f->raised[a] + f->raised_across[b], over = is_first ? f->over : 0;
-                    y[a][(tile * f->wide + b) * f->out_c + o] = (int8_t)tc_form_finish(f, sum, raised, over,
-                        k);
+                    const int32_t raised = f->raised[a] + f->raised_across[b];
+                    y[a][(tile * f->wide + b) * f->out_c + o] = tc_form_finish(f, sum, raised, o, k);
                 }
             }
         }

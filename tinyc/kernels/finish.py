@@ -83,7 +83,7 @@ class Requantization:
         """A tc_finish_t of tc_dsp.h, for twins."""
         low, high = self.clamp or (-128, 127)
         shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
-        return f"{{{int(self.sign)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
+        return f"{{{int(self.sign)}, {int(self.drops)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
 
     def constants_in_turn(self, asm: Asm, stream: str, registers: Sequence[str], channels: int) -> Iterator[Strings]:
         """The registers of each channel's constants, which are loaded when they are asked for: of two channels at a

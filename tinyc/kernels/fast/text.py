@@ -103,7 +103,6 @@ def _horizontal_twin(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int)
 
 def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
     form, across, requant = tiles.form, tiles.form.across, tiles.requant
-    low, high = requant.clamp or (-128, 127)
     blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
     tables: dict[str, tuple[str, list[int]]] = {
         "sums": ("int8_t", [v for row in form.sums for v in row]),
@@ -123,15 +122,9 @@ def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
         "shared": form.shared * across.products + across.shared,
         "inverse": INVERSES[form.odd] - 2**32 * (form.odd == 3) if tiles.divided else 1,
         "lowers": int(tiles.lowers),
-        "sign": int(requant.sign),
-        "drops": int(requant.drops),
-        "varies": int(requant.shifts is None),
+        "finish": requant.c_text,
         "packed": int(requant.packed),
         "lowered": "{" + ", ".join(map(str, requant.lowered if requant.packed else (0, 0))) + "}",
-        "shift": requant.shifts[1] if requant.shifts else 0,
-        "over": requant.shifts[0] - requant.shifts[1] if requant.shifts else 0,
-        "y_min": low,
-        "y_max": high,
         "blocks": len(tiles.raises),
     }
     parameters = ("const int32_t *stream", "const int32_t *constants", "const int32_t *factors", "int8_t *const *y")

@@ -147,7 +147,6 @@ def _factors_twin(tiles: RowTiles, outside: _Outside | None, x_zero: int) -> str
 
 def _products_twin(tiles: RowTiles) -> str:
     vertical, form, requant = tiles.vertical, tiles.form, tiles.requant
-    low, high = requant.clamp or (-128, 127)
     tables = {
         "row_sums": ("int8_t", [v for line in vertical.sums for v in line]),
         "sums": ("int8_t", [v for line in form.sums for v in line]),
@@ -155,7 +154,7 @@ def _products_twin(tiles: RowTiles) -> str:
         "raised": ("uint8_t", list(form.raised)),
         "walk": ("uint8_t", [code for step in tiles.walk for code in _codes(tiles, step)]),
     }
-    fields = {
+    fields: dict[str, int | str] = {
         "in_c": tiles.in_c,
         "out_c": tiles.out_c,
         "rows": vertical.m,
@@ -165,12 +164,7 @@ def _products_twin(tiles: RowTiles) -> str:
         "together": tiles.together,
         "third": int(tiles.third),
         "lowers": int(tiles.lowers),
-        "sign": int(requant.sign),
-        "drops": int(requant.drops),
-        "varies": int(requant.shifts is None),
-        "shift": requant.shifts[0] if requant.shifts else 0,
-        "y_min": low,
-        "y_max": high,
+        "finish": requant.c_text,
     }
     second, last = (", int8_t *y1", "y1") if tiles.rows > 1 else ("", "y")
     parameters = f"const int32_t *stream, const int32_t *factors, int8_t *y{second}"
@@ -181,7 +175,7 @@ def _products_twin(tiles: RowTiles) -> str:
 """
 
 
-def _form_text(fields: Mapping[str, int], tables: Mapping[str, tuple[str, list[int]]]) -> str:
+def _form_text(fields: Mapping[str, int | str], tables: Mapping[str, tuple[str, list[int]]]) -> str:
     """What a twin needs to know; what it does not look at is left out."""
     arrays = [f"static const {c} @_{name}[] = {{{', '.join(map(str, v))}}};\n" for name, (c, v) in tables.items()]
     named = {**fields, **{table: f"@_{table}" for table in tables}}
