@@ -66,11 +66,11 @@ def _stream(layer: FloatLayer, w: Floats) -> Floats:
     return np.stack([w[:, :, first : first + LANES] for first in _firsts(layer.in_c)])
 
 
-def _call_text(layer: FloatLayer, part: _Part) -> str:
+def _call_text(layer: FloatLayer, part: _Part, function: str) -> str:
     start = part.first * layer.stride - layer.pad
     offset = 4 * layer.in_c * (start + part.lanes.first)
     acts = int(bool(layer.act)), int(layer.act == "relu6")
-    fast = f"    {part.lanes.name}(&p);\n    if (p.flushed)\n"
+    fast = f"    {function}(&p);\n    if (p.flushed)\n"
     shape = len(part.lanes.spans), start, layer.stride, layer.k_w, layer.in_w, *acts
     return f"""
     p.y = y + {part.first * layer.out_c};
@@ -85,7 +85,8 @@ def _call_text(layer: FloatLayer, part: _Part) -> str:
 
 def _special(layer: FloatLayer) -> SpecializedKernel:
     parts = _parts(layer)
-    calls = "".join(_call_text(layer, part) for part in parts)
+    blocks = {lanes: lanes_function(lanes) for lanes in dict.fromkeys(part.lanes for part in parts)}
+    calls = "".join(_call_text(layer, part, blocks[part.lanes].name) for part in parts)
     contract = f"""/* depthwise_conv2d, float32, {layer.in_c} channels: {HEADER}.
  * w: [four channels][k_h][k_w][4], bias: [channels].
  */"""
@@ -104,8 +105,7 @@ def _special(layer: FloatLayer) -> SpecializedKernel:
     tc_lanes_rows(&p, w, x, {layer.k_h});{calls}
 }}
 """
-    blocks = tuple(lanes_function(lanes) for lanes in dict.fromkeys(part.lanes for part in parts))
-    return LayerFunction(contract, driver=driver).named(f"{_NAME}_c{layer.in_c}", HEADER, parts=blocks)
+    return LayerFunction(contract, driver=driver).named(f"{_NAME}_c{layer.in_c}", HEADER, parts=tuple(blocks.values()))
 
 
 def _cost(site: Site, p: Any) -> Cost:

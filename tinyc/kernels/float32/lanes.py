@@ -9,7 +9,6 @@ numbers: `vectors.py`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,12 +45,6 @@ class Lanes:
     stride: int
     column: int
     act: str
-
-    @property
-    def name(self) -> str:
-        """Of its function."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:6]
-        return f"tc_lanes_f32_k{self.k_w}x{len(self.spans)}_{digest}"
 
     @property
     def taps(self) -> range:
@@ -195,9 +188,9 @@ def _row_of_weights(asm: Asm, lanes: Lanes, walk: _Walk) -> None:
 
 def lanes_function(lanes: Lanes) -> SpecializedKernel:
     """The function of a block, for cores that have the instructions; others call the same in C."""
-    fast = naked_function(lanes.name, ("tc_block_f32_t *p",), lanes_code(lanes))
+    fast = naked_function("@", ("tc_block_f32_t *p",), lanes_code(lanes))
     contract = f"/* {LANES} channels of {len(lanes.spans)} pixels at a time: {HEADER}. */"
-    return LayerFunction(contract, fast, isa=MVE_FLOAT).called(lanes.name, HEADER)
+    return LayerFunction(contract, fast, isa=MVE_FLOAT).named(f"tc_lanes_f32_k{lanes.k_w}x{len(lanes.spans)}", HEADER)
 
 
 def balanced(count: int, most: int) -> Sequence[int]:
