@@ -130,3 +130,5 @@ def copied_cases() -> Iterator[Graph]:
     mask = np.arange(7) % 3 > 0
     condition = Value("c", (7,), "bool")
     yield one_node("choose", Choose(), [condition, x, tensor("b", (5, 1), 0.1, 7)], 0.1, 7, {"c": mask})
+    alike = [Value("c", (3, 37), "bool"), tensor("a", (3, 37), 0.1, 7), tensor("b", (3, 37), 0.1, 7)]
+    yield one_node("choose", Choose(), alike, 0.1, 7, {"c": np.arange(111).reshape(3, 37) % 3 > 0})
