@@ -173,7 +173,7 @@ def test_extremum(largest: bool) -> None:
     sample = {"a": random_s8(1, (1, 3, 5, 7)), "b": random_s8(2, (1, 3, 5, 7))}
     code = "MAXIMUM" if largest else "MINIMUM"
     assert_equals_tflm(graph, as_tflite(graph, code, "MaximumMinimumOptions"), sample)
-    assert check_kernels(graph, [sample]) == ["tc_extremum_s8"]
+    assert check_kernels(graph, [sample])[-1] == "tc_extremum_s8"
     broad = one_node("extremum", Extremum(largest), [inputs[0], tensor("b", (7,), 0.1, 3)], 0.1, 3)
     check_kernels(broad, [{"a": sample["a"], "b": random_s8(3, (7,))}])
 
