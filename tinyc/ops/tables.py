@@ -58,12 +58,17 @@ def vector_cost(site: Site, p: object) -> Cost:
     return Cost(4 * vectors + 10, _CODE_BYTES + 256, 0, 21 * vectors + 15)
 
 
+def plain_cost(site: Site, p: object) -> Cost:
+    """Of tc_lut_s8, as counted on a Cortex-M4."""
+    return Cost(5 * site.y().elements, 44 + 256, 0)
+
+
 def table_kernels(lower: Callable[[Site, Any], Call], when: Condition, inplace: tuple[int, ...]) -> tuple[Kernel, ...]:
     """The kernels of an operator that is a table; lower: a call of tc_lut_s8."""
     vectors = offered(lower, cost=vector_cost)
     return (
         Kernel("tc_lut_s8_mve", vectors, isa=frozenset({"mve"}), when=(when,), inplace=inplace),
-        Kernel("tc_lut_s8", offered(lower), when=(when,), inplace=inplace),
+        Kernel("tc_lut_s8", offered(lower, cost=plain_cost), when=(when,), inplace=inplace),
     )
 
 
