@@ -9,8 +9,10 @@ import stat
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 HERE = Path(__file__).resolve().parent
 
@@ -18,6 +20,8 @@ HERE = Path(__file__).resolve().parent
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Puts it on PATH; gives a file that has a line for each run. TINYC_FAKE_RENODE says how it fails. Skips where it
     cannot work."""
+    import pytest  # noqa: PLC0415  a run does without: it takes longer to import than what runs here
+
     pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
     pytest.importorskip("robot.api", reason="Robot Framework is not installed: pip install robotframework")
     program = folder / "bin" / "renode-test"

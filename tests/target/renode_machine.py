@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-import pytest
 from renode_monitor import Monitor
 
 from tinyc.run.trace import instruction_starts
@@ -45,7 +45,7 @@ class Machine:
     pc: int = 0
 
     def run(self, limit: int) -> None:
-        unicorn = pytest.importorskip("unicorn", reason="unicorn is not installed: pip install unicorn")
+        unicorn = import_module("unicorn")
         arm = self.monitor.is_arm
         engine = self._arm(unicorn) if arm else unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
         self._map(engine)
@@ -56,7 +56,7 @@ class Machine:
             self._run_riscv(engine, unicorn, limit)
 
     def _arm(self, unicorn: Any) -> Any:
-        constants = pytest.importorskip("unicorn.arm_const")
+        constants = import_module("unicorn.arm_const")
         assert self.monitor.platform is not None
         core = self.monitor.platform.text("cpu", "cpuType")
         cpu = getattr(constants, CPUS[CORES.get(core, core)])
@@ -125,7 +125,7 @@ class Machine:
 
     def _watch_cycles(self, engine: Any, unicorn: Any) -> None:
         """The cycle counter of machine mode counts instructions."""
-        constants = pytest.importorskip("unicorn.riscv_const")
+        constants = import_module("unicorn.riscv_const")
         assert self.monitor.elf is not None
         elf = read_elf(self.monitor.elf)
 
@@ -146,7 +146,7 @@ class Machine:
                     engine.hook_add(unicorn.UC_HOOK_CODE, on_csr, shift, begin=place, end=place)
 
     def _run_arm(self, engine: Any, unicorn: Any, limit: int) -> None:
-        arm = pytest.importorskip("unicorn.arm_const")
+        arm = import_module("unicorn.arm_const")
         engine.reg_write(arm.UC_ARM_REG_SP, self._vector(engine, 0))
         try:
             engine.emu_start(self._vector(engine, 1) | 1, NEVER, count=limit)
@@ -157,7 +157,7 @@ class Machine:
 
     def _run_riscv(self, engine: Any, unicorn: Any, limit: int) -> None:
         """Execution begins at the ELF file's entry."""
-        riscv = pytest.importorskip("unicorn.riscv_const")
+        riscv = import_module("unicorn.riscv_const")
         assert self.monitor.elf is not None
         entry = read_elf(self.monitor.elf).symbol("Reset_Handler").address
         try:

@@ -30,7 +30,7 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in COPIED:
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "golden"))
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("golden"))
         shutil.copyfile(ROOT / "pyproject.toml", folder / "pyproject.toml")
 
     def follow(self, section: str) -> None:
