@@ -18,6 +18,7 @@ Run = Callable[[Toolchain, Words, str], None]
 
 SOURCES = (".c", ".S")
 TEXTS = (*SOURCES, ".h")
+OBJECT = "made.o"  # zig goes by the name
 LINKED = (".o", ".a")
 PLACE = re.compile(r"-f(?:file|debug)-prefix-map=(.+)=(.*)")  # what debug information calls a folder
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(.*))', re.MULTILINE)
@@ -38,10 +39,10 @@ class CompiledOnce:
         self._folder, self._run = folder, run
 
     def run(self, toolchain: Toolchain, arguments: Words, what: str) -> None:
-        """As Toolchain.run. zig keeps objects by itself."""
+        """As Toolchain.run."""
         *given, dash, output = ["", "", *arguments]  # at least two
         sources = [one for one in arguments if str(one).endswith(SOURCES)]
-        if toolchain.family == "zig" or not sources or dash != "-o":
+        if not sources or dash != "-o":
             self._run(toolchain, arguments, what)
         elif "-c" in arguments or "-shared" in arguments:
             made = self._compiled(toolchain, given[2:], what)
@@ -61,9 +62,12 @@ class CompiledOnce:
         key = key_of(arguments)
         if key is None:
             return None
-        return self._folder.made(
-            (toolchain, *key), lambda output: self._run(toolchain, [*arguments, "-o", output], what)
-        )
+
+        def compile_into(folder: Path) -> None:
+            folder.mkdir()
+            self._run(toolchain, [*arguments, "-o", folder / OBJECT], what)
+
+        return self._folder.made((toolchain, *key), compile_into) / OBJECT
 
 
 def key_of(arguments: Words) -> tuple[str, ...] | None:
