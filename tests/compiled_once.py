@@ -64,7 +64,7 @@ class CompiledOnce:
             return None
 
         def compile_into(folder: Path) -> None:
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)  # of a try that failed
             self._run(toolchain, [*arguments, "-o", folder / OBJECT], what)
 
         return self._folder.made((toolchain, *key), compile_into) / OBJECT
