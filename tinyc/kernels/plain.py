@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from tinyc.ir.graph import DType
 from tinyc.kernel.kernel import Cost, SpecializedKernel
+from tinyc.kernels.form.function import LayerFunction
 
 CTYPES: dict[DType, str] = {
     "f32": "float",
@@ -36,26 +36,21 @@ def pairwise(
     body += [f"{inner}const {first} p = a[{at[0] or 0}];", f"{inner}const {second} q = b[{at[1] or 0}];"]
     body += [f"{inner}*y++ = ({made})({expression});"]
     body += [f"{'    ' * (k + 1)}}}" for k in reversed(range(len(loops)))]
-    text = "\n".join(
-        [f"/* {says} */", f"static void @(const {first} *a, const {second} *b, {made} *y)", "{", *body, "}"]
-    )
-    name = f"{family}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
+    text = "\n".join([f"static void @(const {first} *a, const {second} *b, {made} *y)", "{", *body, "}"])
+    return LayerFunction(f"/* {says} */", driver=text).named(family, "tc_math.h")
 
 
 def each(says: str, types: Sequence[DType], count: int, expression: str) -> SpecializedKernel:
     """The function `tc_convert_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
     given, made = (CTYPES[kind] for kind in types)
-    text = f"""/* {says} */
-static void @(const {given} *x, {made} *y)
+    text = f"""static void @(const {given} *x, {made} *y)
 {{
     for (int32_t i = 0; i < {count}; i++) {{
         const {given} p = x[i];
         y[i] = ({made})({expression});
     }}
 }}"""
-    name = f"tc_convert_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return SpecializedKernel(name, text.replace("@", name), ("tc_math.h",))
+    return LayerFunction(f"/* {says} */", driver=text).named("tc_convert", "tc_math.h")
 
 
 def pairwise_cost(elements: int) -> Cost:

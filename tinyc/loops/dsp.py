@@ -60,8 +60,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     moving = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
     loop = _Loop(root, homes, moving, f"r{1 + len(inputs)}")
     asm.note("registers and arguments to the stack")
-    asm.op("push", "{r4-r11, lr}")
-    asm.op("sub", "sp", "sp", "#12")
+    asm.save("{r4-r11, lr}", frame=12)
     asm.op("ldm", "r0", f"{{r4-r{4 + len(names)}}}")
     asm.op("add", "r8", "r1", "r4")
     asm.op("bic", "r4", "r4", f"#{_TURN - 1}")
@@ -95,8 +94,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
         asm.until_equal("r1", "r8", "one")
     asm.label("done")
     asm.note("return")
-    asm.op("add", "sp", "sp", "#12")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()  # before it is kept, so that it costs the same before and after it is printed
     return asm
 

@@ -33,7 +33,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     asm, inputs = Asm(core), loads(root)
     pool, y = list(_POOL), f"r{1 + len(inputs)}"
     asm.note("registers")
-    asm.op("push", "{r4-r11, lr}")
+    asm.save("{r4-r11, lr}")
     asm.op("ldr", "r0", "[r0]")
     if len(inputs) == _ARGUMENTS:
         y = pool.pop()
@@ -64,7 +64,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
         asm.branch("bne.w", "one")
     asm.label("done")
     asm.note("return")
-    asm.op("pop", "{r4-r11, pc}")
+    asm.restore()
     asm.reorder()
     return asm
 

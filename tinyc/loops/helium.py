@@ -41,7 +41,7 @@ def code(root: Node, names: tuple[str, ...]) -> Asm:
     homes: dict[Node, str] = {node.factor: f"q{3 - number}" for number, node in enumerate(firsts)}
     rest = [Param(name) for name in names if Param(name) not in homes]
     homes |= {param: f"r{6 + number}" for number, param in enumerate(rest)}
-    asm.op("push", "{r4-r7, lr}")
+    asm.save("{r4-r7, lr}")
     words = ["r5", *("r4" if homes[Param(name)].startswith("q") else homes[Param(name)] for name in names)]
     for number in range(0, len(words), 2):
         at = f"[r0, #{4 * number}]" if number else "[r0]"
@@ -77,7 +77,7 @@ def code(root: Node, names: tuple[str, ...]) -> Asm:
         asm.op("subs", "r5", "r5", "#4")
         asm.branch("bgt.w", "four")
     asm.label("done")
-    asm.op("pop", "{r4-r7, pc}")
+    asm.restore()
     return asm
 
 

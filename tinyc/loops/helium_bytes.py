@@ -51,7 +51,7 @@ def _numbers(asm: Asm, root: Node) -> None:
 def _loop(root: Node) -> Asm:
     asm, inputs = Asm(CORTEX_M55), loads(root)
     y = f"r{1 + len(inputs)}"
-    asm.op("push", "{r4, lr}")
+    asm.save("{r4, lr}")
     asm.op("ldr", "r0", "[r0]")
     if len(inputs) == 3:
         y = "r4"
@@ -71,7 +71,7 @@ def _loop(root: Node) -> Asm:
         asm.op("vctp.8", "r0")
         _vector(asm, root, y, "t")
     asm.label("done")
-    asm.op("pop", "{r4, pc}")
+    asm.restore()
     return asm
 
 

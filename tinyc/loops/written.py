@@ -11,6 +11,7 @@ from typing import Any
 
 from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered
 from tinyc.kernel.site import Site
+from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.rvv import ISA as VECTORS_ISA
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.loops import dsp, dsp_bytes, helium, helium_bytes, plain, vectors, vectors_bytes
@@ -95,19 +96,12 @@ class LoopFunction:
         """The function of a line."""
         asm, size = on.code(self, core), on.straight(self)
         own = f"{self.name}_{size}" if size else self.name
-        text = f"""/* {self.says} */
-#if {on.module(self.root).GUARD}
-{self._fast(own, asm)}#else
-static void {own}({", ".join(self.parameters)})
-{{
-    for (int32_t i = 0; i < p->n; i++) {{
-        y[i] = {plain.text(self.root)};
-    }}
-}}
-#endif"""
+        element = f"y[i] = {plain.text(self.root)};"
+        other = twin(own, self.parameters, "for (int32_t i = 0; i < p->n; i++) {", f"    {element}", "}")
+        function = LayerFunction(f"/* {self.says} */", self._fast(own, asm), other, isa=on.module(self.root).GUARD)
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
-        return SpecializedKernel(own, text, (on.header,), (declared,))
+        return function.called(own, on.header, parts=(declared,))
 
     def _fast(self, name: str, asm: Asm | RiscvAsm) -> str:
         """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tinyc.kernel.kernel import Cost, SpecializedKernel
+from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.mve.finish import half
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
@@ -39,21 +40,14 @@ class MulLine:
 def special(line: MulLine) -> SpecializedKernel:
     """The function for every layer with such lines: p as for tc_mul_s8_dsp, but for `line`."""
     name = f"{NAME}_{line.twin.removeprefix('tc_mul_')}"
-    parameters = ", ".join(_PARAMETERS)
-    text = f"""/* As {line.twin} of tc_mul_lines.h: n3 elements. y may be an input that does not repeat. */
-#if TC_MVE_ASM
-{naked_function(f"{name}_line", _PARAMETERS, _line(line))}#else
-static void {name}_line({parameters})
-{{
-    {line.twin}(p, x0, x1, y);
-}}
-#endif
-
-static void {name}({parameters})
-{{
-    tc_mul_lines(p, x0, x1, y, {name}_line);
-}}"""
-    return SpecializedKernel(name, text, ("tc_mul_lines.h", "tc_mve.h"))
+    function = LayerFunction(
+        f"/* As {line.twin} of tc_mul_lines.h: n3 elements. y may be an input that does not repeat. */",
+        naked_function("@_line", _PARAMETERS, _line(line)),
+        twin("@_line", _PARAMETERS, f"{line.twin}(p, x0, x1, y);"),
+        twin("@", _PARAMETERS, "tc_mul_lines(p, x0, x1, y, @_line);").rstrip(),
+        MVE,
+    )
+    return function.called(name, "tc_mul_lines.h", "tc_mve.h")
 
 
 def cost(line: MulLine, size: int, lines: int) -> Cost:
@@ -72,7 +66,7 @@ def _line(line: MulLine) -> Asm:
     to x0 times q2, r7: addend, r8: start, r12: multiplier; q3: multiplier.
     """
     asm = Asm(CORTEX_M55)
-    asm.op("push", "{r4-r8, lr}")
+    asm.save("{r4-r8, lr}")
     asm.op("ldr", "r4", "[r0, #36]")
     asm.op("ldrd", "r5", "r6", "[r0, #40]")
     asm.op("ldr", "r12", "[r0, #48]")
@@ -105,7 +99,7 @@ def _line(line: MulLine) -> Asm:
         asm.op("subs", "r4", "r4", "#4")
         asm.branch("bgt.w", "four")
     asm.label("done")
-    asm.op("pop", "{r4-r8, pc}")
+    asm.restore()
     return asm
 
 
