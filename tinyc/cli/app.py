@@ -30,7 +30,7 @@ COMMANDS = {
     "report": "Write the report of a build, a benchmark or a sweep as one page of HTML that needs nothing else.",
     "pack": "Give the constants of a library a version and a signature, or say what a file of constants is.",
     "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
-    "explain": "Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error.",
+    "explain": "Say what WORD stands for: a kernel, an operator, an exit code, an error; or which code runs a LAYER.",
     "schema": "Print the JSON Schema of what COMMAND prints with --json; without COMMAND list those that have one.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
     "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",

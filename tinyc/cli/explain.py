@@ -29,8 +29,11 @@ Layer = Annotated[
 def command(
     word: Word, layer: Layer = None, json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO
 ) -> None:
-    """Say what WORD stands for: a kernel, an operator of tinyc, ONNX or TFLite, an exit code, an error; or which code
-    runs a LAYER of the library in the folder WORD, and where it stands."""
+    """Say what WORD stands for: a kernel, an operator, an exit code, an error; or which code runs a LAYER.
+
+    An operator is one of tinyc, ONNX or TFLite. Of a layer of the library in the folder WORD it says file and line of
+    each part.
+    """
     with guarded(color, json, verbose) as out:
         meanings = explain(word) if layer is None else (explain_layer(Path(word), layer),)
         out.json({"word": word, "meanings": [meaning.to_json() for meaning in meanings]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def join_tables(graph: Graph, numerics: Numerics) -> Graph:
             return None
         draft = RewriteDraft(view, node)
         lut = draft.const(table, replace(view.value(node.outputs[0]), loc=None), "table")
-        origin = tuple(dict.fromkeys(loc for step in nodes for loc in step.origin))
+        origin = tuple(dict.fromkeys(chain.from_iterable(step.origin for step in nodes)))
         return draft.finish([source, lut], Lookup(), origin)
 
     return rewrite(graph, (join,))
@@ -71,22 +72,20 @@ def _result(view: View, node: Node, known: Mapping[str, Array], numerics: Numeri
 
 
 def _functions_of_one(view: View, node: Node) -> list[Node]:
-    """The node and those before it which make its output a function of one byte, in run order; [] if it is none."""
+    """The node and those right before it which make its output a function of one byte, in run order; [] if it is none.
+    What lies further before has become one node: nodes are looked at in run order."""
+    if not _is_by_byte(view, node):
+        return []
     nodes: list[Node] = []
     sources: dict[str, None] = {}
-
-    def visit(step: Node) -> None:
-        for name in _moving(view, step):
-            before = view.producer(name, *_BY_ELEMENT)
-            if before is not None and view.sole_use(name) and _is_by_byte(view, before):
-                visit(before)
-            else:
-                sources[name] = None
-        nodes.append(step)
-
-    if _is_by_byte(view, node):
-        visit(node)
-    return nodes if len(sources) == 1 else []
+    for name in _moving(view, node):
+        before = view.producer(name, *_BY_ELEMENT)
+        if before is not None and view.sole_use(name) and _is_by_byte(view, before) and len(_moving(view, before)) == 1:
+            nodes.append(before)
+            sources.update(dict.fromkeys(_moving(view, before)))
+        else:
+            sources[name] = None
+    return [*nodes, node] if len(sources) == 1 else []
 
 
 def _is_by_byte(view: View, node: Node) -> bool:
