@@ -78,9 +78,10 @@ class House:
         onnx.save(model, str(self.folder / "net.onnx"))
         np.savez(self.folder / "inputs.npz", x=rng.normal(size=(16, 3, 8, 8)).astype(np.float32))
 
-    def built(self, board: str) -> dict[str, str]:
+    def built(self, board: str, optimize: str) -> dict[str, str]:
         """Kernel by operator, of `net.onnx` built for the board and proved on its emulators."""
-        report = json.loads(self.tinyc("build", "net.onnx", "--board", board, "--calibration", "inputs.npz", "--json"))
+        asked = ("--board", board, "--optimize", optimize, "--calibration", "inputs.npz", "--json")
+        report = json.loads(self.tinyc("build", "net.onnx", *asked))
         assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
         return {layer["op"]: layer["kernel"] for layer in report["layers"]}
 
@@ -116,10 +117,11 @@ def test_an_operator_and_its_kernel(house: House) -> None:
     house.follow("An operator")
     house.network()
     house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
-    assert house.built("cortex-m4")["shrink"] == "tc_lut_s8"
+    assert house.built("cortex-m4", "size")["shrink"] == "tc_lut_s8"
     house.follow("A kernel")
     house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
-    assert house.built("cortex-m4")["shrink"] == "tc_shrink_s8"
+    chosen = {optimize: house.built("cortex-m4", optimize)["shrink"] for optimize in ("speed", "size")}
+    assert chosen == {"speed": "tc_lut_s8", "size": "tc_shrink_s8"}
 
 
 def test_a_board(house: House) -> None:
