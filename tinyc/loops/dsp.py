@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, before, inner, loads, moves, operands
+from tinyc.loops.before import products_before
+from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, inner, loads, moves, operands
 from tinyc.loops.registers import NoRegisterError, Registers
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
@@ -68,7 +69,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     asm.op("strd", "r4", "r8", "[sp]")
     for number, register in enumerate(params.values()):
         asm.op("mov", register, f"r{5 + number}")
-    _before(asm, loop, homes)
+    products_before(asm, root, homes)
     asm.op("cmp", "r1", "r4")
     asm.branch("beq.w", "rest")
     asm.op("mov", "r11", f"#{_ODD:#x}")
@@ -102,17 +103,6 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
 def work(asm: Asm, elements: int) -> Work:
     """What a call executes."""
     return asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last")
-
-
-def _before(asm: Asm, loop: _Loop, homes: dict[Node, str]) -> None:
-    """What the loop finds computed: products of inputs that are one number."""
-    for node in before(loop.root):
-        assert isinstance(node, AddProduct)
-        assert isinstance(node.x, Element)
-        at = f"r{1 + node.x.number}"
-        asm.op("ldrsb", at, f"[{at}]")
-        homes[node] = homes[node.start]
-        asm.op("mla", homes[node], at, homes[node.factor], homes[node])
 
 
 def _four(asm: Asm, loop: _Loop, first: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, before, inner, loads, moves
+from tinyc.loops.before import products_before
+from tinyc.loops.expression import AddProduct, Node, Param, Saturate, inner, loads, moves
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -51,13 +52,7 @@ def code(root: Node, names: tuple[str, ...]) -> Asm:
         if register.startswith("q"):
             asm.op("vdup.32", register, "r4")
     asm.constant("r4", offset(root.shift))
-    for node in before(root):
-        assert isinstance(node, AddProduct)
-        assert isinstance(node.x, Element)
-        at = f"r{1 + node.x.number}"
-        asm.op("ldrsb", at, f"[{at}]")
-        homes[node] = homes[node.start]
-        asm.op("mla", homes[node], at, homes[node.factor], homes[node])
+    products_before(asm, root, homes)
     for register in dict.fromkeys(homes[node.start] for node in firsts):
         asm.op("sub", register, register, "r4")
     asm.op("lsrs", "lr", "r5", f"#{_TURN.bit_length() - 1}")

@@ -4,6 +4,7 @@ have 128 bits. VNCLIP shifts and saturates, by the rounding of vxrm, which is do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, before, inner, loads, moves
@@ -52,12 +53,17 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
         for node in inner(root):
             _node(asm, node, places)
         asm.op("vse8.v", places[root], f"({y})")
-        for pointer in (*(f"a{1 + load.number}" for load in moving), y):
-            asm.op("add", pointer, pointer, "t0")
-        asm.op("sub", "t1", "t1", "t0")
-        asm.branch("bnez", "turn", "t1")
+        next_turn(asm, moving, y)
     asm.op("ret")
     return asm
+
+
+def next_turn(asm: RiscvAsm, moving: Sequence[Element], y: str) -> None:
+    """The end of a turn: inputs and output go on by its t0 bytes."""
+    for pointer in (*(f"a{1 + load.number}" for load in moving), y):
+        asm.op("add", pointer, pointer, "t0")
+    asm.op("sub", "t1", "t1", "t0")
+    asm.branch("bnez", "turn", "t1")
 
 
 def work(asm: RiscvAsm, elements: int) -> Work:

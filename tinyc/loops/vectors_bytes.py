@@ -6,12 +6,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tinyc.loops.expression import Extreme, Node, Where, inner, loads, moves
+from tinyc.loops.vectors import CALL, GUARD, next_turn
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
 
-GUARD = "TC_RVV_ASM"
 LANES = 128  # bytes in eight registers of 128 bits, the shortest that application profiles allow
-CALL = Work(10, 10)  # around the function
+
+__all__ = ("CALL", "GUARD", "LANES", "code", "work")
 
 _VECTORS = ("v8", "v16", "v24")  # of inputs
 
@@ -36,10 +37,7 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
         for node in inner(root):
             places[node] = _node(asm, node, places)
         asm.op("vse8.v", places[root], f"({y})")
-        for pointer in (*(f"a{1 + load.number}" for load in moving), y):
-            asm.op("add", pointer, pointer, "t0")
-        asm.op("sub", "t1", "t1", "t0")
-        asm.branch("bnez", "turn", "t1")
+        next_turn(asm, moving, y)
     asm.op("ret")
     return asm
 
