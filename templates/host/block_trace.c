@@ -9,7 +9,7 @@
  *     return ADDRESS     where it returns to: counting ends
  *     step ADDRESS       where a step's function begins: what is executed from there on belongs to it, until
  *                        the run function or another step is entered
- *     isa riscv          the code is RISC-V's and not Thumb
+ *     width AT MASK LEAST  an instruction has 4 bytes where byte AT of it, by MASK, is LEAST or more, else 2
  *     limit N            stop an inference that has executed more than N instructions
  *     report FILE
  * The report has
@@ -62,7 +62,8 @@ typedef struct block {
 static struct {
     uint64_t run_start, run_end, inner_start, inner_end, run_return, limit;
     uint64_t *steps; /* start addresses; slot k is steps[k - 1] */
-    int slots, riscv;
+    int slots;
+    unsigned width_at, width_mask, width_least;
     char report[4096];
 } config;
 
@@ -106,8 +107,8 @@ static int configure(const char *path)
         } else if (sscanf(line, "step %llx", &a) == 1) {
             config.steps = must(realloc(config.steps, (size_t)config.slots * sizeof *config.steps));
             config.steps[config.slots++ - 1] = a;
-        } else if (strcmp(line, "isa riscv\n") == 0) {
-            config.riscv = 1;
+        } else if (sscanf(line, "width %u %x %x", &config.width_at, &config.width_mask, &config.width_least) == 3) {
+            config.width_at &= 1; /* of the two bytes that every instruction has */
         } else if (sscanf(line, "limit %llu", &a) == 1) {
             config.limit = a;
         } else if (sscanf(line, "report %4095[^\n]", config.report) != 1) {
@@ -263,10 +264,9 @@ static int write_report(void)
     return fclose(f) == 0;
 }
 
-/* Thumb: a first half-word from 0xE800 on begins an instruction of four bytes; RISC-V: one that ends in 11. */
 static uint32_t instruction_bytes(const uint8_t *code)
 {
-    return (config.riscv ? (code[0] & 3) == 3 : code[1] >= 0xE8) ? 4 : 2;
+    return (code[config.width_at] & config.width_mask) >= config.width_least ? 4 : 2;
 }
 
 #ifdef TC_QEMU_API

@@ -14,6 +14,7 @@ from tests.ops.row_harness import Layer, Layers, cases
 from tests.ops.row_program import Case
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
+from tinyc.board.instruction_set import RISCV
 from tinyc.ir.graph import Graph
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
@@ -32,7 +33,7 @@ from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.target import written_for
 from tinyc.ops import all_ops
 from tinyc.toolchain.compilers import Toolchain
-from tinyc.toolchain.disassembly import RISCV, disassemble
+from tinyc.toolchain.disassembly import disassemble
 from tinyc.toolchain.elf import Elf, read_elf
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
@@ -102,7 +103,7 @@ def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler
     memory = Bytes([*areas, stack, *_constants(elf)])
     text = "".join(file.read_text() for file in sorted(folder.glob(f"{name}*.[ch]")))
     told, tables = Told(), frames(folder / f"{name}.elf")
-    if elf.machine == RISCV:
+    if elf.machine == RISCV.elf:
         machine: Rv32Watched | Watched = Rv32Watched(_riscv_program(elf, text, tables, told), memory, told)
     else:
         machine = Watched(_program(elf, text, tables, told), memory, told)

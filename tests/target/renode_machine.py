@@ -10,6 +10,7 @@ from typing import Any
 
 from renode_monitor import Monitor
 
+from tinyc.board.instruction_set import RISCV, THUMB
 from tinyc.run.trace import instruction_starts
 from tinyc.run.unicorn import CPUS
 from tinyc.toolchain.disassembly import disassemble
@@ -85,13 +86,14 @@ class Machine:
         assert platform is not None
         consoles = {e.address: name for name, e in platform.entries.items() if e.type == "UART.TrivialUart"}
         shapes: dict[tuple[int, int], list[int]] = {}
+        widths = (RISCV if riscv else THUMB).widths
         before = -1
 
         def on_block(uc: Any, address: int, size: int, data: Any) -> None:
             nonlocal before
             starts = shapes.get((address, size))
             if starts is None:
-                starts = [address + at for at in instruction_starts(bytes(engine.mem_read(address, size)), riscv)]
+                starts = [address + at for at in instruction_starts(bytes(engine.mem_read(address, size)), widths)]
                 shapes[address, size] = starts
             self.instructions += len(starts)
             if self.keep_trace:
@@ -139,7 +141,7 @@ class Machine:
             if not section.executable or section.size == 0:
                 continue
             code = elf.read(section.address, section.size)
-            for at in instruction_starts(code, riscv=True):
+            for at in instruction_starts(code, RISCV.widths):
                 shift = {MCYCLE: 0, MCYCLEH: 32}.get(int.from_bytes(code[at : at + 4], "little") & ~0xF80)
                 place = section.address + at
                 if shift is not None:

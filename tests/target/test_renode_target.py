@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.pipeline.building import verify_model
@@ -271,5 +272,13 @@ def test_lines_that_are_no_addresses(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_the_model_counts_nothing(make: Make) -> None:
-    plan = TracePlan(run_start=2, run_end=4, run_return=100, steps=(), step_count=0, limit=0)
+    plan = TracePlan(
+        run_start=2,
+        run_end=4,
+        run_return=100,
+        steps=(),
+        step_count=0,
+        limit=0,
+        widths=INSTRUCTION_SETS["cortex-m"].widths,
+    )
     assert count_addresses(plan, make("cortex-m4").read_elf(), np.array([8, 10], np.int64)).inferences == ()

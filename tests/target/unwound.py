@@ -16,16 +16,17 @@ from typing import Any
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
+from tinyc.board.instruction_set import set_of_elf
 from tinyc.machine.interpret import Code, Machine, Processor, Program
 from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.memory import Bytes, Fault
-from tinyc.toolchain.disassembly import RISCV, instruction_bytes
 from tinyc.toolchain.elf import Elf
 
 _ARM_NAMES = {**{i: (f"r{i}",) for i in range(13)}, 13: ("sp",), 14: ("lr",)} | {
     256 + i: (f"s{2 * i}", f"s{2 * i + 1}") for i in range(16)
 }  # by DWARF's numbers: registers of the FPU are two words each
 _RV32_NAMES = {1: ("ra",), 2: ("sp",), 8: ("s0",), 9: ("s1",)} | {16 + i: (f"s{i}",) for i in range(2, 12)}
+_NAMES = {"cortex-m": _ARM_NAMES, "riscv": _RV32_NAMES}
 _KEPT = (*(f"r{i}" for i in range(4, 12)), "lr", *(f"s{i}" for i in range(16, 32)))  # by AAPCS
 _RV32_KEPT = ("ra", *(f"s{i}" for i in range(12)))
 _OFTEN = 2  # an instruction is looked at the first times that it runs
@@ -86,8 +87,8 @@ def _rules(row: Mapping[Any, Any], names: Mapping[int, tuple[str, ...]]) -> Rule
 
 def learn(told: Told, elf: Elf, table: Table, place: int, own: Program, lines: Sequence[str]) -> None:
     """What is told of the function at `place`, whose lines run as `own`."""
-    riscv = elf.machine == RISCV
-    at, addresses, names = place, iter(sorted(own)), _RV32_NAMES if riscv else _ARM_NAMES
+    its_set = set_of_elf(elf.machine)
+    at, addresses, names = place, iter(sorted(own)), _NAMES[its_set.name]
     starts, rules = [row["pc"] for row in table], [_rules(row, names) for row in table]
     told.starts.add(min(own))
     for line in lines:
@@ -95,7 +96,7 @@ def learn(told: Told, elf: Elf, table: Table, place: int, own: Program, lines: S
             at += -at % 4
         elif not line.startswith(".") and not line.endswith(":"):
             told.rules[next(addresses)] = rules[bisect.bisect_right(starts, at) - 1]
-            at += instruction_bytes(elf.read(at, 2), 0, riscv)
+            at += its_set.widths.of(elf.read(at, 2))
 
 
 class _Watching(Processor):

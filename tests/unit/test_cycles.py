@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from tinyc.board.instruction_set import THUMB
 from tinyc.explain.cycles import core_of
 from tinyc.machine.cores import Core
 from tinyc.machine.instruction import Instruction
@@ -293,7 +294,7 @@ def test_what_is_read_of_an_instruction(code: str, kind: Kind, reads: str, write
 def test_decoding_follows_it_blocks_and_steps_over_what_it_does_not_know() -> None:
     # ite ne; movne r0, r1; addeq.w r0, r1, r2; le lr, . (Armv8.1-M); movs r0, #1; half of a long instruction
     code = bytes.fromhex("14bf 0846 01eb0200 0ff001c0 0120 00f0")
-    texts = [(i.address, str(i), i.condition) for i in decode(code, 0x40)]
+    texts = [(i.address, str(i), i.condition) for i in decode(code, 0x40, THUMB)]
     assert texts == [
         (0x40, "ite ne", ""),
         (0x42, "movne r0, r1", "ne"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyc.board.instruction_set import THUMB
 from tinyc.board.parts import FlashTiming
 from tinyc.run.base import OVERHEAD
 from tinyc.run.flash_waits import FlashWatch, LineCache
@@ -10,7 +11,9 @@ from tinyc.run.trace import TracePlan
 
 # Words of 8 bytes, lines of 32: four words a line; two lines of code, one of data.
 TIMING = FlashTiming(wait_states=5, word_bytes=8, line_bytes=32, instruction_lines=2, data_lines=1)
-PLAN = TracePlan(run_start=0, run_end=64, run_return=0x1000, steps=((3, 64),), step_count=4, limit=0)
+PLAN = TracePlan(
+    run_start=0, run_end=64, run_return=0x1000, steps=((3, 64),), step_count=4, limit=0, widths=THUMB.widths
+)
 
 
 def watch(timing: FlashTiming = TIMING) -> FlashWatch:

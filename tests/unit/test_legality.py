@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.toolchain.disassembly import decode, decode_riscv
-from tinyc.toolchain.legality import is_armv6m, needed_extension, needed_feature
+from tinyc.board.instruction_set import RISCV, THUMB
+from tinyc.machine.rv32_bits import needed_extension
+from tinyc.machine.thumb_features import is_armv6m, needed_feature
+from tinyc.toolchain.disassembly import decode
 
 M0 = frozenset[str]()
 M3 = frozenset({"thumb2"})
@@ -57,7 +59,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("encoding", "text", "lacking"), TABLE, ids=[text for _, text, _ in TABLE])
 def test_who_has_an_instruction(encoding: str, text: str, lacking: str) -> None:
-    (instruction,) = decode(bytes.fromhex(encoding), 0)
+    (instruction,) = decode(bytes.fromhex(encoding), 0, THUMB)
     cores = {"M0": M0, "M3": M3, "M4": M4, "M7": M7, "M33": M33, "M55": M55, "bare55": M55 - {"mve"}}
     found = {name for name, there in cores.items() if needed_feature(instruction, there) is not None}
     assert found == set(lacking.split())
@@ -114,7 +116,7 @@ RISCV_TABLE = [
 
 @pytest.mark.parametrize(("encoding", "text", "needed"), RISCV_TABLE, ids=[text for _, text, _ in RISCV_TABLE])
 def test_which_extension_of_riscv_an_instruction_needs(encoding: str, text: str, needed: str | None) -> None:
-    (instruction,) = decode_riscv(bytes.fromhex(encoding), 0)
+    (instruction,) = decode(bytes.fromhex(encoding), 0, RISCV)
     assert needed_extension(instruction, RV32I) == needed
     assert needed_extension(instruction, RV32IM) == (needed if needed != "rv32m" else None)
     assert needed_extension(instruction, RV32IMB) == (needed if needed not in ("rv32m", "rv32b") else None)

@@ -15,6 +15,7 @@ from tinyc.base import paths
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
 from tinyc.board.core import core_named
+from tinyc.board.instruction_set import INSTRUCTION_SETS, ISA_WORDS
 from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
@@ -103,7 +104,8 @@ class Board:
         """Whether the core fetches code from a RAM of the board without waiting: one that the board names, or the main
         one, unless that is for data."""
         memory, data_only_from = self.memory, core_named(self.core).data_only_from
-        if memory is None or self.startup != "cortex-m":
+        its_set = INSTRUCTION_SETS.get(self.startup)
+        if memory is None or its_set is None or not its_set.code_in_ram:
             return False
         return memory.code is not None or data_only_from is None or memory.ram_origin < data_only_from
 
@@ -113,10 +115,9 @@ class Board:
         return self.memory.code if self.memory else None
 
 
-STARTUPS = ("cortex-m", "riscv", "host")
+STARTUPS = (*INSTRUCTION_SETS, "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
-ISA = ("thumb2", "dsp", "mve", "fpu", "fpu64", "rv32m", "rv32b", "rv32v")
 BOOT2S = ("rp2040",)
 NO_FPU = "+nofp"  # behind a board's name
 _FLOAT_ABI = (("gcc", "-mfloat-abi=hard", "-mfloat-abi=soft"), ("zig", "-eabihf", "-eabi"))
@@ -227,8 +228,8 @@ def _board(table: TomlTable) -> Board:
 def _isa(table: TomlTable) -> frozenset[str]:
     words = table.strings("isa")
     for word in words:
-        if word not in ISA:
-            raise table.error("isa", f"has {shown(word)}; the words are: {', '.join(ISA)}")
+        if word not in ISA_WORDS:
+            raise table.error("isa", f"has {shown(word)}; the words are: {', '.join(ISA_WORDS)}")
     return frozenset(words)
 
 

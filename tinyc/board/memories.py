@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.board.table import TomlTable
 from tinyc.board.words import read_word
 
@@ -109,8 +110,10 @@ def _others(table: TomlTable, startup: str) -> tuple[SlowRam | None, CodeRam | N
     items = table.tables("memories")
     for item in items:
         holds = item.choice("holds", _HOLDS) if item.has("holds") else "arena"
-        if holds == "code" and startup != "cortex-m":
-            raise item.error("holds", "is 'code', which is for the startup 'cortex-m' so far")
+        its_set = INSTRUCTION_SETS.get(startup)
+        if holds == "code" and not (its_set is not None and its_set.code_in_ram):
+            able = " or ".join(f"'{each.name}'" for each in INSTRUCTION_SETS.values() if each.code_in_ram)
+            raise item.error("holds", f"is 'code', which is for the startup {able} so far")
         if (slow if holds == "arena" else code) is not None:
             raise item.error("holds", f"is '{holds}' twice; at most one memory holds it beside the main RAM")
         if holds == "arena":

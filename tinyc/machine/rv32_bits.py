@@ -4,6 +4,11 @@ the disassembler does not know, and what a core of RV32I needs for an instructio
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tinyc.machine.instruction import UNKNOWN, Instruction
+
 _OP, _OP_IMM = 0x33, 0x13
 # (opcode, funct3, funct7) of instructions with two source registers, or with one and a shift amount
 _THREE = {
@@ -65,6 +70,19 @@ def decode_bits(code: bytes) -> tuple[str, str] | None:
     if (name := _THREE.get((opcode, funct3, word >> 25))) is None:
         return None
     return name, f"{_NAMES[to]}, {_NAMES[first]}, {_NAMES[second] if opcode == _OP else hex(second)}"
+
+
+def with_bits(instructions: Iterable[Instruction]) -> Iterator[Instruction]:
+    """Instructions as a disassembler gives them, with the names that it does not know."""
+    for each in instructions:
+        known = decode_bits(each.code) if each.mnemonic == UNKNOWN else None
+        yield replace(each, mnemonic=known[0], operands=known[1]) if known else each
+
+
+def needed_extension(instruction: Instruction, there: frozenset[str]) -> str | None:
+    """The extension of RISC-V that an instruction needs and a core with the words `there` has not; None when it has."""
+    needed = extension(instruction.code)
+    return None if needed in there else needed
 
 
 def extension(code: bytes) -> str | None:

@@ -13,6 +13,7 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.base.extras import installed_version, requirements
 from tinyc.board import Board, list_boards
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.flash.handover import tool_command
 from tinyc.run import find_target
 from tinyc.run.qemu import find_qemu
@@ -86,8 +87,11 @@ _ELSEWHERE = frozenset({"unicorn"})  # an emulator
 
 
 _COMPILERS = (
-    ("arm-none-eabi-gcc", ("apt install gcc-arm-none-eabi",), "builds for Arm boards"),
-    ("riscv64-unknown-elf-gcc", ("apt install gcc-riscv64-unknown-elf",), "builds for RISC-V boards"),
+    *(
+        (each.gcc, (f"apt install {each.gcc_package}",), f"builds for {each.builds_for}")
+        for each in INSTRUCTION_SETS.values()
+        if each.gcc
+    ),
     ("zig", ("pip install ziglang",), "builds for every board, from pip alone"),
     ("gcc", ("apt install gcc",), "builds for the host, and the instruction counter"),
     ("clang", ("apt install clang",), "builds for the host"),
@@ -98,7 +102,7 @@ def _compilers(boards: list[Board]) -> list[Finding]:
     host = next(board for board in list_boards() if board.is_host)
     findings = []
     for name, install, note in _COMPILERS:
-        startup = {"arm-none-eabi-gcc": "cortex-m", "riscv64-unknown-elf-gcc": "riscv"}.get(name)
+        startup = next((each.name for each in INSTRUCTION_SETS.values() if each.gcc == name), None)
         board = next((board for board in boards if board.startup == startup), host)
         try:
             version = find_toolchain(board, name).version

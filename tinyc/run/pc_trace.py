@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
+from tinyc.board.instruction_set import set_of_elf
 from tinyc.machine.instruction import Instruction
 from tinyc.run.base import BlockCount, Counts, InferenceCount
 from tinyc.run.trace import TracePlan, ordered, ordered_jumps
-from tinyc.toolchain.disassembly import RISCV, disassemble, instruction_bytes
+from tinyc.toolchain.disassembly import disassemble
 from tinyc.toolchain.elf import Elf
 
 Numbers = npt.NDArray[np.int64]
@@ -136,8 +137,8 @@ def _slots(plan: TracePlan, addresses: Numbers) -> Numbers:
 def _sizes(elf: Elf, addresses: Numbers) -> Numbers:
     """Bytes of the instruction at each address."""
     distinct, where = np.unique(addresses, return_inverse=True)
-    riscv = elf.machine == RISCV
-    sizes = [instruction_bytes(elf.read(address, 2), 0, riscv) for address in distinct.tolist()]
+    widths = set_of_elf(elf.machine).widths
+    sizes = [widths.of(elf.read(address, 2)) for address in distinct.tolist()]
     return np.array(sizes, np.int64)[where]
 
 

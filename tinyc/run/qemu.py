@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, Qemu
+from tinyc.board.instruction_set import Widths
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -142,7 +143,7 @@ def _accepted_plugin(program: str) -> Path | None:
 def accepts(program: str, plugin: Path) -> bool:
     """Whether QEMU loads the plugin: an empty machine that is told to quit leaves a report then."""
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
-        empty = TracePlan(run_start=0, run_end=0, run_return=0, steps=(), step_count=0, limit=0)
+        empty = TracePlan(run_start=0, run_end=0, run_return=0, steps=(), step_count=0, limit=0, widths=Widths())
         (Path(name) / _CONFIG).write_text(empty.config(Path(_REPORT)))
         command = [program, "-M", "none", "-display", "none", "-monitor", "stdio", *_plugin_arguments(plugin)]
         try:

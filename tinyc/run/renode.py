@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
 from tinyc.board.core import CORES, KnownCore, core_named
+from tinyc.board.instruction_set import CLINT, INSTRUCTION_SETS
 from tinyc.toolchain.compile import CONSOLE, REPLIES, REQUESTS, Sources
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.device import build_vectors
@@ -20,8 +21,6 @@ from tinyc.toolchain.device import build_vectors
 MIPS = 100
 MOST_INFERENCES = 4
 TEST_SECONDS = 1800
-VECTORS = "tc_vector_table"  # the symbol of startup_cortex_m.S; RISC-V begins at the ELF file's entry
-CLINT = 0x0200_0000  # of RISC-V platforms
 LINE_BYTES = 32  # of an output, in one line; as in templates/firmware/vectors.c
 _TOLERANCE = 200  # instructions
 _START_SECONDS = 60  # of the host, a test's share of Renode's start
@@ -31,7 +30,6 @@ _PAGE = 4096
 
 # What else is in board.repl: name, first and last address.
 _TAKEN = (("consoles", CONSOLE, REPLIES + _PAGE - 1), ("requests", REQUESTS, REQUESTS + 0x0FFF_FFFF))
-_TAKEN_BY = {"cortex-m": ("system registers", 0xE000_0000, 0xE00F_FFFF), "riscv": ("timer", CLINT, CLINT + 0xFFFF)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,14 @@ def check_renode_board(board: Board) -> tuple[KnownCore, Memory]:
             f"{board.name} does not run in Renode: {core.not_in_renode}",
             hint="QEMU has them: --emulator qemu",
         )
-    if not core.renode or board.memory is None or board.startup not in ("cortex-m", "riscv"):
+    its_set = INSTRUCTION_SETS.get(board.startup)
+    if not core.renode or board.memory is None or its_set is None or its_set.renode_device is None:
         raise TinycError(
             f"tinyc writes no Renode files for {board.name}",
             hint=f"cores: {', '.join(name for name, known in CORES.items() if known.renode)}",
         )
     for kind, start, size in _places(board.memory):
-        for device, origin, last in (*_TAKEN, _TAKEN_BY[board.startup]):
+        for device, origin, last in (*_TAKEN, its_set.renode_device):
             if start <= last and origin < start + size:
                 message = (
                     f"{kind} of {board.name} lies where tinyc's platform for Renode has its {device}, 0x{origin:08x}"
@@ -102,7 +101,7 @@ def write_renode(
         "seconds": seconds,
         "host_seconds": _START_SECONDS + _SLOWEST * seconds,
         "lines": expected_lines(shown.outputs),
-        "vectors": VECTORS if board.startup == "cortex-m" else "",
+        "vectors": INSTRUCTION_SETS[board.startup].vectors,
     }
     (folder / "board.repl").write_text(platform(board), encoding="utf-8")
     for name in ("run.resc", "test.robot"):

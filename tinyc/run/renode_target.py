@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tinyc.base.templates import render
 from tinyc.board import Board
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.run import protocol
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
@@ -28,7 +29,7 @@ from tinyc.run.base import (
 )
 from tinyc.run.pc_trace import count_addresses, read_addresses
 from tinyc.run.process import REPLIES, REQUESTS, Ended, follow
-from tinyc.run.renode import MIPS, VECTORS, check_renode_board, platform
+from tinyc.run.renode import MIPS, check_renode_board, platform
 from tinyc.run.trace import plan_trace
 from tinyc.toolchain.compile import REQUESTS as REQUESTS_ADDRESS
 from tinyc.toolchain.compile import Firmware
@@ -93,7 +94,7 @@ class RenodeTarget:
             "model": firmware.model,
             "mips": MIPS,
             "quantum": QUANTUM_SECONDS,
-            "vectors": VECTORS if self.board.startup == "cortex-m" else "",
+            "vectors": INSTRUCTION_SETS[self.board.startup].vectors,
             "requests": REQUESTS_ADDRESS,
             "requests_file": REQUESTS,
             "replies_file": REPLIES,

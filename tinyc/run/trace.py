@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tinyc.base import paths, private
 from tinyc.base.errors import TinycError
+from tinyc.board.instruction_set import Widths, set_of_elf
 from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount, JumpCount
 from tinyc.toolchain.compile import Firmware
 from tinyc.toolchain.compilers import Toolchain, host_compiler
-from tinyc.toolchain.disassembly import RISCV, instruction_bytes
 from tinyc.toolchain.elf import Elf
 
 OUTSIDE = -1
@@ -63,7 +63,7 @@ class TracePlan:
     steps: tuple[tuple[int, int], ...]
     step_count: int
     limit: int
-    riscv: bool = False
+    widths: Widths
     inner: tuple[int, int] = (0, 0)  # [start, end) of the function that the run function calls for each row
 
     @property
@@ -88,7 +88,7 @@ class TracePlan:
                 f"inner {self.inner[0]:x} {self.inner[1]:x}",
                 f"return {self.run_return:x}",
                 *(f"step {address:x}" for _, address in self.steps),
-                *(["isa riscv"] if self.riscv else []),
+                f"width {self.widths.at} {self.widths.mask:x} {self.widths.least:x}",
                 f"limit {self.limit}",
                 f"report {report}",
                 "",
@@ -111,7 +111,7 @@ def plan_trace(firmware: Firmware, elf: Elf, limit: int) -> TracePlan:
         steps=tuple((number, symbol.address) for number, symbol in elf.step_functions(firmware.model).items()),
         step_count=firmware.info.steps,
         limit=limit,
-        riscv=elf.machine == RISCV,
+        widths=set_of_elf(elf.machine).widths,
         inner=(inner[0].address & ~1, (inner[0].address & ~1) + inner[0].size) if inner else (0, 0),
     )
 
@@ -161,20 +161,21 @@ def ordered_jumps(plan: TracePlan, jumps: Mapping[tuple[int, int, int], int]) ->
     return tuple(sorted(made, key=lambda j: (j.step, j.source, j.target)))
 
 
-def instruction_starts(code: bytes, riscv: bool = False) -> tuple[int, ...]:
-    """Offsets of the instructions in Thumb or RISC-V code, by `instruction_bytes`."""
+def instruction_starts(code: bytes, widths: Widths) -> tuple[int, ...]:
+    """Offsets of the instructions in code."""
     starts = []
     at = 0
     while at < len(code):
         starts.append(at)
-        at += instruction_bytes(code, at, riscv)
+        at += widths.of(code, at)
     return tuple(starts)
 
 
 def executions_by_address(blocks: Iterable[BlockCount], elf: Elf) -> Mapping[int, int]:
     """How often every single instruction was executed: address -> times, over all steps and inferences."""
     counts: Counter[int] = Counter()
+    widths = set_of_elf(elf.machine).widths
     for block in blocks:
-        for offset in instruction_starts(elf.read(block.address, block.size_bytes), elf.machine == RISCV):
+        for offset in instruction_starts(elf.read(block.address, block.size_bytes), widths):
             counts[block.address + offset] += block.executions
     return counts

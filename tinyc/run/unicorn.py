@@ -466,7 +466,7 @@ class _PythonTracer:
     def _shape(self, address: int, size: int) -> tuple[int, int]:
         shape = self._shapes.get((address, size))
         if shape is None:
-            starts = instruction_starts(self._core.code_at(address, size))
+            starts = instruction_starts(self._core.code_at(address, size), self._plan.widths)
             shape = self._shapes[address, size] = (len(starts), address + starts[-1])
         return shape
 

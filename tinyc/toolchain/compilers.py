@@ -18,6 +18,7 @@ from typing import Literal
 from tinyc.base.errors import TinycError
 from tinyc.base.private import private_folder
 from tinyc.board import Board
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 
 Family = Literal["gcc", "clang", "zig"]
 
@@ -129,9 +130,8 @@ def host_compiler() -> Toolchain | None:
 def _candidates(board: Board) -> tuple[str, ...]:
     if board.is_host:
         return ("gcc", "clang", "zig")
-    gcc = "riscv64-unknown-elf-gcc" if board.startup == "riscv" else "arm-none-eabi-gcc"
-    names = {"gcc": gcc, "zig": "zig"}
-    return tuple(name for family, name in names.items() if family in board.cflags)
+    names = {"gcc": INSTRUCTION_SETS[board.startup].gcc, "zig": "zig"}
+    return tuple(name for family, name in names.items() if name and family in board.cflags)
 
 
 def _find(name: str, board: Board) -> Toolchain | None:
@@ -180,8 +180,7 @@ def _version(program: str, family: Family) -> str | None:
 
 def _install_hint(names: Sequence[str]) -> str:
     commands = {
-        "arm-none-eabi-gcc": "apt install gcc-arm-none-eabi",
-        "riscv64-unknown-elf-gcc": "apt install gcc-riscv64-unknown-elf",
+        **{each.gcc: f"apt install {each.gcc_package}" for each in INSTRUCTION_SETS.values() if each.gcc},
         "zig": "pip install ziglang",
         "gcc": "apt install gcc",
         "clang": "apt install clang",

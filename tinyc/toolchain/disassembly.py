@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Thumb instructions of an ELF file, each with its condition; constants between them are left out."""
+"""The instructions of an ELF file, each with its condition; constants between them are left out."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tinyc.base.extras import load_extra
 from tinyc.board import Board
+from tinyc.board.instruction_set import InstructionSet, set_of_elf
 from tinyc.machine.instruction import UNKNOWN, Instruction
-from tinyc.machine.rv32_bits import decode_bits
+from tinyc.machine.sets import READERS
 from tinyc.toolchain.elf import Elf
 
-CONDITIONS = frozenset(("eq", "ne", "hs", "lo", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"))
-RISCV = "EM_RISCV"
-_IT = re.compile(r"it[te]{0,3}")
+_LEAST = 2  # bytes of an instruction
 
 
 def check_disassembler(board: Board) -> None:
@@ -35,68 +34,35 @@ def disassemble(elf: Elf) -> Mapping[int, Instruction]:
     The mapping symbols of the ELF formats ($t and $x: code, $d: data) say what is an instruction; a section
     without any is code.
     """
-    decoder = decode_for(elf)
-    return {i.address: i for start, code in code_of(elf) for i in decoder(code, start)}
+    its_set = set_of_elf(elf.machine)
+    return {i.address: i for start, code in code_of(elf) for i in decode(code, start, its_set)}
 
 
-def decode_for(elf: Elf) -> Callable[[bytes, int], Iterator[Instruction]]:
-    """`decode` or `decode_riscv`."""
-    return decode_riscv if elf.machine == RISCV else decode
+def decode(code: bytes, address: int, of: InstructionSet) -> Iterator[Instruction]:
+    """The instructions of code that begins at an address. A half instruction at the end is left out."""
+    return READERS[of.name].named(_decode_raw(code, address, of))
 
 
-def instruction_bytes(code: bytes, at: int, riscv: bool) -> int:
-    """2 or 4. Thumb: a first half-word from 0xE800 on begins a long one; RISC-V: one that ends in binary 11."""
-    long_one = code[at] & 3 == 3 if riscv else code[at + 1] >= 0xE8
-    return 4 if long_one else 2
-
-
-def decode_riscv(code: bytes, address: int) -> Iterator[Instruction]:
-    """The instructions of RV32 code that begins at an address."""
-    for at, size, text, operands in _decode_raw(code, address, riscv=True):
-        own = code[at : at + size]
-        known = decode_bits(own) if text == UNKNOWN else None
-        yield Instruction(address + at, own, *(known or (text, operands)))
-
-
-def decode(code: bytes, address: int) -> Iterator[Instruction]:
-    """The instructions of Thumb code that begins at an address. A half instruction at the end is left out."""
-    pending = 0  # instructions left of an IT block
-    for at, size, text, operands in _decode_raw(code, address):
-        mnemonic, condition = _split(text, pending > 0)
-        pending = len(mnemonic) - 1 if _IT.fullmatch(mnemonic) else max(pending - 1, 0)
-        yield Instruction(address + at, code[at : at + size], mnemonic, operands, condition)
-
-
-def _decode_raw(code: bytes, address: int, riscv: bool = False) -> Iterator[tuple[int, int, str, str]]:
-    """Offset, bytes, mnemonic and operands as capstone gives them; UNKNOWN where it gives nothing."""
-    engine, at = _engine(riscv), 0
-    while at + 2 <= len(code):
+def _decode_raw(code: bytes, address: int, of: InstructionSet) -> Iterator[Instruction]:
+    """As capstone gives them; UNKNOWN where it gives nothing."""
+    engine, at = _engine(of.disassembler), 0
+    while at + _LEAST <= len(code):
         for _, size, mnemonic, operands in engine.disasm_lite(code[at:], address + at):
-            yield at, size, mnemonic, operands
+            yield Instruction(address + at, code[at : at + size], mnemonic, operands)
             at += size
-        if at + 2 <= len(code):
-            size = instruction_bytes(code, at, riscv)
+        if at + _LEAST <= len(code):
+            size = of.widths.of(code, at)
             if at + size <= len(code):
-                yield at, size, UNKNOWN, ""
+                yield Instruction(address + at, code[at : at + size], UNKNOWN, "")
             at += size
 
 
 @functools.cache
-def _engine(riscv: bool) -> Any:
+def _engine(constants: tuple[str, ...]) -> Any:
+    """capstone's, for an architecture and its modes."""
     capstone = _capstone()
-    if riscv:
-        return capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
-    return capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8)
-
-
-@functools.cache
-def _split(text: str, in_it_block: bool) -> tuple[str, str]:
-    """Mnemonic and condition: `ldrsble.w` in an IT block -> `ldrsb`, `le`; `bne` anywhere -> `b`, `ne`."""
-    name, *types = text.split(".")
-    condition = ""
-    if name[-2:] in CONDITIONS and (in_it_block or (len(name) == 3 and name[0] == "b")):
-        name, condition = name[:-2], name[-2:]
-    return ".".join([name, *(t for t in types if t not in ("w", "n"))]), condition
+    architecture, *modes = (getattr(capstone, name) for name in constants)
+    return capstone.Cs(architecture, functools.reduce(int.__or__, modes))
 
 
 def code_of(elf: Elf) -> Iterator[tuple[int, bytes]]:

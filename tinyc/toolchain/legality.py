@@ -5,132 +5,41 @@ QEMU and unicorn carry out SMLAD on a Cortex-M3, CBZ and IT on a Cortex-M0."""
 from __future__ import annotations
 
 import functools
-import re
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.board.core import core_named
-from tinyc.machine.instruction import UNKNOWN, Instruction
-from tinyc.machine.rv32_bits import extension
-from tinyc.toolchain.disassembly import code_of, decode, disassemble, instruction_bytes
+from tinyc.board.instruction_set import INSTRUCTION_SETS
+from tinyc.machine.instruction import Instruction
+from tinyc.machine.sets import READERS
+from tinyc.toolchain.disassembly import code_of, decode, disassemble
 from tinyc.toolchain.elf import Elf
-
-_NAMES = {
-    "thumb2": "Thumb-2 of Armv7-M",
-    "dsp": "the DSP extension",
-    "fpu": "a floating-point unit",
-    "fpu64": "a double-precision floating-point unit",
-    "fpv5": "floating point of Armv8",
-    "v8m": "Armv8-M",
-    "v8.1m": "Armv8.1-M",
-    "mve": "Helium (MVE)",
-    "rv32m": "multiplication (M)",
-    "rv32b": "bit manipulation (Zba, Zbb, Zbs)",
-    "rv32a": "atomic instructions (A)",
-    "rv32f": "floating point (F, D)",
-    "rv32v": "vectors of integers (Zve32x)",
-    "rv32vf": "vectors of floating-point numbers (Zve32f)",
-    "rv32v64": "vectors of 64-bit elements (Zve64x)",
-}
-
-_SMALL_LANES = frozenset({"8", "16", "s8", "u8", "s16", "u16"})  # of VMOV: the FPU has 32 bits only
-_PARALLEL = r"(s|q|sh|u|uq|uh)(add8|add16|sub8|sub16|asx|sax)"
-_PRODUCTS = r"sml[as]l?dx?|smu[as]dx?|sm(la|lal|ul)[bt][bt]|sm(la|ul)w[bt]|smm(la|ls|ul)r?|umaal"
-_DSP = re.compile(rf"{_PARALLEL}|{_PRODUCTS}|qd?(add|sub)|sel|[su]sat16|[su]xta(b|b16|h)|[su]xtb16|usada?8|pkh(bt|tb)")
-_V8M = re.compile(r"lda(ex)?[bh]?|stl(ex)?[bh]?|tta?t?|sg|b(l)?xns|vlldm|vlstm")
-_FPV5 = re.compile(r"vsel\w\w|v(max|min)nm|vrint\w|vcvt[anpm]")
 
 
 def check_legal(elf: Elf, board: Board) -> None:
     """Raises TinycError with the first instruction that the board's core does not have, and its function.
 
-    Takes milliseconds. A board with a core of another kind than Arm's M profile and RISC-V is not looked at.
+    Takes milliseconds. Processes of the host are not looked at.
     """
-    if board.startup not in ("cortex-m", "riscv"):
+    its_set = INSTRUCTION_SETS.get(board.startup)
+    if its_set is None:
         return
     there = board.isa | core_named(board.core).extras
-    is_riscv = board.startup == "riscv"
     for start, code in code_of(elf):
         at = 0
         while at + 2 <= len(code):
-            own = code[at : at + instruction_bytes(code, at, is_riscv)]
-            needed = _needed(own, is_riscv, there)
+            own = code[at : at + its_set.widths.of(code, at)]
+            needed = _needed(own, its_set.name, there)
             if needed is not None:
-                raise _error(elf, board, disassemble(elf)[start + at], needed)
+                raise _error(elf, board, disassemble(elf)[start + at], {**its_set.isa, **its_set.extras}[needed])
             at += len(own)
 
 
 @functools.cache
-def _needed(code: bytes, is_riscv: bool, there: frozenset[str]) -> str | None:
+def _needed(code: bytes, set_name: str, there: frozenset[str]) -> str | None:
     """Of one instruction, wherever it stands: a library has the same few again and again."""
-    if is_riscv:
-        return needed_extension(Instruction(0, code, "", ""), there)
-    return next((needed_feature(one, there) for one in decode(code, 0)), None)
-
-
-def needed_feature(instruction: Instruction, there: frozenset[str]) -> str | None:
-    """The feature that an instruction needs and a core with the features `there` has not; None when it has it.
-
-    Features: the words of a board's `isa`, and fpv5, v8m, v8.1m. Without thumb2 a core is an Armv6-M one.
-    """
-    if "thumb2" not in there:
-        return None if is_armv6m(instruction.code) else "thumb2"
-    return next((feature for feature in _features(instruction) if feature not in there), None)
-
-
-def needed_extension(instruction: Instruction, there: frozenset[str]) -> str | None:
-    """The extension of RISC-V that an instruction needs and a core with the words `there` has not; None when it has."""
-    needed = extension(instruction.code)
-    return None if needed in there else needed
-
-
-def _features(instruction: Instruction) -> tuple[str, ...]:
-    """What an instruction needs beyond Armv7-M."""
-    name, _, types = instruction.mnemonic.partition(".")
-    if is_mve(instruction.code) or name == "vdup" or (name == "vmov" and types in _SMALL_LANES):
-        return ("v8.1m", "mve")
-    if instruction.mnemonic == UNKNOWN:
-        return ("v8.1m",)
-    if _V8M.fullmatch(name):
-        return ("v8m",)
-    if name.startswith("v"):
-        if "f16" in types:
-            return ("v8.1m",)
-        wide = ("fpu64",) if "f64" in types else ()
-        return ("fpu", *wide, *(("fpv5",) if _FPV5.fullmatch(name) else ()))
-    return ("dsp",) if _DSP.fullmatch(name) else ()
-
-
-def is_mve(code: bytes) -> bool:
-    """Whether these 2 or 4 bytes are in the places of MVE (Armv8-M Architecture Reference Manual, C2.2): where the A
-    profile has Advanced SIMD, coprocessors 8, 14 and 15, loops and predicates that count lanes. Moves between a core
-    register and a lane, or all lanes, are among those of the FPU."""
-    if len(code) == 2:
-        return False
-    first, second = int.from_bytes(code[:2], "little"), int.from_bytes(code[2:], "little")
-    vector = first & 0xEF00 == 0xEF00
-    coprocessor = first & 0xEC00 == 0xEC00 and second >> 8 & 0xF in (8, 14, 15)
-    counted = first & 0xFFC0 == 0xF000 and second & 0xD001 == 0xC001  # VCTP, DLSTP, WLSTP, LETP
-    le = first in (0xF00F, 0xF02F)
-    return vector or coprocessor or (counted and not le)
-
-
-def is_armv6m(code: bytes) -> bool:
-    """Whether Armv6-M has the instruction with these 2 or 4 bytes (Armv6-M Architecture Reference Manual, A5)."""
-    first = int.from_bytes(code[:2], "little")
-    if len(code) == 2:
-        compare_and_branch = first & 0xF500 == 0xB100
-        if_then = first & 0xFF00 == 0xBF00 and first & 0xF != 0
-        secure_branch = first & 0xFF07 == 0x4704
-        halt = first & 0xFFC0 == 0xBA80
-        return not (compare_and_branch or if_then or secure_branch or halt)
-    second = int.from_bytes(code[2:], "little")
-    call = first & 0xF800 == 0xF000 and second & 0xD000 == 0xD000
-    to_special = first & 0xFFF0 == 0xF380 and second & 0xFF00 == 0x8800
-    from_special = first == 0xF3EF and second & 0xF000 == 0x8000
-    barrier = first == 0xF3BF and second & 0xFFF0 in (0x8F40, 0x8F50, 0x8F60)
-    undefined = first & 0xFFF0 == 0xF7F0 and second & 0xF000 == 0xA000
-    return call or to_special or from_special or barrier or undefined
+    needed = READERS[set_name].needed
+    return next((needed(one, there) for one in decode(code, 0, INSTRUCTION_SETS[set_name])), None)
 
 
 def _error(elf: Elf, board: Board, instruction: Instruction, needed: str) -> TinycError:
@@ -139,6 +48,6 @@ def _error(elf: Elf, board: Board, instruction: Instruction, needed: str) -> Tin
     place = f"{function.name}+0x{offset:x}" if function else f"0x{instruction.address:08x}"
     return TinycError(
         f"the firmware has an instruction that {board.name} ({board.core}) has not: "
-        f"`{instruction}` in {place} needs {_NAMES[needed]}",
+        f"`{instruction}` in {place} needs {needed}",
         hint="[cflags] of the board must select its core, and `isa` must name what that has: docs/boards.md",
     )

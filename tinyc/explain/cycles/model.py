@@ -7,13 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tinyc.board.instruction_set import set_of_elf
 from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction
-from tinyc.machine.op import Decoded, parse
-from tinyc.machine.rv32_table import parse_riscv
+from tinyc.machine.op import Decoded
+from tinyc.machine.sets import READERS
 from tinyc.run import RunResult
 from tinyc.run.trace import instruction_starts
-from tinyc.toolchain.disassembly import RISCV, decode_for, disassemble
+from tinyc.toolchain.disassembly import decode, disassemble
 from tinyc.toolchain.elf import Elf
 
 
@@ -63,7 +64,7 @@ def model_cycles(ran: RunResult, elf: Elf, core: Core | None) -> ModelledCycles 
         return None
     listing = _listing(ran, elf)
     steps = _steps(ran, listing)
-    read = parse_riscv if elf.machine == RISCV else parse
+    read = READERS[set_of_elf(elf.machine).name].parse
     ops = {address: read(listing[address]) for step in steps.values() for address in step.executions}
     lines = [line for number, step in sorted(steps.items()) for line in _lines(number, step, ops, listing, core)]
     return ModelledCycles(core, len(ran.counts), tuple(lines))
@@ -71,12 +72,12 @@ def model_cycles(ran: RunResult, elf: Elf, core: Core | None) -> ModelledCycles 
 
 def _listing(ran: RunResult, elf: Elf) -> Mapping[int, Instruction]:
     """Every instruction of the firmware; what was executed although the ELF file calls it data included."""
-    listing = dict(disassemble(elf))
+    listing, its_set = dict(disassemble(elf)), set_of_elf(elf.machine)
     for block in ran.blocks:
         code = elf.read(block.address, block.size_bytes)
-        starts = instruction_starts(code, elf.machine == RISCV)
+        starts = instruction_starts(code, its_set.widths)
         if any(block.address + start not in listing for start in starts):
-            listing |= {i.address: i for i in decode_for(elf)(code, block.address)}
+            listing |= {i.address: i for i in decode(code, block.address, its_set)}
     return listing
 
 
