@@ -21,7 +21,7 @@ from tinyc.machine.interpret import Code, Program
 from tinyc.machine.lines import emitted
 from tinyc.machine.listing import (
     assembled,
-    assembled_riscv,
+    assembled_plain,
     disassembled,
     disassembled_riscv,
     for_macro,
@@ -154,7 +154,7 @@ def _riscv_program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
     written = functions_in(for_macro(text, BITS, holds=False))
     for symbol in elf.symbols:
         if symbol.is_function and symbol.name in written:
-            own = assembled_riscv(written[symbol.name], start)
+            own = assembled_plain(written[symbol.name], start, parse_riscv)
             learn(told, elf, tables[symbol.address], symbol.address, own, written[symbol.name])
             program |= own
             program[symbol.address] = Code(parse_riscv(Instruction(0, bytes(4), "j", "")), 0, start)

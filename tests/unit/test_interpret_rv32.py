@@ -11,9 +11,10 @@ from tinyc.kernels.scalar.rv32_blocks import BROAD, TALL, PixelTile, blocks, blo
 from tinyc.kernels.scalar.rv32_dense import DenseTile, dense, dense_costs
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.machine.interpret_rv32 import Rv32Machine
-from tinyc.machine.listing import assembled_riscv, for_macro, functions_in
+from tinyc.machine.listing import assembled_plain, for_macro, functions_in
 from tinyc.machine.memory import Area, Bytes, Fault
 from tinyc.machine.riscv import BITS, RiscvAsm
+from tinyc.machine.rv32_table import parse_riscv
 
 CODE, DATA = 0x8000, 0x2000
 
@@ -21,7 +22,7 @@ CODE, DATA = 0x8000, 0x2000
 def run(*lines: str, arguments: tuple[int, ...] = (), data: bytes = bytes(16)) -> tuple[int, bytes]:
     """a0 and the data at DATA after a function of these lines."""
     area, stack = Area("data", DATA, bytearray(data)), Area("stack", 0x3000, bytearray(256))
-    machine = Rv32Machine(assembled_riscv(lines, CODE), Bytes([area, stack]))
+    machine = Rv32Machine(assembled_plain(lines, CODE, parse_riscv), Bytes([area, stack]))
     return machine.call(CODE, arguments, stack), bytes(area.data)
 
 
@@ -92,7 +93,9 @@ def test_the_other_side_of_a_switch() -> None:
 @pytest.mark.parametrize("fours", [1, 2, 5])
 def test_runs_as_often_as_work_says(tile: PixelTile, fours: int) -> None:
     """Two blocks with no weights: nothing is clamped."""
-    code = assembled_riscv(functions_in(for_macro(blocks(tile).text, BITS, holds=False))[blocks(tile).name], CODE)
+    code = assembled_plain(
+        functions_in(for_macro(blocks(tile).text, BITS, holds=False))[blocks(tile).name], CODE, parse_riscv
+    )
     channels = 2 * tile.lanes
     sizes = {"x": 16 * tile.words * fours, "w": 4 * fours * channels, "p": 24, "y": tile.pixels * channels}
     sizes |= {"places": 4 * tile.pixels, "channels": 16 * channels}
@@ -111,7 +114,9 @@ def test_runs_as_often_as_work_says(tile: PixelTile, fours: int) -> None:
 def test_fixes_too() -> None:
     """Two blocks of fully connected outputs with no weights; one with two weights that were taken off."""
     tile = DenseTile(8, 2, ChannelFinish(0, sign=True, adds=False, low=0, high=0))
-    code = assembled_riscv(functions_in(for_macro(dense(tile).text, BITS, holds=False))[dense(tile).name], CODE)
+    code = assembled_plain(
+        functions_in(for_macro(dense(tile).text, BITS, holds=False))[dense(tile).name], CODE, parse_riscv
+    )
     segments, channels = 3, 2 * tile.lanes
     sizes = {"x": 8 * segments, "w": 8 * segments * channels, "starts": 8 * segments, "channels": 16 * channels}
     sizes |= {"y": channels, "out": 16, "fixes": 16}

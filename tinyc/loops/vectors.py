@@ -13,6 +13,7 @@ from tinyc.machine.work import Work
 
 GUARD = "TC_RVV_ASM"
 HEADER = "tc_rvv.h"
+WITHIN = "TC_RVV_CODE"  # tells the assembler of the extension
 LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
 CALL = Work(10, 10)  # around the function
 
@@ -28,7 +29,7 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
 
     a1 and on: inputs, then the output, t1: elements left, t0: those of the turn, t2 and on: parameters.
     """
-    asm, inputs = RiscvAsm(), loads(root)
+    asm, inputs = RiscvAsm(WITHIN), loads(root)
     y = f"a{1 + len(inputs)}"
     homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
     asm.words("lw", ["t1", *homes.values()], "a0")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tinyc.loops.expression import Extreme, Node, Where, inner, loads, moves
-from tinyc.loops.vectors import CALL, GUARD, next_turn
+from tinyc.loops.vectors import CALL, GUARD, WITHIN, next_turn
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
 
@@ -23,7 +23,7 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
 
     a1 and on: inputs, then the output, t1: elements left, t0: those of the turn.
     """
-    asm, inputs = RiscvAsm(), loads(root)
+    asm, inputs = RiscvAsm(WITHIN), loads(root)
     y, moving = f"a{1 + len(inputs)}", [load for load in inputs if moves(load)]
     asm.op("lw", "t1", "0(a0)")
     for load in inputs:

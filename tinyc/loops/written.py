@@ -4,9 +4,9 @@ call costs, counted from that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered
@@ -17,10 +17,8 @@ from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.loops import dsp, dsp_bytes, helium, helium_bytes, plain, vectors, vectors_bytes
 from tinyc.loops.expression import Node, in_bytes, loads
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
-from tinyc.machine.assembly import naked_text
+from tinyc.machine.assembly import Assembly
 from tinyc.machine.cores import Core
-from tinyc.machine.riscv import RiscvAsm
-from tinyc.machine.thumb import Asm, naked_function
 
 _WORD = 4  # bytes of a field
 
@@ -46,10 +44,10 @@ class LoopCore:
         """What writes the loop of an expression."""
         return self.bytes if in_bytes(root) else self.numbers
 
-    def code(self, loop: LoopFunction, core: Core) -> Asm | RiscvAsm:
+    def code(self, loop: LoopFunction, core: Core) -> Assembly:
         """The assembly of a loop."""
         more = [core] if self.by_core else [size] if (size := self.straight(loop)) else []
-        asm: Asm | RiscvAsm = self.module(loop.root).code(loop.root, loop.fields, *more)
+        asm: Assembly = self.module(loop.root).code(loop.root, loop.fields, *more)
         return asm
 
     def straight(self, loop: LoopFunction) -> int:
@@ -61,6 +59,13 @@ class LoopCore:
 DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_bytes, by_core=True)
 HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_bytes, short=128)
 VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_bytes, share=ARMV7M_SHARE)
+LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their functions' names
+    {
+        "mve": HELIUM,
+        "dsp": DSP,
+        "rvv": VECTORS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +103,12 @@ class LoopFunction:
         own = f"{self.name}_{size}" if size else self.name
         element = f"y[i] = {plain.text(self.root)};"
         other = twin(own, self.parameters, "for (int32_t i = 0; i < p->n; i++) {", f"    {element}", "}")
-        function = LayerFunction(f"/* {self.says} */", self._fast(own, asm), other, isa=on.module(self.root).GUARD)
+        function = LayerFunction(
+            f"/* {self.says} */", asm.function(own, self.parameters), other, isa=on.module(self.root).GUARD
+        )
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
         return function.called(own, on.header, parts=(declared,))
-
-    def _fast(self, name: str, asm: Asm | RiscvAsm) -> str:
-        """The function in assembly. RISC-V's assembler is told of the extension around the instructions."""
-        if isinstance(asm, Asm):
-            return naked_function(name, self.parameters, asm)
-        return naked_text(name, self.parameters, ["        TC_RVV_CODE(", *asm.body(), "        )"])
 
     def cost(self, on: LoopCore, core: Core) -> Cost:
         """Exact but for the step around the call."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tinyc.machine.lines import Label, Line, Note
 from tinyc.machine.unwind import Mark
-from tinyc.machine.work import CALL, Flow, Often
+from tinyc.machine.work import CALL, Flow, Often, Work
 
 _LONG_STRING = """#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
@@ -78,6 +78,19 @@ class Assembly:
         """For each of what something in it runs, the call among them."""
         known: dict[str, Often] = {}
         return frozenset(unit for often in self._often for unit in self._flow.of(often, known))
+
+    def work(self, unit: str = CALL) -> Work:
+        """What a call executes; with a unit, what it executes beside for each of these."""
+        raise NotImplementedError
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of the function."""
+        raise NotImplementedError
+
+    def function(self, name: str, parameters: Sequence[str]) -> str:
+        """The C text of the naked function."""
+        raise NotImplementedError
 
     def marks(self) -> Sequence[Mark]:
         """What matters for finding the caller."""

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
 from tinyc.machine.lines import emitted
-from tinyc.machine.op import parse
+from tinyc.machine.op import Decoded, parse
 from tinyc.machine.operands import Immediate, operands_of
 from tinyc.machine.rv32_table import parse_riscv
 
@@ -61,8 +61,8 @@ def for_macro(text: str, macro: str, holds: bool) -> str:
     return re.sub(block, lambda match: (match[1] if holds else match[2]) or "", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def assembled_riscv(lines: Sequence[str], start: int) -> Program:
-    """Lines as `RiscvAsm.body` prints them, as code from `start` on."""
+def assembled_plain(lines: Sequence[str], start: int, parse: Callable[[Instruction], Decoded]) -> Program:
+    """Lines as `PlainAsm.body` prints them, as code from `start` on. parse: of the instruction set."""
     places, at = dict[str, list[int]](), start
     written: list[tuple[int, str]] = []
     for line in lines:
@@ -71,10 +71,12 @@ def assembled_riscv(lines: Sequence[str], start: int) -> Program:
         elif not line.startswith("."):
             written.append((at, line))
             at += _SIZE
-    return {at: _riscv_code(at, line, places) for at, line in written}
+    return {at: _plain_code(at, line, places, parse) for at, line in written}
 
 
-def _riscv_code(at: int, line: str, places: Mapping[str, Sequence[int]]) -> Code:
+def _plain_code(
+    at: int, line: str, places: Mapping[str, Sequence[int]], parse: Callable[[Instruction], Decoded]
+) -> Code:
     mnemonic, _, operands = line.partition(" ")
     jump = _TARGET.search(operands)
     target = -1
@@ -83,7 +85,7 @@ def _riscv_code(at: int, line: str, places: Mapping[str, Sequence[int]]) -> Code
         near = [place for place in places[jump[1]] if (place <= at) == back]
         target = max(near) if back else min(near)
         operands = f"{operands[: jump.start(1)]}{target - at}"
-    return Code(parse_riscv(Instruction(at, bytes(_SIZE), mnemonic, operands.strip())), at + _SIZE, target)
+    return Code(parse(Instruction(at, bytes(_SIZE), mnemonic, operands.strip())), at + _SIZE, target)
 
 
 def disassembled_riscv(listing: Mapping[int, Instruction]) -> Program:

@@ -7,21 +7,19 @@ The standard calling convention: a0-a7 arguments, s0-s11 belong to the caller, g
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
+from tinyc.machine.assembly import call_frame
 from tinyc.machine.cores import CORES
-from tinyc.machine.instruction import Instruction
-from tinyc.machine.lines import MNEMONIC, Label, Line, Note
+from tinyc.machine.lines import Line
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Operand
+from tinyc.machine.plain import PlainAsm, goes_back
 from tinyc.machine.rv32_table import parse_riscv
 from tinyc.machine.table import Kind
 from tinyc.machine.unwind import directives
 from tinyc.machine.unwind_rv32 import LINK, after, may_save
-from tinyc.machine.work import CALL, Often, Work
 
 BITS = "TC_RV32_BITS"  # of tc_compiler.h: whether there are Zba and Zbb
 SAVED = tuple(f"s{number}" for number in range(12))
@@ -32,20 +30,13 @@ _REACH = 2048  # what an addition goes, in both directions
 _HAZARD3 = CORES["hazard3"]
 
 
-class RiscvAsm(Assembly):
+class RiscvAsm(PlainAsm):
     """The instructions of one function of RV32IM."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, within: str = "") -> None:
+        super().__init__(parse_riscv, may_save, within)
         self._switches: dict[int, list[str]] = {}  # lines for the preprocessor, by the item that they stand before
         self._saved: tuple[int, Sequence[str], int] = 0, (), 0
-
-    def op(self, name: str, *operands: str) -> None:
-        """One instruction: `op("lw", "t0", "4(a0)")`."""
-        line = _line(name, operands)
-        self._add(line)
-        if line.taken:
-            self._flow.ends()
 
     def save(self, frame: int, registers: Sequence[str], arguments: Sequence[str] = (), at: int = 0) -> None:
         """Takes `frame` bytes of the stack, and stores the caller's registers and then arguments there, from byte `at`
@@ -60,20 +51,6 @@ class RiscvAsm(Assembly):
         self.words("lw", registers, "sp", at)
         self.add("sp", "sp", frame)
         self.op("ret")
-
-    def branch(self, name: str, label: str, *operands: str) -> None:
-        """A branch to a label, defined before or after. Forward, one with a condition is counted as not taken."""
-        distance = "-4" if label in self._seen else "4"  # all that a core's rules ask of it
-        op = parse_riscv(Instruction(0, bytes(4), name, ", ".join((*operands, distance))))
-        self._number(label)
-        before = "".join(f"{operand}, " for operand in operands)
-        taken = label in self._seen or not op.conditional
-        self._add(Line(op, f"{name + ' ':<{MNEMONIC}}{before}", label, taken=taken, moves=True))
-        self._flow.jump(label, {} if op.conditional else self._flow.now)
-
-    def enter(self, name: str) -> None:
-        """A place that code elsewhere comes back to: what follows runs as often as what is written before it."""
-        self._place(name, aligned=False)
 
     def add(self, target: str, source: str, value: int) -> None:
         """target = source + value, -2048 to 2047."""
@@ -153,22 +130,13 @@ class RiscvAsm(Assembly):
             self.op("mv", register, limit)
         self.enter(label)
 
-    # ---- what it comes to ----
+    # ---- what it comes to: cycles by the rules of Hazard3; that a loop ends costs two more ----
 
-    def work(self, unit: str = CALL) -> Work:
-        """What a call executes, cycles by the rules of Hazard3; with a unit, what it executes beside for each of
-        these. That a loop ends costs two cycles more."""
-        known: dict[str, Often] = {}
-        instructions = cycles = 0
-        last: Decoded | None = None
-        for item, often in zip(self._items, self._often, strict=True):
-            if not isinstance(item, Line):
-                continue
-            times = self._flow.of(often, known).get(unit, 0)
-            instructions += times
-            cycles += times * _cycles(item.op, last)
-            last = item.op
-        return Work(instructions, cycles)
+    def _cycles(self, op: Decoded, last: Decoded | None) -> int:
+        if op.kind is Kind.BRANCH and goes_back(op):
+            return 1
+        cycles = round(_HAZARD3.costs([op], () if last is None else (last,))[0])
+        return cycles + (_HAZARD3.taken(op, None) if op.leaves and not op.conditional else 0)
 
     @property
     def code_bytes(self) -> int:
@@ -178,50 +146,13 @@ class RiscvAsm(Assembly):
     # ---- text ----
 
     def unwinding(self) -> Mapping[int, Sequence[str]]:
-        """What a debugger has to know from an item on, by its number."""
         return directives(self.marks(), after, LINK)
 
-    def body(self) -> list[str]:
-        """The lines of the function as C strings, with comments and lines for the preprocessor between."""
-        told = self.unwinding()
-        return [line for number in range(len(self._items) + 1) for line in self._printed(number, told.get(number, ()))]
-
     def _printed(self, number: int, told: Sequence[str]) -> Iterator[str]:
-        """What a debugger is told, a switch before the item, and the item."""
+        """With a switch before the item."""
         yield from map(call_frame, told)
         yield from self._switches.get(number, ())
-        if number == len(self._items):
-            return
-        item = self._items[number]
-        if isinstance(item, Note):
-            yield f"        /* {item.text} */"
-        elif isinstance(item, Label):
-            yield from (string(".p2align 2"),) if item.aligned else ()
-            yield string(f"{self._number(item.name)}:")
-        elif item.label:
-            backward = item.op.operands[-1] == Immediate(-4)
-            yield string(f"{item.text}{self._number(item.label)}{'b' if backward else 'f'}")
-        else:
-            yield string(item.text)
-
-    def function(self, name: str, parameters: Sequence[str]) -> str:
-        """The C text of the naked function."""
-        return naked_text(name, parameters, self.body())
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _line(name: str, operands: tuple[str, ...]) -> Line:
-    written = ", ".join(operands)
-    op = parse_riscv(Instruction(0, bytes(4), name, written))
-    moves = op.leaves or "sp" in op.writes or may_save(op)
-    return Line(op, f"{name + ' ':<{MNEMONIC}}{written}".rstrip(), taken=op.leaves, moves=moves)
-
-
-def _cycles(op: Decoded, last: Decoded | None) -> int:
-    if op.kind is Kind.BRANCH and op.operands[-1] == Immediate(-4):
-        return 1
-    cycles = round(_HAZARD3.costs([op], () if last is None else (last,))[0])
-    return cycles + (_HAZARD3.taken(op, None) if op.leaves and not op.conditional else 0)
+        yield from super()._printed(number, ())
 
 
 def _is_short(op: Decoded) -> bool:

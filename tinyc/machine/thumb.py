@@ -412,6 +412,9 @@ class Asm(Assembly):
             self._known_bytes = len(self._items), self._counted_bytes()
         return self._known_bytes[1]
 
+    def function(self, name: str, parameters: Sequence[str]) -> str:
+        return naked_function(name, parameters, self)
+
     def _counted_bytes(self) -> int:
         places = {item.name: at for at, item in enumerate(self._items) if type(item) is Label}
         size = pending = 0

@@ -15,7 +15,7 @@ from tinyc.kernel.kernel import Call, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Where
 from tinyc.loops.lines import LoopLines
-from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction, loop_kernel
+from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
@@ -126,9 +126,7 @@ OP = Op(
     quant_in=(Kept(), Observed(), SameAs(1)),
     quant_out=(SameAs(1),),
     kernels=(
-        _in_bytes("mve", HELIUM),
-        _in_bytes("dsp", DSP),
-        _in_bytes("rvv", VECTORS),
+        *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),
         Kernel("tc_choose", offered(lower, cost=cost), when=(few_loops,)),
     ),
     rowwise=elementwise,

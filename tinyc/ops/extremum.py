@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Call, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines
-from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction, loop_kernel
+from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, in_c, is_s8, lines_of, loop_fields
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
@@ -100,9 +100,7 @@ OP = Op(
     quant_in=(Observed(), SameAs(0)),
     quant_out=(SameAs(0),),
     kernels=(
-        _in_bytes("mve", HELIUM),
-        _in_bytes("dsp", DSP),
-        _in_bytes("rvv", VECTORS),
+        *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),
         Kernel("tc_extremum_s8", offered(lower, cost=cost), when=(is_s8, few_loops), inplace=(0, 1)),
         float_kernel("max", 9, is_maximum),
         float_kernel("min", 9, is_minimum),

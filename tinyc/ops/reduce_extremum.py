@@ -16,7 +16,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernels.float32 import pools
 from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines
-from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction
+from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction
 from tinyc.ops.extremum import extreme_loop
 from tinyc.ops.mean import adjacent, float_kernel, over_channels, split
 from tinyc.ops.movement import need_one_quant
@@ -138,9 +138,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        _in_lines("mve", HELIUM),
-        _in_lines("dsp", DSP),
-        _in_lines("rvv", VECTORS),
+        *(_in_lines(ending, on) for ending, on in LOOP_CORES.items()),
         Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(s8_to_s8, adjacent)),
         float_kernel("reduce_max", is_maximum),
         float_kernel("reduce_min", is_minimum),

@@ -10,14 +10,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from tinyc.kernels.scalar.loops.headers import NAMES, RV32, THUMB1, THUMB2, CoreFunction, loops_of
+from tinyc.kernels.scalar.loops.headers import CORES, NAMES, RV32, THUMB2, CoreFunction, core_with, loops_of
 from tinyc.machine.work import CALL
 
-ARMV7M_SHARE = 0.65  # instructions of ARMv7-M for one of RV32, in kernels that both have
-_SHARES: Mapping[str, float] = {THUMB2: 1.0, THUMB1: 0.5, RV32: ARMV7M_SHARE}
-# The same of C code that makes bytes of sums, where ARMv7-M's takes 1: ARMv6-M has no products of 64 bits, and RISC-V
-# more registers.
-_COMPILED: Mapping[str, float] = {THUMB2: 1.0, THUMB1: 1.25, RV32: 0.72}
+ARMV7M_SHARE = CORES[RV32].share
 
 
 def executed(name: str, isa: frozenset[str], **turns: int) -> float:
@@ -26,7 +22,7 @@ def executed(name: str, isa: frozenset[str], **turns: int) -> float:
     isa: of the core. turns: by unit (`turn`, `product`, `segment`), how often its loops turn in the call. Where a core
     has no assembly for it, compiled C is taken for as good as ARMv7-M's.
     """
-    cost = _executed(name, _core_of(isa)) or _executed(name, THUMB2)
+    cost = _executed(name, core_with(isa)) or _executed(name, THUMB2)
     if cost.keys() != {CALL, *turns}:
         raise ValueError(f"{name} turns by {', '.join(sorted(cost.keys() - {CALL}))}")
     return cost[CALL] + sum(cost[unit] * count for unit, count in turns.items())
@@ -34,11 +30,7 @@ def executed(name: str, isa: frozenset[str], **turns: int) -> float:
 
 def compiled_share(isa: frozenset[str]) -> float:
     """What C code that makes bytes of sums takes on that scale, where ARMv7-M's takes 1."""
-    return _COMPILED[_core_of(isa)]
-
-
-def _core_of(isa: frozenset[str]) -> str:
-    return RV32 if "rv32m" in isa else THUMB2 if "thumb2" in isa else THUMB1
+    return CORES[core_with(isa)].compiled
 
 
 @functools.cache
@@ -48,7 +40,7 @@ def _executed(name: str, core: str) -> Mapping[str, float]:
     for function in _functions():
         for unit in function.asm.units() if (function.core, function.called) == (core, name) else ():
             executed_once = function.times * function.asm.work(unit).instructions
-            executed[unit] = executed.get(unit, 0) + _SHARES[core] * executed_once
+            executed[unit] = executed.get(unit, 0) + CORES[core].share * executed_once
     return executed
 
 

@@ -15,21 +15,44 @@ from tinyc.kernels.scalar.loops.products import Products
 from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs, Rv32Products
 from tinyc.kernels.scalar.loops.thumb1 import Thumb1Columns, Thumb1Pairs, Thumb1Products
 from tinyc.kernels.scalar.loops.thumb2 import Thumb2Columns, Thumb2Pairs, Thumb2Products
+from tinyc.machine.assembly import Assembly
 from tinyc.machine.riscv import RiscvAsm
-from tinyc.machine.thumb import Asm, naked_function
+from tinyc.machine.thumb import Asm
 
 THUMB2, THUMB1, RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
-ALL = frozenset({THUMB2, THUMB1, RV32})
+
+
+@dataclass(frozen=True, slots=True)
+class LoopsCore:
+    """A kind of core that has functions in assembly."""
+
+    isa: str  # the feature that tells it; "": what has no other
+    share: float  # instructions of ARMv7-M for one of it, in kernels that both have
+    compiled: float  # the same of C code that makes bytes of sums
+    lanes: int  # channels of a call of products of tiles, at most, which whoever makes its inputs asks for
+
+
+# By the macro of tc_scalar.h that says where its functions are compiled; the first that a board has the feature of.
+# ARMv6-M has no products of 64 bits, and RISC-V more registers.
+CORES: Mapping[str, LoopsCore] = MappingProxyType(
+    {
+        RV32: LoopsCore("rv32m", 0.65, 0.72, 8),
+        THUMB2: LoopsCore("thumb2", 1.0, 1.0, 4),
+        THUMB1: LoopsCore("", 0.5, 1.25, 2),
+    }
+)
+ALL = frozenset(CORES)
+
+
+def core_with(isa: frozenset[str]) -> str:
+    """The macro of the core that has these features."""
+    return next(macro for macro, core in CORES.items() if not core.isa or core.isa in isa)
 
 
 def cores_of(core: str, isa: frozenset[str]) -> frozenset[str]:
     """The macros of the functions in assembly that a library has: for the core of a board's file and its features.
-    Elsewhere it runs the C."""
-    if "rv32m" in isa:
-        return frozenset({RV32})
-    if "thumb2" in isa:
-        return frozenset({THUMB2})
-    return frozenset() if core == "host" else frozenset({THUMB1})
+    The host runs the C."""
+    return frozenset() if core == "host" else frozenset({core_with(isa)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +65,7 @@ class CoreFunction:
     name: str
     core: str
     parameters: tuple[str, ...]
-    asm: Asm | RiscvAsm
+    asm: Assembly
     part_of: str = ""
     times: int = 1
 
@@ -53,9 +76,7 @@ class CoreFunction:
 
     @property
     def text(self) -> str:
-        if isinstance(self.asm, RiscvAsm):
-            return self.asm.function(self.name, self.parameters)
-        return naked_function(self.name, self.parameters, self.asm)
+        return self.asm.function(self.name, self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +213,9 @@ def _tiles(name: str, loop: Products) -> LoopHeader:
             CoreFunction(name, THUMB2, parameters, _thumb2(loop)),
             CoreFunction(name, THUMB1, parameters, _thumb1(loop)),
         ),
-        {} if loop.narrow else {core: _lanes(count) for core, count in _TILE_LANES.items()},
+        {} if loop.narrow else {macro: _lanes(core.lanes) for macro, core in CORES.items()},
         _portable(name, parameters, loop) + ("" if loop.narrow else f"\n\n{_lanes(4)}"),
     )
-
-
-_TILE_LANES = {RV32: 8, THUMB2: 4, THUMB1: 2}  # the most of a call, which whoever makes its inputs asks for
 
 
 # ---- two products in one multiplication ----
