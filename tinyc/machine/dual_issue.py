@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -139,15 +140,27 @@ class CortexM7:
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
         """In order, each as early as it may begin; the second instruction of a pair costs nothing."""
-        issue = Issue(self)
-        for op in before:
-            issue.add(op)
+        recent: deque[tuple[int, frozenset[str], Decoded]] = deque(
+            maxlen=SEEN - 1
+        )  # with the cycle in which each began
+        older: Decoded | None = None  # the instruction that still has a free place beside it
+        began = end = 0  # of the last one: the cycle in which it began, and in which it is done
         costs: list[int] = []
-        for op in ops:
-            end = issue.end
-            issue.add(op)
-            costs.append(issue.end - end)
-        return costs
+        for op in (*before, *ops):
+            start, ready, done, registers = began, began, end, op.touched
+            for earlier, writes, first in recent:
+                if not writes.isdisjoint(registers):
+                    lag = _lag(first, op)
+                    ready = max(ready, earlier + lag)
+            if older is not None and ready <= start and _may_pair(older, op):
+                older, began = None, start
+            else:
+                began, cycles = max(ready, end), _cycles_of(op)
+                older = op if cycles == 1 else None
+                end = began + cycles
+            recent.append((began, op.writes, op))
+            costs.append(end - done)
+        return costs[len(before) :]
 
     def taken(self, op: Decoded, target: Instruction | None, before: Sequence[Decoded] = ()) -> int:
         return 0 if op.kind in (Kind.BRANCH, Kind.CALL) else 1
@@ -163,31 +176,6 @@ class CortexM7:
     def pairs(self, older: Decoded, younger: Decoded) -> bool:
         """Whether both may begin in one cycle, as far as they share no registers."""
         return _may_pair(older, younger)
-
-
-class Issue:
-    """Instructions that begin one after the other, as early as they may. end: cycles until the last one is done."""
-
-    def __init__(self, core: CortexM7) -> None:
-        self._core = core
-        self._recent: list[tuple[int, Decoded]] = []  # with the cycle in which each began
-        self._older: Decoded | None = None  # the instruction that still has a free place beside it
-        self.end = 0
-
-    def add(self, op: Decoded) -> None:
-        """The next instruction."""
-        core = self._core
-        start = ready = self._recent[-1][0] if self._recent else 0
-        for began, first in self._recent:
-            if not (first.writes.isdisjoint(op.reads) and first.writes.isdisjoint(op.writes)):
-                ready = max(ready, began + core.lag(first, op))
-        if self._older is not None and ready <= start and core.pairs(self._older, op):
-            self._older = None
-        else:
-            start, cycles = max(ready, self.end), core.alone(op)
-            self._older = op if cycles == 1 else None
-            self.end = start + cycles
-        self._recent = [*self._recent[1 - SEEN :], (start, op)]
 
 
 SEEN = 8  # instructions whose results may not be there yet: two in each of the cycles that a result takes

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Protocol
 
 from tinyc.machine.lines import Line
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import apart
+from tinyc.machine.schedule import bytes_of
 from tinyc.machine.single_loads import single_loads
 
 TRIED = 6  # instructions that are tried beside the first one of a cycle
@@ -58,82 +57,104 @@ class Addresses:
         return op.row.loads and bool(op.address) and op.address <= self.constants
 
 
-def better(lines: Sequence[Line], core: Pipeline, memory: Addresses) -> list[Line]:
+@lru_cache(maxsize=4096)  # layers of one kernel share many pieces
+def better(lines: tuple[Line, ...], core: Pipeline, memory: Addresses) -> tuple[Line, ...]:
     """A straight piece of code in a better order, with single loads where that saves cycles; of equals the shortest."""
-    tried = [list(lines)]
-    with_single_loads = list(single_loads(lines))
-    if with_single_loads != tried[0]:
+    tried = [lines]
+    with_single_loads = tuple(single_loads(lines))
+    if with_single_loads != lines:
         tried.append(with_single_loads)
-    timed = [(scheduled(tuple(line.op for line in piece), core, memory), piece) for piece in tried]
+    timed = [(scheduled([line.op for line in piece], core, memory), piece) for piece in tried]
     order, piece = min(timed, key=lambda timed: (timed[0].cycles, len(timed[1])))
-    return [piece[number] for number in order.numbers]
+    return tuple(piece[number] for number in order.numbers)
 
 
 Behind = list[dict[int, int]]  # of each instruction: those that come behind it, and so many cycles later at least
 
 
 def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Behind:
-    """What has to come behind each instruction of a piece, and how many cycles later at least."""
+    """What has to come behind each instruction of a piece, and how many cycles later at least; what follows from others
+    may be left out."""
     waits: Behind = [{} for _ in ops]
     writer: dict[str, int] = {}
     readers: defaultdict[str, list[int]] = defaultdict(list)
     accesses = _Accesses(memory)
-
-    def behind(first: int, second: int, cycles: int) -> None:
-        those = waits[first]
-        if those.get(second, -1) < cycles:
-            those[second] = cycles
-
+    lag = core.lag
     for number, op in enumerate(ops):
         reads, writes, both = _registers(op)
-        for first in {writer[register] for register in both if register in writer}:
-            behind(first, number, core.lag(ops[first], op))
-        if FLAGS in writer and FLAGS in both:
-            behind(writer[FLAGS], number, 1)
+        for register in both:
+            if register in writer:
+                first = writer[register]
+                cycles = 1 if register == FLAGS else lag(ops[first], op)
+                if waits[first].get(number, -1) < cycles:
+                    waits[first][number] = cycles
         for register in writes:
             for reader in readers.pop(register, ()):
-                behind(reader, number, 0)
+                waits[reader].setdefault(number, 0)
             writer[register] = number
             accesses.written(register)
         for register in reads:
             readers[register].append(number)
         if op.is_memory and not memory.is_constant(op):
-            for access, cycles in accesses.before(op):
-                behind(access, number, cycles)
-            accesses.add(number, op)
+            for access, cycles in accesses.add(number, op):
+                if waits[access].get(number, -1) < cycles:
+                    waits[access][number] = cycles
     return waits
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Access:
-    """An access to memory. moved: an address register of it was written since, by itself, too."""
+    """An access to memory. base, start, end: its bytes, as far as they are known. moved: an address register of it was
+    written since, by itself, too."""
 
     number: int
-    op: Decoded
-    moved: bool = False
+    base: str
+    start: int
+    end: int
+    on_stack: bool
+    moved: bool
 
 
 class _Accesses:
     """The accesses of a piece so far, but those of constants."""
 
     def __init__(self, memory: Addresses) -> None:
-        self._memory = memory
+        self._own_stack = memory.own_stack
         self._loads: list[_Access] = []
         self._stores: list[_Access] = []
         self._through: defaultdict[str, list[_Access]] = defaultdict(list)
 
-    def before(self, op: Decoded) -> Iterator[tuple[int, int]]:
-        """Numbers of the accesses behind which this one has to stay, and cycles."""
-        for accesses, cycles in ((self._stores, 1),) if op.row.loads else ((self._loads, 0), (self._stores, 1)):
-            for access in accesses:
-                if access.moved or not apart(access.op, op, self._memory.own_stack):
-                    yield access.number, cycles
-
-    def add(self, number: int, op: Decoded) -> None:
-        access = _Access(number, op, moved=bool(op.writes & op.address))
-        (self._loads if op.row.loads else self._stores).append(access)
+    def add(self, number: int, op: Decoded) -> list[tuple[int, int]]:
+        """The next access; gives those behind which it has to stay, by their numbers, and cycles."""
+        moves = not op.writes.isdisjoint(op.address)
+        access = _Access(number, *bytes_of(op), "sp" in op.address, moves)
+        loads = op.row.loads
+        stores_before = self._conflicts(self._stores, access)
+        before = [(store.number, 1) for store in stores_before]
+        if not loads:
+            loads_before = self._conflicts(self._loads, access)
+            before += [(load.number, 0) for load in loads_before]
+            if moves:  # all accesses that follow stay behind this one, and so behind those
+                self._stores = [store for store in self._stores if store not in stores_before]
+                self._loads = [load for load in self._loads if load not in loads_before]
+        (self._loads if loads else self._stores).append(access)
         for register in op.address:
             self._through[register].append(access)
+        return before
+
+    def _conflicts(self, earlier: Sequence[_Access], access: _Access) -> list[_Access]:
+        """Those of the accesses that may touch bytes of this one: all but those known to be apart (`apart`)."""
+        base, start, end, on_stack = access.base, access.start, access.end, access.on_stack
+        own_stack = self._own_stack
+        return [
+            one
+            for one in earlier
+            if one.moved
+            or not (
+                (own_stack and one.on_stack is not on_stack)
+                or (base and one.base == base and (one.end <= start or end <= one.start))
+            )
+        ]
 
     def written(self, register: str) -> None:
         for access in self._through.pop(register, ()):
@@ -153,9 +174,9 @@ def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[s
 
 def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]:
     """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other."""
-    heights = [0] * len(ops)
+    heights = [max(core.alone(op), 0) for op in ops]
     for number in range(len(ops) - 1, -1, -1):
-        height = max(core.alone(ops[number]), 0)
+        height = heights[number]
         for later, cycles in behind[number].items():
             height = max(height, cycles + heights[later])
         heights[number] = height
@@ -170,55 +191,74 @@ class TimedOrder:
     cycles: float
 
 
-@lru_cache(maxsize=4096)  # layers of one kernel share many pieces
-def scheduled(ops: tuple[Decoded, ...], core: Pipeline, memory: Addresses) -> TimedOrder:
+def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> TimedOrder:
     """A better order of a piece; the order that it has where none is found. A jump stays at the end."""
     last = len(ops) - ops[-1].leaves
-    behind = dependences(ops[:last], core, memory)
-    orders = [list(range(last))]
-    high = heights(ops[:last], behind, core)
-    orders.append(_List(ops[:last], core, behind, [(-height, n) for n, height in enumerate(high)]).order())
-    orders.append(_List(ops[:last], core, behind, [(n - height, n) for n, height in enumerate(high)]).order())
-    whole = [[*order, *range(last, len(ops))] for order in orders]
-    return min((TimedOrder(order, sum(core.costs([ops[n] for n in order]))) for order in whole), key=lambda o: o.cycles)
+    jump = range(last, len(ops))
+
+    def timed(order: Iterable[int]) -> TimedOrder:
+        whole = [*order, *jump]
+        return TimedOrder(whole, sum(core.costs([ops[n] for n in whole])))
+
+    least = sum([core.alone(op) for op in ops]) / core.width
+    best = timed(range(last))
+    if best.cycles > least:
+        behind = dependences(ops[:last], core, memory)
+        high = heights(ops[:last], behind, core)
+        scheduler = _List(ops[:last], core, behind)
+        for rank in ([-height for height in high], [n - height for n, height in enumerate(high)]):
+            best = min(best, timed(scheduler.order(rank)), key=lambda order: order.cycles)
+            if best.cycles <= least:
+                break
+    return best
+
+
+_NUMBER = (1 << 20) - 1  # of an instruction, in what is sorted: its rank and, of equals, its number
 
 
 class _List:
-    """The scheduler at work. rank: of each instruction; the lowest that may begin is taken."""
+    """The scheduler at work."""
 
-    def __init__(self, ops: Sequence[Decoded], core: Pipeline, behind: Behind, rank: Sequence[tuple[int, int]]) -> None:
-        self._ops, self._core, self._behind, self._rank = ops, core, behind, rank
-        self._waits_for = [0] * len(ops)
+    def __init__(self, ops: Sequence[Decoded], core: Pipeline, behind: Behind) -> None:
+        self._ops, self._core = ops, core
+        self._alone = [core.alone(op) for op in ops]
+        self._behind = [list(later.items()) for later in behind]
+        self._counts = [0] * len(ops)  # how many each has to come behind
         for later in behind:
             for number in later:
-                self._waits_for[number] += 1
-        self._earliest = [0] * len(ops)
-        self._free = sorted((n for n in range(len(ops)) if not self._waits_for[n]), key=lambda n: rank[n])
-        self._order: list[int] = []
+                self._counts[number] += 1
 
-    def order(self) -> list[int]:
-        cycle = 0
+    def order(self, rank: Sequence[int]) -> list[int]:
+        """All instructions. rank: of each; the lowest that may begin is taken."""
+        self._ranked = [ranked << 20 | number for number, ranked in enumerate(rank)]
+        self._waits_for = self._counts.copy()  # how many of those were not taken yet
+        self._earliest = [0] * len(rank)
+        self._free = sorted(self._ranked[number] for number, count in enumerate(self._counts) if not count)
+        self._order: list[int] = []
+        begin = self._begin_alone if self._core.width == 1 else self._begin
+        cycle, earliest = 0, self._earliest
         while self._free:
-            ready = self._ready(cycle)
-            if not ready:
-                cycle = min(self._earliest[n] for n in self._free)
-                continue
-            cycle += self._begin(ready, cycle)
+            for ranked in self._free:
+                if earliest[ranked & _NUMBER] <= cycle:
+                    cycle += begin(ranked & _NUMBER, cycle)
+                    break
+            else:
+                cycle = min([earliest[ranked & _NUMBER] for ranked in self._free])
         return self._order
 
-    def _ready(self, cycle: int) -> list[int]:
-        """Those that are tried in a cycle."""
-        return list(islice((n for n in self._free if self._earliest[n] <= cycle), TRIED))
+    def _begin_alone(self, first: int, cycle: int) -> int:
+        """An instruction; gives the cycles that it takes."""
+        self._take(first, cycle)
+        return self._alone[first]
 
-    def _begin(self, ready: Sequence[int], cycle: int) -> int:
-        """One or two instructions in a cycle; gives the cycles that they take."""
-        first = ready[0]
-        if self._core.width == 1 or self._core.alone(self._ops[first]) > 1:
-            self._take(first, cycle)
-            return self._core.alone(self._ops[first])
-        younger = next((n for n in ready[1:] if self._pairs(first, n)), None)
-        older = next((n for n in ready[1:] if self._pairs(n, first)), None)
-        if younger is None and older is not None:
+    def _begin(self, first: int, cycle: int) -> int:
+        """The first that may begin, with one beside it if there is one; gives the cycles that they take."""
+        if self._alone[first] > 1:
+            return self._begin_alone(first, cycle)
+        ready = self._ready(cycle)[1:]
+        younger = next((n for n in ready if self._pairs(first, n)), None)
+        older = next((n for n in ready if self._pairs(n, first)), None) if younger is None else None
+        if older is not None:
             self._take(older, cycle)
             self._take(first, cycle)
             return 1
@@ -228,15 +268,26 @@ class _List:
             self._take(beside_it, cycle)
         return 1
 
+    def _ready(self, cycle: int) -> list[int]:
+        """Those that are tried in a cycle."""
+        earliest = self._earliest
+        ready: list[int] = []
+        for ranked in self._free:
+            if earliest[ranked & _NUMBER] <= cycle:
+                ready.append(ranked & _NUMBER)
+                if len(ready) == TRIED:
+                    break
+        return ready
+
     def _pairs(self, older: int, younger: int) -> bool:
         return self._core.pairs(self._ops[older], self._ops[younger])
 
     def _take(self, number: int, cycle: int) -> None:
-        self._order.append(number)
-        self._free.remove(number)
         earliest, waits_for = self._earliest, self._waits_for
-        for later, cycles in self._behind[number].items():
+        self._order.append(number)
+        self._free.remove(self._ranked[number])
+        for later, cycles in self._behind[number]:
             earliest[later] = max(earliest[later], cycle + cycles)
             waits_for[later] -= 1
             if not waits_for[later]:
-                insort(self._free, later, key=self._rank.__getitem__)
+                insort(self._free, self._ranked[later])

@@ -17,7 +17,7 @@ class Decoded:
     reads, writes: registers (`r4`, `sp`, `s16`; d and q registers as their s registers). address: those of
     `reads` that make the address of an access. words: registers moved to or from memory. offset_register: the
     address is the sum of two registers. writeback: the access changes its base register. leaves: it may go
-    elsewhere than to the next instruction.
+    elsewhere than to the next instruction. touched: what is read or written.
     """
 
     instruction: Instruction
@@ -32,10 +32,12 @@ class Decoded:
     writeback: bool = False
     leaves: bool = field(init=False)
     is_memory: bool = field(init=False)
+    touched: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:  # asked for millions of times
         object.__setattr__(self, "leaves", self.kind in BRANCHES or "pc" in self.writes)
         object.__setattr__(self, "is_memory", self.kind in MEMORY)
+        object.__setattr__(self, "touched", self.reads | self.writes)
 
     @property
     def conditional(self) -> bool:

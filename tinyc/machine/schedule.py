@@ -137,14 +137,14 @@ def _flags(op: Decoded) -> bool:
 
 def apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
     """Whether two accesses are known to touch different bytes: from one base, or one of them on the stack alone."""
-    (a, start_a, end_a), (b, start_b, end_b) = _bytes(first), _bytes(second)
+    (a, start_a, end_a), (b, start_b, end_b) = bytes_of(first), bytes_of(second)
     if own_stack and ("sp" in first.address) is not ("sp" in second.address):
         return True
     return bool(a) and a == b and (end_a <= start_b or end_b <= start_a)
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _bytes(op: Decoded) -> tuple[str, int, int]:
+def bytes_of(op: Decoded) -> tuple[str, int, int]:
     """The base register and the first and last byte from it; no name where that is not known."""
     place = next((operand for operand in op.operands if isinstance(operand, Address)), None)
     if place is None or op.writeback or place.index:

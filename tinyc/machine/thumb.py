@@ -310,7 +310,7 @@ class Asm(Assembly):
             lines = [item for item in part if isinstance(item, Line)]
             if len(lines) > 2 and weights[start] > 1:
                 part = [item for item in part if isinstance(item, Note)]
-                part += better(lines, core, memory)
+                part += better(tuple(lines), core, memory)
             items += part
             often += [self._often[start]] * len(part)
         self._items, self._often = items, often
