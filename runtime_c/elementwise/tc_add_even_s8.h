@@ -23,8 +23,10 @@ typedef struct {
     int32_t y_zero, y_min, y_max;
 } tc_add_even_s8_t;
 
-static void tc_add_even_s8(const tc_add_even_s8_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
+static void tc_add_even_s8(const tc_add_even_s8_t *layer, const int8_t *x0, const int8_t *x1, int8_t *y)
 {
+    const tc_add_even_s8_t own = *layer, *const p = &own; /* no store changes it */
+
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         for (int32_t i1 = 0; i1 < p->n1; i1++) {
             for (int32_t i2 = 0; i2 < p->n2; i2++) {

@@ -9,29 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import house_measures as house
-
-from tinyc.kernel.kernel import Call, Cost, Kernel, offered, only_if
-
-
-def lower(site: Any, params: Any) -> Call:
-    return Call(())
-
-
-def cost(site: Any, params: Any) -> Cost:
-    return Cost(1, 1)
-
-
-@pytest.mark.parametrize("guessed", [True, False])
-def test_a_kernel_that_says_no_cost_is_seen_through_what_is_around_it(guessed: bool) -> None:
-    offer = offered(lower) if guessed else offered(lower, cost=cost)
-    wrapped = Kernel("tc_sum", only_if(lambda site, params: True, "nothing", offer)).with_row_forms(lambda s, p: ())
-    assert house.guesses_cost(offer) == guessed
-    assert house.guesses_cost(wrapped.offer) == guessed
 
 
 def test_names_are_not_words_of_comments_strings_or_other_names() -> None:

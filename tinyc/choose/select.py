@@ -14,8 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact, greedy
 from tinyc.base.numerics import Numerics
@@ -35,13 +33,8 @@ PRICE: Mapping[str, int] = {"speed": 12, "balanced": 32, "size": 4096}
 FASTEST = 1  # the price where time is wanted before all else
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
 FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
-# Estimates for kernels without a cost of their own, which are all shared between layers.
-_PER_MAC = {True: 2, False: 8}  # with and without DSP instructions
-_PER_ELEMENT = 20
-_SHARED_CODE = 300
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
 _TAKEN = "docs/operators.md lists what each kernel takes"
-_PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 
 
@@ -168,7 +161,7 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
             refused.append((kernel.name, offer.asks))
             continue
         for own in (offer,) if flash is None else filter(None, (offer, copied(offer))):
-            fitting.append(_priced(Choice(site, params(), kernel, own, cost_of(kernel, own, site), free=own), flash))
+            fitting.append(_priced(Choice(site, params(), kernel, own, cost_of(own, site), free=own), flash))
     if not fitting:
         raise _no_kernel(site.node, op.name, refused)
     return [replace(choice, refused=tuple(refused)) for choice in fitting]
@@ -179,7 +172,7 @@ def _priced(choice: Choice, flash: SlowFlash | None) -> Choice:
     if flash is None or choice.free is None:
         return choice
     offer = slowed(choice.kernel, choice.free, flash)
-    return replace(choice, offer=offer, cost=cost_of(choice.kernel, offer, choice.site), flash=flash)
+    return replace(choice, offer=offer, cost=cost_of(offer, choice.site), flash=flash)
 
 
 def repriced(by_node: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[str, list[Choice]]:
@@ -195,13 +188,13 @@ def made_small(by_node: Mapping[str, Sequence[Choice]]) -> dict[str, list[Choice
 def _made_small(choice: Choice) -> Choice:
     assert choice.free is not None
     offer = _slower(choice.free, choice.kernel.for_size)
-    made = replace(choice, offer=offer, cost=cost_of(choice.kernel, offer, choice.site), free=offer)
+    made = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer)
     return _priced(made, choice.flash)
 
 
 def _slower(offer: Offer, times: float) -> Offer:
     """The offer with the time of all its ways so many times as long."""
-    if offer.cost is None or times == 1:
+    if times == 1:
         return offer
 
     def forms() -> tuple[RowForm, ...]:
@@ -210,15 +203,9 @@ def _slower(offer: Offer, times: float) -> Offer:
     return replace(offer, cost=offer.cost.slower(times), row_forms=Once(forms))
 
 
-def cost_of(kernel: Kernel, offer: Offer, site: Site) -> Cost:
-    """What the kernel says; else an estimate by multiplications and outputs."""
-    if offer.cost is not None:
-        return offer.cost.on(site.core)
-    arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
-    consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
-    macs = all_ops()[site.node.op].macs(site)
-    instructions = _PER_MAC["dsp" in kernel.isa] * macs + _PER_ELEMENT * site.y().elements
-    return Cost(instructions, consts + _SHARED_CODE, offer.scratch_bytes).on(site.core)
+def cost_of(offer: Offer, site: Site) -> Cost:
+    """What the kernel says, with the scratch that it asks for, on the site's core."""
+    return offer.cost.in_scratch(offer.scratch_bytes).on(site.core)
 
 
 def weight_of(choice: Choice, goal: Goal) -> int:

@@ -41,8 +41,6 @@ class SlowFlash:
 def slowed(kernel: Kernel, offer: Offer, flash: SlowFlash) -> Offer:
     """The offer with what the kernel waits for the board's flash in its costs, those of its row forms included."""
     whole = offer.cost
-    if whole is None:
-        return offer
 
     def forms() -> tuple[RowForm, ...]:
         return tuple(replace(form, cost=_waiting(kernel, form.cost, whole, flash)) for form in offer.row_forms())
@@ -57,7 +55,7 @@ def copied(offer: Offer) -> Offer | None:
     Such a layer runs whole: by rows it would have to copy for each, or keep the copy all the time.
     """
     cost = offer.cost
-    if cost is None or cost.fetches is None or cost.fetches.stream[1] < _READINGS:
+    if cost.fetches is None or cost.fetches.stream[1] < _READINGS:
         return None
     (size, readings), at = cost.fetches.stream, -(-offer.scratch_bytes // _WORD) * _WORD
     whole = replace(

@@ -52,10 +52,7 @@ def with_ram_code(program: Program, budget: int, timing: FlashTiming | None, cod
 
 
 def _waits_of(step: Step, timing: FlashTiming) -> Waits:
-    cost, whole = step.cost, step.choice.offer.cost
-    if cost is None or whole is None:
-        return Waits(0, 0)
-    return split_waits(fetched(step.choice.kernel, cost, whole), timing)
+    return split_waits(fetched(step.choice.kernel, step.cost, step.choice.offer.cost), timing)
 
 
 def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:

@@ -221,8 +221,8 @@ class Step:
         return f"{self.node.op} + {act}" if act else self.node.op
 
     @property
-    def cost(self) -> Cost | None:
-        """What it costs, if its kernel says so."""
+    def cost(self) -> Cost:
+        """What its kernel says that it costs."""
         return self.row_step.form.cost if self.row_step is not None else self.choice.offer.cost
 
     @property

@@ -351,7 +351,7 @@ class Offer:
     What only the chosen kernel needs is made when it is asked for."""
 
     scratch_bytes: int
-    cost: Cost | None  # None where the kernel does not say; `choose` estimates it then
+    cost: Cost
     call: Once[Call]
     special: Once[SpecializedKernel] | None = None  # the function written for the layer; None: one C function for all
     # Ways to make its rows one at a time in a streamed group, with several scratch sizes at several costs, beside that
@@ -366,8 +366,8 @@ Offering = Callable[["Site", Any], Offer | Refused]
 def offered(
     lower: Callable[[Site, Any], Call],
     *,
+    cost: Callable[[Site, Any], Cost],
     scratch: Callable[[Site, Any], int] = no_scratch,
-    cost: Callable[[Site, Any], Cost] | None = None,
     specialize: Callable[[Site, Any], SpecializedKernel] | None = None,
     row_forms: Callable[[Site, Any], tuple[RowForm, ...]] | None = None,
 ) -> Offering:
@@ -376,7 +376,7 @@ def offered(
     def offer(site: Site, params: Any) -> Offer:
         return Offer(
             scratch(site, params),
-            None if cost is None else cost(site, params),
+            cost(site, params),
             Once(lambda: lower(site, params)),
             None if specialize is None else Once(lambda: specialize(site, params)),
             Once(lambda: () if row_forms is None else row_forms(site, params)),

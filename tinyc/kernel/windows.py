@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
 from tinyc.kernel.conditions import s16_to_s16
+from tinyc.kernel.counted import Counted, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 
@@ -381,9 +383,19 @@ def _lower_pool_s16(average: bool, site: Site, p: PoolParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_pool2d_s16_t", fields))
 
 
+def of_windows(site: Site, p: PoolParams) -> Units:
+    """Elements, the taps of all pixels, and what these take of each channel."""
+    taps = math.prod(site.attrs.kernel) * site.y().elements
+    return {"element": site.y().elements, "tap": taps // site.y().shape[-1], "compared": taps}
+
+
 def pool_s16(average: bool) -> Kernel:
     """The kernel of average, or maximum, pooling on int16."""
-    return Kernel("tc_pool2d_s16", offered(partial(_lower_pool_s16, average)), when=(s16_to_s16,))
+    return Kernel(
+        "tc_pool2d_s16",
+        offered(partial(_lower_pool_s16, average), cost=Counted("tc_pool2d_s16", of_windows)),
+        when=(s16_to_s16,),
+    )
 
 
 def lower_pool(site: Site, p: PoolParams, ctype: str, extra: Mapping[str, int]) -> Call:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import Units, counted_kernel
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import normal_axis
 from tinyc.ops.op import Kept, Observed, Op, Trait
@@ -64,6 +65,11 @@ def lower(site: Site, p: ArgMax) -> Call:
     return Call((Params(), In(0), Out()), Struct(f"tc_argmax_{site.x(0).dtype}_t", fields))
 
 
+def of_axis(site: Site, p: ArgMax) -> Units:
+    """Elements that are compared, and indices."""
+    return {"taken": site.x(0).elements, "element": site.y().elements}
+
+
 def over_channels(site: Site) -> bool:
     """`Op.rowwise`: the index of a channel, for each pixel of an image that stays one."""
     rank = len(site.x(0).shape)
@@ -80,9 +86,9 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Kept(own=True),),
     kernels=(
-        Kernel("tc_argmax_s8", offered(lower), when=(is_s8,)),
-        Kernel("tc_argmax_f32", offered(lower), when=(is_f32,)),
-        Kernel("tc_argmax_s32", offered(lower), when=(is_s32,)),
+        counted_kernel("tc_argmax_s8", lower, of_axis, when=(is_s8,)),
+        counted_kernel("tc_argmax_f32", lower, of_axis, when=(is_f32,)),
+        counted_kernel("tc_argmax_s32", lower, of_axis, when=(is_s32,)),
     ),
     rowwise=over_channels,
     traits=frozenset({Trait.ANY_TYPE}),

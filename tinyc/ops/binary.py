@@ -6,22 +6,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.counted import Counted, Units
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Arg, Call, Condition, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Arg, Call, Condition, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.loops.lines import LoopLines
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.tables import table_kernels
 
 LOOPS = 4
-_FLOAT_CODE_BYTES = 220  # an estimate
-_LINE_IN_C = 4  # instructions around a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +99,10 @@ def arguments(site: Site) -> tuple[Arg, ...]:
     return (Params(), tensor_argument(site, 0), tensor_argument(site, 1), Out())
 
 
-def in_c(site: Site, each: int, code_bytes: int) -> Cost:
-    """The cost of a kernel in C that goes through `loop_fields`. each: instructions of an element, as counted."""
+def of_pairs(site: Site, params: Any) -> Units:
+    """What a kernel in C repeats that goes through `loop_fields`."""
     lines = math.prod(loop.size for loop in loops(site.x(0).shape, site.x(1).shape)[:-1])
-    fields = 4 * (3 * LOOPS + 8)
-    consts = sum(site.const(k).nbytes for k in (0, 1) if site.is_const(k))
-    return Cost(each * site.y().elements + _LINE_IN_C * lines + 60, code_bytes + fields + consts, 0)
+    return {"element": site.y().elements, "line": lines}
 
 
 def is_s8(site: Site) -> bool:
@@ -141,18 +138,16 @@ def moving_input(site: Site) -> int | None:
     return None
 
 
-def float_kernel(name: str, each: int, *when: Condition) -> Kernel:
-    """tc_<name>_f32 for every pair of elements of float32 tensors; each: instructions of one, an estimate."""
+def float_kernel(name: str, *when: Condition) -> Kernel:
+    """tc_<name>_f32 for every pair of elements of float32 tensors."""
 
     def lower(site: Site, p: object) -> Call:
         act = getattr(site.attrs, "act", Act())
         return Call(arguments(site), Struct("tc_binary_f32_t", {**loop_fields(site), **act_fields(act)}))
 
-    def cost(site: Site, p: object) -> Cost:
-        return Cost(each * site.y().elements, _FLOAT_CODE_BYTES, 0)
-
     conditions = (in_float32, few_loops, *when)
-    return Kernel(f"tc_{name}_f32", offered(lower, cost=cost), when=conditions, inplace=(0, 1))
+    kernel = f"tc_{name}_f32"
+    return Kernel(kernel, offered(lower, cost=Counted(kernel, of_pairs)), when=conditions, inplace=(0, 1))
 
 
 class PreparedBinary(Protocol):

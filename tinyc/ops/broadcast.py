@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.counted import Counted, Units
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
@@ -73,6 +74,12 @@ def lower(site: Site, p: Broadcast) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
 
 
+def of_runs(site: Site, p: Broadcast) -> Units:
+    """Runs that are copied, and their bytes."""
+    nest, _ = byte_loops(site)
+    return {"run": math.prod(size for size, _ in nest), "byte": site.y().size_bytes}
+
+
 OP = Op(
     name="broadcast",
     attrs=Broadcast,
@@ -82,6 +89,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", offered(lower), when=(few_loops,), anywhere=True),),
+    kernels=(Kernel("tc_slice", offered(lower, cost=Counted("tc_slice", of_runs)), when=(few_loops,), anywhere=True),),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -11,7 +11,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Call, Cost, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import Units, counted_kernel
+from tinyc.kernel.kernel import Call, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Where
 from tinyc.loops.lines import LoopLines
@@ -104,10 +105,10 @@ def lower_loop(site: Site, p: Choose) -> Call:
     return Call((Params(), *inputs, Out()), Struct("tc_loop_t", {"n": site.y().elements}))
 
 
-def cost(site: Site, p: Choose) -> Cost:
-    """As counted on a Cortex-M4, of bytes and of words."""
-    each = _BYTE + (_WORD - _BYTE) * (element_bytes(site.y()) - 1) // 3
-    return Cost(each * site.y().elements + 60, 280, 0)
+def of_copies(site: Site, p: Choose) -> Units:
+    """Elements, their bytes, and runs of them."""
+    y = site.y()
+    return {"element": y.elements, "byte": y.size_bytes, "line": math.prod(size for size, _ in _loops(site)[:-1])}
 
 
 def _in_bytes(core: str, on: LoopCore) -> Kernel:
@@ -127,7 +128,7 @@ OP = Op(
     quant_out=(SameAs(1),),
     kernels=(
         *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),
-        Kernel("tc_choose", offered(lower, cost=cost), when=(few_loops,)),
+        counted_kernel("tc_choose", lower, of_copies, when=(few_loops,)),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.ANY_TYPE}),

@@ -16,8 +16,8 @@ from tinyc.base import float32
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
+from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Kernel, offered
 from tinyc.kernel.site import RELU6, Act, Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, active
@@ -66,7 +66,12 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         *TABLE_KERNELS,
-        Kernel("tc_requantize_wide", offered(lower_wide), when=(s16_to_s16,)),
+        counted_kernel(
+            "tc_requantize_wide",
+            lower_wide,
+            of_elements,
+            when=(s16_to_s16,),
+        ),
         elementwise_f32.unary("clip", 9),
     ),
     rowwise=elementwise,

@@ -14,10 +14,11 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields, loops
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields, loops, of_pairs
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, Trait
 from tinyc.ops.signals import COUNT
@@ -173,9 +174,15 @@ OP = Op(
     quant_in=(Observed(), Observed()),
     quant_out=(Kept(own=True),),
     kernels=(
-        Kernel("tc_compare_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
-        Kernel("tc_compare_s16", offered(lower), when=(is_s16, few_loops)),
-        Kernel("tc_compare_f32", offered(lower_float), when=(is_f32, few_loops)),
+        counted_kernel(
+            "tc_compare_s8",
+            lower,
+            of_pairs,
+            when=(is_s8, few_loops),
+            inplace=(0, 1),
+        ),
+        counted_kernel("tc_compare_s16", lower, of_pairs, when=(is_s16, few_loops)),
+        counted_kernel("tc_compare_f32", lower_float, of_pairs, when=(is_f32, few_loops)),
         Kernel(
             "tc_compare_plain",
             offered(lower_plain, cost=lambda site, p: plain.pairwise_cost(site.y().elements), specialize=specialize),

@@ -11,10 +11,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched, Gradients
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant, normal_axis, tensor_argument
+from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis, tensor_argument
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
@@ -61,7 +62,8 @@ def lower_concat(site: Site, p: Concat) -> Call:
 def cost(site: Site, p: Concat) -> Cost:
     """A run of each input for each index before the axis."""
     y = site.y()
-    return copy_cost(math.prod(y.shape[: p.axis]) * len(site.node.inputs), y.size_bytes)
+    runs = math.prod(y.shape[: p.axis]) * len(site.node.inputs)
+    return counted("tc_concat", site, {"run": runs, "byte": y.size_bytes})
 
 
 def stacks(site: Site) -> bool:

@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
@@ -240,6 +241,13 @@ def backward(a: Conv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradien
 
 _DSP = frozenset({"dsp"})
 
+
+def of_products(site: Site, p: ConvParams) -> Units:
+    """Products, runs of them, of a tap of an output, and sums that become outputs."""
+    run = site.x(1).shape[3]
+    return {"product": macs(site), "run": macs(site) // run, "element": site.y().elements}
+
+
 OP = Op(
     name="conv2d",
     attrs=Conv2D,
@@ -283,7 +291,7 @@ OP = Op(
         *rv32_dense.CONV2D,
         *scalar_rows.KERNELS,
         *scalar.KERNELS,
-        Kernel("tc_conv2d_s8", offered(lower_rows), when=(is_s8,)),
+        counted_kernel("tc_conv2d_s8", lower_rows, of_products, when=(is_s8,)),
         *s16_mve.CONV2D,
         *s16_dsp.CONV2D,
         offset.CONV,

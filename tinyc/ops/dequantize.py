@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import counted_kernel, of_elements
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.op import Kept, Op, Trait
 
@@ -73,9 +74,24 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_dequantize_s8_f32", offered(lower_dequantize), when=(is_s8_to_f32,)),
-        Kernel("tc_dequantize_s16_f32", offered(lower_dequantize), when=(is_s16_to_f32,)),
-        Kernel("tc_dequantize_s32_f32", offered(lower_dequantize), when=(is_s32_to_f32,)),
+        counted_kernel(
+            "tc_dequantize_s8_f32",
+            lower_dequantize,
+            of_elements,
+            when=(is_s8_to_f32,),
+        ),
+        counted_kernel(
+            "tc_dequantize_s16_f32",
+            lower_dequantize,
+            of_elements,
+            when=(is_s16_to_f32,),
+        ),
+        counted_kernel(
+            "tc_dequantize_s32_f32",
+            lower_dequantize,
+            of_elements,
+            when=(is_s32_to_f32,),
+        ),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ANY_TYPE}),  # elementwise, but what moves bytes belongs before it: then it moves a quarter

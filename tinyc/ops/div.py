@@ -16,10 +16,21 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_multiplier, rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Struct
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNELS, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
+from tinyc.ops.binary import (
+    NUMBER_KERNELS,
+    Binary,
+    arguments,
+    few_loops,
+    float_kernel,
+    infer,
+    is_s8,
+    loop_fields,
+    of_pairs,
+)
 from tinyc.ops.op import Observed, Op, Trait
 
 _MOST_DOWN = 31  # a further shift to the right leaves nothing
@@ -116,8 +127,8 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *NUMBER_KERNELS,
-        Kernel("tc_div_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
-        float_kernel("div", 9),
+        counted_kernel("tc_div_s8", lower, of_pairs, when=(is_s8, few_loops), inplace=(0, 1)),
+        float_kernel("div"),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP}),

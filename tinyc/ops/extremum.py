@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Cost, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Kernel, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction, loop_kernel
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, in_c, is_s8, lines_of, loop_fields
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, lines_of, loop_fields, of_pairs
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -79,11 +80,6 @@ def lower_loop(site: Site, p: Extremum) -> Call:
     return Call((params, x1, x0, y) if swaps else (params, x0, x1, y), Struct("tc_loop_t", {"n": lines.size}))
 
 
-def cost(site: Site, p: Extremum) -> Cost:
-    """As counted on a Cortex-M4."""
-    return in_c(site, 8, 160)
-
-
 def _in_bytes(core: str, on: LoopCore) -> Kernel:
     return loop_kernel(
         f"tc_extremum_s8_{core}", on, lambda site, p: _loop(site, p, core), lower_loop, (is_s8, few_loops)
@@ -101,9 +97,9 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),
-        Kernel("tc_extremum_s8", offered(lower, cost=cost), when=(is_s8, few_loops), inplace=(0, 1)),
-        float_kernel("max", 9, is_maximum),
-        float_kernel("min", 9, is_minimum),
+        counted_kernel("tc_extremum_s8", lower, of_pairs, when=(is_s8, few_loops), inplace=(0, 1)),
+        float_kernel("max", is_maximum),
+        float_kernel("min", is_minimum),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS}),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -160,6 +161,11 @@ def backward(a: FullyConnected, inputs: Sequence[Array], y: Array, dy: Array) ->
     return (dot(flat, w).reshape(x.shape), *[None] * (len(inputs) - 1))
 
 
+def of_products(site: Site, p: ConvParams) -> Units:
+    """Products, and sums that become outputs."""
+    return {"product": macs(site), "element": site.y().elements}
+
+
 OP = Op(
     name="fully_connected",
     attrs=FullyConnected,
@@ -190,7 +196,7 @@ OP = Op(
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
         offset.DENSE,
-        Kernel("tc_fully_connected_s8", offered(lower), when=(is_s8,)),
+        counted_kernel("tc_fully_connected_s8", lower, of_products, when=(is_s8,)),
         *s16_mve.DENSE,
         *s16_dsp.DENSE,
         *MATRIX_KERNELS,

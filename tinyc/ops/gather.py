@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.kernel import Arg, Call, Cost, Kernel, Out, Params, Struct, offered
+from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
+from tinyc.kernel.kernel import Arg, Call, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
-
-_PART_INSTRUCTIONS, _BYTE_INSTRUCTIONS, _FLASH = 14, 5, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ def gather_call(site: Site, axis: int, count: int, indices: Arg) -> Call:
     return Call((Params(), tensor_argument(site, 0), indices, Out()), Struct("tc_gather_t", fields))
 
 
-def gather_cost(y: Value, x_shape: Shape, axis: int) -> Cost:
-    """An estimate: per part and per byte."""
-    parts = y.elements // math.prod(x_shape[axis + 1 :])
-    return Cost(_PART_INSTRUCTIONS * parts + _BYTE_INSTRUCTIONS * y.size_bytes, _FLASH, 0)
+def of_parts(site: Site, p: Any) -> Units:
+    """Parts that are copied, and their bytes."""
+    y = site.y()
+    return {"run": y.elements // math.prod(site.x(0).shape[p.axis + 1 :]), "byte": y.size_bytes}
 
 
 def lower(site: Site, p: Gather) -> Call:
@@ -84,6 +84,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), Kept()),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
+    kernels=(counted_kernel("tc_gather", lower, of_parts, when=()),),
     traits=frozenset({Trait.ANY_TYPE}),
 )

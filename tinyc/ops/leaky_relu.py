@@ -15,8 +15,9 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
+from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, Gradients
@@ -152,7 +153,13 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *TABLE_KERNELS,
-        Kernel("tc_leaky_relu_s16", offered(lower_two_factors), when=(s16_to_s16,), inplace=(0,)),
+        counted_kernel(
+            "tc_leaky_relu_s16",
+            lower_two_factors,
+            of_elements,
+            when=(s16_to_s16,),
+            inplace=(0,),
+        ),
         elementwise_f32.unary("leaky_relu", 7),
     ),
     rowwise=elementwise,

@@ -10,10 +10,11 @@ import numpy as np
 
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Kernel, offered
+from tinyc.kernel.kernel import Call
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_params, pool_s16
+from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, of_windows, pool_params, pool_s16
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import windows_pool
 from tinyc.kernels.rvv import pool as rvv_pool
@@ -73,7 +74,7 @@ OP = Op(
     kernels=(
         rvv_pool.MAX,
         windows_pool.MAX,
-        Kernel("tc_max_pool2d_s8", offered(lower_rows), when=(s8_to_s8,)),
+        counted_kernel("tc_max_pool2d_s8", lower_rows, of_windows, when=(s8_to_s8,)),
         pool_s16(average=False),
         pools.MAX_POOL,
     ),

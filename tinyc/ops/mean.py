@@ -15,6 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
+from tinyc.kernel.counted import Counted, Units
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Call,
@@ -149,9 +150,10 @@ def _factor(p: MeanParams) -> tuple[int, int]:
     return p.mult, p.shift
 
 
-def cost_any(site: Site, p: MeanParams) -> Cost:
-    """An estimate: per element and per output."""
-    return Cost(4 * site.x().elements + 40 * site.y().elements, 300, 0)
+def of_lines(site: Site, p: object) -> Units:
+    """Elements that are taken together, those that are made, and the runs in which they lie."""
+    outer, n, _ = split(site.attrs, site.x().shape) or (1, 1, 1)
+    return {"taken": site.x().elements, "element": site.y().elements, "line": outer * n}
 
 
 def by_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
@@ -190,16 +192,15 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
         }
         return Call((Params(), In(0), Out()), Struct("tc_reduce_f32_t", fields))
 
-    def cost(site: Site, p: Reduction) -> Cost:
-        return Cost(4 * site.x().elements + 20 * site.y().elements, 200, 0)
-
     def rows(site: Site, p: Reduction) -> tuple[RowForm, ...]:
         parts = split(site.attrs, site.x().shape)
         assert parts is not None
         counts = {"mean": float(parts[1]), "sum": 1.0}
         return row_sums.mean_rows(site, {"count": counts[name]}) if name in counts else ()
 
-    return Kernel(f"tc_{name}_f32", offered(lower, cost=cost, row_forms=rows), when=(in_float32, adjacent, *when))
+    kernel = f"tc_{name}_f32"
+    offer = offered(lower, cost=Counted(kernel, of_lines), row_forms=rows)
+    return Kernel(kernel, offer, when=(in_float32, adjacent, *when))
 
 
 def float_sum(a: Reduction, x: Array) -> Floats:
@@ -287,8 +288,14 @@ INTEGER_KERNELS = (
         when=(s8_to_s8, over_pixels),
         written=True,
     ),
-    Kernel("tc_mean_s8", offered(lower, cost=cost_any, row_forms=by_rows), when=(s8_to_s8, adjacent)),
-    Kernel("tc_mean_s16", offered(lower, cost=cost_any, row_forms=by_rows), when=(s16_to_s16, adjacent)),
+    Kernel(
+        "tc_mean_s8", offered(lower, cost=Counted("tc_mean_s8", of_lines), row_forms=by_rows), when=(s8_to_s8, adjacent)
+    ),
+    Kernel(
+        "tc_mean_s16",
+        offered(lower, cost=Counted("tc_mean_s16", of_lines), row_forms=by_rows),
+        when=(s16_to_s16, adjacent),
+    ),
 )
 
 

@@ -9,10 +9,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
-from tinyc.kernel.kernel import Arg, Const, Cost, In
+from tinyc.kernel.kernel import Arg, Const, In
 from tinyc.kernel.site import Site
-
-_PER_RUN, _PER_CALL, _COPY_FLASH = 28, 30, 150
 
 
 def element_bytes(value: Value) -> int:
@@ -39,11 +37,6 @@ def tensor_argument(site: Site, index: int) -> Arg:
         return In(index)
     shape, array = ",".join(map(str, site.x(index).shape)), site.const(index)
     return Const(array.astype(np.uint8) if array.dtype == np.bool_ else array, f"[{shape}]", "x")
-
-
-def copy_cost(runs: int, size_bytes: int) -> Cost:
-    """An estimate of copying so many bytes in so many runs, by tc_copy."""
-    return Cost(_PER_RUN * runs + size_bytes * 3 // 2 + _PER_CALL, _COPY_FLASH, 0)
 
 
 def normal_axis(axis: int, rank: int, op: str) -> int:

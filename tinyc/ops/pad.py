@@ -12,14 +12,14 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Shape, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched, Gradients
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait, same_channels
 
 _LOOPS = 4
-_PER_FILLED = 6  # instructions, an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,12 @@ def _call(p: PadParams, nest: list[tuple[int, int, int]], width: int, rows: Rows
 def cost(site: Site, p: PadParams) -> Cost:
     """A run for each of the innermost loops, and what is filled."""
     x, y = site.x(0), site.y()
-    copied = copy_cost(math.prod(size for _, size, _ in padded_loops(site)[:-1]), x.size_bytes)
-    return Cost(copied.instructions + _PER_FILLED * (y.size_bytes - x.size_bytes), copied.flash_bytes, 0)
+    return _cost(site, padded_loops(site), x.size_bytes, y.size_bytes)
+
+
+def _cost(site: Site, nest: list[tuple[int, int, int]], x_bytes: int, y_bytes: int) -> Cost:
+    runs = math.prod(size for _, size, _ in nest[:-1])
+    return counted("tc_pad", site, {"run": runs, "byte": x_bytes, "filled": y_bytes - x_bytes})
 
 
 def row_forms(site: Site, p: PadParams) -> tuple[RowForm, ...]:
@@ -127,10 +131,8 @@ def row_forms(site: Site, p: PadParams) -> tuple[RowForm, ...]:
     rows = Rows(in_h, out_h, 1, 1, p.before[1], 1, row, y.size_bytes // out_h, pad)
     within = PadParams((0, 0, *p.before[2:]), (0, 0, *p.after[2:]), p.fill)
     loops = loops_of(within, (1, 1, *inner))
-    copied = copy_cost(math.prod(size for _, size, _ in loops[:-1]), row)
-    filled = _PER_FILLED * (rows.out_row_bytes - row)
-    flash = copied.flash_bytes + (pad.data.nbytes if pad else 0)
-    form_cost = Cost((copied.instructions + filled) * out_h, flash, 0)
+    one = _cost(site, loops, row, rows.out_row_bytes)
+    form_cost = Cost(one.instructions * out_h, one.flash_bytes + (pad.data.nbytes if pad else 0), 0)
     return (RowForm(_call(p, loops, element_bytes(x), rows), 0, form_cost, direct=True),)
 
 

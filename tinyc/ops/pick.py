@@ -10,9 +10,10 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Kernel, offered
+from tinyc.kernel.counted import counted_kernel
+from tinyc.kernel.kernel import Call, Const
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.gather import gather_call, gather_cost
+from tinyc.ops.gather import gather_call, of_parts
 from tinyc.ops.movement import need_one_quant, normal_axis
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -56,6 +57,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_gather", offered(lower, cost=lambda site, p: gather_cost(site.y(), site.x(0).shape, p.axis))),),
+    kernels=(counted_kernel("tc_gather", lower, of_parts, when=()),),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -12,10 +12,11 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Struct
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, loop_fields
+from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, loop_fields, of_pairs
 from tinyc.ops.op import Observed, Op
 
 
@@ -88,7 +89,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_prelu_s8", offered(lower), when=(is_s8, few_loops), inplace=(0,)), float_kernel("prelu", 10)),
+    kernels=(
+        counted_kernel("tc_prelu_s8", lower, of_pairs, when=(is_s8, few_loops), inplace=(0,)),
+        float_kernel("prelu"),
+    ),
     rowwise=elementwise,
     float32=Float32(float_ref),
 )

@@ -11,7 +11,8 @@ import numpy as np
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import round_half_away
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import counted_kernel, of_elements
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.op import Kept, Op, Trait
 
@@ -95,8 +96,18 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
-        Kernel("tc_quantize_f32_s8", offered(lower_quantize), when=(is_f32_to_s8,)),
-        Kernel("tc_quantize_f32_s16", offered(lower_quantize), when=(is_f32_to_s16,)),
+        counted_kernel(
+            "tc_quantize_f32_s8",
+            lower_quantize,
+            of_elements,
+            when=(is_f32_to_s8,),
+        ),
+        counted_kernel(
+            "tc_quantize_f32_s16",
+            lower_quantize,
+            of_elements,
+            when=(is_f32_to_s16,),
+        ),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.ANY_TYPE}),

@@ -10,6 +10,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site
@@ -18,7 +19,7 @@ from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction
 from tinyc.ops.extremum import extreme_loop
-from tinyc.ops.mean import adjacent, float_kernel, over_channels, split
+from tinyc.ops.mean import adjacent, float_kernel, of_lines, over_channels, split
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 from tinyc.ops.reductions import Reduction, infer, reduced_axes
@@ -71,11 +72,6 @@ def lower(site: Site, p: ReduceExtremum) -> Call:
     assert parts is not None  # `adjacent` is a condition of the kernel
     fields: dict[str, int] = {"outer": parts[0], "n": parts[1], "inner": parts[2], "largest": int(p.largest)}
     return Call((Params(), In(0), Out()), Struct("tc_reduce_extremum_s8_t", fields))
-
-
-def cost(site: Site, p: ReduceExtremum) -> Cost:
-    """As counted on a Cortex-M4: per element and per output."""
-    return Cost(6 * site.x().elements + 4 * site.y().elements, 120, 0)
 
 
 def has_lines(site: Site) -> bool:
@@ -139,7 +135,7 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         *(_in_lines(ending, on) for ending, on in LOOP_CORES.items()),
-        Kernel("tc_reduce_extremum_s8", offered(lower, cost=cost), when=(s8_to_s8, adjacent)),
+        counted_kernel("tc_reduce_extremum_s8", lower, of_lines, when=(s8_to_s8, adjacent)),
         float_kernel("reduce_max", is_maximum),
         float_kernel("reduce_min", is_minimum),
     ),

@@ -13,6 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched
@@ -161,7 +162,7 @@ OP = Op(
     kernels=(
         Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
         *TABLE_KERNELS,
-        Kernel("tc_requantize_wide", offered(lower_wide), when=(is_wide,)),
+        counted_kernel("tc_requantize_wide", lower_wide, of_elements, when=(is_wide,)),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE, Trait.RESCALES}),

@@ -10,10 +10,11 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 
@@ -62,7 +63,8 @@ def _call(site: Site, p: ResizeNearest, geometry: Rows | None = None) -> Call:
 
 def cost(site: Site, p: ResizeNearest) -> Cost:
     """A run for each pixel."""
-    return copy_cost(site.y().shape[1] * site.y().shape[2], site.y().size_bytes)
+    _, out_h, out_w, _ = site.y().shape
+    return counted("tc_resize_nearest", site, {"line": out_h, "run": out_h * out_w, "byte": site.y().size_bytes})
 
 
 def row_forms(site: Site, p: ResizeNearest) -> tuple[RowForm, ...]:
@@ -71,7 +73,7 @@ def row_forms(site: Site, p: ResizeNearest) -> tuple[RowForm, ...]:
     in_row, out_row = row_bytes(site.x(0)), row_bytes(site.y())
     starts = Const(np.array(p.rows, np.int16), "[out_h] the row that is copied", "rows")
     rows = Rows(in_h, out_h, 1, 1, 0, 1, in_row, out_row, None, starts=starts)
-    one = copy_cost(out_w, out_row)
+    one = counted("tc_resize_nearest", site, {"line": 1, "run": out_w, "byte": out_row})
     form_cost = Cost(one.instructions * out_h, one.flash_bytes + starts.data.nbytes, 0)
     return (RowForm(_call(site, ResizeNearest((0,), p.columns), rows), 0, form_cost, direct=True),)
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Kept, Op, SameAs, Trait
 from tinyc.ops.signals import no_reals
 
@@ -59,7 +60,7 @@ def lower(site: Site, p: HistoryParams) -> Call:
 
 def cost(site: Site, p: HistoryParams) -> Cost:
     y = site.y()
-    return copy_cost(2 * y.elements // y.shape[-1], y.size_bytes)
+    return counted("tc_signal_history", site, {"run": 2 * y.elements // y.shape[-1], "byte": y.size_bytes})
 
 
 OP = Op(

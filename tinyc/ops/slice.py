@@ -11,9 +11,10 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 4
@@ -110,7 +111,7 @@ def _call(offset: int, nest: list[tuple[int, int]], unit: int, rows: Rows | None
 def cost(site: Site, p: Slice) -> Cost:
     """A run for each of the innermost steps."""
     _, loops, _ = byte_loops(site)
-    return copy_cost(math.prod(size for size, _ in loops), site.y().size_bytes)
+    return counted("tc_slice", site, {"run": math.prod(size for size, _ in loops), "byte": site.y().size_bytes})
 
 
 def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
@@ -124,7 +125,7 @@ def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
     rows = Rows(
         *(x.shape[1], out_h, 1, a.step[1], -a.begin[1], 1, x.size_bytes // x.shape[1], y.size_bytes // out_h, None)
     )
-    one = copy_cost(runs, rows.out_row_bytes)
+    one = counted("tc_slice", site, {"run": runs, "byte": rows.out_row_bytes})
     cost = Cost(one.instructions * out_h, one.flash_bytes, 0)
     return (RowForm(_call(offset, nest, unit, rows), 0, cost, direct=True),)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,29 @@ from tinyc.base.requantize import (
 )
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Offer, Out, Params, Refused, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Condition,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Offer,
+    Once,
+    Out,
+    Params,
+    Refused,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site, Type, along_channels
 from tinyc.kernels.float32 import pools
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
-from tinyc.ops.softmax16 import WideSoftmax, prepare_wide
+from tinyc.ops.softmax16 import WideSoftmax, of_lines, prepare_wide
 from tinyc.ops.tables import is_ours, need_scale
 
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
@@ -234,10 +249,8 @@ def _many_kernel(name: str, holds: Condition) -> tuple[Kernel, Kernel]:
 
 
 def _offer_fixed(site: Site, p: FixedSoftmax) -> Offer | Refused:
-    offer = offered(lower_fixed)(site, p)
-    if isinstance(offer, Refused):
-        return offer
-    return replace(offer, cost=Cost(48 * site.x(0).elements, p.exps.nbytes + _FIXED_CODE, 0))
+    cost = Cost(48 * site.x(0).elements, p.exps.nbytes + _FIXED_CODE, 0)
+    return Offer(0, cost, Once(lambda: lower_fixed(site, p)))
 
 
 def lower_float(site: Site, p: FloatSoftmax) -> Call:
@@ -270,9 +283,15 @@ OP = Op(
         Kernel("tc_softmax_s8", _offer_fixed, when=(s8_to_s8, is_fixed), inplace=(0,)),
         *_many_kernel("tc_softmax_many_whole_s8", is_whole),
         Kernel("tc_softmax_whole_s8", _offer_fixed, when=(s8_to_s8, is_whole), inplace=(0,)),
-        Kernel("tc_softmax_f32_s8", offered(lower_float), when=(s8_to_s8, is_float), inplace=(0,)),
+        counted_kernel(
+            "tc_softmax_f32_s8",
+            lower_float,
+            of_lines,
+            when=(s8_to_s8, is_float),
+            inplace=(0,),
+        ),
         WIDE_KERNEL,
-        Kernel("tc_softmax_s8_s16", offered(lower_fixed), when=(is_widened,)),
+        counted_kernel("tc_softmax_s8_s16", lower_fixed, of_lines, when=(is_widened,)),
         pools.SOFTMAX,
     ),
     rowwise=along_channels,

@@ -12,10 +12,21 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Kernel, Struct, offered
+from tinyc.kernel.kernel import Call, Struct
 from tinyc.kernel.site import Site, elementwise
-from tinyc.ops.binary import NUMBER_KERNELS, Binary, arguments, few_loops, float_kernel, infer, is_s8, loop_fields
+from tinyc.ops.binary import (
+    NUMBER_KERNELS,
+    Binary,
+    arguments,
+    few_loops,
+    float_kernel,
+    infer,
+    is_s8,
+    loop_fields,
+    of_pairs,
+)
 from tinyc.ops.op import Observed, Op, Trait
 
 _LEFT = 7  # bits that the centred inputs are shifted up before they are scaled
@@ -101,8 +112,14 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *NUMBER_KERNELS,
-        Kernel("tc_squared_difference_s8", offered(lower), when=(is_s8, few_loops), inplace=(0, 1)),
-        float_kernel("squared_difference", 10),
+        counted_kernel(
+            "tc_squared_difference_s8",
+            lower,
+            of_pairs,
+            when=(is_s8, few_loops),
+            inplace=(0, 1),
+        ),
+        float_kernel("squared_difference"),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.BROADCASTS, Trait.FUSES_CLIP}),

@@ -20,6 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.loops import dsp, helium
@@ -31,13 +32,13 @@ from tinyc.ops.binary import (
     NUMBER_KERNELS,
     arguments,
     few_loops,
-    in_c,
     is_any_s16,
     is_s8,
     is_s16,
     lines_of,
     loop_fields,
     loops,
+    of_pairs,
 )
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
@@ -331,16 +332,6 @@ def lower_linear(site: Site, p: Sum) -> Call:
     return Call(arguments(site), Struct("tc_add_linear_s8_t", fields))
 
 
-def cost_linear(site: Site, p: Sum) -> Cost:
-    """As counted on a Cortex-M4."""
-    return in_c(site, 15, 180)
-
-
-def cost_rescaled(site: Site, p: Sum) -> Cost:
-    """As counted on a Cortex-M4."""
-    return in_c(site, 47, 320)
-
-
 def lower_even(site: Site, p: Sum) -> Call:
     """tc_add_even_s8: one sum of products, rounded to even."""
     if not isinstance(p, Even):
@@ -521,22 +512,26 @@ def has_short_factors(site: Site) -> bool:
     return form is not None and max(abs(form.a), abs(form.b)) < dsp.FACTORS
 
 
-_LINEAR, _RESCALED = offered(lower_linear, cost=cost_linear), offered(lower_rescaled, cost=cost_rescaled)
 _VECTORS = offered(lower_rescaled_vectors, cost=cost_rescaled_vectors)
 KERNELS = (
     *NUMBER_KERNELS,
     loop_kernel("tc_add_linear_s8_mve", HELIUM, helium_loop, lower_loop, (is_s8, few_loops, is_plain, leaves_room)),
     loop_kernel("tc_add_linear_s8_asm", DSP, dsp_loop, lower_loop, (is_s8, few_loops, is_plain, has_short_factors)),
     loop_kernel("tc_add_linear_s8_rvv", VECTORS, vectors_loop, lower_vectors, (is_s8, few_loops, has_linear_form)),
-    Kernel(
+    counted_kernel(
         "tc_add_linear_s8",
-        offered(lower_linear, cost=cost_linear),
+        lower_linear,
+        of_pairs,
         when=(is_s8, few_loops, has_linear_form),
         inplace=(0, 1),
     ),
     Kernel("tc_add_s8_mve", _VECTORS, isa=frozenset({"mve"}), when=(is_s8, few_loops, scales_down), inplace=(0, 1)),
-    Kernel(
-        "tc_add_s8", offered(lower_rescaled, cost=cost_rescaled), when=(is_s8, few_loops, is_rescaled), inplace=(0, 1)
+    counted_kernel(
+        "tc_add_s8",
+        lower_rescaled,
+        of_pairs,
+        when=(is_s8, few_loops, is_rescaled),
+        inplace=(0, 1),
     ),
     Kernel(
         "tc_add_s16_mve",
@@ -545,7 +540,25 @@ KERNELS = (
         when=(is_wide_rescaled, few_loops, scales_down),
         inplace=(0, 1),
     ),
-    Kernel("tc_add_s16", offered(lower_rescaled), when=(is_wide_rescaled, few_loops), inplace=(0, 1)),
-    Kernel("tc_add_even_s16", offered(lower_even_wide), when=(is_wide_even, few_loops), inplace=(0, 1)),
-    Kernel("tc_add_even_s8", offered(lower_even), when=(is_s8, few_loops, is_even), inplace=(0, 1)),
+    counted_kernel(
+        "tc_add_s16",
+        lower_rescaled,
+        of_pairs,
+        when=(is_wide_rescaled, few_loops),
+        inplace=(0, 1),
+    ),
+    counted_kernel(
+        "tc_add_even_s16",
+        lower_even_wide,
+        of_pairs,
+        when=(is_wide_even, few_loops),
+        inplace=(0, 1),
+    ),
+    counted_kernel(
+        "tc_add_even_s8",
+        lower_even,
+        of_pairs,
+        when=(is_s8, few_loops, is_even),
+        inplace=(0, 1),
+    ),
 )

@@ -15,10 +15,12 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
+from tinyc.kernel.counted import Counted, of_elements
 from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 
 XNN_MIN_RATIO, XNN_MAX_RATIO = 2.0**-8, 2.0**7  # factors that `xnn_scale` is used for
+_TABLE_BYTES = 256
 _CODE_BYTES = 60  # of the function with vectors
 _BYTE = {"s8": np.int8, "u8": np.uint8}
 
@@ -55,20 +57,21 @@ def lower_table(site: Site, p: Table) -> Call:
 def vector_cost(site: Site, p: object) -> Cost:
     """Of tc_lut_s8_mve: 4 instructions for 16 bytes; a gather is taken to need a cycle for each."""
     vectors = -(-site.y().elements // 16)
-    return Cost(4 * vectors + 10, _CODE_BYTES + 256, 0, 21 * vectors + 15)
-
-
-def plain_cost(site: Site, p: object) -> Cost:
-    """Of tc_lut_s8, as counted on a Cortex-M4."""
-    return Cost(5 * site.y().elements, 44 + 256, 0)
+    return Cost(4 * vectors + 10, _CODE_BYTES + _TABLE_BYTES, 0, 21 * vectors + 15)
 
 
 def table_kernels(lower: Callable[[Site, Any], Call], when: Condition, inplace: tuple[int, ...]) -> tuple[Kernel, ...]:
     """The kernels of an operator that is a table; lower: a call of tc_lut_s8."""
     vectors = offered(lower, cost=vector_cost)
+    plain = offered(lower, cost=Counted("tc_lut_s8", of_elements, _TABLE_BYTES))
     return (
         Kernel("tc_lut_s8_mve", vectors, isa=frozenset({"mve"}), when=(when,), inplace=inplace),
-        Kernel("tc_lut_s8", offered(lower, cost=plain_cost), when=(when,), inplace=inplace),
+        Kernel(
+            "tc_lut_s8",
+            plain,
+            when=(when,),
+            inplace=inplace,
+        ),
     )
 
 

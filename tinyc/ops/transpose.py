@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -28,11 +29,10 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched, Gradients
-from tinyc.ops.movement import copy_cost, element_bytes, need_one_quant
+from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 5
-_PER_BYTE = 2  # that moves alone, in bytes of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,14 @@ def _call(nest: list[tuple[int, int]], unit: int, args: tuple[Arg, ...], rows: R
 def cost(site: Site, p: Transpose) -> Cost:
     """A run for each of the innermost steps."""
     loops, unit = byte_loops(site)
-    return _moved_cost(loops, unit, site.y().size_bytes)
+    return _moved_cost(site, loops, unit, site.y().size_bytes)
 
 
-def _moved_cost(loops: list[tuple[int, int]], unit: int, size_bytes: int) -> Cost:
+def _moved_cost(site: Site, loops: list[tuple[int, int]], unit: int, size_bytes: int) -> Cost:
     """Single bytes go in a loop of their own."""
-    return copy_cost(0, _PER_BYTE * size_bytes) if unit == 1 else copy_cost(math.prod(n for n, _ in loops), size_bytes)
+    if unit == 1:
+        return counted("tc_transpose", site, {"single": size_bytes})
+    return counted("tc_transpose", site, {"run": math.prod(n for n, _ in loops), "byte": size_bytes})
 
 
 def row_forms(site: Site, p: Transpose) -> tuple[RowForm, ...]:
@@ -133,7 +135,7 @@ def _row_form(site: Site, parts: int) -> RowForm | None:
     loops, unit = byte_loops(site, tuple(part))
     if len(loops) > _LOOPS:
         return None
-    one = _moved_cost(loops, unit, y.size_bytes // out_h)
+    one = _moved_cost(site, loops, unit, y.size_bytes // out_h)
     whole = Cost(one.instructions * out_h, one.flash_bytes, 0)
     rows = Rows(height, out_h, 1, 1, 0, 1, x.size_bytes // height, y.size_bytes // out_h, None)
     if parts == 1:

@@ -12,6 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -156,6 +157,13 @@ def _output_fields(p: ConvParams | WideParams) -> dict[str, int | float | str | 
     return scaling_fields(p)
 
 
+def of_taps(site: Site, p: WideParams) -> Units:
+    """Outputs, taps of all of them that meet the image, and products of these."""
+    _, k_h, k_w, in_c = p.w.shape
+    taps = site.y().elements * -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
+    return {"element": site.y().elements, "tap": taps, "product": taps * in_c}
+
+
 OP = Op(
     name="transpose_conv2d",
     attrs=TransposeConv2D,
@@ -167,7 +175,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         Kernel("tc_transpose_conv2d_s8", offered(lower, cost=cost, row_forms=row_forms), when=(is_s8,)),
-        Kernel("tc_transpose_conv2d_s16", offered(lower), when=(is_s16,)),
+        counted_kernel("tc_transpose_conv2d_s16", lower, of_taps, when=(is_s16,)),
         weighted_f32.TRANSPOSED,
     ),
     macs=macs,

@@ -227,7 +227,7 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
         return
     if choice.flash is not None:  # a row finds the code of the layer before in the cache, and waits for its own
         offer = slowed(kernel, offer, choice.flash)
-    call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(kernel, offer, site)
+    call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(offer, site)
     if call.rows is not None and (call.rows.in_h, call.rows.out_h, call.rows.k_h) != (1, 1, 1):
         return
     x, y = site.x(_moving(site)[0]), site.y()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tinyc.kernel.counted import SCALE
 from tinyc.kernels.scalar.loops import columns, pairs, products
 from tinyc.kernels.scalar.loops.plain import PlainColumns, PlainPairs, PlainProducts, Statements
 from tinyc.kernels.scalar.loops.products import Products
@@ -36,9 +37,9 @@ class LoopsCore:
 # ARMv6-M has no products of 64 bits, and RISC-V more registers.
 CORES: Mapping[str, LoopsCore] = MappingProxyType(
     {
-        RV32: LoopsCore("rv32m", 0.65, 0.72, 8),
+        RV32: LoopsCore("rv32m", SCALE["rv32"], 0.72, 8),
         THUMB2: LoopsCore("thumb2", 1.0, 1.0, 4),
-        THUMB1: LoopsCore("", 0.5, 1.25, 2),
+        THUMB1: LoopsCore("", SCALE["thumb1"], 1.25, 2),
     }
 )
 ALL = frozenset(CORES)

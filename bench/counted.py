@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what kernels in C execute on each kind of core: `python bench/counted.py [KERNEL ...]`.
+
+Every kernel whose cost is `Counted` runs small layers (`counted_layers.py`) on an emulated core of each kind, compiled
+for speed; of the instructions of their steps comes by least squares what each unit takes, in shares of what was
+counted. Written are tinyc/kernel/counted.json, where kernels that were not asked for stay, and in
+tinyc/explain/measured_costs.json what estimates make of these costs: nothing, they are counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "target")]
+
+from counted_layers import layers  # noqa: E402
+from kernel_cases import Together, roomy, together, write_library  # noqa: E402  as tests run all kernels
+
+from tinyc.base.numerics import Numerics  # noqa: E402
+from tinyc.board import Board, load_board  # noqa: E402
+from tinyc.explain.cycles import core_of, model_cycles  # noqa: E402
+from tinyc.ir.graph import Graph  # noqa: E402
+from tinyc.kernel import counted  # noqa: E402
+from tinyc.kernel.kernel import Cost  # noqa: E402
+from tinyc.kernel.site import Site  # noqa: E402
+from tinyc.ops import all_ops  # noqa: E402
+from tinyc.run import find_target  # noqa: E402
+from tinyc.toolchain.compile import Sources, compile_firmware  # noqa: E402
+from tinyc.toolchain.compilers import find_toolchain  # noqa: E402
+
+BOARDS = {
+    "mve": "cortex-m55",
+    "dsp": "cortex-m4",
+    "thumb2": "cortex-m3",
+    "thumb1": "cortex-m0plus",
+    "rv32": "riscv32imc",
+}
+ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
+ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; their code is the Cortex-M4's
+_PRECISE = 4  # digits of instructions
+
+
+class Layer(NamedTuple):
+    """What a kernel repeats in a layer, and what was counted: instructions, modelled cycles, bytes of its code."""
+
+    units: Mapping[str, int]
+    instructions: int
+    cycles: int
+    code: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Count what kernels in C execute")
+    parser.add_argument("kernels", nargs="*", help="names; all by default")
+    parser.add_argument("--kinds", nargs="+", choices=BOARDS, default=list(BOARDS))
+    args = parser.parse_args()
+    table: dict[str, dict[str, Any]] = json.loads(counted.TABLE.read_text(encoding="utf-8"))
+    estimates = json.loads(ESTIMATES.read_text(encoding="utf-8"))
+    for kind in args.kinds:
+        for kernel, own in measured(load_board(BOARDS[kind]), set(args.kernels)).items():
+            each, missed = fitted(own)
+            print(f"{kind:8} {kernel:30} {missed:6.1%} of {len(own)}", each)
+            table.setdefault(kernel, {})[kind] = each
+            take_as_counted(estimates, BOARDS[kind], kernel, own, counted.SCALE[kind])
+    counted.TABLE.write_text(as_json(table), encoding="utf-8")
+    ESTIMATES.write_text(json.dumps(estimates, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return 0
+
+
+def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
+    """By kernel, each layer once that it takes with some numerics. A library has the layers of one kernel, as a model
+    may have: of more, compilers inline less."""
+    by_kernel: dict[str, dict[str, Layer]] = defaultdict(dict)
+    for numerics in Numerics:
+        with recorded() as units:
+            all_made = together(board.isa, numerics, lambda kernel: kernel.name in (names or counted_names()), layers())
+            for kernel in sorted(set(all_made.prefer.values())):
+                made = of_kernel(all_made, kernel)
+                if any(node.name not in by_kernel[kernel] for node in made.graph.nodes):
+                    for node, layer in run(made, board, numerics, units):
+                        by_kernel[kernel].setdefault(node, layer)
+    return {kernel: list(own.values()) for kernel, own in sorted(by_kernel.items()) if own}
+
+
+def of_kernel(made: Together, kernel: str) -> Together:
+    """The layers that it runs."""
+    nodes = [node for node in made.graph.nodes if made.prefer[node.name] == kernel]
+    graph = made.graph
+    used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
+    own = Graph(
+        "all",
+        tuple(name for name in graph.inputs if name in used),
+        tuple(y for node in nodes for y in node.outputs),
+        tuple(nodes),
+        {name: value for name, value in graph.values.items() if name in used},
+        {name: array for name, array in graph.consts.items() if name in used},
+    )
+    prefer = {node.name: kernel for node in nodes}
+    return Together(own, prefer, {name: made.inputs[name] for name in own.inputs})
+
+
+class recorded:  # noqa: N801  a context
+    """Costs ask for no table, and are remembered."""
+
+    def __enter__(self) -> dict[tuple[str, str], Mapping[str, int]]:
+        units: dict[tuple[str, str], Mapping[str, int]] = {}
+
+        def cost(kernel: str, site: Site, own: Mapping[str, int], data_bytes: int = 0) -> Cost:
+            units.setdefault((kernel, site.node.name), own)
+            return Cost(1, 0, 0)
+
+        self._patches = [mock.patch.object(counted, "counted", cost)]
+        self._patches += [
+            mock.patch.object(module, "counted", cost)
+            for name, module in list(sys.modules.items())
+            if name.startswith("tinyc.ops.") and hasattr(module, "counted")
+        ]
+        for patch in self._patches:
+            patch.start()
+        return units
+
+    def __exit__(self, *_: object) -> None:
+        for patch in self._patches:
+            patch.stop()
+
+
+def counted_names() -> set[str]:
+    """Kernels whose cost is counted: by a `Counted`, however the offer is wrapped, or by a function that names them."""
+    offers = (kernel.offer for op in all_ops().values() for kernel in op.kernels)
+    named = {name for file in (ROOT / "tinyc").rglob("*.py") for name in _COUNTS.findall(file.read_text("utf-8"))}
+    return named | {cost.kernel for cost in map(_cost_in, offers) if isinstance(cost, counted.Counted)}
+
+
+_COUNTS = re.compile(r'\bcounted\(\s*"(tc_\w+)"')
+
+
+def _cost_in(offer: Callable[..., Any]) -> object:
+    """The cost that `offered` was given."""
+    inside = inspect.getclosurevars(offer).nonlocals
+    if "cost" in inside:
+        return inside["cost"]
+    inner = inside.get("offering") or getattr(inside.get("self"), "offer", None)
+    return None if inner is None else _cost_in(inner)
+
+
+def run(
+    made: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
+) -> Iterator[tuple[str, Layer]]:
+    """Each node with what was counted."""
+    board = roomy(board)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = write_library(made, folder, board.isa, numerics)
+        firmware = compile_firmware(
+            Sources(folder, "all"), board, find_toolchain(board, "gcc"), "speed", folder / "firmware"
+        )
+        ran = find_target(board, None).run(firmware, made.requests)
+        elf = firmware.read_elf()
+        modelled = model_cycles(ran, elf, core_of(board.core))
+        cycles: dict[int, int] = defaultdict(int)
+        for line in modelled.lines if modelled else ():
+            cycles[line.step] += line.cycles
+        functions, sizes = elf.step_functions("all"), {one.name: one.size for one in elf.symbols}
+        for step in program.steps:
+            kernel, node = step.choice.kernel.name, step.node.name
+            code = functions[step.index].size + sizes.get(kernel, 0)
+            yield node, Layer(units[kernel, node], ran.counts[0].steps[step.index], cycles[step.index], code)
+
+
+def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
+    """Instructions of each unit, none below 0, and the largest share of a layer that they miss."""
+    names = [*dict.fromkeys(unit for layer in own for unit in layer.units), counted.CALL]
+    counts = np.array([layer.instructions for layer in own], np.float64)
+    terms = np.array([[{**layer.units, counted.CALL: 1}.get(unit, 0) for unit in names] for layer in own], np.float64)
+    active = list(range(len(names)))
+    while True:
+        factors = np.linalg.lstsq(terms[:, active] / counts[:, None], np.ones(len(own)), rcond=None)[0]
+        if (factors >= 0).all() or len(active) == 1:
+            break
+        active.pop(int(np.argmin(factors)))
+    each = dict.fromkeys(names, 0.0) | {
+        names[at]: float(f"{max(factor, 0.0):.{_PRECISE}g}") for at, factor in zip(active, factors, strict=True)
+    }
+    missed = np.abs(terms @ [each[name] for name in names] / counts - 1).max()
+    return each | {counted.CODE: min(layer.code for layer in own)}, float(missed)
+
+
+def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer], scale: float) -> None:
+    """Lines of estimates that build on the kernel's cost take it as it is."""
+    cores = (core, *ESTIMATED) if core == "cortex-m4" else (core,)
+    per_instruction = float(np.median([layer.cycles / layer.instructions for layer in own])) / 1.5  # Cost's cycles
+    for name in cores:
+        for part, factor in (("kernels", 1.0), ("cycles", per_instruction)):
+            lines = estimates[part].get(name, {})
+            for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:
+                lines[key] = [round(factor / scale, 5)]
+
+
+def as_json(table: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """A line for each kernel and kind."""
+    kernels = (
+        f' "{kernel}": {{\n'
+        + ",\n".join(f'  "{kind}": {json.dumps(table[kernel][kind])}' for kind in BOARDS if kind in table[kernel])
+        + "\n }"
+        for kernel in sorted(table)
+    )
+    return "{\n" + ",\n".join(kernels) + "\n}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs that are counted: of every kernel on every kind of core, and each unit that a kernel repeats."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from counted import counted_names
+
+from tinyc.board.board import list_boards
+from tinyc.kernel.counted import CALL, CODE, SCALE, counts, kind_of
+
+
+def test_every_kernel_was_counted_on_every_kind_of_core() -> None:
+    """As `python bench/counted.py KERNEL` counts a new one."""
+    assert set(counts()) == counted_names()
+    for kernel, kinds in counts().items():
+        assert kinds.keys() == SCALE.keys(), kernel
+        (units,) = {frozenset(each) for each in kinds.values()}
+        assert {CALL, CODE} < units, kernel
+
+
+@pytest.mark.parametrize("kernel", sorted(counts()))
+def test_no_kernel_is_free(kernel: str) -> None:
+    for each in counts()[kernel].values():
+        assert max(count for unit, count in each.items() if unit not in (CALL, CODE)) > 0
+
+
+def test_every_board_has_a_kind() -> None:
+    assert {kind_of(board.isa) for board in list_boards()} == SCALE.keys()
