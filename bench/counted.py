@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts what kernels in C execute on each kind of core: `python bench/counted.py [KERNEL ...]`.
 
-Every kernel whose cost is `Counted` runs small layers (`counted_layers.py`) on an emulated core of each kind, compiled
+Every kernel whose cost is counted runs small layers (`counted_layers.py`) on an emulated core of each kind, compiled
 for speed; of the instructions of their steps comes by least squares what each unit takes, in shares of what was
 counted. Written are tinyc/kernel/counted.json, where kernels that were not asked for stay, and in
 tinyc/explain/measured_costs.json what estimates make of these costs: nothing, they are counts.
@@ -138,10 +138,10 @@ class recorded:  # noqa: N801  a context
 
 
 def counted_names() -> set[str]:
-    """Kernels whose cost is counted: by a `Counted`, however the offer is wrapped, or by a function that names them."""
+    """Kernels whose cost is counted: by a `CountedCost`, however the offer is wrapped, or by a call with the name."""
     offers = (kernel.offer for op in all_ops().values() for kernel in op.kernels)
     named = {name for file in (ROOT / "tinyc").rglob("*.py") for name in _COUNTS.findall(file.read_text("utf-8"))}
-    return named | {cost.kernel for cost in map(_cost_in, offers) if isinstance(cost, counted.Counted)}
+    return named | {cost.kernel for cost in map(_cost_in, offers) if isinstance(cost, counted.CountedCost)}
 
 
 _COUNTS = re.compile(r'\bcounted\(\s*"(tc_\w+)"')

@@ -32,8 +32,8 @@ def kind_of(isa: frozenset[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """The cost of a kernel in C: `offered(lower, cost=Counted("tc_div_s8", of_pairs))`.
+class CountedCost:
+    """The cost of a kernel in C: `offered(lower, cost=CountedCost("tc_div_s8", of_pairs))`.
 
     units: what the kernel repeats at a site, and how often: `element`, `line`. Each takes what was counted; a kernel
     that was not counted on a kind of core cannot be asked (KeyError).
@@ -65,7 +65,7 @@ def counted_kernel(
     inplace: tuple[int, ...] = (),
 ) -> Kernel:
     """A kernel in C for all cores, with the cost that was counted."""
-    return Kernel(name, offered(lower, cost=Counted(name, units)), when=when, inplace=inplace)
+    return Kernel(name, offered(lower, cost=CountedCost(name, units)), when=when, inplace=inplace)
 
 
 @cache

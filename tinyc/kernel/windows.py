@@ -18,7 +18,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
 from tinyc.kernel.conditions import s16_to_s16
-from tinyc.kernel.counted import Counted, Units
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 
@@ -393,7 +393,7 @@ def pool_s16(average: bool) -> Kernel:
     """The kernel of average, or maximum, pooling on int16."""
     return Kernel(
         "tc_pool2d_s16",
-        offered(partial(_lower_pool_s16, average), cost=Counted("tc_pool2d_s16", of_windows)),
+        offered(partial(_lower_pool_s16, average), cost=CountedCost("tc_pool2d_s16", of_windows)),
         when=(s16_to_s16,),
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.counted import Counted, Units
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import act_fields, in_float32
 from tinyc.kernel.kernel import Arg, Call, Condition, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site, Type
@@ -147,7 +147,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
 
     conditions = (in_float32, few_loops, *when)
     kernel = f"tc_{name}_f32"
-    return Kernel(kernel, offered(lower, cost=Counted(kernel, of_pairs)), when=conditions, inplace=(0, 1))
+    return Kernel(kernel, offered(lower, cost=CountedCost(kernel, of_pairs)), when=conditions, inplace=(0, 1))
 
 
 class PreparedBinary(Protocol):

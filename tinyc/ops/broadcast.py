@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.counted import Counted, Units
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
@@ -89,6 +89,8 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_slice", offered(lower, cost=Counted("tc_slice", of_runs)), when=(few_loops,), anywhere=True),),
+    kernels=(
+        Kernel("tc_slice", offered(lower, cost=CountedCost("tc_slice", of_runs)), when=(few_loops,), anywhere=True),
+    ),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
-from tinyc.kernel.counted import Counted, Units
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Call,
@@ -199,7 +199,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
         return row_sums.mean_rows(site, {"count": counts[name]}) if name in counts else ()
 
     kernel = f"tc_{name}_f32"
-    offer = offered(lower, cost=Counted(kernel, of_lines), row_forms=rows)
+    offer = offered(lower, cost=CountedCost(kernel, of_lines), row_forms=rows)
     return Kernel(kernel, offer, when=(in_float32, adjacent, *when))
 
 
@@ -289,11 +289,13 @@ INTEGER_KERNELS = (
         written=True,
     ),
     Kernel(
-        "tc_mean_s8", offered(lower, cost=Counted("tc_mean_s8", of_lines), row_forms=by_rows), when=(s8_to_s8, adjacent)
+        "tc_mean_s8",
+        offered(lower, cost=CountedCost("tc_mean_s8", of_lines), row_forms=by_rows),
+        when=(s8_to_s8, adjacent),
     ),
     Kernel(
         "tc_mean_s16",
-        offered(lower, cost=Counted("tc_mean_s16", of_lines), row_forms=by_rows),
+        offered(lower, cost=CountedCost("tc_mean_s16", of_lines), row_forms=by_rows),
         when=(s16_to_s16, adjacent),
     ),
 )

@@ -13,7 +13,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
-from tinyc.kernel.counted import Counted, Units
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.ops.tables import need_scale
@@ -105,7 +105,7 @@ def of_lines(site: Site, p: object) -> Units:
 
 KERNEL = Kernel(
     "tc_softmax_s16",
-    offered(lower_wide, scratch=_scratch, cost=Counted("tc_softmax_s16", of_lines)),
+    offered(lower_wide, scratch=_scratch, cost=CountedCost("tc_softmax_s16", of_lines)),
     when=(s16_to_s16,),
     inplace=(0,),
 )

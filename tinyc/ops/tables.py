@@ -15,7 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import INT_RANGE, Array, Value
-from tinyc.kernel.counted import Counted, of_elements
+from tinyc.kernel.counted import CountedCost, of_elements
 from tinyc.kernel.kernel import Call, Condition, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 
@@ -63,7 +63,7 @@ def vector_cost(site: Site, p: object) -> Cost:
 def table_kernels(lower: Callable[[Site, Any], Call], when: Condition, inplace: tuple[int, ...]) -> tuple[Kernel, ...]:
     """The kernels of an operator that is a table; lower: a call of tc_lut_s8."""
     vectors = offered(lower, cost=vector_cost)
-    plain = offered(lower, cost=Counted("tc_lut_s8", of_elements, _TABLE_BYTES))
+    plain = offered(lower, cost=CountedCost("tc_lut_s8", of_elements, _TABLE_BYTES))
     return (
         Kernel("tc_lut_s8_mve", vectors, isa=frozenset({"mve"}), when=(when,), inplace=inplace),
         Kernel(
