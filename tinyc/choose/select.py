@@ -28,7 +28,7 @@ from tinyc.options.build import Optimize
 FLASH_GRAIN = 128  # bytes; sums are compared in these
 EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
 # Time of one inference that a byte of flash must save to be spent. For `size` what keeps the kernels of the core: the
-# last bytes (docs/build.md) would be portable ones in their place, ten times slower.
+# last bytes (docs/build.md) would be portable ones in their place, which take twice the time.
 PRICE: Mapping[str, int] = {"speed": 12, "balanced": 32, "size": 4096}
 FASTEST = 1  # the price where time is wanted before all else
 # Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
