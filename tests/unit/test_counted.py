@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from counted import counted_names
+from counted import counted_names  # noqa: E402
 
-from tinyc.board.board import list_boards
-from tinyc.kernel.counted import CALL, CODE, SCALE, counts, kind_of
+from tinyc.board.board import list_boards  # noqa: E402
+from tinyc.kernel.counted import CALL, CODE, SCALE, counts, kind_of  # noqa: E402
 
 
 def test_every_kernel_was_counted_on_every_kind_of_core() -> None:

@@ -128,7 +128,7 @@ def test_a_budget_of_flash_leaves_rows(models_dir: Path) -> None:
     assert plan.runs_by_rows
     assert plan.flash_bytes <= budget
     assert plan.arena_bytes < 8_000
-    # For size: not ten times slower for the last bytes.
+    # For size: not twice as slow for the last bytes.
     least = [min(choices, key=lambda choice: choice.cost.flash_bytes) for choices in kernels.values()]
     assert budget < 1.05 * least_flash(kernels) * 5 / 4
     assert 2 * sum(choice.cost.time for choice in small) < sum(choice.cost.time for choice in least)
