@@ -133,7 +133,7 @@ def _reduced() -> Iterator[Graph]:
             x = _typed("x", shape, dtype)
             scale = _one_scale(dtype)
             yield one_node("mean", Mean(axes), [x], *scale)
-            yield one_node("sum", Sum(axes), [x], *(() if dtype == "f32" else (scale[0] * 40, 0)))
+            yield one_node("sum", Sum(axes), [x], scale[0] * 40, 0)
             for largest in (True, False):
                 yield one_node("reduce_extremum", ReduceExtremum(axes, largest=largest), [x], *scale)
         for x in (tensor("x", shape, 0.1, 7), tensor("x", shape, dtype="f32"), tensor("x", shape, 0.1, 0, "s32")):
@@ -211,11 +211,13 @@ def _wide(name: str, shape: Shape, scale: float) -> Value:
 
 
 def _typed(name: str, shape: Shape, dtype: DType) -> Value:
-    return tensor(name, shape, *_one_scale(dtype), dtype=dtype)
+    scale, zero = _one_scale(dtype)
+    return tensor(name, shape, scale, zero, dtype)
 
 
-def _one_scale(dtype: DType) -> tuple[float, int] | tuple[()]:
-    return {"s8": (0.1, 7), "s16": (0.001, 0)}.get(dtype, ())
+def _one_scale(dtype: DType) -> tuple[float, int]:
+    """Of float32 none, which is 0."""
+    return {"s8": (0.1, 7), "s16": (0.001, 0)}.get(dtype, (0.0, 0))
 
 
 _ALL = (_pairs, _float_pairs, _single, _reduced, _weighted, _windows, _moves)
