@@ -100,6 +100,7 @@ def _convolutions() -> Iterator[Graph]:
         Layer("fully_connected", FullyConnected(act=RELU), (1, 37), (9, 37), **relu),
         Layer("fully_connected", FullyConnected(act=RELU), (1, 40), (9, 40), **relu),
         Layer("fully_connected", FullyConnected(), (3, 16), (7, 16)),
+        Layer("conv2d", Conv2D(act=RELU), (1, 6, 3, 4), (5, 3, 3, 4), **relu),
     ]
     for number, layer in enumerate(layers):
         yield weighted(layer)

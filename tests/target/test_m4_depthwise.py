@@ -14,11 +14,13 @@ from tinyc.choose.select import ask, select
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.depthwise import depthwise
+from tinyc.kernels.stream import WIDE
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D, prepare
 from tinyc.plan.planner import plan_graph
 
 ONE = Padding(1, 1, 1, 1)
-KERNELS = [kernel.name for kernel in depthwise.KERNELS]
+PLANES = {kernel.name: kernel for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_asm", WIDE)}
+KERNELS = [*PLANES]
 
 
 def layer(x, w, attrs=None, **more) -> Layer:
@@ -68,7 +70,7 @@ RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if is_run(name, 
 
 
 def test_folded_are_single_rows_without_padding() -> None:
-    kernel = next(kernel for kernel in depthwise.KERNELS if kernel.name.endswith("_folded"))
+    kernel = PLANES["tc_depthwise_conv2d_s8_asm_folded"]
     graphs = {name: graph_of(one) for name, one in LAYERS.items()}
     sites = {name: Site(graph, graph.nodes[0], Numerics.TFLM) for name, graph in graphs.items()}
     assert {name for name, site in sites.items() if isinstance(ask(kernel, site, frozenset({"dsp"})), Offer)} == FOLDED

@@ -11,7 +11,7 @@ from one_layer import check_on_core, check_together
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
-from tinyc.kernels.stream import matrix_of, raised
+from tinyc.kernels.stream import RAISED, matrix_of
 from tinyc.ops import all_ops
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -52,6 +52,7 @@ LAYERS = {
     "3x3 of 32": (conv((4, 5, 32), (4, 3, 3), Conv2D(pad=ONE)), (CONV,)),
     "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU, FEW)),
     "3x3 of 33": (conv((3, 4, 33), (5, 3, 3), Conv2D(pad=ONE), x_zero=127), (CONV,)),
+    "3x3, one column of outputs": (conv((6, 3, 4), (5, 3, 3)), (CONV,)),
     "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
     "depthwise": (
         depthwise((5, 9, 5), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
@@ -104,7 +105,7 @@ def test_ways_to_finish_in_the_upper_bits() -> None:
     ]
     graphs = [graph_of(layer) for layer in layers]
     sites = [Site(graph, graph.nodes[0], Numerics.TFLM) for graph in graphs]
-    finishes = [raised(matrix_of(all_ops()["conv2d"].prepare(site))) for site in sites]
+    finishes = [RAISED.finish_of(matrix_of(all_ops()["conv2d"].prepare(site))) for site in sites]
     ways = {(each.requant.halve, each.requant.shifts is None) for each in finishes if each is not None}
     assert ways >= {(True, True), (False, False)}, "the layers are no longer those that the test is for"
     usable = [number for number, each in enumerate(finishes) if each is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.kernels.weighted.dense import loads
+from tinyc.kernels.tile.one_pixel import loads
 
 REGISTERS = 8
 

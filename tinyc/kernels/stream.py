@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.kernel import Condition
+from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_packed, finish_wide
 from tinyc.kernels.form.function import array
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
-
-T = TypeVar("T")
+from tinyc.kernels.nibbles import is_s8_w4
 
 
 def matrix_of(p: ConvParams) -> Matrix:
@@ -37,35 +38,39 @@ def _by_last(p: ConvParams) -> Matrix:
     return Matrix.of(p, p.w.reshape(-1, p.w.shape[-1]).T)
 
 
-def wide(matrix: Matrix) -> Finish | None:
-    """How the layer is requantized with int16 weights; None if it cannot be."""
-    return finish_wide(matrix)
-
-
-def packed(matrix: Matrix) -> Finish | None:
-    """How the layer is requantized with int8 weights, two channels over each other; None if it cannot be."""
+def _packed(matrix: Matrix) -> Finish | None:
     if (matrix.taps[0::2].min(initial=0)) < -127:
         return None
     return finish_packed(matrix)
 
 
-def raised(matrix: Matrix) -> Finish | None:
-    """How the layer is requantized with int4 weights in the upper bits of int16: times 2^12; None if it cannot be."""
-    return digits.finish_raised(matrix)
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How weights lie in a stream, two taps in a word. words_per_step: of two taps by four channels."""
+
+    weights: str  # in words
+    words_per_step: int
+    takes: Condition  # the types that it is for
+    prove: Callable[[Matrix], Finish | None]
+    asks: str  # what it takes to be proved
+
+    def finish_of(self, matrix: Matrix) -> Finish | None:
+        """How the layer is requantized with weights that lie so; None if it cannot be."""
+        return matrix.once(self.prove)
 
 
-def fours(matrix: Matrix) -> Finish | None:
-    """How the layer is requantized with int4 weights, four channels in half a word; None if it cannot be."""
-    return digits.finish_fours(matrix)
-
-
-Fit = Callable[[Matrix], Finish | None]
-PROVED: Mapping[Fit, str] = {  # what kernels ask for
-    wide: "a requantization that is proved for int16 weights",
-    packed: "a requantization that is proved for packed int8 weights",
-    raised: "a requantization that is proved for int4 weights",
-    fours: "a requantization that is proved for int4 weights",
-}
+_INT4 = "a requantization that is proved for int4 weights"
+WIDE = Packing("int16 weights", 4, is_s8_or_w16, finish_wide, "a requantization that is proved for int16 weights")
+PACKED = Packing(
+    "int8 weights, two channels over each other",
+    2,
+    is_s8,
+    _packed,
+    "a requantization that is proved for packed int8 weights",
+)
+# int4 weights: in the upper bits of int16, times 2^12, one channel after the other; or four channels in half a word.
+RAISED = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_raised, _INT4)
+FOURS = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_fours, _INT4)
 
 
 def in_fours(taps: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from tinyc.kernel.windows import (
     row_geometry,
     window_fields,
 )
-from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels import nibbles
 from tinyc.kernels.fast import low_scratch, one_row, winograd
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
@@ -42,7 +42,6 @@ from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import offset, rv32_dense
 from tinyc.kernels.scalar import rows as scalar_rows
-from tinyc.kernels.weighted import conv
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
@@ -262,9 +261,6 @@ OP = Op(
         *rvv_conv.CONV2D,
         *rvv_planes.KERNELS,
         *rows_conv.KERNELS,
-        *rows_conv.FPU_KERNELS,
-        *conv.ROLLED_KERNELS,
-        rows_conv.FOUR_PIXEL_KERNEL,
         *one_row.KERNELS,
         *winograd.KERNELS,
         *low_scratch.KERNELS,
@@ -296,7 +292,7 @@ OP = Op(
         *s16_dsp.CONV2D,
         offset.CONV,
         *IMAGE_KERNELS,
-        *nibbles_dsp.CONV2D,
+        *rows_conv.INT4_KERNELS,
         *nibbles_scalar.CONV2D,
         *nibbles.CONV2D,
         matrix.CONV_MVE,

@@ -41,7 +41,7 @@ from tinyc.kernel.windows import (
     row_geometry,
     window_fields,
 )
-from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels import nibbles
 from tinyc.kernels.depthwise import direct
 from tinyc.kernels.float32 import lane_rows, matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
@@ -347,7 +347,7 @@ OP = Op(
         offset.DEPTHWISE_3X3,
         offset.DEPTHWISE,
         *IMAGE_KERNELS,
-        *nibbles_dsp.DEPTHWISE,
+        *rows_depthwise.INT4_KERNELS,
         *nibbles_scalar.DEPTHWISE,
         *nibbles.DEPTHWISE,
         lane_rows.DEPTHWISE_MVE,

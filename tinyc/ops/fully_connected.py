@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
-from tinyc.kernels import nibbles, nibbles_dsp
+from tinyc.kernels import nibbles
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
@@ -200,7 +200,7 @@ OP = Op(
         *s16_mve.DENSE,
         *s16_dsp.DENSE,
         *MATRIX_KERNELS,
-        *nibbles_dsp.DENSE,
+        *asm.INT4_KERNELS,
         *nibbles_scalar.DENSE,
         *nibbles.DENSE,
         matrix.DENSE_MVE,

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -28,12 +28,12 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, layer_function
 from tinyc.kernels.finish import FOURS, Finish, Requantization
 from tinyc.kernels.form.plan import WrittenPlan, as_words
-from tinyc.kernels.stream import Fit, depthwise_matrix_of, raised, wide
+from tinyc.kernels.stream import RAISED, WIDE, Packing, depthwise_matrix_of
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
@@ -61,7 +61,7 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if not takes(site):
         return None
     matrix = depthwise_matrix_of(p)
-    finish = matrix.once(fit_of(site))
+    finish = packing_of(site).finish_of(matrix)
     if finish is None:
         return None
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant)) if _fits(layer)}
@@ -85,9 +85,9 @@ def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
     return Naked("@", layer.parameters, asm), asm.work()
 
 
-def fit_of(site: Site) -> Fit:
+def packing_of(site: Site) -> Packing:
     """How weights lie in registers: int8 ones with a scale of their own for each channel, int4 ones on top."""
-    return raised if site.x(1).dtype == "s4" else wide
+    return RAISED if site.x(1).dtype == "s4" else WIDE
 
 
 def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
@@ -298,24 +298,28 @@ _ASKS_CUT = (
     "one row (or column) without padding that comes apart in equal pieces whose code fits 1 KiB, stride 1 or 2, and "
     "a requantization that is proved"
 )
-KERNELS = tuple(
-    Kernel(
-        f"{NAME}{suffix}",
-        planned(partial(plan, choices=choices), asks, call=call, cost=cost, special=special),
-        isa=frozenset({"dsp"}),
-        when=(is_s8_or_w16, takes),
-        asks=asks,
-        inplace=() if choices is by_rows else (0,),
-        shrinks=choices is not by_rows,
-        slow_flash=choices is cut_in_rows,
-        written=True,
-    )
-    for suffix, choices, asks in (
-        ("", fast, _ASKS),
-        ("_lean", least_scratch, _ASKS),
-        ("_rows", by_rows, _ASKS),
-        ("_bands", banded, _ASKS),
-        ("_pairs", paired, _ASKS),
-        ("_folded", cut_in_rows, _ASKS_CUT),
-    )
-)
+_CHOICES: Mapping[str, Choices] = {
+    "": fast,
+    "_lean": least_scratch,
+    "_rows": by_rows,
+    "_bands": banded,
+    "_pairs": paired,
+    "_folded": cut_in_rows,
+}
+
+
+def kernels(name: str, packing: Packing) -> Iterator[Kernel]:
+    """A kernel for each way to choose planes. packing: of its weights."""
+    for suffix, choices in _CHOICES.items():
+        asks = _ASKS_CUT if choices is cut_in_rows else _ASKS
+        yield Kernel(
+            f"{name}{suffix}",
+            planned(partial(plan, choices=choices), asks, call=call, cost=cost, special=special),
+            isa=frozenset({"dsp"}),
+            when=(packing.takes, takes),
+            asks=asks,
+            inplace=() if choices is by_rows else (0,),
+            shrinks=choices is not by_rows,
+            slow_flash=choices is cut_in_rows,
+            written=True,
+        )

@@ -25,7 +25,7 @@ from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.form.plan import WrittenPlan, as_words
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.stream import PROVED, depthwise_matrix_of, wide
+from tinyc.kernels.stream import WIDE, depthwise_matrix_of
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -276,7 +276,7 @@ def _layer(site: Site, p: ConvParams, requant: Requantization) -> DirectLayer:
 def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     """The function that runs the layer; None where no requantization is proved or offsets do not reach."""
     matrix = depthwise_matrix_of(p)
-    finish = matrix.once(wide)
+    finish = WIDE.finish_of(matrix)
     if finish is None:
         return None
     layer = _layer(site, p, finish.requant)
@@ -368,7 +368,7 @@ def takes(site: Site) -> bool:
     return out_c >= GROUP and known and k_h * k_w <= _MOST_TAPS and site.y().shape[2] >= 2
 
 
-_ASKS = f"rows that few windows leave, and {PROVED[wide]}"
+_ASKS = f"rows that few windows leave, and {WIDE.asks}"
 KERNELS = (
     Kernel(
         NAME,

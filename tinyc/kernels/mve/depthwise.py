@@ -37,7 +37,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.form.plan import LayerPlan, as_words
 from tinyc.kernels.mve.dot import LANES, STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
-from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, Tile
+from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, PlaneTile
 from tinyc.kernels.mve.walk import By, LineWalk, write
 from tinyc.kernels.stream import depthwise_matrix_of
 
@@ -103,7 +103,7 @@ def _column(
     step, aligned = LINES * channels, channels % 4 == 0
     in_part = channels % STEP != 0
     lines = Lines(count, step, width, frozenset(), 0, right, 0, aligned, in_part, channels, last)
-    tile = Tile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, requant)
+    tile = PlaneTile(1, places, gathers, 1, width, 0, 1, out_h, 0, channels, requant)
     return LineWalk(By.COLUMN, (lines,), (tile,), channels, channels, 1, 0, in_h, 0, 1)
 
 
@@ -154,13 +154,13 @@ class _Shape:
         in_line, in_place = (channels, self.in_h * channels) if turned else (self.in_w * channels, channels)
         gathers, advance = -(-self.out_w // places), places * stride.w
         right = max((gathers - 1) * advance + LINES - left - self.in_w, 0)
-        tile = Tile(
+        tile = PlaneTile(
             *(lines, places, gathers, advance, width, stride.h, 4 * stride.w),
             *(self.out_w, out_line, out_place, requant),
             apart=by is By.ROW and lines > 1,
             fours=channels % LANES == 0,
         )
-        tiles: tuple[Tile, ...] = (tile,)
+        tiles: tuple[PlaneTile, ...] = (tile,)
         if self.out_h < lines:
             tiles = (replace(tile, lines=self.out_h, apart=False),)
         elif self.out_h % lines and by is not By.ROW:

@@ -68,7 +68,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Tile:
+class PlaneTile:
     """How windows become outputs, one channel after the other.
 
     lines, places: windows of one gather, across lines and along them. count: gathers. advance: places from one to
@@ -275,7 +275,7 @@ class _Lines:
             asm.op(f"vst4{part}.8", "{q0, q1, q2, q3}", "[r2]!" if part == LINES - 1 else "[r2]")
 
 
-def tile_function(name: str, tile: Tile) -> tuple[str, Work, Work]:
+def tile_function(name: str, tile: PlaneTile) -> tuple[str, Work, Work]:
     """The naked function `name(header, record, from, y, channels[, y1])`; what it executes once and per turn."""
     asm = _Tile(tile).write()
     return naked_function(name, tile.parameters, asm), asm.work(), asm.work("channel")
@@ -287,7 +287,7 @@ class _Tile:
     offsets of outputs, of each channel of a turn; then blocks, or offsets of a turn's constants and the sums of its
     last place."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: PlaneTile) -> None:
         self.tile = tile
         self.asm = Asm(CORTEX_M55)
         self.start = "r11" if tile.apart else "r7"

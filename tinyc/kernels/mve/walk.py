@@ -14,7 +14,7 @@ from tinyc.kernels.mve.planes import (
     LINES,
     LINES_PARAMETERS,
     Lines,
-    Tile,
+    PlaneTile,
     lines_function,
     tile_function,
 )
@@ -46,7 +46,7 @@ class LineWalk:
 
     by: By
     lines: tuple[Lines, ...]
-    tiles: tuple[Tile, ...]
+    tiles: tuple[PlaneTile, ...]
     channels: int
     line_bytes: int
     step: int
@@ -214,7 +214,7 @@ def _lines_twin(name: str, lines: Lines) -> str:
     return twin(name, LINES_PARAMETERS, f"tc_mve_lines(x, at, to, channels, {', '.join(map(str, numbers))});")
 
 
-def _tile_twin(name: str, tile: Tile) -> str:
+def _tile_twin(name: str, tile: PlaneTile) -> str:
     shifts = ", ".join(str(tile.shift(*window)) for window in tile.windows)
     lines = ", ".join(str(line) for line, _ in tile.windows)
     second = "y1" if tile.apart else f"y + {tile.out_line}"

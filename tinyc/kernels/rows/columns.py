@@ -13,7 +13,6 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import (
     Accumulator,
     Call,
-    Condition,
     Const,
     Cost,
     In,
@@ -28,7 +27,7 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_bytes, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, row_bytes, row_geometry
 from tinyc.kernels.depthwise.columns import (
     ADD,
     END,
@@ -39,14 +38,13 @@ from tinyc.kernels.depthwise.columns import (
     order,
     pixel_function,
 )
-from tinyc.kernels.depthwise.depthwise import fit_of
+from tinyc.kernels.depthwise.depthwise import packing_of
 from tinyc.kernels.finish import RAISED_DOWN, Finish
 from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.nibbles import is_s8_w4
-from tinyc.kernels.stream import PROVED, Fit, depthwise_matrix_of, raised, wide
+from tinyc.kernels.stream import RAISED, WIDE, Packing, depthwise_matrix_of
 from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
@@ -72,7 +70,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if not one_each or window.dilation.h != 1 or window.pad.left or window.pad.right:
         return ()
     matrix, int4 = depthwise_matrix_of(p), site.x(1).dtype == "s4"
-    finish = matrix.once(fit_of(site))
+    finish = packing_of(site).finish_of(matrix)
     column = None if finish is None else Column(k_h, channels, finish.requant, site.core, int4)
     if finish is None or column is None or not column.fits:
         return ()
@@ -263,23 +261,23 @@ def _pixels_form(site: Site, p: ConvParams) -> RowForm | None:
     return next(iter(row_forms(site, p)), None)
 
 
-def _kernel(name: str, weights: Condition, fit: Fit) -> Kernel:
+def _kernel(name: str, packing: Packing) -> Kernel:
     """A whole layer, a row per call."""
     return Kernel(
         name,
         planned(
             _pixels_form,
-            PROVED[fit],
+            packing.asks,
             call=lambda form, site, p: form.call,
             cost=lambda form, site, p: form.cost,
             special=lambda form, site, p: _special_of(form),
         ),
         isa=frozenset({"dsp"}),
-        when=(weights, takes),
-        asks=PROVED[fit],
+        when=(packing.takes, takes),
+        asks=packing.asks,
         written=True,
     )
 
 
-KERNEL = _kernel(NAME, is_s8_or_w16, wide)
-INT4_KERNEL = _kernel("tc_depthwise_conv2d_s8_w4_column_asm", is_s8_w4, raised)
+KERNEL = _kernel(NAME, WIDE)
+INT4_KERNEL = _kernel("tc_depthwise_conv2d_s8_w4_column_asm", RAISED)

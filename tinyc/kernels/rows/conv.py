@@ -6,45 +6,80 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Once, Out, RowForm, SpecializedKernel, WrittenCode
+from tinyc.kernel.kernel import (
+    Call,
+    Condition,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Once,
+    Out,
+    RowForm,
+    SpecializedKernel,
+    WrittenCode,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction, apart
 from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
-from tinyc.kernels.stream import Fit, fours, packed, stream, twin_text, wide
+from tinyc.kernels.stream import FOURS, PACKED, RAISED, WIDE, Packing, stream, twin_text
+from tinyc.kernels.tile.layer import WeightedLayer
+from tinyc.kernels.tile.shape import (
+    FOUR_PIXELS,
+    ONE_PIXEL_STACK,
+    TWO_PIXELS,
+    TWO_PIXELS_FPU,
+    TWO_PIXELS_SHORT,
+    Tile,
+)
+from tinyc.kernels.tile.smlad import tile_function
 from tinyc.kernels.weighted import conv, layer
-from tinyc.kernels.weighted.pixels import pixels_function
-from tinyc.kernels.weighted.unrolled import UnrolledLayer, unrolled_function, unrolled_layer
 from tinyc.machine.thumb import Naked, Work
 
 _CALL = Work(30, 45)  # around the calls of a row
+_MOST_STEPS = 64  # of a last pixel's unrolled code
 _STACK_BYTES = 256  # of scratch that lies on the stack: no more than what pixel pairs of a 1x1 layer take there
 
 
-def row_forms(site: Site, p: ConvParams, fit: Fit, family: str, fpu: bool = False) -> tuple[RowForm, ...]:
-    """A row of pixel pairs, their taps unpacked on the stack or in scratch; rows of 1x1 weights with an odd pixel in a
-    second form too; rows of 3x3 weights also by fast forms (`fast.py`),
-    and larger windows without scratch (`direct.py`).
+def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: str) -> tuple[RowForm, ...]:
+    """A row by the tile, taps unpacked on the stack or in scratch; rows of 1x1 weights with an odd pixel in a second
+    form too; rows of 3x3 weights also by fast forms (`fast.py`), and larger windows without scratch (`direct.py`).
 
     1x1 weights of stride 1 read their pixels before they write the outputs, so such a row may be made in place.
     """
-    work = conv.plan(site, p, fit, by_rows=True, fpu=fpu)
+    if tile is TWO_PIXELS_SHORT or site.y().shape[2] < _least_pixels(packing, tile):
+        return ()
+    work = conv.plan(site, p, packing, tile, by_rows=True)
     assert work is not None  # or there is no offer to add this to
     pointwise = p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
-    pairs = _pairs_form(work, family, in_place)
-    single = unrolled_layer(work.layer) if work.pixels % 2 and work.is_direct else None
-    forms = [pairs] if single is None else [_unrolled_form(work, single, family, in_place), pairs]
-    if fit in (wide, fours) and not fpu:  # once for weights of a kind
+    forms = [_tile_form(work, family, in_place)]
+    if work.pixels % 2 and work.is_direct and tile.pixels == 2 and (last := last_pixel(work.layer)):
+        forms = [_odd_form(work, last, family, in_place), *forms]
+    if packing in (WIDE, FOURS) and tile is TWO_PIXELS:  # once for weights of a kind
         forms += rows_fast.row_forms(site, p)
-    if fit is wide and not fpu:
+    if packing is WIDE and tile is TWO_PIXELS:
         forms += rows_direct.row_forms(site, p)
     return tuple(forms)
 
 
-def _pairs_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]) -> RowForm:
-    """Pixel pairs; small copies of columns at the border lie on the stack."""
+def _least_pixels(packing: Packing, tile: Tile) -> int:
+    """Of a row. None of one pixel unpacks `RAISED` weights; four are for rows that have them."""
+    return 2 if packing is RAISED else 4 if tile is FOUR_PIXELS else 1
+
+
+def last_pixel(layer: WeightedLayer) -> WeightedLayer | None:
+    """The same layer for a single pixel whose taps are on the stack; None where it has more than one row of taps, too
+    many, or int4 weights."""
+    single = replace(layer, k_h=1, tile=ONE_PIXEL_STACK)
+    fits = layer.k_h == 1 and single.steps <= _MOST_STEPS and single.slots == layer.slots
+    return single if fits and layer.packing.words_per_step > 1 else None
+
+
+def _tile_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...]) -> RowForm:
+    """By the tile; small copies of columns at the border lie on the stack."""
     call, cost = layer.call(work), layer.cost(work)
     args, scratch = call.args, work.scratch_bytes
     on_stack = 0 < scratch <= _STACK_BYTES
@@ -76,9 +111,9 @@ static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", i
     return replace(special, name=name, text=text)
 
 
-def _unrolled_form(work: layer.WeightedPlan, single: UnrolledLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
+def _odd_form(work: layer.WeightedPlan, single: WeightedLayer, family: str, in_place: tuple[int, ...]) -> RowForm:
     """The last pixel (of one: the only) by a function of its own."""
-    functions, executed = _unrolled_functions(work, single)
+    functions, executed = _odd_functions(work, single)
     words = stream(work.matrix, work.finish, single.slots)
     whole = work.rows.out_h * (executed + _CALL)
     code = WrittenCode((single, work.layer, work.pixels), sum(function.code_bytes for function in functions))
@@ -88,29 +123,28 @@ def _unrolled_form(work: layer.WeightedPlan, single: UnrolledLayer, family: str,
         call=Call((constant, In(0), Out()), rows=work.rows),
         scratch_bytes=0,
         cost=Cost(whole.instructions, flash, 0, whole.cycles, code=code),
-        special=Once(lambda: _unrolled_special(work, single, family, [function.text for function in functions])),
+        special=Once(lambda: _odd_special(work, single, family, [function.text for function in functions])),
         inplace=in_place,
     )
 
 
-def _unrolled_functions(work: layer.WeightedPlan, single: UnrolledLayer) -> tuple[list[Naked], Work]:
+def _odd_functions(work: layer.WeightedPlan, single: WeightedLayer) -> tuple[list[Naked], Work]:
     """The functions of the pairs of pixels, if there are any, and of the last pixel; what a row executes."""
     last = work.pixels - 1
-    fast, executed = unrolled_function("@_last", single)
+    fast, work_of_last = tile_function("@_last", single)
+    executed = work_of_last.call
     if not last:
         return [fast], executed
-    pairs, count = pixels_function("@_pixels", work.layer)
+    pairs, count = tile_function("@_pixels", work.layer)
     return [pairs, fast], executed + count.of(last)
 
 
-def _unrolled_special(
-    work: layer.WeightedPlan, single: UnrolledLayer, family: str, fast: list[str]
-) -> SpecializedKernel:
+def _odd_special(work: layer.WeightedPlan, single: WeightedLayer, family: str, fast: list[str]) -> SpecializedKernel:
     stem = f"{family}_row{work.pixels}_i{single.row_taps}_o{single.out_c}"
-    return _unrolled_function(work, single, fast).named(stem, "tc_stream.h")
+    return _odd_function(work, single, fast).named(stem, "tc_stream.h")
 
 
-def _unrolled_function(work: layer.WeightedPlan, single: UnrolledLayer, fast: list[str]) -> LayerFunction:
+def _odd_function(work: layer.WeightedPlan, single: WeightedLayer, fast: list[str]) -> LayerFunction:
     """The functions of a row of an odd number of pixels."""
     last = work.pixels - 1
     twins = [twin_text("@", work.finish, single), layer.stream_twin("@_last", single)]
@@ -128,22 +162,21 @@ def _unrolled_function(work: layer.WeightedPlan, single: UnrolledLayer, fast: li
     return LayerFunction(contract, apart(fast), apart(twins), driver)
 
 
-def _with_rows(kernel: Kernel, fit: Fit, fpu: bool) -> Kernel:
-    return kernel.with_row_forms(partial(row_forms, fit=fit, family=kernel.name, fpu=fpu))
+def _kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:
+    kernel = conv.kernel(name, packing, tile, *when)
+    return kernel.with_row_forms(partial(row_forms, packing=packing, tile=tile, family=name))
 
 
-KERNELS = tuple(_with_rows(kernel, fit, False) for kernel, fit in zip(conv.KERNELS, (wide, packed), strict=True))
-FPU_KERNELS = tuple(_with_rows(kernel, fit, True) for kernel, fit in zip(conv.FPU_KERNELS, (wide, packed), strict=True))
-
-
-def _four_pixel_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """A row of four pixels or more; made in place where a pixel keeps its bytes."""
-    if site.y().shape[2] < conv.FOUR_PIXELS:
-        return ()
-    work = conv.four_pixels_plan(site, p, by_rows=True)
-    assert work is not None  # or there is no offer to add this to
-    in_place = (0,) if p.w.shape[0] == p.w.shape[3] else ()
-    return (_pairs_form(work, conv.FOUR_PIXEL_KERNEL.name, in_place),)
-
-
-FOUR_PIXEL_KERNEL = conv.FOUR_PIXEL_KERNEL.with_row_forms(_four_pixel_form)
+KERNELS = (
+    _kernel("tc_conv2d_s8_w16_asm", WIDE, TWO_PIXELS),
+    _kernel("tc_conv2d_s8_asm", PACKED, TWO_PIXELS),
+    _kernel("tc_conv2d_s8_w16_fpu_asm", WIDE, TWO_PIXELS_FPU),
+    _kernel("tc_conv2d_s8_fpu_asm", PACKED, TWO_PIXELS_FPU),
+    _kernel("tc_conv2d_s8_rolled_asm", PACKED, TWO_PIXELS_SHORT),
+    _kernel("tc_conv2d_s8_quads_asm", PACKED, FOUR_PIXELS),
+)
+INT4_KERNELS = (
+    _kernel("tc_conv2d_s8_w4_fpu_asm", FOURS, TWO_PIXELS_FPU),
+    _kernel("tc_conv2d_s8_w4_asm", FOURS, TWO_PIXELS),
+    _kernel("tc_conv2d_s8_w4_few_asm", RAISED, TWO_PIXELS, conv.has_pairs, conv.on_stack),
+)

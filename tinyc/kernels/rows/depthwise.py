@@ -22,7 +22,7 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import depthwise_matrix_of, wide
+from tinyc.kernels.stream import RAISED, WIDE, depthwise_matrix_of
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
@@ -84,7 +84,7 @@ def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Kernel rows over each other, for 3x3 and less."""
     matrix = depthwise_matrix_of(p)
-    finish = matrix.once(wide)
+    finish = WIDE.finish_of(matrix)
     if finish is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
         return ()
     layer = layer_of(site, p, finish)
@@ -149,4 +149,11 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     return LayerFunction(contract, fast, portable).named(stem, "tc_depthwise_planes.h")
 
 
-KERNELS = (*(kernel.with_row_forms(row_forms) for kernel in depthwise.KERNELS), rows_columns.KERNEL)
+KERNELS = (
+    *(kernel.with_row_forms(row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_asm", WIDE)),
+    rows_columns.KERNEL,
+)
+INT4_KERNELS = (
+    *(kernel.with_row_forms(int4_row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_w4_asm", RAISED)),
+    rows_columns.INT4_KERNEL,
+)

@@ -18,7 +18,7 @@ from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
-from tinyc.kernels.stream import in_fours, matrix_of, stream, wide
+from tinyc.kernels.stream import WIDE, in_fours, matrix_of, stream
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"
@@ -54,7 +54,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if a.groups != 1 or a.dilation != (1, 1) or (k_h, k_w) == (1, 1):
         return ()
     matrix = matrix_of(p)
-    finish = matrix.once(wide)
+    finish = WIDE.finish_of(matrix)
     if finish is None:
         return ()
     direct = Direct(k_h, k_w, in_c, out_c, finish.requant, site.core)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.weighted.groups import Weights
+from tinyc.kernels.tile.groups import Weights
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, naked_function

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tinyc.kernels.fast.bilinear import F2
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
-from tinyc.kernels.weighted.groups import Weights
+from tinyc.kernels.tile.groups import Weights
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
 

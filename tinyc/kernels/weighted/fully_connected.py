@@ -12,17 +12,18 @@ from functools import partial
 
 from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
-from tinyc.kernels.stream import PROVED, Fit, matrix_of, packed, wide
+from tinyc.kernels.stream import FOURS, PACKED, WIDE, Packing, matrix_of
+from tinyc.kernels.tile.layer import Run, WeightedLayer
+from tinyc.kernels.tile.shape import ONE_PIXEL, ONE_PIXEL_SHORT, TWO_PIXELS, Tile
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, call, cost, special
-from tinyc.kernels.weighted.taps import Run, WeightedLayer
 
 
-def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedPlan | None:
-    """The function that runs the layer; None where no requantization is proved."""
+def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile) -> WeightedPlan | None:
+    """The function that runs the layer. tile: of one row of inputs. None where no requantization is proved."""
     matrix = matrix_of(p)
-    finish = matrix.once(fit)
+    finish = packing.finish_of(matrix)
     if finish is None:
         return None
     out_c, in_c = p.w.shape
@@ -33,10 +34,10 @@ def plan(site: Site, p: ConvParams, fit: Fit, rolled: bool = False) -> WeightedP
         pixel_bytes=in_c,
         out_c=out_c,
         aligned=in_c % 4 == 0 or batch == 1,
-        alone=batch == 1,
+        tile=tile if batch == 1 else TWO_PIXELS,
+        packing=packing,
         requant=finish.requant,
         core=site.core,
-        rolled=rolled,
     )
     rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
     return WeightedPlan(layer, RowWalk((RowPiece(0, batch, None),), 1, in_c), batch, rows, finish, matrix)
@@ -55,27 +56,28 @@ def is_one_row(site: Site) -> bool:
     return site.y().elements == site.x(1).shape[0]
 
 
-def kernel(name: str, fit: Fit, when: tuple[Condition, ...], rolled: bool = False) -> Kernel:
-    """The kernel of these weights. when: conditions beside `takes`."""
+def kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:
+    """The kernel of this tile. when: conditions beside `takes` and those of the packing."""
     return Kernel(
         name,
         planned(
-            partial(plan, fit=fit, rolled=rolled),
-            PROVED[fit],
+            partial(plan, packing=packing, tile=tile),
+            packing.asks,
             call=lambda work, site, p: call(work),
             cost=lambda work, site, p: cost(work),
             special=lambda work, site, p: special(work, name),
         ),
         isa=frozenset({"dsp"}),
-        when=(*when, takes),
-        asks=PROVED[fit],
-        slow_flash=rolled,
+        when=(packing.takes, *when, takes),
+        asks=packing.asks,
+        slow_flash=tile.short,
         written=True,
     )
 
 
 KERNELS = (
-    kernel("tc_fully_connected_s8_asm", packed, (is_s8,)),
-    kernel("tc_fully_connected_s8_w16_asm", wide, (is_s8_or_w16,)),
-    kernel("tc_fully_connected_s8_rolled_asm", packed, (is_s8, is_one_row), rolled=True),
+    kernel("tc_fully_connected_s8_asm", PACKED, ONE_PIXEL),
+    kernel("tc_fully_connected_s8_w16_asm", WIDE, ONE_PIXEL),
+    kernel("tc_fully_connected_s8_rolled_asm", PACKED, ONE_PIXEL_SHORT, is_one_row),
 )
+INT4_KERNELS = (kernel("tc_fully_connected_s8_w4_asm", FOURS, ONE_PIXEL),)

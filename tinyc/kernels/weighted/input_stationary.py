@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """fully_connected of one row on Cortex-M with DSP, eight outputs at a time, inputs held where one instruction fetches
-them: as they are in FPU registers, or unpacked in these and on the stack (`input_stationary_code.py`).
+them: as they are in FPU registers, or unpacked in these and on the stack (`tile/eight_outputs.py`).
 
-`dense.py` unpacks all inputs once, to twice their bytes of scratch or stack, and makes four outputs at a time. Here
-eight accumulators for each input fetched make up for unpacking again, or for what the fetch costs.
+`tile/one_pixel.py` unpacks all inputs once, to twice their bytes of scratch or stack, and makes four outputs at a
+time. Here eight accumulators for each input fetched make up for unpacking again, or for what the fetch costs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import partial
 
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.form.plan import WrittenPlan
-from tinyc.kernels.stream import PROVED, matrix_of, packed, stream, twin_text
-from tinyc.kernels.weighted.input_stationary_code import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
+from tinyc.kernels.stream import PACKED, matrix_of, stream, twin_text
+from tinyc.kernels.tile.eight_outputs import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
 from tinyc.machine.thumb import Work
 
 _MOST_INPUTS = 2**15
@@ -48,7 +48,7 @@ ResidentPlan = WrittenPlan[ResidentLayer, Finish]
 def plan(site: Site, p: ConvParams, form: ResidentForm) -> ResidentPlan | None:
     """The function that runs the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
-    finish = matrix.once(packed)
+    finish = PACKED.finish_of(matrix)
     if finish is None:
         return None
     layer = ResidentLayer(p.w.shape[1], p.w.shape[0], finish.requant, form.hold, site.core, form.fpu)
@@ -101,14 +101,14 @@ def _kernel(form: ResidentForm) -> Kernel:
         form.name,
         planned(
             partial(plan, form=form),
-            PROVED[packed],
+            PACKED.asks,
             call=lambda work, site, p: call(work),
             cost=lambda work, site, p: cost(work),
             special=lambda work, site, p: special(work, form),
         ),
         isa=frozenset({"dsp", "fpu"} if form.fpu else {"dsp"}),
-        when=(is_s8, few_inputs, takes) if form.hold == "pairs" else (is_s8, takes),
-        asks=PROVED[packed],
+        when=(PACKED.takes, few_inputs, takes) if form.hold == "pairs" else (PACKED.takes, takes),
+        asks=PACKED.asks,
         written=True,
     )
 

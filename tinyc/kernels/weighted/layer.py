@@ -30,11 +30,9 @@ from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.stream import stream, twin_text
-from tinyc.kernels.weighted.dense import dense_code
-from tinyc.kernels.weighted.four_pixels import four_pixels_code
-from tinyc.kernels.weighted.groups import PARAMETERS, GroupWriter, PixelWork
-from tinyc.kernels.weighted.pixels import pixels_code
-from tinyc.kernels.weighted.taps import FourPixelLayer, WeightedLayer
+from tinyc.kernels.tile.groups import PARAMETERS, GroupWriter, PixelWork
+from tinyc.kernels.tile.layer import WeightedLayer
+from tinyc.kernels.tile.smlad import tile_code
 from tinyc.machine.thumb import Naked, Work
 
 CHANNEL_LIMIT = 4092  # a store's immediate reaches the second pixel of a pair
@@ -57,9 +55,7 @@ class WeightedPlan:
     @cached_property
     def code(self) -> tuple[GroupWriter, PixelWork]:
         """The function of the pixels. Only of the kernel that is chosen it is printed."""
-        if isinstance(self.layer, FourPixelLayer):
-            return four_pixels_code(self.layer)
-        return (dense_code if self.layer.alone else pixels_code)(self.layer)
+        return tile_code(self.layer)
 
     @cached_property
     def code_bytes(self) -> int:
@@ -98,20 +94,18 @@ def _function(work: WeightedPlan) -> LayerFunction:
 
 def _contract(work: WeightedPlan) -> str:
     layer = work.layer
-    weights = "int8 weights, two channels over each other" if layer.requant.packed else "int16 weights"
-    weights = "int4 weights, four channels in half a word" if layer.words_per_step == 1 else weights
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
-    least = "" if isinstance(layer, FourPixelLayer) else ", 2 or more"
+    least = ", 2 or more" if layer.tile.pixels == 2 else ""
     n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
-    return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {weights}: {what}.
+    return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {layer.packing.weights}: {what}.
  * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
  */"""
 
 
 def stream_twin(name: str, layer: WeightedLayer) -> str:
     """C text of a function of pixels whose taps are unpacked to scratch, or to the stack."""
-    together, taps = 1 if layer.alone else layer.at_once, "buffer" if layer.in_scratch else "taps"
+    together, taps = layer.tile.pixels, "buffer" if layer.in_scratch else "taps"
     call = f"tc_stream_pixels(&@_layer, stream, x, first, n, y, {together}, {taps});"
     if layer.in_scratch:
         return twin(name, PARAMETERS, call)
@@ -164,7 +158,7 @@ def _flow(work: WeightedPlan) -> Rows:
     last, step, whole = work.layer.runs[-1], work.layer.pixel_bytes, work.rows.in_row_bytes
     window = last.offset + last.size
     if window == step == whole // work.pixels:
-        return buffered_flow(work.pixels, work.layer.at_once, step, work.layer.out_c)
+        return buffered_flow(work.pixels, work.layer.tile.pixels, step, work.layer.out_c)
     unit = gcd(window, step, whole)
     count, rows = work.pixels, whole // unit
     return Rows(rows, count, window // unit, step // unit, 0, 1, unit, work.layer.out_c, None, 2, buffered=True)
@@ -189,8 +183,8 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     layer = work.layer
     if layer.alone:
         return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
-    pairs = work.rows.out_h * sum(-(-piece.pixels // layer.at_once) for piece in work.walk.pieces)
+    pairs = work.rows.out_h * sum(-(-piece.pixels // layer.tile.pixels) for piece in work.walk.pieces)
     stream_bytes = 4 * layer.group_words * layer.groups
     loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
-    copied = not isinstance(layer, FourPixelLayer)  # fours are for where there is no room for a copy
+    copied = layer.tile.pixels == 2  # fours are for where there is no room for a copy
     return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs) if copied else (0, 0))

@@ -5,6 +5,10 @@ The taps are unpacked once to int16 in scratch, in the order of use. Then, for e
 words of taps and words of weights: r1-r4 accumulators, r5-r12 both. Whichever runs out is fetched into all registers
 that are free by then; the two take turns, so that LDM brings five words or more where loads of both at a time would
 bring four.
+
+Few taps lie at the bottom of the stack instead, and no loop walks over them: their addresses are immediates, so no
+register points to them, and LDM brings seven words of weights at a time. r1-r4 accumulators, r5-r10 and r14 weights,
+r11 and r12 taps.
 """
 
 from __future__ import annotations
@@ -14,21 +18,15 @@ from typing import NamedTuple
 
 from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.weighted.groups import FIRST, STREAM, GroupWriter, PixelWork
-from tinyc.kernels.weighted.taps import Run, WeightedLayer
+from tinyc.kernels.tile.groups import FIRST, STREAM, GroupWriter, PixelWork, Weights
+from tinyc.kernels.tile.layer import Run
 from tinyc.machine.thumb import Work
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
+_WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10", "r14")  # where taps are on the stack
 _CHUNK = 4  # steps
 _CHUNKS_PER_TURN = range(16, 7, -1)  # the best divisor is taken; up to the first there is no loop
-_ROLLED_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay small
-
-
-@lru_cache(maxsize=256)
-def dense_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
-    """The function for one pixel, and what it executes."""
-    writer = DenseWriter(layer)
-    return writer, writer.write()
+_SHORT_PER_TURN = range(6, 2, -1)  # where the code for four outputs is to stay small
 
 
 class MultipleLoad(NamedTuple):
@@ -77,8 +75,8 @@ def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tup
     return tuple(loads)
 
 
-class DenseWriter(GroupWriter):
-    """Writes one function; `asm` has the text."""
+class OnePixelWriter(GroupWriter):
+    """Writes one function for taps in scratch; `asm` has the text."""
 
     def write(self) -> PixelWork:
         asm = self.asm
@@ -155,7 +153,7 @@ class DenseWriter(GroupWriter):
         asm.op("ldr", "r14", frame.at("buffer"))
         chunks, rest = divmod(self.layer.steps, _CHUNK)
         per_turn = chunks
-        counts = _ROLLED_PER_TURN if self.layer.rolled else _CHUNKS_PER_TURN
+        counts = _SHORT_PER_TURN if self.layer.tile.short else _CHUNKS_PER_TURN
         if chunks > counts.start:
             per_turn = min(counts, key=lambda count: (chunks % count, -count))
         turns, ahead = divmod(chunks, per_turn) if chunks else (0, 0)
@@ -192,3 +190,34 @@ class DenseWriter(GroupWriter):
             elif unpacked:
                 int4_words.unpack(asm, channel, weights[word], requant)
             asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])
+
+
+class OnePixelStackWriter(OnePixelWriter):
+    """The same for few taps, on the stack."""
+
+    def _gather(self) -> None:
+        """Unpacks all taps: r9 input, r11 buffer."""
+        self.asm.note("loads: all taps to the buffer, as int16")
+        self.asm.op("mov", "r11", "sp")
+        self.asm.op("ldr", "r9", self.frame.at("x"))
+        self._runs()
+
+    def _sums(self) -> None:
+        """Four accumulators over all steps."""
+        asm, layer = self.asm, self.layer
+        asm.load_multiple(STREAM, FIRST)
+        weights = Weights(asm, _WEIGHTS, layer.steps * layer.words_per_step)
+        for first in range(0, layer.steps, 2):
+            taps = ("r11", "r12")[: layer.steps - first]
+            asm.op("ldrd" if len(taps) == 2 else "ldr", *taps, f"[sp, #{4 * first}]" if first else "[sp]")
+            for tap in taps:
+                self._step(weights, tap)
+
+    def _step(self, weights: Weights, tap: str) -> None:
+        asm, packed = self.asm, self.layer.requant.packed
+        for channel in range(0, GROUP, 2 if packed else 1):
+            w = weights.next()
+            asm.op("smlad", FIRST[channel], tap, w, FIRST[channel])
+            if packed:
+                asm.op("sxtb16", w, w)
+                asm.op("smlad", FIRST[channel + 1], tap, w, FIRST[channel + 1])

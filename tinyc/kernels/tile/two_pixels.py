@@ -19,13 +19,11 @@ A last odd pixel is gathered as the second of a pair with its left neighbour, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
-from tinyc.kernels.weighted.taps import WeightedLayer
-from tinyc.machine.thumb import Naked, fpu_registers
+from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
+from tinyc.machine.thumb import fpu_registers
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -34,22 +32,8 @@ _LAST_PER_TURN = 4  # steps of a last odd pixel
 _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
-@lru_cache(maxsize=256)
-def pixels_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
-    """The function for n >= 2 pixels, and what it executes."""
-    writer = PixelsWriter(layer)
-    return writer, writer.write()
-
-
-@lru_cache(maxsize=256)
-def pixels_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
-    """The naked function `name` for n >= 2 pixels, and what it executes."""
-    writer, count = pixels_code(layer)
-    return Naked(name, writer.parameters, writer.asm), count
-
-
-class PixelsWriter(GroupWriter):
-    """Writes one function; `asm` has the code."""
+class TwoPixelWriter(GroupWriter):
+    """Writes one function for n >= 2 pixels; `asm` has the code."""
 
     def write(self) -> PixelWork:
         asm = self.asm

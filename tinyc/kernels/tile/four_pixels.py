@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The assembly of a 1x1 layer over a row of pixels, four pixels by two output channels at a time.
 
-Against two pixels by four channels (`pixels.py`) the stream of weights is read half as often, and constants serve
+Against two pixels by four channels (`two_pixels.py`) the stream of weights is read half as often, and constants serve
 twice as many outputs; a step takes a cycle more, since registers are left for two taps and one word of weights only.
 That pays where the stream waits for slow flash. The code for two channels is a short loop, which a small cache holds.
 
@@ -17,11 +17,9 @@ Of a last group of fewer pixels the last one stands in for those that are missin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-from tinyc.kernels.weighted.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork
-from tinyc.kernels.weighted.taps import FourPixelLayer
+from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork
 from tinyc.machine.thumb import Work
 
 PIXELS = 4
@@ -41,13 +39,6 @@ class FourPixelWork(PixelWork):
         return self.call + -(-pixels // PIXELS) * self.pair
 
 
-@lru_cache(maxsize=256)
-def four_pixels_code(layer: FourPixelLayer) -> tuple[GroupWriter, PixelWork]:
-    """The function for n >= 1 pixels, and what it executes."""
-    writer = FourPixelWriter(layer)
-    return writer, writer.write()
-
-
 def _turns(steps: int) -> tuple[int, int, int]:
     """(turns of the loop, steps in each, steps ahead of it)."""
     if steps <= _COPIES:
@@ -58,7 +49,7 @@ def _turns(steps: int) -> tuple[int, int, int]:
 
 
 class FourPixelWriter(GroupWriter):
-    """Writes one function; `asm` has the code. The frame's n is the number of pixels left - 2."""
+    """Writes one function for n >= 1 pixels; `asm` has the code. The frame's n is the number of pixels left - 2."""
 
     def write(self) -> PixelWork:
         layer, asm, frame = self.layer, self.asm, self.frame

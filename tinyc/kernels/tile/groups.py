@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions for pixel pairs and for one pixel share: frame, weight loads, the loop over output channels.
+"""What the functions of all tiles share: frame, weight loads, the loop over output channels.
 
 Registers: r0 walks through the stream, r1-r4 are the accumulators of the (first) pixel, r5-r8 those of a second
 or weights, r9-r12 and r14 taps, weights, and after the sums constants and the output address.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.weighted.taps import WeightedLayer
+from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, fpu_registers
 
@@ -107,6 +107,10 @@ class GroupWriter:
         self.asm = Asm(layer.core)
         self.asm.reads_constants(STREAM)
         self.group_bytes = 0
+
+    def write(self) -> PixelWork:
+        """All of it; what it executes."""
+        raise NotImplementedError
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The taps of a weighted layer, and the order in which its code reads them."""
+"""What the code of a tile depends on: the taps of a layer, the order in which it reads them, where they wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import cached_property
 
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.stream import RAISED, Packing
+from tinyc.kernels.tile.shape import Tile
 from tinyc.machine.cores import Core
 
 _REACH = 1020  # of the immediate of LDRD
@@ -28,9 +30,7 @@ class WeightedLayer:
     """What the code of a layer depends on.
 
     runs: the taps in each of the k_h input rows of a window. pixel_bytes: from window to window. aligned: rows
-    and pixels start at words. alone: a call makes one pixel; otherwise two or more. fpu: the first steps' taps
-    may stay in FPU registers. rolled: all steps in one loop, however few they are. nibbles: int4 weights that one
-    instruction each puts on top of halves (`int4_words.top`).
+    and pixels start at words.
     """
 
     k_h: int
@@ -38,12 +38,10 @@ class WeightedLayer:
     pixel_bytes: int
     out_c: int
     aligned: bool
-    alone: bool
+    tile: Tile
+    packing: Packing
     requant: Requantization
     core: Core
-    fpu: bool = False
-    rolled: bool = False
-    nibbles: bool = False
 
     @cached_property
     def row_taps(self) -> int:
@@ -52,7 +50,12 @@ class WeightedLayer:
     @cached_property
     def looped(self) -> bool:
         """Whether the taps of a kernel row stay together; otherwise those beyond groups of four come last."""
-        return self.alone or self.rolled or self.k_h * self.row_taps > _UNROLLED_BYTES
+        return self.tile.pixels != 2 or self.tile.short or self.k_h * self.row_taps > _UNROLLED_BYTES
+
+    @property
+    def alone(self) -> bool:
+        """Whether a call makes one pixel; otherwise two or more, or any number of four-pixel tiles."""
+        return self.tile.pixels == 1
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
@@ -83,22 +86,23 @@ class WeightedLayer:
     @property
     def buffer_bytes(self) -> int:
         """Unpacked taps: a word per step and pixel."""
-        return 4 * self.steps * (1 if self.alone else 2)
+        return 4 * self.steps * self.tile.pixels
 
     @property
     def in_scratch(self) -> bool:
         """Whether the unpacked taps are in scratch, not on the stack."""
-        return self.alone or self.rolled or self.buffer_bytes - 8 > _REACH
-
-    @property
-    def at_once(self) -> int:
-        """Pixels that are read before their outputs are written."""
-        return 2
+        far = self.tile.pixels == 2 and self.buffer_bytes - 8 > _REACH
+        return self.tile.inputs == "scratch" or far
 
     @property
     def together(self) -> int:
         """Channels of a group of the stream."""
-        return GROUP
+        return self.tile.channels
+
+    @property
+    def nibbles(self) -> bool:
+        """Whether one instruction each puts int4 weights on top of halves (`int4_words.top`)."""
+        return self.packing is RAISED
 
     @property
     def windows_overlap(self) -> bool:
@@ -109,14 +113,13 @@ class WeightedLayer:
     @property
     def held_steps(self) -> int:
         """Steps whose taps of both pixels FPU registers hold while all output channels use them."""
-        return min(self.steps, _FPU_REGISTERS // 2) if self.fpu and not self.in_scratch else 0
+        fpu = self.tile.inputs == "FPU registers" and not self.in_scratch
+        return min(self.steps, _FPU_REGISTERS // 2) if fpu else 0
 
     @property
     def words_per_step(self) -> int:
         """Weights of four channels."""
-        if self.requant.offsets or self.nibbles:
-            return 1
-        return 2 if self.requant.packed else 4
+        return self.packing.words_per_step
 
     @property
     def group_words(self) -> int:
@@ -130,7 +133,7 @@ class WeightedLayer:
     @property
     def turns(self) -> int:
         """Of the loop over the channels."""
-        return self.groups
+        return -(-self.out_c // self.tile.channels)
 
     def tap_place(self, tap: int) -> tuple[int, int]:
         """(kernel row, byte in the row's window) of a tap number."""
@@ -140,32 +143,3 @@ class WeightedLayer:
                 return row, run.offset + place
             place -= run.size
         raise ValueError(f"tap {tap} is beyond the window")
-
-
-class FourPixelLayer(WeightedLayer):
-    """A layer of 1x1 weights of which four pixels by two channels are made together (`four_pixels.py`): its stream goes
-    by two channels, and the unpacked taps of four pixels are on the stack."""
-
-    @property
-    def looped(self) -> bool:
-        return True
-
-    @property
-    def buffer_bytes(self) -> int:
-        return 4 * self.steps * self.at_once
-
-    @property
-    def in_scratch(self) -> bool:
-        return False
-
-    @property
-    def at_once(self) -> int:
-        return 4
-
-    @property
-    def together(self) -> int:
-        return 2
-
-    @property
-    def turns(self) -> int:
-        return self.out_c // 2

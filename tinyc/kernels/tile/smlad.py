@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The function of a weighted layer's pixels, by the loop that its tile has."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tinyc.kernels.tile.four_pixels import FourPixelWriter
+from tinyc.kernels.tile.groups import GroupWriter, PixelWork
+from tinyc.kernels.tile.layer import WeightedLayer
+from tinyc.kernels.tile.one_pixel import OnePixelStackWriter, OnePixelWriter
+from tinyc.kernels.tile.two_pixels import TwoPixelWriter
+from tinyc.machine.thumb import Naked
+
+
+def _writer(layer: WeightedLayer) -> GroupWriter:
+    if layer.tile.pixels == 1:
+        return OnePixelWriter(layer) if layer.in_scratch else OnePixelStackWriter(layer)
+    return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)
+
+
+@lru_cache(maxsize=1024)
+def tile_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
+    """The function for as many pixels as the tile has, or more (four pixels: for any number), and what it executes."""
+    writer = _writer(layer)
+    return writer, writer.write()
+
+
+def tile_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:
+    """The naked function `name`, and what it executes."""
+    writer, work = tile_code(layer)
+    return Naked(name, writer.parameters, writer.asm), work
