@@ -55,6 +55,21 @@ def test_a_layer_is_explained_with_the_code_of_tinyc(library: Path) -> None:
     assert "kws.c" in files
 
 
+def test_the_tile_of_a_layer_is_told(library: Path) -> None:
+    """Of every layer with weights; and the twin of a convolution is told as many pixels at once."""
+    weighted = [layer for layer in layers(library) if layer["weights"] is not None]
+    text, twins = (library / "kws_kernels.h").read_text(), 0
+    for layer in weighted:
+        tile = explain_layer(library, str(layer["step"])).tile
+        match = re.fullmatch(r"(\d) pixels? x (\d) channels?; [^;]+; [^;]+(; the last pixel alone)?", tile)
+        assert match, layer
+        names = {place.part.partition(",")[0] for place in layer_of(library, str(layer["step"])).places}
+        for name in (name.removesuffix("_pixels") for name in names if name.endswith("_pixels")):
+            assert f"tc_stream_pixels(&{name}_layer, stream, x, first, n, y, {match[1]}," in text
+            twins += 1
+    assert twins
+
+
 @pytest.mark.parametrize(
     ("word", "message"), [("99", "no layer is '99'"), ("", "no layer is ''"), ("\x1b[31m", r"no layer is '\\x1b")]
 )

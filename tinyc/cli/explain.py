@@ -53,6 +53,8 @@ def _show(out: Output, meaning: Meaning) -> None:
         out.result(f"  takes: {'; '.join(meaning.takes) or 'everything'}")
     if meaning.kernels and meaning.kind != "layer":
         out.result(f"  kernels, best first where costs are equal: {', '.join(meaning.kernels)}")
+    if meaning.tile:
+        out.result(f"  tile: {meaning.tile}")
     if meaning.places:
         places = [(str(place), place.part) for place in meaning.places]
         width = max(len(place) for place, _ in places)

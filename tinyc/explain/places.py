@@ -25,6 +25,7 @@ _CONTRACT = _PACKAGE / "kernel"  # what only hands the functions of a kernel on
 _CALL = re.compile(r"\b(\w+)\(")
 _DEFINITION = re.compile(r"static [^;={(]*?\b(\w+)\([^;{]*\)\n\{")
 _HEAD = 24  # lines that the parameters of a function may take
+_TEXTS = ("name", "op", "kernel", "why", "tile")  # what a report says of a layer
 _LISTED = 12  # layers that an error names
 _BUILD = "give the folder that `tinyc build -o FOLDER` wrote"
 # What a function is for, by the name under which `Offer` and its makers know it.
@@ -104,6 +105,7 @@ class BuiltLayer:
     op: str
     kernel: str
     why: str
+    tile: str  # empty where the function tells none
     places: tuple[CodePlace, ...]
 
 
@@ -124,8 +126,8 @@ def layer_of(folder: Path, word: str) -> BuiltLayer:
     places = tuple(_in_library(name, layer["step"], files))
     if not places:
         raise TinycError(f"no C file here has step {layer['step']}", Loc(str(folder)), _BUILD)
-    title, op, kernel, why = (visible(layer[key]) for key in ("name", "op", "kernel", "why"))
-    return BuiltLayer(layer["step"], title, op, kernel, why, places)
+    title, op, kernel, why, tile = (visible(layer[key]) for key in _TEXTS)
+    return BuiltLayer(layer["step"], title, op, kernel, why, tile, places)
 
 
 def _report(folder: Path) -> tuple[str, list[Mapping[str, Any]]]:
@@ -133,7 +135,7 @@ def _report(folder: Path) -> tuple[str, list[Mapping[str, Any]]]:
     try:
         report = json.loads(read_text(folder / "report.json"))
         name, layers = report["name"], report["layers"]
-        texts = [name, *(layer[key] for layer in layers for key in ("name", "op", "kernel", "why"))]
+        texts = [name, *(layer[key] for layer in layers for key in _TEXTS)]
         if all(isinstance(text, str) for text in texts) and all(isinstance(layer["step"], int) for layer in layers):
             return name, list(layers)
     except (OSError, ValueError, KeyError, TypeError, TinycError):

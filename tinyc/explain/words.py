@@ -41,7 +41,7 @@ class Meaning:
     kind: `kernel`, `operator`, `ONNX operator`, `TFLite operator`, `exit code`, `error` or `layer`. of: the operators
     that a kernel or a layer computes, or that a foreign operator becomes. takes: what a kernel asks for. kernels: of an
     operator, best first; that of a layer. contract: the comment on top of a kernel's C file. places: where the code of
-    a kernel or a layer stands.
+    a kernel or a layer stands. tile: the register tile of a layer, where its function tells one.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class Meaning:
     kernels: tuple[str, ...] = ()
     contract: str = ""
     places: tuple[CodePlace, ...] = ()
+    tile: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists and strings; keys in a fixed order."""
@@ -88,7 +89,7 @@ def explain_layer(folder: Path, word: str) -> Meaning:
     ops = tuple(part for part in layer.op.replace("[", " ").split() if part in all_ops())
     places = layer.places + _of_tinyc(layer.kernel, *ops[:1])
     says = f"step {layer.step}, {layer.op}, by {layer.kernel}: {layer.why}"
-    return Meaning("layer", layer.name, says, of=ops, kernels=(layer.kernel,), places=places)
+    return Meaning("layer", layer.name, says, of=ops, kernels=(layer.kernel,), places=places, tile=layer.tile)
 
 
 def _meanings(word: str) -> Iterator[Meaning]:

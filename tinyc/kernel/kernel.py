@@ -202,13 +202,14 @@ class SpecializedKernel:
 
     name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
     definition, contract in a comment above. includes: headers of runtime_c/ that it needs. parts: functions that it
-    calls, which other layers may call too.
+    calls, which other layers may call too. tile: of its inner loop, in words; empty where it says none.
     """
 
     name: str
     text: str
     includes: tuple[str, ...] = ()
     parts: tuple[SpecializedKernel, ...] = ()
+    tile: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def _layer(
         output=_integers(output.value),
         weights=_weights(step),
         sqnr_db=sqnr.get(output.value.name),
+        tile=step.special.tile if step.special else "",
         why=_why(step.choice, choices, optimize),
         alternatives=_alternatives(step.choice, choices),
         in_slow=output.is_slow,

@@ -72,6 +72,7 @@ class LayerReport:
     weights: Integers | None = None
     sqnr_db: float | None = None
     why: str = ""  # it has this kernel
+    tile: str = ""  # of its inner loop: accumulators, where inputs come from, how weights lie; empty where none is told
     alternatives: tuple[Alternative, ...] = ()
     reads: tuple[int, ...] = ()
     in_slow: bool = False  # `arena` counts in the part of the arena that lies in a second RAM

@@ -26,6 +26,7 @@ from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.form.plan import WrittenPlan, as_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import WIDE, depthwise_matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -310,7 +311,10 @@ def _function(layer: DirectLayer, fast: str) -> LayerFunction:
     taps = f"static const uint8_t taps[] = {{{', '.join(map(str, layer.taps))}}};"
     struct = described("tc_depthwise_direct_t", fields)
     return LayerFunction(
-        contract, fast, twin("@", _PARAMETERS, taps, *struct, "tc_depthwise_direct(&layer, stream, x, y);")
+        contract,
+        fast,
+        twin("@", _PARAMETERS, taps, *struct, "tc_depthwise_direct(&layer, stream, x, y);"),
+        tile=tile_text(2, GROUP, "columns from the rows", WIDE.weights),
     )
 
 

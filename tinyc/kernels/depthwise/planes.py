@@ -24,6 +24,8 @@ from tinyc.kernels.depthwise.plane_layer import PlaneLayer, tap_halves
 from tinyc.kernels.finish import RAISED_DOWN
 from tinyc.kernels.form.function import LayerFunction, array, described, twin
 from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.stream import RAISED, WIDE
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Asm
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
@@ -293,7 +295,9 @@ def layer_function(layer: PlaneLayer, fast: str) -> LayerFunction:
     words = layer.k_h * layer.row_words
     of_row = tap_halves(layer.k_w, layer.stride_w)
     halves = [2 * layer.row_words * row + at for row in range(layer.k_h) for at in of_row]
-    return LayerFunction(_contract(layer), fast, planes_twin(layer, words, halves))
+    kind, where = (RAISED if layer.int4 else WIDE).weights, "in registers" if layer.resident else "from the stream"
+    tile = tile_text(2 if layer.resident else 4, 1, "planes in scratch", f"{kind}, {where}")
+    return LayerFunction(_contract(layer), fast, planes_twin(layer, words, halves), tile=tile)
 
 
 def _contract(layer: PlaneLayer) -> str:

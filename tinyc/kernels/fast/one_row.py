@@ -132,7 +132,7 @@ static void @(const int32_t *first, const int32_t *second, const int32_t *consta
     }};
     tc_thin_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
 }}"""
-    return LayerFunction(contract, work.fast, work.twin, driver)
+    return LayerFunction(contract, work.fast, work.twin, driver, tile=tiles.text)
 
 
 def _streams(p: ConvParams, work: OneRowPlan) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

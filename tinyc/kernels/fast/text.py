@@ -35,7 +35,7 @@ static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad
     }};
     {run}(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
 }}"""
-    return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver)
+    return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver, tile=tiles.text)
 
 
 def _what(form: BilinearForm) -> str:

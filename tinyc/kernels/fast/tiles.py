@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.stream import PACKED, WIDE
+from tinyc.kernels.tile.shape import fast_tile_text
 from tinyc.machine.cores import Core
 
 INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
@@ -36,6 +38,12 @@ class Tiles:
     core: Core
     divided: bool
     inline: bool
+
+    @property
+    def text(self) -> str:
+        """The register tile in words."""
+        weights = (PACKED if self.requant.packed else WIDE).weights
+        return fast_tile_text(2, (self.form.m, self.form.across.m), GROUP, weights)
 
     @property
     def quads(self) -> int:

@@ -27,7 +27,7 @@ class LayerFunction:
 
     contract: the comment above. fast: functions in assembly, for cores with the instructions of `isa`; fpu: they hold
     values in registers of the FPU. twin: the same functions in C, for all others; the host runs them. driver: C that
-    calls these, where the function itself is not one of them.
+    calls these, where the function itself is not one of them. tile: of the inner loop, in words.
     """
 
     contract: str
@@ -36,6 +36,7 @@ class LayerFunction:
     driver: str = ""
     isa: str = DSP
     fpu: bool = False
+    tile: str = ""
 
     @property
     def text(self) -> str:
@@ -53,7 +54,7 @@ class LayerFunction:
     def called(self, name: str, *includes: str, parts: Sequence[SpecializedKernel] = ()) -> SpecializedKernel:
         """The function under a name that nothing else has. includes: headers that it needs. parts: functions that it
         calls and others may call too."""
-        return SpecializedKernel(name, self.text.replace("@", name), includes, tuple(parts))
+        return SpecializedKernel(name, self.text.replace("@", name), includes, tuple(parts), self.tile)
 
 
 def where(isa: str, fast: str, other: str = "") -> str:

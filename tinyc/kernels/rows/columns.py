@@ -43,8 +43,9 @@ from tinyc.kernels.finish import RAISED_DOWN, Finish
 from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.int4_words import nibbles
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import RAISED, WIDE, Packing, depthwise_matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_column_asm"
@@ -216,7 +217,9 @@ def _pixels_function(column: Column, out_w: int, stride: int) -> tuple[LayerFunc
 {{
     {call}
 }}"""
-    return LayerFunction(contract, fast, pixel, driver), executed
+    weights = (RAISED if column.int4 else WIDE).weights
+    tile = tile_text(1, GROUP, "columns from the rows", weights)
+    return LayerFunction(contract, fast, pixel, driver, tile=tile), executed
 
 
 @lru_cache(maxsize=128)

@@ -159,7 +159,8 @@ def _odd_function(work: layer.WeightedPlan, single: WeightedLayer, fast: list[st
 {{
 {calls}
 }}"""
-    return LayerFunction(contract, apart(fast), apart(twins), driver)
+    tile = f"{work.layer.text}; the last pixel alone" if last else single.text
+    return LayerFunction(contract, apart(fast), apart(twins), driver, tile=tile)
 
 
 def _kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:

@@ -23,6 +23,7 @@ from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
 from tinyc.kernels.stream import RAISED, WIDE, depthwise_matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
@@ -146,7 +147,9 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     on_stack = layer.plane_bytes // 2 if layer.on_stack else 0
     portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
-    return LayerFunction(contract, fast, portable).named(stem, "tc_depthwise_planes.h")
+    where = "on the stack" if layer.on_stack else "in scratch"
+    tile = tile_text(2, 1, f"planes {where}", f"{WIDE.weights}, in registers")
+    return LayerFunction(contract, fast, portable, tile=tile).named(stem, "tc_depthwise_planes.h")
 
 
 KERNELS = (

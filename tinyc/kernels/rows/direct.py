@@ -15,10 +15,11 @@ from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, described, twin
 from tinyc.kernels.form.plan import as_words
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
 from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
 from tinyc.kernels.stream import WIDE, in_fours, matrix_of, stream
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
 NAME = "tc_conv2d_s8_row_direct_asm"
@@ -131,7 +132,8 @@ tc_row_direct.h.
     driver = f"""static void @(const int32_t *stream, const int32_t *start, const int8_t *const *x, int8_t *y)
 {{
 {_loop(direct, row)}}}"""
-    return LayerFunction(contract, fast, pixel_twin + move, driver), executed
+    tile = tile_text(1, GROUP, "taps from the rows", WIDE.weights)
+    return LayerFunction(contract, fast, pixel_twin + move, driver, tile=tile), executed
 
 
 def _loop(direct: Direct, row: DirectRow) -> str:

@@ -13,6 +13,8 @@ from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
 from tinyc.kernels.rows.tiles import MOVE_TWIN, RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
+from tinyc.kernels.stream import WIDE
+from tinyc.kernels.tile.shape import fast_tile_text
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_conv2d_3x3_s8_row_asm"
@@ -72,7 +74,8 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *{"const *" 
     int32_t *factors = (int32_t *)scratch;
 {_loop(tiles, row, kinds, [part.name for part in factors], products.name, parts[-1].name)}}}"""
     stem = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}"
-    return LayerFunction(contract, driver=driver).named(stem, "tc_row_tiles.h", parts=parts)
+    tile = fast_tile_text(tiles.together, (tiles.rows, tiles.form.m), tiles.channels, WIDE.weights)
+    return LayerFunction(contract, driver=driver, tile=tile).named(stem, "tc_row_tiles.h", parts=parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import RAISED, Packing
-from tinyc.kernels.tile.shape import Tile
+from tinyc.kernels.tile.shape import Inputs, Tile
 from tinyc.machine.cores import Core
 
 _REACH = 1020  # of the immediate of LDRD
@@ -115,6 +115,12 @@ class WeightedLayer:
         """Steps whose taps of both pixels FPU registers hold while all output channels use them."""
         fpu = self.tile.inputs == "FPU registers" and not self.in_scratch
         return min(self.steps, _FPU_REGISTERS // 2) if fpu else 0
+
+    @property
+    def text(self) -> str:
+        """The tile in words."""
+        inputs: Inputs = "FPU registers" if self.held_steps else "scratch" if self.in_scratch else "stack"
+        return self.tile.text(inputs, self.packing.weights)
 
     @property
     def words_per_step(self) -> int:

@@ -23,10 +23,26 @@ class Tile:
     inputs: Inputs
     short: bool = False
 
-    @property
-    def shape(self) -> str:
-        """In words: `2 pixels x 4 channels`."""
-        return f"{self.pixels} pixel{'s' * (self.pixels > 1)} x {self.channels} channels"
+    def text(self, inputs: Inputs, weights: str) -> str:
+        """In words. inputs: where taps wait after all."""
+        return tile_text(
+            self.pixels, self.channels, f"taps {'on the' if inputs == 'stack' else 'in'} {inputs}", weights
+        )
+
+
+def tile_text(pixels: int, channels: int, inputs: str, weights: str) -> str:
+    """A tile in words: accumulators, inputs, weights."""
+    return f"{_count(pixels, 'pixel')} x {_count(channels, 'channel')}; {inputs}; {weights}"
+
+
+def fast_tile_text(tiles: int, outputs: tuple[int, int], channels: int, weights: str) -> str:
+    """The same of an exact fast form. outputs: rows and columns of its output tile."""
+    what = f"{_count(tiles, 'tile')} of {outputs[0]}x{outputs[1]} outputs x {_count(channels, 'channel')}"
+    return f"{what}; factors in scratch; {weights}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"
 
 
 TWO_PIXELS = Tile(2, 4, "stack")

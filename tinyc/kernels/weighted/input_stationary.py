@@ -19,6 +19,7 @@ from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.stream import PACKED, matrix_of, stream, twin_text
 from tinyc.kernels.tile.eight_outputs import OUTPUTS, PARAMETERS, Hold, ResidentLayer, function
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
 _MOST_INPUTS = 2**15
@@ -60,7 +61,9 @@ def _function(layer: ResidentLayer, finish: Finish, fast: str) -> LayerFunction:
  * stream: tc_stream.h. x: word aligned.
  */"""
     call = twin("@", PARAMETERS, "tc_stream_pixels(&@_layer, stream, &x, 0, 1, y, 1, NULL);")
-    return LayerFunction(contract, fast, f"{twin_text('@', finish, layer)}\n{call}", fpu=layer.held > 0)
+    held = "inputs in FPU registers" if layer.held else "inputs on the stack"
+    tile = tile_text(1, OUTPUTS, held, PACKED.weights)
+    return LayerFunction(contract, fast, f"{twin_text('@', finish, layer)}\n{call}", fpu=layer.held > 0, tile=tile)
 
 
 def special(work: ResidentPlan, form: ResidentForm) -> SpecializedKernel:

@@ -89,7 +89,8 @@ def _function(work: WeightedPlan) -> LayerFunction:
         *(block.twin for block in work.walk.blocks),
     ]
     driver = _row_function(work)
-    return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=layer.held_steps > 0)
+    fpu = layer.held_steps > 0
+    return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=fpu, tile=layer.text)
 
 
 def _contract(work: WeightedPlan) -> str:
