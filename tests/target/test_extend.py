@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,14 @@ PAGE = ROOT / "docs" / "extend.md"
 COPIED = ("tinyc", "runtime_c", "templates", "boards", "tests")
 BLOCK = re.compile(r"^( *)```\w+\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"(?:# |/\* )(\S+): (new file|above|below|instead of)(.*?)(?: \*/)?")
+
+# Instructions of the tile in a layer of 125 pixels, 64 to 64 channels: a call for three pixels and four channels.
+POINTWISE = """
+from tinyc.kernels.scalar.loops import a64, products
+tile = a64.a64(products.DOT)
+turn, around = tile.work("turn").instructions, tile.work().instructions
+print(-(-125 // 3) * 64 // 4 * (around + 64 // products.DOT.taps * turn))
+"""
 
 
 class House:
@@ -78,6 +87,14 @@ class House:
         onnx.save(model, str(self.folder / "net.onnx"))
         np.savez(self.folder / "inputs.npz", x=rng.normal(size=(16, 3, 8, 8)).astype(np.float32))
 
+    def sums(self) -> None:
+        """`net.onnx`, a sum and the larger of two, and inputs to quantize it with."""
+        rng = np.random.default_rng(0)
+        nodes = [op("Add", "x z", "s"), op("Max", "s z", "y")]
+        onnx.save(build(nodes, {"x": [1, 3, 9, 7], "z": [1, 3, 9, 7]}, ["y"]), str(self.folder / "net.onnx"))
+        data = {name: rng.normal(size=(16, 3, 9, 7)).astype(np.float32) for name in "xz"}
+        np.savez(self.folder / "inputs.npz", **data)
+
     def built(self, board: str, optimize: str) -> dict[str, str]:
         """Kernel by operator, of `net.onnx` built for the board and proved on its emulators."""
         asked = ("--board", board, "--optimize", optimize, "--calibration", "inputs.npz", "--json")
@@ -132,6 +149,32 @@ def test_a_board(house: House) -> None:
 def test_a_core(house: House) -> None:
     house.follow("A core")
     assert house.machines("./sc300.toml") == {"QEMU", "unicorn"}
+
+
+def test_an_instruction_set(house: House) -> None:
+    house.follow("An instruction set")
+    house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/target/test_a64.py")
+
+
+@pytest.mark.slow
+def test_networks_of_an_instruction_set(house: House) -> None:
+    """Its tile and its loop target are what networks run, the tile as many instructions as it says."""
+    for program in ("qemu-system-aarch64", "zig"):
+        if shutil.which(program) is None and (program != "zig" or find_spec("ziglang") is None):
+            pytest.skip(f"needs {program}")
+    house.follow("An instruction set")
+    assert house.machines("./a64.toml") == {"QEMU"}
+    house.sums()
+    assert house.built("./a64.toml", "speed") == {"add": "tc_add_linear_s8_a64", "extremum": "tc_extremum_s8_a64"}
+    kws = ROOT / "examples" / "kws"
+    asked = (str(kws / "kws.onnx"), "--board", "./a64.toml", "--calibration", str(kws / "kws.calib.npz"))
+    report = json.loads(house.tinyc("build", *asked, "--effort", "fast", "--samples", "2", "--json"))
+    assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
+    assert all(layer["instructions"] > 0 for layer in report["layers"])
+    profile = json.loads(house.tinyc("profile", *asked, "--effort", "fast", "--json"))
+    (pointwise,) = [layer for layer in profile["layers"] if layer["step"] == 2]
+    (tile,) = [each for each in pointwise["functions"] if each["name"] == "tc_scalar_dot4"]
+    assert tile["cost"]["instructions"] == int(house.python("-c", POINTWISE))
 
 
 @pytest.mark.slow

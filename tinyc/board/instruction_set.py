@@ -37,6 +37,7 @@ class InstructionSet:
     extras: Mapping[str, str] = field(default_factory=dict)  # the same of what only a core's `extras` name
     gcc: str = ""  # the program, where there is one
     gcc_package: str = ""  # of Debian
+    qemu_package: str = ""  # the same, with a QEMU that runs it
     builds_for: str = ""  # of which boards users hear as those of this gcc
     code_in_ram: bool = False  # whether its start-up code copies code to a RAM of its own
     vectors: str = ""  # the symbol of a table that the core starts by, where it does not start at the ELF file's entry
@@ -58,6 +59,7 @@ THUMB = InstructionSet(
     extras={"fpv5": "floating point of Armv8", "v8m": "Armv8-M", "v8.1m": "Armv8.1-M"},
     gcc="arm-none-eabi-gcc",
     gcc_package="gcc-arm-none-eabi",
+    qemu_package="qemu-system-arm",
     builds_for="Arm boards",
     code_in_ram=True,
     vectors="tc_vector_table",
@@ -82,6 +84,7 @@ RISCV = InstructionSet(
     },
     gcc="riscv64-unknown-elf-gcc",
     gcc_package="gcc-riscv64-unknown-elf",
+    qemu_package="qemu-system-misc",
     builds_for="RISC-V boards",
     renode_device=("timer", CLINT, CLINT + 0xFFFF),
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
+from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.run.base import (
     INSTRUCTION_LIMIT,
     OVERHEAD,
@@ -84,8 +85,7 @@ def _missing(board: Board, prefer: str | None) -> TinycError:
     """The error for a machine that is not there, with the commands that install one."""
     ways = {}
     if board.qemu is not None:
-        arm = board.qemu.program == "qemu-system-arm"
-        ways["qemu"] = f"`apt install {'qemu-system-arm' if arm else 'qemu-system-misc'}`"
+        ways["qemu"] = f"`apt install {INSTRUCTION_SETS[board.startup].qemu_package}`"
     if board.unicorn is not None:
         ways["unicorn"] = "`pip install 'tinyc[proof]'`"
     if prefer is None and ways:

@@ -93,7 +93,7 @@ class QemuTarget:
     def _command(self, firmware: Firmware) -> list[str]:
         return [
             *(self.program, "-M", self.qemu.machine, *machine_arguments(self.qemu, firmware.board)),
-            *("-display", "none", "-serial", "none", "-monitor", "none", "-no-reboot"),
+            *("-display", "none", "-serial", "none", "-monitor", "none", "-nic", "none", "-no-reboot"),
             *("-semihosting-config", "enable=on,target=native"),
             *("-kernel", str(firmware.elf.resolve())),
             *(_plugin_arguments(self.plugin) if self.plugin is not None else ()),
