@@ -15,7 +15,7 @@ from tinyc.cli import app
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)  # within a list, too
 COMMANDS = {name: app.load_command(name) for name in app.COMMANDS}
 NOT_COMMANDS = ("tinyc-", "tinyc's", "tinyc:")
 
