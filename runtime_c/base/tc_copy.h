@@ -8,6 +8,15 @@
 
 #include "tc_math.h"
 
+/* Whether functions in assembly may take words at any address. */
+#if TC_GNU && defined(__thumb2__) && defined(__ARM_FEATURE_UNALIGNED) && !defined(__ARM_BIG_ENDIAN)
+#define TC_COPY_ASM 1
+#else
+#define TC_COPY_ASM 0
+#endif
+
+typedef void tc_copy_t(void *to, const void *from, int32_t bytes); /* as tc_copy, for one kind of core */
+
 #if TC_GNU && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, in the last bytes */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstringop-overflow"

@@ -17,16 +17,22 @@ typedef struct {
 
 #define tc_concat(p, y, ...) tc_concat_runs(p, y, (const void *const[]){__VA_ARGS__})
 
-static void tc_concat_runs(const tc_concat_t *p, void *y, const void *const *x)
+/* copy: what copies a run. */
+TC_INLINE void tc_concat_by(const tc_concat_t *p, void *y, const void *const *x, tc_copy_t *copy)
 {
     uint8_t *out = (uint8_t *)y;
 
     for (int32_t o = 0; o < p->outer; o++) {
         for (int32_t k = 0; k < p->count; k++) {
-            tc_copy(out, (const uint8_t *)x[k] + o * p->run_bytes[k], p->run_bytes[k]);
+            copy(out, (const uint8_t *)x[k] + o * p->run_bytes[k], p->run_bytes[k]);
             out += p->run_bytes[k];
         }
     }
+}
+
+static TC_UNUSED void tc_concat_runs(const tc_concat_t *p, void *y, const void *const *x)
+{
+    tc_concat_by(p, y, x, tc_copy);
 }
 
 #endif

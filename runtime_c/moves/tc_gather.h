@@ -8,13 +8,15 @@
 #ifndef TC_GATHER_H
 #define TC_GATHER_H
 
-#include "tc_math.h"
+#include "tc_copy.h"
 
 typedef struct {
     int32_t outer, size, count, unit;
 } tc_gather_t;
 
-static void tc_gather(const tc_gather_t *p, const void *x, const int32_t *indices, void *y)
+/* copy: what copies a part. */
+TC_INLINE void tc_gather_by(const tc_gather_t *p, const void *x, const int32_t *indices, void *y,
+                            tc_copy_t *copy)
 {
     const uint8_t *in = (const uint8_t *)x;
     uint8_t *out = (uint8_t *)y;
@@ -22,12 +24,15 @@ static void tc_gather(const tc_gather_t *p, const void *x, const int32_t *indice
     for (int32_t o = 0; o < p->outer; o++, in += p->size * p->unit) {
         for (int32_t k = 0; k < p->count; k++) {
             const int32_t at = indices[k] < 0 ? indices[k] + p->size : indices[k];
-            const uint8_t *from = in + tc_clamp(at, 0, p->size - 1) * p->unit;
-            for (int32_t b = 0; b < p->unit; b++) {
-                *out++ = from[b];
-            }
+            copy(out, in + tc_clamp(at, 0, p->size - 1) * p->unit, p->unit);
+            out += p->unit;
         }
     }
+}
+
+static TC_UNUSED void tc_gather(const tc_gather_t *p, const void *x, const int32_t *indices, void *y)
+{
+    tc_gather_by(p, x, indices, y, tc_copy);
 }
 
 #endif

@@ -28,7 +28,8 @@ static inline uint8_t *tc_pad_fill(const tc_pad_t *p, uint8_t *y, int32_t bytes)
     return y;
 }
 
-static void tc_pad(const tc_pad_t *p, const void *x, void *y)
+/* copy: what copies a run. */
+TC_INLINE void tc_pad_by(const tc_pad_t *p, const void *x, void *y, tc_copy_t *copy)
 {
     const int32_t size2 = p->before3 + p->n3 + p->after3; /* bytes of one element of loop 2, 1 and 0 */
     const int32_t size1 = (p->before2 + p->n2 + p->after2) * size2;
@@ -42,7 +43,7 @@ static void tc_pad(const tc_pad_t *p, const void *x, void *y)
             out = tc_pad_fill(p, out, p->before2 * size2);
             for (int32_t i2 = 0; i2 < p->n2; i2++) {
                 out = tc_pad_fill(p, out, p->before3);
-                tc_copy(out, in, p->n3);
+                copy(out, in, p->n3);
                 out += p->n3;
                 in += p->n3;
                 out = tc_pad_fill(p, out, p->after3);
@@ -52,6 +53,11 @@ static void tc_pad(const tc_pad_t *p, const void *x, void *y)
         out = tc_pad_fill(p, out, p->after1 * size1);
     }
     tc_pad_fill(p, out, p->after0 * size0);
+}
+
+static TC_UNUSED void tc_pad(const tc_pad_t *p, const void *x, void *y)
+{
+    tc_pad_by(p, x, y, tc_copy);
 }
 
 #endif

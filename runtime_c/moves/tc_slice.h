@@ -18,7 +18,8 @@ typedef struct {
     int32_t n3, step3;
 } tc_slice_t;
 
-static void tc_slice(const tc_slice_t *p, const void *x, void *y)
+/* copy: what copies a run. */
+TC_INLINE void tc_slice_by(const tc_slice_t *p, const void *x, void *y, tc_copy_t *copy)
 {
     const uint8_t *in = (const uint8_t *)x + p->offset;
     uint8_t *out = (uint8_t *)y;
@@ -28,12 +29,17 @@ static void tc_slice(const tc_slice_t *p, const void *x, void *y)
             for (int32_t i2 = 0; i2 < p->n2; i2++) {
                 const uint8_t *from = in + i0 * p->step0 + i1 * p->step1 + i2 * p->step2;
                 for (int32_t i3 = 0; i3 < p->n3; i3++, from += p->step3) {
-                    tc_copy(out, from, p->unit);
+                    copy(out, from, p->unit);
                     out += p->unit;
                 }
             }
         }
     }
+}
+
+static TC_UNUSED void tc_slice(const tc_slice_t *p, const void *x, void *y)
+{
+    tc_slice_by(p, x, y, tc_copy);
 }
 
 #endif

@@ -35,17 +35,18 @@ static inline void tc_transpose_bytes(const tc_transpose_t *p, const uint8_t *x,
     }
 }
 
-static inline void tc_transpose_runs(const tc_transpose_t *p, const uint8_t *x, uint8_t *y)
+TC_INLINE void tc_transpose_runs(const tc_transpose_t *p, const uint8_t *x, uint8_t *y, tc_copy_t *copy)
 {
     for (int32_t i3 = 0; i3 < p->n3; i3++) {
         const uint8_t *in = x + i3 * p->step3;
         for (int32_t i4 = 0; i4 < p->n4; i4++, in += p->step4, y += p->unit) {
-            tc_copy(y, in, p->unit);
+            copy(y, in, p->unit);
         }
     }
 }
 
-static void tc_transpose(const tc_transpose_t *p, const void *x, void *y)
+/* copy: what copies a run. */
+TC_INLINE void tc_transpose_by(const tc_transpose_t *p, const void *x, void *y, tc_copy_t *copy)
 {
     uint8_t *out = (uint8_t *)y;
 
@@ -56,11 +57,16 @@ static void tc_transpose(const tc_transpose_t *p, const void *x, void *y)
                 if (p->unit == 1) {
                     tc_transpose_bytes(p, in, out);
                 } else {
-                    tc_transpose_runs(p, in, out);
+                    tc_transpose_runs(p, in, out, copy);
                 }
             }
         }
     }
+}
+
+static TC_UNUSED void tc_transpose(const tc_transpose_t *p, const void *x, void *y)
+{
+    tc_transpose_by(p, x, y, tc_copy);
 }
 
 #endif

@@ -16,17 +16,23 @@ typedef struct {
     int32_t in_w, out_h, out_w, unit;
 } tc_resize_nearest_t;
 
-static void tc_resize_nearest(const tc_resize_nearest_t *p, const void *x, void *y)
+/* copy: what copies a pixel. */
+TC_INLINE void tc_resize_nearest_by(const tc_resize_nearest_t *p, const void *x, void *y, tc_copy_t *copy)
 {
     uint8_t *out = (uint8_t *)y;
 
     for (int32_t oy = 0; oy < p->out_h; oy++) {
         const uint8_t *row = (const uint8_t *)x + p->rows[oy] * p->in_w * p->unit;
         for (int32_t ox = 0; ox < p->out_w; ox++) {
-            tc_copy(out, row + p->columns[ox] * p->unit, p->unit);
+            copy(out, row + p->columns[ox] * p->unit, p->unit);
             out += p->unit;
         }
     }
+}
+
+static TC_UNUSED void tc_resize_nearest(const tc_resize_nearest_t *p, const void *x, void *y)
+{
+    tc_resize_nearest_by(p, x, y, tc_copy);
 }
 
 #endif

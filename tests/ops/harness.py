@@ -21,13 +21,14 @@ from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
+from tinyc.loops.written import COPY_CORES
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Group, Plan
 from tinyc.plan.builder import whole_problem
 from tinyc.plan.problem import WHOLE
 from tinyc.reference.interpreter import run_int
 
-HOST_ISA = frozenset({"dsp", "fpu", "mve", "rv32m", "rv32v"})  # their kernels have plain C twins, which run anywhere
+HOST_ISA = frozenset({"thumb2", "dsp", "fpu", "mve", "rv32m", "rv32v"})  # their kernels have twins in C
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class OneStepPlan:
             arena_align=16,
             lasting={name: at for name, (at, _) in self._places.items()},
         )
+
+
+def copying(kernel: str) -> list[str]:
+    """Names of a kernel that copies runs, those with loops of their own first."""
+    return [*(f"{kernel}_{ending}" for ending in COPY_CORES), kernel]
 
 
 def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:

@@ -5,18 +5,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_cases import samples_of
 from one_layer import check_together, counts_together, offer_of
 
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Shape
 from tinyc.kernel.site import Site
+from tinyc.loops.written import COPY_CORES
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
+from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.choose import Choose
+from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
+from tinyc.ops.gather import Gather
+from tinyc.ops.pad import Pad
 from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.resize_nearest import ResizeNearest
+from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
+from tinyc.ops.transpose import Transpose
 
 CORES = {"cortex-m4": ("asm", "dsp"), "cortex-m55": ("mve",), "riscv32-zve32x": ("rvv",)}  # with endings of kernels
 ENDS = [(a, b) for a in (-128, 127) for b in (-128, 127)]
@@ -100,3 +109,39 @@ def test_choices(board_name: str) -> None:
         inputs = [{"c": c.astype(np.bool_), "a": a, "b": b} for c in conditions]
         cases.append((one_node("choose", Choose(), values, 0.1, 7), inputs))
     check("choose", cases, board_name)
+
+
+MOVES: list[Graph] = [
+    graph
+    for runs, unit in ((40, 4), (10, 40), (3, 205), (25, 16))
+    for x in [tensor("x", (1, runs, unit), 0.1, 7)]
+    for graph in (
+        one_node("concat", Concat(2), [x, tensor("b", (1, runs, unit + 3), 0.1, 7)], 0.1, 7),
+        one_node("pad", Pad((0, 1, 0), (0, 0, 5)), [x], 0.1, 7),
+        one_node("slice", Slice((0, 0, 1), (1, runs, unit - 2), (1, 1, 1)), [x], 0.1, 7),
+        one_node("broadcast", Broadcast((4, runs, unit)), [x], 0.1, 7),
+        one_node("gather", Gather(1), [x, tensor("k", (runs,), dtype="s32")], 0.1, 7),
+        one_node("transpose", Transpose((0, 2, 1, 3)), [tensor("x", (1, 3, runs, unit), 0.1, 7)], 0.1, 7),
+        one_node("resize_nearest", ResizeNearest((0, 0), (1, 0, 0)), [tensor("x", (1, 2, 3, unit), 0.1, 7)], 0.1, 7),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("board_name", "ending"),
+    [("cortex-m4", "thumb2"), ("cortex-m3", "thumb2"), ("cortex-m55", "mve"), ("riscv32-zve32x", "rvv")],
+)
+def test_copies_of_runs(board_name: str, ending: str) -> None:
+    cases, costs = [], []
+    for graph in MOVES:
+        (node,) = graph.nodes
+        kernel = all_ops()[node.op].kernels[[*COPY_CORES].index(ending)]
+        assert kernel.name.endswith(ending)
+        cases.append((graph, [samples_of(graph)], kernel.name))
+        costs.append(offer_of(kernel, Site(graph, node, Numerics.TFLM)).cost.instructions)
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    for (graph, _, name), count, cost in zip(cases, counts_together(cases), costs, strict=True):
+        print(name, graph.nodes[0].attrs, count, cost)
+        assert cost == pytest.approx(count, rel=0.2, abs=60)

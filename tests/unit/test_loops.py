@@ -71,18 +71,20 @@ def meaning(node: Node | int, params: Mapping[str, int], inputs: list[np.ndarray
 
 
 def drawn_bytes(seed: int) -> Case:
-    """A choice between the bytes of two inputs, of which the second may be one number, or by a third."""
+    """A choice between the bytes of two inputs, of which the second may be one number, or by a third; or a copy."""
     rng = np.random.default_rng(seed)
-    count, kind = int(rng.integers(1, 100)), seed % 3
+    count, kind = int(rng.integers(1, 100)), seed % 4
     root: Node = Extreme(Element(0), Element(1, one=kind == 1), bool(rng.integers(2)))
     if kind == 2:
         root = Where(Element(0), Element(1), Element(2))
-    sizes = {1: [count, 1], 2: [count] * 3}.get(kind, [count] * 2)
+    if kind == 3:
+        root = Element(0)
+    sizes = {1: [count, 1], 2: [count] * 3, 3: [count]}.get(kind, [count] * 2)
     inputs = [rng.integers(-128, 128, size).astype(np.int8) for size in sizes]
     if kind == 2:
         inputs[0] *= rng.integers(0, 2, count).astype(np.int8)  # where half is 0
     name = f"bytes_{seed}"
-    return Case(LoopFunction(name, "y", root, f"{name}_t", (), LoopLines((), count)), {}, inputs, count)
+    return Case(LoopFunction(name, "y", root, "", (), LoopLines((), count)), {}, inputs, count)
 
 
 def drawn(seed: int) -> Case:
@@ -115,12 +117,13 @@ def test_every_core_gives_what_numpy_gives(on: LoopCore, core: Core) -> None:
     for case in CASES:
         asm = on.code(case.function, core)
         (lines,) = functions_in(naked_function("f", (), asm)).values()
-        objects = [case.fields, *(x.tobytes() for x in case.inputs)]
+        objects = [*([case.fields] if case.params else []), *(x.tobytes() for x in case.inputs)]
         areas = [Area(str(k), APART * (1 + k), bytearray(data), False) for k, data in enumerate(objects)]
         areas.append(Area("y", APART * (1 + len(areas)), bytearray(case.count), True))
         stack = Area("stack", STACK, bytearray(256))
         machine = Machine(assembled(lines, CODE), Bytes([*areas, stack]))
-        machine.call(CODE, [area.start for area in areas], stack)
+        count = [] if case.params else [case.count]
+        machine.call(CODE, [*count, *(area.start for area in areas)], stack)
         np.testing.assert_array_equal(np.frombuffer(areas[-1].data, np.int8), case.expected, str(case.function.root))
         counted = on.module(case.function.root).work(asm, case.count).instructions
         # A branch forward is counted as not taken: what is jumped over is counted where there is nothing to do.
@@ -131,16 +134,18 @@ def test_c_gives_what_numpy_gives(tmp_path: Path) -> None:
     lines = ['#include "tc_math.h"', "#include <stdio.h>", "#include <stdlib.h>"]
     body, requests = [], b""
     for case in CASES:
-        (declared,) = case.function.written(DSP, CORES["cortex-m4"]).parts
-        text = case.function.written(DSP, CORES["cortex-m4"]).text
-        lines += [declared.text, text.replace(f"#if {DSP.numbers.GUARD}", "#if 0")]
+        written = case.function.written(DSP, CORES["cortex-m4"])
+        lines += [declared.text for declared in written.parts]
+        lines.append(written.text.replace(f"#if {DSP.numbers.GUARD}", "#if 0"))
         names = [f"x{load.number}" for load in loads(case.function.root)]
-        body.append(f"    {{\n        {case.function.struct} p;\n        if (!fread(&p, sizeof p, 1, stdin)) return 1;")
+        struct = case.function.struct or "int32_t"
+        body.append(f"    {{\n        {struct} p;\n        if (!fread(&p, sizeof p, 1, stdin)) return 1;")
         for name, x in zip(names, case.inputs, strict=True):
             body.append(f"        int8_t *{name} = malloc({x.size});")
             body.append(f"        if (!fread({name}, {x.size}, 1, stdin)) return 1;")
         body.append(f"        int8_t *y = malloc({case.count});")
-        body.append(f"        {case.function.name}({', '.join(['&p', *names, 'y'])});")
+        first = "&p" if case.params else "p"
+        body.append(f"        {case.function.name}({', '.join([first, *names, 'y'])});")
         body.append(f"        fwrite(y, {case.count}, 1, stdout);")
         body += [f"        free({name});" for name in (*names, "y")] + ["    }"]
         requests += case.fields + b"".join(x.tobytes() for x in case.inputs)

@@ -19,7 +19,7 @@ from tinyc.emit.program import Place, Program, RowTable, Step
 
 _WORD = 4
 _BY_WORDS = frozenset({"dsp", "mve"})  # cores whose kernels take words of several elements
-_TAKES_WORDS = re.compile(r"\btc_(load|store)_word\(|\btc_copy\(")
+_TAKES_WORDS = re.compile(r"\btc_(load|store)_word\(|\btc_copy\b(?!\.h)")
 _DEFINES = {"tc_compiler.h", "tc_copy.h", "tc_math.h", "tc_dsp.h"}  # what the others call
 _WIDE = {"f32", "s32", "u32", "s64", "u64", "f64"}
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over bytes on Cortex-M with DSP: four in a word, which SSUB8 or UADD8 compares and SEL chooses by."""
+"""Loops over bytes on Cortex-M with Thumb-2: four in a word, of which SSUB8 or UADD8 compares and SEL chooses."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tinyc.loops.expression import Element, Extreme, Node, Where, inner, loads, moves, operands, ordered
@@ -18,23 +19,35 @@ CALL = Work(10, 15)  # around the function
 
 _WORDS = 4  # of a turn
 _TURN = 4 * _WORDS  # elements
+_WORD = 4
 _POOL = tuple(f"r{i}" for i in range(4, 12))
+_OF_CALLER = ("r3", "r12")  # which a copy leaves
 _ONES, _COMPARED = "r12", "lr"  # all bits; what a comparison leaves beside its flags
 _ARGUMENTS = 3  # beside the first in registers
 
 
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """Where everything is that lasts. homes: of inputs that are one number; pointers: of the others."""
+
+    root: Node
+    homes: Mapping[Node, str]
+    pointers: Mapping[Node, str]
+    y: str
+
+
 @lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
-    """The assembly of f(p, x0, ..., y), where p has no field behind n. Units: a `turn` of the loop, an element of the
-    rest (`last`).
+    """The assembly of f(n, x0, ..., y). Units: a `turn` of the loop, of the rest a `word` and an element (`last`).
 
     r0: elements left, r1 and on: inputs, then the output; r12: all bits where something is chosen.
     """
     asm, inputs = Asm(core), loads(root)
-    pool, y = list(_POOL), f"r{1 + len(inputs)}"
+    copies = isinstance(root, Element)
+    pool, y = list(_OF_CALLER if copies else _POOL), f"r{1 + len(inputs)}"
     asm.note("registers")
-    asm.save("{r4-r11, lr}")
-    asm.op("ldr", "r0", "[r0]")
+    if not copies:
+        asm.save("{r4-r11, lr}")
     if len(inputs) == _ARGUMENTS:
         y = pool.pop()
         asm.op("ldr", y, "[sp, #36]")
@@ -46,65 +59,72 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
         for by in (8, 16):
             asm.op("orr", register, register, register, f"lsl #{by}")
     pointers: dict[Node, str] = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
-    pointers[root] = y
+    loop = _Loop(root, homes, pointers, y)
     asm.op("subs", "r0", "r0", f"#{_TURN}")
-    asm.branch("blt.w", "rest")
+    asm.branch("blt.w", "words")
     with asm.loop("turn", "turn", of_call=True):
         asm.note(f"{_TURN} elements: loads, comparisons, stores")
-        _words(asm, root, homes, pointers, pool)
+        _words(asm, loop, pool)
         asm.op("subs", "r0", "r0", f"#{_TURN}")
         asm.branch("bge.w", "turn")
+    asm.label("words")
+    asm.op("adds", "r0", "r0", f"#{_TURN - _WORD}")
+    asm.branch("blt.w", "rest")
+    with asm.loop("word", "word", of_call=True):
+        asm.note("four elements of the rest")
+        _together(asm, loop, (pool, 1, ""))
+        asm.op("subs", "r0", "r0", f"#{_WORD}")
+        asm.branch("bge.w", "word")
     asm.label("rest")
-    asm.op("adds", "r0", "r0", f"#{_TURN}")
+    asm.op("adds", "r0", "r0", f"#{_WORD}")
     asm.branch("beq.w", "done")
     with asm.loop("one", "last", of_call=True):
         asm.note("an element of the rest")
-        _together(asm, root, homes, pointers, (pool, 1, "b"))
+        _together(asm, loop, (pool, 1, "b"))
         asm.op("subs", "r0", "r0", "#1")
         asm.branch("bne.w", "one")
     asm.label("done")
     asm.note("return")
-    asm.restore()
+    if copies:
+        asm.op("bx", "lr")
+    else:
+        asm.restore()
     asm.reorder()
     return asm
 
 
 def work(asm: Asm, elements: int) -> Work:
     """What a call executes."""
-    return asm.work() + elements // _TURN * asm.work("turn") + elements % _TURN * asm.work("last")
+    turns, rest = divmod(elements, _TURN)
+    words, last = divmod(rest, _WORD)
+    return asm.work() + turns * asm.work("turn") + words * asm.work("word") + last * asm.work("last")
 
 
-def _words(asm: Asm, root: Node, homes: Mapping[Node, str], pointers: Mapping[Node, str], pool: list[str]) -> None:
+def _words(asm: Asm, loop: _Loop, pool: list[str]) -> None:
     """The words of a turn, as many together as there are registers for."""
     for together in (4, 2, 1):
         try:
-            _together(Asm(asm.core), root, homes, pointers, (pool, together, ""))
+            _together(Asm(asm.core), loop, (pool, together, ""))
         except NoRegisterError:
             continue
         for _ in range(_WORDS // together):
-            _together(asm, root, homes, pointers, (pool, together, ""))
+            _together(asm, loop, (pool, together, ""))
         return
     raise NoRegisterError
 
 
-def _together(
-    asm: Asm,
-    root: Node,
-    homes: Mapping[Node, str],
-    pointers: Mapping[Node, str],
-    how: tuple[list[str], int, str],
-) -> None:
+def _together(asm: Asm, loop: _Loop, how: tuple[list[str], int, str]) -> None:
     """Some words, or one byte. how: registers, how many words, and the width of loads and stores. All are read before
     one is written."""
-    pool, count, width = how
-    step, moving = 1 if width else 4, [load for load in loads(root) if moves(load)]
+    (pool, count, width), root, homes = how, loop.root, loop.homes
+    step = 1 if width else _WORD
     values = [each for node in inner(root) for each in operands(node) if each not in homes]
     reads: Counter[Hashable] = Counter((each, k) for each in values for k in range(count))
     reads.update((root, k) for k in range(count))
     registers = Registers(pool, reads)
-    for load in moving:
+    for load, pointer in loop.pointers.items():
         for k in range(count):
-            asm.op(f"ldr{width}", registers.define((load, k)), f"[{pointers[load]}]", f"#{step}")
+            asm.op(f"ldr{width}", registers.define((load, k)), f"[{pointer}]", f"#{step}")
     for node in inner(root):
         for k in range(count):
             read = list(operands(node))
@@ -112,7 +132,7 @@ def _together(
             target = registers.define((node, k), [(each, k) for each in read if each not in homes])
             _node(asm, node, target, places)
     for k in range(count):
-        asm.op(f"str{width}", registers[root, k], f"[{pointers[root]}]", f"#{step}")
+        asm.op(f"str{width}", registers[root, k], f"[{loop.y}]", f"#{step}")
 
 
 def _node(asm: Asm, node: Node, target: str, places: Mapping[Node, str]) -> None:

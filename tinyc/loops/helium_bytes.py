@@ -18,8 +18,8 @@ _TURN = 16  # elements
 
 @lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], size: int = 0) -> Asm:
-    """The assembly of f(p, x0, ..., y), where p has no field behind n. Units: a `turn` of the loop; `some` elements of
-    the rest. size: elements of all calls, which makes code without a loop; 0: p says how many.
+    """The assembly of f(n, x0, ..., y). Units: a `turn` of the loop; `some` elements of the rest. size: elements of all
+    calls, which makes code without a loop; 0: n says how many.
 
     r0: elements left, r1 and on: inputs, then the output.
     """
@@ -52,7 +52,6 @@ def _loop(root: Node) -> Asm:
     asm, inputs = Asm(CORTEX_M55), loads(root)
     y = f"r{1 + len(inputs)}"
     asm.save("{r4, lr}")
-    asm.op("ldr", "r0", "[r0]")
     if len(inputs) == 3:
         y = "r4"
         asm.op("ldr", y, "[sp, #8]")

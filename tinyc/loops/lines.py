@@ -32,8 +32,11 @@ class LoopLines:
             lines *= size
         return lines
 
-    def text(self, line: str, parameters: Sequence[str]) -> tuple[str, str]:
-        """The name and text of a function that calls the function `line` for each of them."""
+    def text(self, line: str, parameters: Sequence[str], count: tuple[str, str]) -> tuple[str, str]:
+        """The name and text of a function that calls the function `line` for each of them.
+
+        count: its first argument, and how many elements that says.
+        """
         own = "_".join([line, *("x".join(map(str, loop)) for loop in self.outer)])
         steps = [self._address(side) for side in (1, 2)]
         body = [
@@ -41,7 +44,7 @@ class LoopLines:
         ]
         lines = [row.format("    " * k) for k, row in enumerate(body)]
         inside = "    " * (len(self.outer) + 1)
-        lines += [f"{inside}{line}(p, x0{steps[0]}, x1{steps[1]}, y);", f"{inside}y += p->n;"]
+        lines += [f"{inside}{line}({count[0]}, x0{steps[0]}, x1{steps[1]}, y);", f"{inside}y += {count[1]};"]
         lines += ["    " * (k + 1) + "}" for k in reversed(range(len(self.outer)))]
         head = f"static void {own}({', '.join(parameters)})"
         return own, "\n".join([f"/* {self.count} lines. */", head, "{", *lines, "}"])

@@ -19,13 +19,13 @@ _VECTORS = ("v8", "v16", "v24")  # of inputs
 
 @lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
-    """The assembly of f(p, x0, ..., y), where p has no field behind n. Unit: a `turn` of the loop.
+    """The assembly of f(n, x0, ..., y). Unit: a `turn` of the loop.
 
     a1 and on: inputs, then the output, t1: elements left, t0: those of the turn.
     """
     asm, inputs = RiscvAsm(WITHIN), loads(root)
     y, moving = f"a{1 + len(inputs)}", [load for load in inputs if moves(load)]
-    asm.op("lw", "t1", "0(a0)")
+    asm.op("mv", "t1", "a0")
     for load in inputs:
         if not moves(load):
             asm.op("lb", f"a{1 + load.number}", f"0(a{1 + load.number})")

@@ -29,7 +29,7 @@ class LoopCore:
 
     header: in runtime_c/, with the macro of its functions. numbers, bytes: modules with `code`, `work`, `CALL` and
     `GUARD`, of loops in 32 bits and in bytes. share: its instructions on the scale of costs. short: lines of at most so
-    many bytes are written without a loop.
+    many bytes are written without a loop. guard: the macro, where it is not that of the modules.
     """
 
     isa: frozenset[str]
@@ -39,6 +39,7 @@ class LoopCore:
     by_core: bool = False  # whether the code is another on every core
     share: float = 1.0
     short: int = 0
+    guard: str = ""
 
     def module(self, root: Node) -> ModuleType:
         """What writes the loop of an expression."""
@@ -66,11 +67,18 @@ LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their
         "rvv": VECTORS,
     }
 )
+COPY_CORES: Mapping[str, LoopCore] = MappingProxyType(  # those that copy bytes by loops of their own
+    {
+        "mve": HELIUM,
+        "thumb2": LoopCore(frozenset({"thumb2"}), "tc_copy.h", dsp, dsp_bytes, by_core=True, guard="TC_COPY_ASM"),
+        "rvv": VECTORS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopFunction:
-    """A loop as a C function `name(p, x0, ..., y)`.
+    """A loop as a C function `name(p, x0, ..., y)`, or of bytes `name(n, x0, ..., y)`.
 
     says: its comment. struct: the type of p, with the number of elements, n, then `fields`. lines: of the output; one
     without outer loops is all of it.
@@ -87,14 +95,20 @@ class LoopFunction:
     def parameters(self) -> Sequence[str]:
         """As they are declared."""
         inputs = (f"const {load.ctype} *x{load.number}" for load in loads(self.root))
-        return (f"const {self.struct} *p", *inputs, "int8_t *y")
+        first = f"const {self.struct} *p" if self.fields else "int32_t n"
+        return (first, *inputs, "int8_t *y")
+
+    @property
+    def count(self) -> tuple[str, str]:
+        """The first argument of a line, and its number of elements."""
+        return ("p", "p->n") if self.fields else ("n", "n")
 
     def written(self, on: LoopCore, core: Core) -> SpecializedKernel:
         """The function of all lines, in assembly for one kind of core."""
         line = self.line(on, core)
         if not self.lines.outer:
             return line
-        name, text = self.lines.text(line.name, self.parameters)
+        name, text = self.lines.text(line.name, self.parameters, self.count)
         return SpecializedKernel(name, text, line.includes, (*line.parts, line))
 
     def line(self, on: LoopCore, core: Core) -> SpecializedKernel:
@@ -102,13 +116,13 @@ class LoopFunction:
         asm, size = on.code(self, core), on.straight(self)
         own = f"{self.name}_{size}" if size else self.name
         element = f"y[i] = {plain.text(self.root)};"
-        other = twin(own, self.parameters, "for (int32_t i = 0; i < p->n; i++) {", f"    {element}", "}")
+        other = twin(own, self.parameters, f"for (int32_t i = 0; i < {self.count[1]}; i++) {{", f"    {element}", "}")
         function = LayerFunction(
-            f"/* {self.says} */", asm.function(own, self.parameters), other, isa=on.module(self.root).GUARD
+            f"/* {self.says} */", asm.function(own, self.parameters), other, isa=on.guard or on.module(self.root).GUARD
         )
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
-        return function.called(own, on.header, parts=(declared,))
+        return function.called(own, on.header, parts=(declared,) if self.fields else ())
 
     def cost(self, on: LoopCore, core: Core) -> Cost:
         """Exact but for the step around the call."""
@@ -119,7 +133,7 @@ class LoopFunction:
             whole = self.lines.count * (whole + LINE) + AROUND
         else:
             whole += on.module(self.root).CALL
-        data = _WORD * (1 + len(self.fields))
+        data = _WORD * (1 + len(self.fields)) if self.fields else 0
         around = CODE_BYTES + 16 * loops if loops else 0
         code = WrittenCode((self.name, self.root, on.straight(self)), asm.code_bytes)
         instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -80,6 +81,12 @@ def of_runs(site: Site, p: Broadcast) -> Units:
     return {"run": math.prod(size for size, _ in nest), "byte": site.y().size_bytes}
 
 
+def runs(site: Site, p: Broadcast) -> Mapping[int, int]:
+    """One for each of the innermost steps."""
+    nest, unit = byte_loops(site)
+    return {unit: math.prod(size for size, _ in nest)}
+
+
 OP = Op(
     name="broadcast",
     attrs=Broadcast,
@@ -89,8 +96,9 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(
+    kernels=with_loops(
         Kernel("tc_slice", offered(lower, cost=CountedCost("tc_slice", of_runs)), when=(few_loops,), anywhere=True),
+        runs,
     ),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

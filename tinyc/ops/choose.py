@@ -96,13 +96,13 @@ def _loop(site: Site, core: str) -> LoopFunction:
     """The loop over bytes. core: the ending of its name."""
     root, lines = Where(Element(0, ctype="void"), Element(1), Element(2)), LoopLines((), site.y().elements)
     says = "y[i] = x0[i] ? x1[i] : x2[i], in bytes; y may be x1 or x2."
-    return LoopFunction(f"tc_choose_s8_{core}", says, root, "tc_loop_t", (), lines)
+    return LoopFunction(f"tc_choose_s8_{core}", says, root, "", (), lines)
 
 
 def lower_loop(site: Site, p: Choose) -> Call:
     """The call of the loop."""
     inputs = (tensor_argument(site, k) for k in range(3))
-    return Call((Params(), *inputs, Out()), Struct("tc_loop_t", {"n": site.y().elements}))
+    return Call((site.y().elements, *inputs, Out()))
 
 
 def of_copies(site: Site, p: Choose) -> Units:

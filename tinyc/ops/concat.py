@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched, Gradients
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant, normal_axis, tensor_argument
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -48,15 +50,26 @@ def prepare(site: Site) -> Concat:
 
 def lower_concat(site: Site, p: Concat) -> Call:
     """tc_concat: for each index before the axis, a run of bytes from every input."""
-    count = len(site.node.inputs)
-    run_bytes = [math.prod(site.x(i).shape[p.axis :]) * element_bytes(site.x(i)) for i in range(count)]
+    run_bytes = _run_bytes(site, p)
     fields: dict[str, int | float | str | Const] = {
         "outer": math.prod(site.y().shape[: p.axis]),
-        "count": count,
+        "count": len(run_bytes),
         "run_bytes": Const(np.array(run_bytes, np.int32), "[count]", "runs"),
     }
-    inputs = (tensor_argument(site, i) for i in range(count))
+    inputs = (tensor_argument(site, i) for i in range(len(run_bytes)))
     return Call((Params(), Out(), *inputs), Struct("tc_concat_t", fields))
+
+
+def _run_bytes(site: Site, p: Concat) -> list[int]:
+    """Of each input."""
+    inputs = map(site.x, range(len(site.node.inputs)))
+    return [math.prod(x.shape[p.axis :]) * element_bytes(x) for x in inputs]
+
+
+def runs(site: Site, p: Concat) -> Mapping[int, int]:
+    """A run of each input for each index before the axis."""
+    outer = math.prod(site.y().shape[: p.axis])
+    return {size: outer * count for size, count in Counter(_run_bytes(site, p)).items()}
 
 
 def cost(site: Site, p: Concat) -> Cost:
@@ -95,6 +108,12 @@ def _last(a: Concat, y: Array) -> int:
     return a.axis - (y.ndim - 1) if a.axis >= 0 else a.axis
 
 
+_TEXT = """static void @_runs(const tc_concat_t *p, void *y, const void *const *x)
+{
+    tc_concat_by(p, y, x, copy);
+}
+#define @(p, y, ...) @_runs(p, y, (const void *const[]){__VA_ARGS__})"""
+
 OP = Op(
     name="concat",
     attrs=Concat,
@@ -104,7 +123,7 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), SameAs(0)),  # the last rule holds for all further inputs
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_concat", offered(lower_concat, cost=cost)),),
+    kernels=with_loops(Kernel("tc_concat", offered(lower_concat, cost=cost)), runs, text=_TEXT),
     stacks=stacks,
     rowwise=within_rows,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),

@@ -65,7 +65,7 @@ def extreme_loop(core: str, largest: bool, root: Extreme, lines: LoopLines) -> L
     name = f"tc_{words[1]}_s8_{core}{'_one' * lines.one}"
     x1 = "x1[0]" if lines.one else "x1[i]"
     says = f"y[i] = the {words[0]} of x0[i] and {x1}; y may be an input that does not repeat."
-    return LoopFunction(name, says, root, "tc_loop_t", (), lines)
+    return LoopFunction(name, says, root, "", (), lines)
 
 
 def _loop(site: Site, p: Extremum, core: str) -> LoopFunction:
@@ -75,9 +75,9 @@ def _loop(site: Site, p: Extremum, core: str) -> LoopFunction:
 
 def lower_loop(site: Site, p: Extremum) -> Call:
     """The call of the loop."""
-    params, x0, x1, y = arguments(site)
+    _, x0, x1, y = arguments(site)
     lines, swaps = lines_of(site)
-    return Call((params, x1, x0, y) if swaps else (params, x0, x1, y), Struct("tc_loop_t", {"n": lines.size}))
+    return Call((lines.size, x1, x0, y) if swaps else (lines.size, x0, x1, y))
 
 
 def _in_bytes(core: str, on: LoopCore) -> Kernel:

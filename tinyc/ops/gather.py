@@ -8,7 +8,7 @@ is negative; one outside of the axis is taken as the nearest inside, as a microc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.kernel import Arg, Call, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
 from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
 
@@ -64,6 +65,15 @@ def gather_call(site: Site, axis: int, count: int, indices: Arg) -> Call:
     return Call((Params(), tensor_argument(site, 0), indices, Out()), Struct("tc_gather_t", fields))
 
 
+GATHERS = ("const {}_t *p", "const void *x", "const int32_t *indices", "void *y")
+
+
+def parts(site: Site, p: Any) -> Mapping[int, int]:
+    """Those that are copied."""
+    size = math.prod(site.x(0).shape[p.axis + 1 :])
+    return {size * element_bytes(site.x(0)): site.y().elements // size}
+
+
 def of_parts(site: Site, p: Any) -> Units:
     """Parts that are copied, and their bytes."""
     y = site.y()
@@ -84,6 +94,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(), Kept()),
     quant_out=(SameAs(0),),
-    kernels=(counted_kernel("tc_gather", lower, of_parts, when=()),),
+    kernels=with_loops(counted_kernel("tc_gather", lower, of_parts, when=()), parts, GATHERS),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched, Gradients
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Channels, Observed, Op, SameAs, Trait, same_channels
 
@@ -107,6 +108,12 @@ def _call(p: PadParams, nest: list[tuple[int, int, int]], width: int, rows: Rows
     return Call((Params(), In(0), Out()), Struct("tc_pad_t", fields), rows)
 
 
+def runs(site: Site, p: PadParams) -> Mapping[int, int]:
+    """One for each of the innermost loops."""
+    *outer, (_, inner, _) = padded_loops(site)
+    return {inner * element_bytes(site.x(0)): math.prod(size for _, size, _ in outer)}
+
+
 def cost(site: Site, p: PadParams) -> Cost:
     """A run for each of the innermost loops, and what is filled."""
     x, y = site.x(0), site.y()
@@ -160,7 +167,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True),),
+    kernels=with_loops(
+        Kernel("tc_pad", offered(lower_pad, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True), runs
+    ),
     channels=channels,
     scales=lambda a: a.value == 0,
     traits=frozenset({Trait.MOVES, Trait.MONOTONE, Trait.INT16, Trait.ANY_TYPE}),

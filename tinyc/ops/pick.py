@@ -13,7 +13,8 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.kernel import Call, Const
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.gather import gather_call, of_parts
+from tinyc.ops.copies import with_loops
+from tinyc.ops.gather import GATHERS, gather_call, of_parts, parts
 from tinyc.ops.movement import need_one_quant, normal_axis
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -57,6 +58,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(counted_kernel("tc_gather", lower, of_parts, when=()),),
+    kernels=with_loops(counted_kernel("tc_gather", lower, of_parts, when=()), parts, GATHERS),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

@@ -96,12 +96,12 @@ def _in_lines(core: str, on: LoopCore) -> Kernel:
         line = function.line(on, site.core)
         name = f"tc_reduce_{line.name.removeprefix('tc_')}_of_{outer}x{n}x{inner}"
         text = f"""/* x [{outer}][{n}][{inner}] -> y [{outer}][{inner}], which may not overlap x. */
-static void {name}(const {function.struct} *p, const int8_t *x, int8_t *y)
+static void {name}(int32_t n, const int8_t *x, int8_t *y)
 {{
     for (int32_t o = 0; o < {outer}; o++) {{
         tc_copy(y, x, {inner});
         for (int32_t k = 1; k < {n}; k++) {{
-            {line.name}(p, y, x + {inner} * k, y);
+            {line.name}(n, y, x + {inner} * k, y);
         }}
         x += {n * inner};
         y += {inner};
@@ -110,8 +110,8 @@ static void {name}(const {function.struct} *p, const int8_t *x, int8_t *y)
         return SpecializedKernel(name, text, (*line.includes, "tc_copy.h"), (*line.parts, line))
 
     def call(site: Site, p: ReduceExtremum) -> Call:
-        function, (_, _, inner) = loop(site, p)
-        return Call((Params(), In(0), Out()), Struct(function.struct, {"n": inner}))
+        _, (_, _, inner) = loop(site, p)
+        return Call((inner, In(0), Out()))
 
     def cost_of(site: Site, p: ReduceExtremum) -> Cost:
         function, (outer, _, inner) = loop(site, p)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -61,6 +62,12 @@ def _call(site: Site, p: ResizeNearest, geometry: Rows | None = None) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_resize_nearest_t", fields), geometry)
 
 
+def runs(site: Site, p: ResizeNearest) -> Mapping[int, int]:
+    """One for each pixel."""
+    _, out_h, out_w, _ = site.y().shape
+    return {site.y().size_bytes // (out_h * out_w): out_h * out_w}
+
+
 def cost(site: Site, p: ResizeNearest) -> Cost:
     """A run for each pixel."""
     _, out_h, out_w, _ = site.y().shape
@@ -87,6 +94,6 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_resize_nearest", offered(lower_resize, cost=cost, row_forms=row_forms)),),
+    kernels=with_loops(Kernel("tc_resize_nearest", offered(lower_resize, cost=cost, row_forms=row_forms)), runs),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
 )

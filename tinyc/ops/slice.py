@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -108,6 +109,12 @@ def _call(offset: int, nest: list[tuple[int, int]], unit: int, rows: Rows | None
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
 
 
+def runs(site: Site, p: Slice) -> Mapping[int, int]:
+    """One for each of the innermost steps."""
+    _, loops, unit = byte_loops(site)
+    return {unit: math.prod(size for size, _ in loops)}
+
+
 def cost(site: Site, p: Slice) -> Cost:
     """A run for each of the innermost steps."""
     _, loops, _ = byte_loops(site)
@@ -139,8 +146,8 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(
-        Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True),
+    kernels=with_loops(
+        Kernel("tc_slice", offered(lower_slice, cost=cost, row_forms=row_forms), when=(few_loops,), anywhere=True), runs
     ),
     part=part,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched, Gradients
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -102,6 +103,12 @@ def _call(nest: list[tuple[int, int]], unit: int, args: tuple[Arg, ...], rows: R
     return Call(args, Struct("tc_transpose_t", fields), rows)
 
 
+def runs(site: Site, p: Transpose) -> Mapping[int, int]:
+    """One for each of the innermost steps; single bytes go in a loop of their own."""
+    loops, unit = byte_loops(site)
+    return {} if unit == 1 else {unit: math.prod(size for size, _ in loops)}
+
+
 def cost(site: Site, p: Transpose) -> Cost:
     """A run for each of the innermost steps."""
     loops, unit = byte_loops(site)
@@ -170,7 +177,9 @@ OP = Op(
     int_ref=float_ref,
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
-    kernels=(Kernel("tc_transpose", offered(lower_transpose, cost=cost, row_forms=row_forms), when=(few_loops,)),),
+    kernels=with_loops(
+        Kernel("tc_transpose", offered(lower_transpose, cost=cost, row_forms=row_forms), when=(few_loops,)), runs
+    ),
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
     batched=Batched(forward, backward),
 )
