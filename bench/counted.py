@@ -139,7 +139,7 @@ class recorded:  # noqa: N801  a context
 
 def counted_names() -> set[str]:
     """Kernels whose cost is counted: by a `CountedCost`, however the offer is wrapped, or by a call with the name."""
-    offers = (kernel.offer for op in all_ops().values() for kernel in op.kernels)
+    offers = (kernel.offer for op in all_ops().values() for kernel in op.every_kernel)
     named = {name for file in (ROOT / "tinyc").rglob("*.py") for name in _COUNTS.findall(file.read_text("utf-8"))}
     return named | {cost.kernel for cost in map(_cost_in, offers) if isinstance(cost, counted.CountedCost)}
 

@@ -90,7 +90,7 @@ def copying(kernel: str) -> list[str]:
 def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:
     """Names of the kernels that serve the node on a host that plays a DSP core."""
     site = Site(graph, node, numerics)
-    return [k.name for k in all_ops()[node.op].kernels if isinstance(ask(k, site, HOST_ISA), Offer)]
+    return [k.name for k in all_ops()[node.op].every_kernel if isinstance(ask(k, site, HOST_ISA), Offer)]
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def cases(
         offered = [(c.kernel, form) for c in candidates(graph, isa, numerics)[node.name] for form in row_forms(c)]
     else:
         params = Once(lambda: op.prepared(site))
-        offers = [(kernel, ask(kernel, site, isa, params)) for kernel in op.kernels]
+        offers = [(kernel, ask(kernel, site, isa, params)) for kernel in op.every_kernel]
         offered = [(k, form) for k, offer in offers if isinstance(offer, Offer) for form in offer.row_forms()]
     offered = [(kernel, form) for kernel, form in offered if scalar in (None, is_scalar(kernel))]
     found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms

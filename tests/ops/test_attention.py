@@ -177,7 +177,7 @@ def test_a_table_with_a_tie_is_refused():
     graph = join_attention(attention_graph(SHAPES[0]), Numerics.OURS)
     site = Site(graph, graph.nodes[0], Numerics.OURS)
     params = prepare(site)
-    (kernel,) = (kernel for kernel in OP.kernels if kernel.name == "tc_attention_s8_dsp")
+    (kernel,) = (kernel for kernel in OP.every_kernel if kernel.name == "tc_attention_s8_dsp")
     assert isinstance(kernel.offer(site, params), Offer)
     tie = replace(params.softmax, exps=np.array([(1 << 31) - 1, (1 << 30) + (1 << 22)], np.int32))
     assert isinstance(kernel.offer(site, replace(params, softmax=tie)), Refused)

@@ -166,7 +166,7 @@ def in_assembly(made: Together, feature: str, every: int = 1) -> Together:
     """Only the nodes whose kernel is a function written for the layer, for a core with this feature; of these every so
     many. Of a core with Helium without what compilers end in long shifts, which the disassembler misreads."""
     graph = made.graph
-    written = {k.name for op in all_ops().values() for k in op.kernels if k.written and feature in k.isa}
+    written = {k.name for op in all_ops().values() for k in op.every_kernel if k.written and feature in k.isa}
     written -= _MISREAD
     nodes = tuple(node for node in graph.nodes if made.prefer[node.name] in written)[::every]
     used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}

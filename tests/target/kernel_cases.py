@@ -204,7 +204,9 @@ def samples_of(graph: Graph) -> Mapping[str, Array]:
 
 def kernels_for(isa: frozenset[str]) -> Coverage:
     """Every kernel that a core with these features has the instructions for."""
-    return frozenset((op.name, kernel.name) for op in all_ops().values() for kernel in op.kernels if kernel.isa <= isa)
+    return frozenset(
+        (op.name, kernel.name) for op in all_ops().values() for kernel in op.every_kernel if kernel.isa <= isa
+    )
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,7 @@ def with_cases() -> Coverage:
     return frozenset(
         (op.name, kernel.name)
         for op in all_ops().values()
-        for kernel in op.kernels
+        for kernel in op.every_kernel
         if any(_takes(kernel, site, kernel.isa, params) for site, params in sites.get(op.name, ()))
     )
 
@@ -295,7 +297,7 @@ def together(
     for number, case in enumerate(cases() if graphs is None else graphs):
         (node,) = case.nodes
         site = Site(case, node, numerics)
-        kernels = [kernel for kernel in all_ops()[node.op].kernels if wanted(kernel)]
+        kernels = [kernel for kernel in all_ops()[node.op].every_kernel if wanted(kernel)]
         params = _params(site)
         takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa, params)]
         if not takers:

@@ -37,7 +37,7 @@ def layers() -> Together:
 
 def _takes_vectors(graph: Graph) -> bool:
     site = Site(graph, graph.nodes[0], Numerics.OURS)
-    (kernel,) = (one for one in all_ops()[site.node.op].kernels if one.name.endswith("_f32_mve"))
+    (kernel,) = (one for one in all_ops()[site.node.op].every_kernel if one.name.endswith("_f32_mve"))
     return isinstance(ask(kernel, site, kernel.isa), Offer)
 
 

@@ -61,14 +61,14 @@ def check(op: str, cases: list[tuple[Graph, list[dict[str, Array]]]], board_name
     """On the core of which costs speak, they are what is executed."""
     (name,) = {
         kernel.name
-        for kernel in all_ops()[op].kernels
+        for kernel in all_ops()[op].every_kernel
         if kernel.written and "s8" in kernel.name and kernel.name.endswith(CORES[board_name])
     } - {"tc_add_s8_mve"}
     named = [(graph, inputs, name) for graph, inputs in cases]
     if board_name != "cortex-m4":
         check_together(named, board_name=board_name)
         return
-    kernel = next(k for k in all_ops()[op].kernels if k.name == name)
+    kernel = next(k for k in all_ops()[op].every_kernel if k.name == name)
     for (graph, _), count in zip(cases, counts_together(named), strict=True):
         cost = offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost
         assert cost.instructions == pytest.approx(count, rel=0.12, abs=40)

@@ -78,7 +78,7 @@ def test_instructions(shape):
     site = Site(graph, graph.nodes[0], Numerics.OURS)
     op = all_ops()["batch_matmul"]
     assert ran.instructions[0] < 1.1 * op.macs(site)
-    (kernel,) = (kernel for kernel in op.kernels if kernel.name == KERNEL)
+    (kernel,) = (kernel for kernel in op.every_kernel if kernel.name == KERNEL)
     cost = offer_of(kernel, site).cost
     assert cost is not None
     assert cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)

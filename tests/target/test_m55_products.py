@@ -46,7 +46,7 @@ def test_instructions(shape):
     site = Site(graph, graph.nodes[0], Numerics.OURS)
     op = all_ops()["batch_matmul"]
     assert ran.instructions[0] < 0.62 * op.macs(site)
-    (kernel,) = (kernel for kernel in op.kernels if kernel.name == KERNEL)
+    (kernel,) = (kernel for kernel in op.every_kernel if kernel.name == KERNEL)
     assert offer_of(kernel, site).cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)
 
 
@@ -71,7 +71,7 @@ def test_softmax(numerics):
     check_together(cases, numerics, board_name=BOARD)
     graph, inputs, _ = cases[-1]
     ran = check_on_core(graph, inputs, name, numerics, board_name=BOARD)
-    (kernel,) = (kernel for kernel in all_ops()["softmax"].kernels if kernel.name == name)
+    (kernel,) = (kernel for kernel in all_ops()["softmax"].every_kernel if kernel.name == name)
     assert offer_of(kernel, Site(graph, graph.nodes[0], numerics)).cost.instructions == pytest.approx(
         ran.instructions[0], rel=0.1
     )
@@ -99,6 +99,6 @@ def test_instructions_of_attention():
         executed[family] = ran.instructions[0]
     assert 1.8 * executed["mve"] < executed["dsp"]
     assert executed["mve"] < 0.69 * all_ops()["attention"].macs(Site(joined, joined.nodes[0], Numerics.OURS))
-    (kernel,) = (kernel for kernel in all_ops()["attention"].kernels if kernel.name == "tc_attention_s8_mve")
+    (kernel,) = (kernel for kernel in all_ops()["attention"].every_kernel if kernel.name == "tc_attention_s8_mve")
     cost = offer_of(kernel, Site(joined, joined.nodes[0], Numerics.OURS)).cost
     assert cost.instructions == pytest.approx(executed["mve"], rel=0.1)

@@ -242,7 +242,7 @@ def test_estimates_are_what_is_executed() -> None:
         graph = graph_of(layer)
         ran = check_on_core(graph, samples(layer)[:1], kernel, board_name=BOARD)
         node = graph.nodes[0]
-        (own,) = [one for one in all_ops()[node.op].kernels if one.name == kernel]
+        (own,) = [one for one in all_ops()[node.op].every_kernel if one.name == kernel]
         cost = offer_of(own, Site(graph, node, Numerics.TFLM)).cost
         assert cost is not None
         assert cost.instructions / ARMV7M_SHARE == pytest.approx(ran.counts[0].steps[0], rel=0.25), (kernel, layer)

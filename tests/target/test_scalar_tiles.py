@@ -94,7 +94,9 @@ def side_by_side(layers: Iterable[Layer], isa: frozenset[str], numerics: Numeric
         (node,) = graph.nodes
         site = Site(graph, node, numerics)
         takers = [
-            k.name for k in all_ops()[node.op].kernels if k.name in KERNELS and isinstance(ask(k, site, isa), Offer)
+            k.name
+            for k in all_ops()[node.op].every_kernel
+            if k.name in KERNELS and isinstance(ask(k, site, isa), Offer)
         ]
         for taker in takers:
             name = f"c{number}_{taker}"
@@ -156,7 +158,7 @@ def test_too_large_sums_are_refused() -> None:
     """A multiple of 64 leaves 2^25 for accumulators: 229 channels of 127 stay below, 230 do not."""
     for channels, taken in ((229, True), (230, False)):
         graph = graph_of(conv((4, 4, channels), 1, weights="largest", bias=False, x_zero=0))
-        kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].kernels}
+        kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].every_kernel}
         offer = ask(kernels[KERNELS[1]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset())
         assert isinstance(offer, Offer) == taken
 
@@ -172,7 +174,7 @@ def test_segments_of_channels() -> None:
 
 def test_strides_are_refused() -> None:
     graph = graph_of(conv((8, 8, 8), 8, Conv2D(TWO, ONE)))
-    kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].kernels}
+    kernels = {kernel.name: kernel for kernel in all_ops()["conv2d"].every_kernel}
     assert isinstance(ask(kernels[KERNELS[0]], Site(graph, graph.nodes[0], Numerics.TFLM), frozenset()), Refused)
 
 

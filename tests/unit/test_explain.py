@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_kernel_and_operator_is_explained() -> None:
     for op in all_ops().values():
         assert "operator" in [meaning.kind for meaning in explain(op.name)]
-        for kernel in op.kernels:
+        for kernel in op.every_kernel:
             (found,) = explain(kernel.name)
             assert found.kind == "kernel"
             assert op.name in found.of

@@ -18,7 +18,7 @@ UNNAMED = {"tc_pool2d_s16"}  # its offer is one expression beside the kernel's n
 @pytest.mark.parametrize("name", sorted(all_ops()))
 def test_every_kernel_names_its_functions(name: str) -> None:
     op = all_ops()[name]
-    for kernel in op.kernels:
+    for kernel in op.every_kernel:
         places = places_of(op, kernel)
         assert {"meaning", "integers", "parameters"} & {place.part for place in places}
         own = [place for place in places if place.part not in ("meaning", "integers", "parameters")]

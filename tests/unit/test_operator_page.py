@@ -55,7 +55,7 @@ def test_every_importer_emits_known_operators(importers: dict) -> None:
 
 
 def test_every_condition_says_what_it_asks_for() -> None:
-    conditions = [test for op in all_ops().values() for kernel in op.kernels for test in kernel.when]
+    conditions = [test for op in all_ops().values() for kernel in op.every_kernel for test in kernel.when]
     assert conditions
     for condition in conditions:
         assert condition.__doc__, f"{condition.__module__}.{condition.__name__} has no docstring"

@@ -153,7 +153,7 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     fitting = []
-    for kernel in op.kernels:
+    for kernel in op.every_kernel:
         if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
             continue
         offer = ask(kernel, site, site.isa, params)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
-from tinyc.kernel.kernel import Condition, Kernel
+from tinyc.kernel.kernel import Condition, Kernel, Tiled
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.load.tflite_folding import FOLDS
 from tinyc.ops import all_ops
@@ -158,7 +159,7 @@ def _imports(importers: Mapping[str, Callable[..., Any]]) -> str:
 def _operator(op: Op) -> str:
     lines = [f"### {op.name}\n", f"{_escaped(summary_of(op))}\n"]
     if op.kernels:
-        lines += ["| kernel | core | takes |", "|---|---|---|", *map(_kernel, op.kernels)]
+        lines += ["| kernel | core | takes |", "|---|---|---|", *itertools.chain.from_iterable(map(_rows, op.kernels))]
     else:
         lines.append(_without_kernel(op))
     return "\n".join(lines) + "\n"
@@ -168,12 +169,25 @@ def _without_kernel(op: Op) -> str:
     return "Costs nothing: no code, no copy." if op.view else "Has no kernel: passes fold it into its neighbours."
 
 
-def _kernel(kernel: Kernel) -> str:
-    core = ", ".join(sorted(kernel.isa)) or "any"
-    takes = "; ".join([*map(condition_text, kernel.when), *filter(None, [kernel.asks])]) or "everything"
+def _rows(kernel: Kernel | Tiled) -> list[str]:
+    """Of tiles a row with what all ask for, then a row each with what it asks for beside that."""
+    if isinstance(kernel, Kernel):
+        return [_kernel(kernel, kernel.isa, kernel.when)]
+    first = f"| **{kernel.what}** | {_core(kernel.isa)} | {_escaped('; '.join(map(condition_text, kernel.when)))} |"
+    own = [(one, one.isa - kernel.isa, [test for test in one.when if test not in kernel.when]) for one in kernel.tiles]
+    return [first, *(_kernel(*parts, tile=True) for parts in own)]
+
+
+def _core(isa: Collection[str]) -> str:
+    return ", ".join(sorted(isa)) or "any"
+
+
+def _kernel(kernel: Kernel, isa: Collection[str], when: Iterable[Condition], tile: bool = False) -> str:
+    core = "" if tile and not isa else _core(isa)
+    takes = "; ".join([*map(condition_text, when), *filter(None, [kernel.asks])]) or "everything"
     how = ", written for the layer" if kernel.written else ""
     how += ", on boards with slow flash" if kernel.slow_flash else ""
-    return f"| `{kernel.name}`{how} | {core} | {_escaped(takes)} |"
+    return f"| {'&bull; ' * tile}`{kernel.name}`{how} | {core} | {_escaped(takes)} |"
 
 
 def condition_text(condition: Condition) -> str:

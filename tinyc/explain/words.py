@@ -99,7 +99,7 @@ def _meanings(word: str) -> Iterator[Meaning]:
         yield _of_kernel(kernel)
     if (op := all_ops().get(word)) is not None:
         says = summary_of(op)
-        yield Meaning("operator", word, says, kernels=tuple(dict.fromkeys(kernel.name for kernel in op.kernels)))
+        yield Meaning("operator", word, says, kernels=tuple(dict.fromkeys(kernel.name for kernel in op.every_kernel)))
     for kind, importers in _importers().items():
         for name in (name for name in importers if name.lower() == word.lower()):
             says = " ".join((importers[name].__doc__ or "").split())
@@ -135,7 +135,7 @@ def _kernels() -> dict[str, list[tuple[str, Kernel]]]:
     """Kernel -> the operators that have it, and how."""
     by_name: dict[str, list[tuple[str, Kernel]]] = {}
     for op in all_ops().values():
-        for kernel in op.kernels:
+        for kernel in op.every_kernel:
             by_name.setdefault(kernel.name, []).append((op.name, kernel))
     return by_name
 

@@ -461,3 +461,25 @@ class Kernel:
             return replace(made_offer, row_forms=Once(lambda: row_forms(site, params)))
 
         return replace(self, offer=offer)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiled:
+    """One way to compute an operator, with a choice of tiles: how many outputs are made together, where their inputs
+    wait, how weights lie. Each is a Kernel, and the cheapest of those that take a layer runs it.
+
+    what: in words, what they share.
+    """
+
+    what: str
+    tiles: tuple[Kernel, ...]
+
+    @property
+    def isa(self) -> frozenset[str]:
+        """What all of them ask of the core."""
+        return frozenset.intersection(*(kernel.isa for kernel in self.tiles))
+
+    @property
+    def when(self) -> tuple[Condition, ...]:
+        """What all of them ask of the node."""
+        return tuple(test for test in self.tiles[0].when if all(test in kernel.when for kernel in self.tiles))

@@ -16,7 +16,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, Tiled, buffered_flow, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import (
@@ -40,7 +40,7 @@ from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.rvv import planes as rvv_planes
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import offset, rv32_dense
+from tinyc.kernels.scalar import offset, rv32_conv, rv32_dense
 from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
@@ -260,10 +260,8 @@ OP = Op(
         *mve_conv.CONV_KERNELS,
         *rvv_conv.CONV2D,
         *rvv_planes.KERNELS,
-        *rows_conv.KERNELS,
-        *one_row.KERNELS,
-        *winograd.KERNELS,
-        *low_scratch.KERNELS,
+        Tiled("register tiles of SMLAD", rows_conv.KERNELS),
+        Tiled("exact fast forms, SMLAD", (*one_row.KERNELS, *winograd.KERNELS, *low_scratch.KERNELS)),
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             offered(
@@ -285,14 +283,16 @@ OP = Op(
             when=(is_s8, one_group, narrow_weights),
         ),
         *rv32_dense.CONV2D,
-        *scalar_rows.KERNELS,
+        Tiled("register tiles of RV32IM", scalar_rows.RV32),
+        *rv32_conv.INT4_CONV2D,
+        Tiled("exact fast forms, products by pairs of weights in a word", scalar_rows.FAST),
         *scalar.KERNELS,
         counted_kernel("tc_conv2d_s8", lower_rows, of_products, when=(is_s8,)),
         *s16_mve.CONV2D,
         *s16_dsp.CONV2D,
         offset.CONV,
         *IMAGE_KERNELS,
-        *rows_conv.INT4_KERNELS,
+        Tiled("register tiles of SMLAD, int4 weights", rows_conv.INT4_KERNELS),
         *nibbles_scalar.CONV2D,
         *nibbles.CONV2D,
         matrix.CONV_MVE,

@@ -26,6 +26,7 @@ from tinyc.kernel.kernel import (
     Params,
     Scratch,
     Struct,
+    Tiled,
     no_scratch,
     offered,
 )
@@ -48,6 +49,7 @@ from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
 from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.mve import window as mve_window
+from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
@@ -315,7 +317,8 @@ OP = Op(
         mve_window.KERNEL,
         *mve_depthwise.KERNELS,
         *rvv_depthwise.KERNELS,
-        *rows_depthwise.KERNELS,
+        Tiled("planes of int16, SMLAD", rows_depthwise.KERNELS),
+        rows_columns.KERNEL,
         *direct.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
@@ -347,7 +350,8 @@ OP = Op(
         offset.DEPTHWISE_3X3,
         offset.DEPTHWISE,
         *IMAGE_KERNELS,
-        *rows_depthwise.INT4_KERNELS,
+        Tiled("planes of int16, SMLAD, int4 weights", rows_depthwise.INT4_KERNELS),
+        rows_columns.INT4_KERNEL,
         *nibbles_scalar.DEPTHWISE,
         *nibbles.DEPTHWISE,
         lane_rows.DEPTHWISE_MVE,

@@ -24,6 +24,7 @@ from tinyc.kernel.kernel import (
     Params,
     Scratch,
     Struct,
+    Tiled,
     buffered_flow,
     no_scratch,
     offered,
@@ -178,8 +179,7 @@ OP = Op(
     kernels=(
         *mve_conv.FULLY_CONNECTED_KERNELS,
         *rvv_conv.DENSE,
-        *asm.KERNELS,
-        *input_stationary.KERNELS,
+        Tiled("register tiles of SMLAD", (*asm.KERNELS, *input_stationary.KERNELS)),
         Kernel(
             "tc_fully_connected_s8_row_dsp",
             offered(lower_row, cost=shared_cost(1.08, 12, 700, no_scratch)),

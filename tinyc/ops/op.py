@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Kernel
+from tinyc.kernel.kernel import Kernel, Tiled
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched
 
@@ -128,7 +129,7 @@ class Op:
     int_ref: Callable[..., tuple[Array, ...]]  # (params, *arrays): the same integers as every C kernel, bit for bit
     quant_in: tuple[QuantRule, ...]  # of the inputs; the last rule holds for all further ones
     quant_out: tuple[QuantRule, ...]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Kernel | Tiled, ...]  # best first where costs are equal
     macs: Callable[[Site], int] = lambda site: 0  # multiply-accumulates of one inference
     view: bool = False  # the output is the input's bytes (reshape): no kernel runs
     part: Callable[[Site], int | None] = lambda site: None  # the output is a run of the input's bytes, from this one on
@@ -148,6 +149,12 @@ class Op:
     # says it, or has no such kernels.
     float32: Float32 | None = None
     batched: Batched = Batched()  # the same over many samples at once, and its derivative: for the quantizer
+
+    @property
+    def every_kernel(self) -> tuple[Kernel, ...]:
+        """One after the other, those of tiles too."""
+        tiles = (kernel.tiles if isinstance(kernel, Tiled) else (kernel,) for kernel in self.kernels)
+        return tuple(itertools.chain.from_iterable(tiles))
 
     def prepared(self, site: Site) -> Any:
         """What reference and kernels share at this node: of integers, or between float32 tensors."""

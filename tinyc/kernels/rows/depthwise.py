@@ -152,11 +152,7 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     return LayerFunction(contract, fast, portable, tile=tile).named(stem, "tc_depthwise_planes.h")
 
 
-KERNELS = (
-    *(kernel.with_row_forms(row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_asm", WIDE)),
-    rows_columns.KERNEL,
-)
-INT4_KERNELS = (
-    *(kernel.with_row_forms(int4_row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_w4_asm", RAISED)),
-    rows_columns.INT4_KERNEL,
+KERNELS = tuple(kernel.with_row_forms(row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_asm", WIDE))
+INT4_KERNELS = tuple(
+    kernel.with_row_forms(int4_row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_w4_asm", RAISED)
 )

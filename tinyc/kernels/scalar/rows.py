@@ -247,11 +247,6 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
 
 _F4, _F2 = tiles.KERNELS
 (_S2,) = strided.KERNELS
-_PIXELS, *_OTHERS = rv32_conv.CONV2D
-KERNELS = (
-    _PIXELS.with_row_forms(rv32_forms),
-    *_OTHERS,
-    _F4,
-    _F2.with_row_forms(row_forms),
-    _S2.with_row_forms(strided_forms),
-)
+_BROAD, _TALL = rv32_conv.CONV2D
+RV32 = (_BROAD.with_row_forms(rv32_forms), _TALL)
+FAST = (_F4, _F2.with_row_forms(row_forms), _S2.with_row_forms(strided_forms))

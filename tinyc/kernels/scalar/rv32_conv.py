@@ -329,6 +329,8 @@ _INT4 = f"{PROVED}, and sums of int4 weights within 2^20"
 CONV2D = (
     Kernel("tc_conv2d_s8_rv32", _offer(BROAD), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
     Kernel("tc_conv2d_s8_rv32_six", _offer(TALL), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
+)
+INT4_CONV2D = (
     Kernel(
         "tc_conv2d_s8_w4_rv32",
         only_if(
