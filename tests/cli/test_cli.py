@@ -278,6 +278,23 @@ def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: P
     assert "<- peak" in text
 
 
+def test_plan_shows_the_front_and_where_the_library_stands(tinyc, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    picture = tmp_path / "front.svg"
+    front = tinyc("plan", model, "--board", "cortex-m4", "--front", "--json", "--plot", picture).json
+    (built,) = [point for point in front["points"] if point["built"]]
+    estimated = tinyc("estimate", model, "--board", "cortex-m4", "--json").json["estimates"][0]
+    assert [built[key] for key in ("cycles", "arena_bytes", "flash_bytes")] == [
+        estimated[key] for key in ("cycles", "arena_bytes", "flash_bytes")
+    ]
+    assert "built" in picture.read_text()
+    text = tinyc("plan", model, "--board", "cortex-m4", "--front").out
+    assert all(f"{point['cycles']:,}" in text for point in front["points"])
+    ran = tinyc("plan", model, "--board", "cortex-m4", "--front", "--input-rows")
+    assert ran.code == 2
+    assert "leave out --input-rows" in ran.err
+
+
 def test_plan_refuses_a_picture_format_before_it_compiles(tinyc, model: Path, tmp_path: Path) -> None:
     ran = tinyc("plan", model, "--board", "host", "--plot", tmp_path / "map.gif")
     assert ran.code == 2

@@ -32,6 +32,7 @@ QUICK = {
     "inspect kws.onnx": 0,
     "monitor": 0,
     "plan kws.onnx --board cortex-m4 --memory min": 0,
+    "plan kws.onnx --board cortex-m4 --front": 0,
     "quantize kws.onnx": 0,
     "build kws.onnx --board cortex-m4 --no-proof -o planned": 0,
     "build missing.onnx": 2,

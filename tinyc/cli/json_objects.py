@@ -29,6 +29,7 @@ from tinyc.package.link import LinkedModels
 from tinyc.pipeline.device_run import BoardRun
 from tinyc.pipeline.doctor import Finding
 from tinyc.pipeline.exploring import Point
+from tinyc.pipeline.fronting import ModelFront
 from tinyc.pipeline.hearing import Hearing
 from tinyc.pipeline.looking import Looking
 from tinyc.pipeline.quantizing import QuantizeReport
@@ -85,7 +86,7 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
         "monitor": (Shape(None, {"ports": tuple[SerialPortFound, ...]}),),
         "pack": (Shape(None, pack, {"file": str}),),
         "package": (Shape(None, {"packages": Words}),),
-        "plan": (Shape(MemoryMap, {"peak": tuple[int, ...], "boundaries": tuple[Boundary, ...]}),),
+        "plan": (Shape(MemoryMap, {"peak": tuple[int, ...], "boundaries": tuple[Boundary, ...]}), Shape(ModelFront)),
         "profile": (Shape(Profile, costs),),
         "quantize": (Shape(QuantizeReport),),
         "report": (Shape(None, {"page": str}),),

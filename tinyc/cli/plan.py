@@ -13,19 +13,25 @@ from rich.text import Text
 
 from tinyc.board import load_board
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded
+from tinyc.cli.output import Color, Output, guarded, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.boundaries import Boundary, boundaries
 from tinyc.explain.drawing import check_format
+from tinyc.explain.front_plot import PlotPoint, plot_front
 from tinyc.explain.memory_map import MemoryMap, map_of, map_text
 from tinyc.explain.memory_plot import plot_map
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.fronting import ModelFront, front_of_model
 
 MOST_PEAKS = 5  # named in the last line
 
 PlotFile = Annotated[
-    Path | None, typer.Option("--plot", help="Draw the map into this .svg, .png or .pdf file.", show_default=False)
+    Path | None,
+    typer.Option("--plot", help="Draw the map, or the front, into this .svg, .png or .pdf.", show_default=False),
+]
+FrontOption = Annotated[
+    bool, typer.Option("--front", help="Show instead what the library can be: cycles against flash against arena.")
 ]
 Width = Annotated[int, typer.Option(min=8, max=400, help="Cells of a line of the map.")]
 
@@ -36,15 +42,20 @@ def command(
     options: Options,
     plot: PlotFile = None,
     width: Width = 64,
+    front: FrontOption = False,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below."""
+    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below; or, with
+    --front, what its library can be."""
     with guarded(color, json, verbose) as out:
         if plot is not None:
             check_format(plot)
         board = load_board(options.board)
+        if front:
+            _show_front(out, run_stages(out, lambda progress: front_of_model(model, board, options, progress)), plot)
+            return
         compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
         memory_map = map_of(compiled.graph, compiled.plan)
         said = boundaries(compiled.graph, compiled.choices, compiled.plan, options.memory)
@@ -68,3 +79,43 @@ def _show(out: Output, memory_map: MemoryMap, width: int, plot: Path | None, sai
     out.result("", *(Text(line) for one in said for line in one.lines()))
     if plot is not None:
         out.result(f"drawn in {plot}")
+
+
+def _show_front(out: Output, front: ModelFront, plot: Path | None) -> None:
+    out.json(front.to_json())
+    timed = all(point.milliseconds is not None for point in front.points)
+    what = "cycles" if front.cycle_error else "instructions"
+    rows = table(
+        "", *(["ms"] if timed else []), what, "flash", "arena", "layers", "", right=("ms", what, "flash", "arena")
+    )
+    for point in front.points:
+        time = [f"{point.milliseconds:,.2f}"] if timed else []
+        mark = "built" + ", beaten" * point.beaten if point.built else ""
+        order = "by rows" if point.by_rows else "whole"
+        rows.add_row(*time, f"{point.cycles:,}", f"{point.flash_bytes:,}", f"{point.arena_bytes:,}", order, mark)
+    out.result(rows, "")
+    out.result(
+        f"Every other library of these kernels is as these or worse, but for {front.apart:.1%} in each figure. "
+        "`built`: what the options lead to. The arena is exact, the rest estimated."
+    )
+    if front.cycle_error:
+        out.result(Text(f"cycles: {front.cycle_error}"))
+    if plot is not None:
+        _draw_front(front, plot, timed=timed)
+        out.result(f"drawn in {plot}")
+
+
+def _draw_front(front: ModelFront, plot: Path, *, timed: bool) -> None:
+    dots = [
+        PlotPoint(
+            "built" if point.built else "by rows" if point.by_rows else "layer by layer",
+            (point.milliseconds or 0.0) if timed else point.cycles,
+            point.arena_bytes,
+            point.flash_bytes,
+            best=True,
+        )
+        for point in front.points
+    ]
+    plot_front(
+        dots, plot, f"{front.model} on {front.board}", "milliseconds" if timed else "instructions", flash_up=True
+    )

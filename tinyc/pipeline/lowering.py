@@ -112,7 +112,7 @@ def _lowered(graph: Graph, made: IntegerModel, board: Board, options: Options, p
         with suppress(TinycError):  # where no kernel runs that form of a layer
             laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
     with progress.stage("lower"):
-        program = _program(made, laid, _name(made.path, options))
+        program = program_of(made, laid.graph, laid.plan, options)
         program = with_blob(program) if options.weights_blob else program
         if options.stream_weights is not None:
             program = with_fetches(program, options.stream_weights)
@@ -139,10 +139,7 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
 def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
     with progress.stage("select"):
         timing = board.flash_timing
-        choices: Mapping[str, Sequence[Choice]]
-        flash = None if timing is None else SlowFlash(timing)
-        choices = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
-        choices = made_small(choices) if options.optimize == "size" else choices
+        choices: Mapping[str, Sequence[Choice]] = kernels_of(graph, numerics, board, options)
         if options.ram_code is not None and timing is not None:
             choices = within_ram(graph, choices, timing, board, options)
         chosen = tuple(within_flash(graph, choices, board, options))
@@ -152,6 +149,14 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     ram = _aim(board, options, None).ram_bytes
     return LaidOut(graph, choices, plan, ram is None or plan.arena_bytes <= ram)
+
+
+def kernels_of(graph: Graph, numerics: Numerics, board: Board, options: Options) -> dict[str, list[Choice]]:
+    """The kernels that may run each node on the board, with its flash's waits, as the compiler makes them."""
+    timing = board.flash_timing
+    flash = None if timing is None else SlowFlash(timing)
+    choices = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
+    return made_small(choices) if options.optimize == "size" else choices
 
 
 def _laid_out(
@@ -203,7 +208,8 @@ def _name(path: Path, options: Options) -> str:
     return options.name or path.stem
 
 
-def _program(made: IntegerModel, laid: LaidOut, name: str) -> Program:
-    program = lower(laid.graph, laid.plan, made.numerics, name, made.perms)
+def program_of(made: IntegerModel, graph: Graph, plan: Plan, options: Options) -> Program:
+    """The steps of a plan's library."""
+    program = lower(graph, plan, made.numerics, _name(made.path, options), made.perms)
     front = made.front
     return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)

@@ -165,6 +165,11 @@ class Plan:
         return sum(form.time for form in self.forms)
 
     @property
+    def cycles(self) -> int:
+        """Estimated, of an inference."""
+        return sum(form.cost.cycles for form in self.forms)
+
+    @property
     def flash_bytes(self) -> int:
         """Estimated, of all kernels and constants."""
         return sum(form.flash_bytes for form in self.forms)

@@ -55,6 +55,19 @@ def with_wider(
     return tuple(sorted((*measured, *search.wider), key=lambda one: one.stop))
 
 
+def widened(problem: Problem, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
+    """The groups, and others of several rows per call that seem useful in one arena or another."""
+    if not any(layer.wider for layer in problem.layers):
+        return measured
+    search = _Search(problem)
+    plain = tuple(map(search.weighing.candidate, measured))
+    limit = max(option.need for c in plain for options in c.options for option in options)
+    while cut := cheapest(plain, limit):
+        search.widen(cut, limit)
+        limit = int(limit * _STEP)
+    return tuple(sorted((*measured, *search.useful), key=lambda one: one.stop))
+
+
 class _Search:
     """What has been measured."""
 
@@ -64,12 +77,18 @@ class _Search:
         self._wider = [_walks(problem, layer) for layer in problem.layers]
         self._known: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
         self._turns = _TURNS
+        self._useful: dict[tuple[int, int, WalkChoice], None] = {}  # of all that were measured
         self._scratch = LeastScratch()
         self._eager: dict[tuple[int, WalkChoice], Eager] = {}  # of the first layers of a group, with their walks
 
     @property
     def wider(self) -> tuple[Measured, ...]:
         return tuple(measured for group in self._known.values() for measured, _ in group)
+
+    @property
+    def useful(self) -> tuple[Measured, ...]:
+        """Of those what a beam has carried on."""
+        return tuple(measured for key in self._useful for measured, _ in self._known.get(key, ()))
 
     def widen(self, cut: Partition | None, limit: int) -> None:
         """Measures choices of walks for every group of the cut."""
@@ -86,6 +105,7 @@ class _Search:
             wider = dict.fromkeys(choice for known in beam for choice in _one_more(layers, known))
             ranked = sorted((self._rank(start, stop, choice, limit), choice) for choice in wider)
             beam = [choice for _, choice in ranked[:_WIDTH]]
+            self._useful |= {(start, stop, choice): None for choice in beam}
 
     def _rank(self, start: int, stop: int, choice: WalkChoice, limit: int) -> tuple[int, int]:
         """(0, time within the limit), or (1, bytes) of what does not fit."""

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the front of a model has that its options do not lead to: fewer cycles, in no more flash and no more arena.
+
+    python bench/front.py FOLDER [--board NAME ...]
+
+FOLDER: of models, *.tflite or *.onnx. All figures are the compiler's own estimates, of the same kernels. Prints a table
+in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+from tinyc.board import Board, load_board
+from tinyc.options.build import Options
+from tinyc.pipeline.fronting import fronts_of
+from tinyc.pipeline.integers import IntegerModel, make_integers
+from tinyc.pipeline.lowering import lower_integers
+from tinyc.pipeline.progress import Progress
+from tinyc.plan.answer import Plan
+from tinyc.plan.front import Corner, Front
+
+WAYS = ("", "--memory speed", "--memory min", "--optimize size", "--optimize size --memory min", "--flash-budget 64K")
+_QUIET = Progress()
+
+
+def options_of(words: str, board: str) -> Options:
+    """The options of a line of `WAYS`."""
+    given = dict(zip(words.split()[::2], words.split()[1::2], strict=True))
+    budget = given.get("--flash-budget")
+    return Options(
+        board,
+        memory=given.get("--memory", "balanced"),  # type: ignore[arg-type]
+        optimize=given.get("--optimize", "speed"),  # type: ignore[arg-type]
+        flash_budget=int(budget.removesuffix("K")) * 1024 if budget else None,
+    )
+
+
+def better(front: Front, plan: Plan) -> Plan:
+    """The plan of fewest cycles that takes no more flash and no more arena; the plan itself where there is none."""
+    best = plan
+    for family in front.families:
+        table = family.solver.within(plan.arena_bytes)
+        if table is None:
+            continue
+        fits = np.flatnonzero(table.flash_bytes <= plan.flash_bytes)
+        state = int(fits[-1]) if len(fits) else -1
+        while state >= 0 and table.cycles[state] < best.cycles:
+            own = family.plan(Corner(int(table.cycles[state]), 0, table.live_bytes, family, table, state))
+            if own.flash_bytes <= plan.flash_bytes and own.arena_bytes <= plan.arena_bytes:
+                best = own
+                break
+            state = int(np.searchsorted(-table.cycles, -table.cycles[state])) - 1  # the next that takes less flash
+    return best
+
+
+def rows(path: Path, board: Board) -> Iterator[str]:
+    """A row for each of `WAYS`."""
+    made: IntegerModel | None = None
+    for words in WAYS:
+        options = options_of(words, board.name)
+        try:
+            made = made or make_integers(path, board, options, _QUIET)
+            plan = lower_integers(made, board, options, _QUIET).plan
+        except TinycError as error:
+            yield f"| {path.stem} | {board.name} | {words or 'default'} | {error.message.split(',')[0]} | | | | |"
+            continue
+        began = time.process_time()
+        found = plan
+        for _, front in fronts_of(made, board, replace(options, flash_budget=None)):
+            own = better(front, plan)
+            found = own if own.cycles < found.cycles else found
+        seconds = time.process_time() - began
+        saved = f"{found.cycles:,} | {1 - found.cycles / plan.cycles:.1%}" if found is not plan else "- | -"
+        figures = f"{plan.cycles:,} | {plan.flash_bytes:,} | {plan.arena_bytes:,}"
+        yield f"| {path.stem} | {board.name} | {words or 'default'} | {figures} | {saved} | {seconds:.1f} |"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--board", nargs="+", default=["cortex-m4", "cortex-m33", "cortex-m0plus"])
+    asked = parser.parse_args()
+    print("| model | board | options | cycles | flash | arena | of the front | fewer | CPU s |")
+    print("|---|---|---|---:|---:|---:|---:|---:|---:|")
+    models = sorted(path for path in asked.folder.iterdir() if path.suffix in (".tflite", ".onnx"))
+    for path in models:
+        for name in asked.board:
+            for row in rows(path, load_board(name)):
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The front of a model on a board: what its library can be, in cycles, flash and arena, and where one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tinyc.base.errors import TinycError
+from tinyc.base.one_thread import one_thread
+from tinyc.board import Board
+from tinyc.explain.estimate import Estimate, estimate
+from tinyc.ir.check import check
+from tinyc.ir.graph import Graph
+from tinyc.ops import all_ops
+from tinyc.options.build import Options
+from tinyc.passes.phases import as_convolutions
+from tinyc.passes.time_rows import time_as_rows
+from tinyc.pipeline.integers import IntegerModel, make_integers
+from tinyc.pipeline.lowering import kernels_of, lower_integers, program_of
+from tinyc.pipeline.progress import Progress
+from tinyc.plan.answer import Plan
+from tinyc.plan.front import Front, front_of
+from tinyc.plan.persistent import place_states
+from tinyc.plan.replay import InvalidPlanError
+from tinyc.plan.validate import validate
+
+MOST_POINTS = 24  # that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """A library, as estimated. cycles: of the board's core, with the waits of its flash; instructions where the core's
+    cycles are not known, and milliseconds None. by_rows: whether layers run row by row. built: it is what the options
+    lead to, not what was looked for; beaten: another one is as good in cycles, flash and arena and better in one."""
+
+    cycles: int
+    milliseconds: float | None
+    flash_bytes: int
+    arena_bytes: int
+    by_rows: bool
+    built: bool = False
+    beaten: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Less is better."""
+        return (self.cycles, self.flash_bytes, self.arena_bytes)
+
+    def beats(self, other: FrontPoint) -> bool:
+        """Whether it is as good in everything, and better in one."""
+        return self.key != other.key and all(a <= b for a, b in zip(self.key, other.key, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFront:
+    """The points that no other one beats, by arena, and the one that is built. cycle_error: how well the cycles are
+    known. apart: a point that another one is as good as but for such a share, in each figure, is left out."""
+
+    model: str
+    board: str
+    points: tuple[FrontPoint, ...]
+    apart: float
+    cycle_error: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@one_thread
+def front_of_model(path: Path, board: Board, options: Options, progress: Progress) -> ModelFront:
+    """The front of a model on a board.
+
+    Raises TinycError for a model that cannot be compiled, and for libraries that are called for every window or row.
+    """
+    if options.input_rows or options.by_calls:
+        raise TinycError(
+            "the front is that of libraries which take their input whole",
+            hint="leave out --input-rows, --incremental and --frontend",
+        )
+    quiet = replace(progress, on_warning=lambda message: None)  # each of the libraries would warn
+    made = make_integers(path, board, options, quiet)
+    built = lower_integers(made, board, options, quiet)
+    chosen = _point(estimate(path.name, built.program, board), by_rows=built.plan.runs_by_rows, built=True)
+    with progress.stage("front"):
+        fronts = list(fronts_of(made, board, options))
+        graphs = {id(family): graph for graph, front in fronts for family in front.families}
+        apart, corners = Front([family for _, front in fronts for family in front.families]).some(MOST_POINTS)
+        points = [chosen]
+        for number, corner in enumerate(corners):
+            progress.on_share("front", number / len(corners))
+            with suppress(TinycError, InvalidPlanError):  # what its check refuses is no point
+                points.append(_placed(made, board, options, graphs[id(corner.family)], corner.family.plan(corner)))
+    marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
+    shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
+    error = estimate(path.name, built.program, board).cycle_error
+    return ModelFront(path.name, board.name, tuple(sorted(shown, key=lambda own: own.key[::-1])), apart, error)
+
+
+def fronts_of(made: IntegerModel, board: Board, options: Options) -> Iterator[tuple[Graph, Front]]:
+    """The front of the graph, and of the same with time as rows."""
+    graph = as_convolutions(made.graph, grow=options.optimize != "size")
+    yield graph, front_of(graph, kernels_of(graph, made.numerics, board, options), flash_bytes=board.flash_bytes)
+    turned = time_as_rows(graph)
+    if turned is not graph:
+        check(turned, "rows", all_ops())
+        with suppress(TinycError):  # where no kernel runs that form of a layer
+            choices = kernels_of(turned, made.numerics, board, options)
+            yield turned, front_of(turned, choices, flash_bytes=board.flash_bytes)
+
+
+def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:
+    """The library of a plan. Raises InvalidPlanError where the plan's check refuses it."""
+    validate(plan)
+    placed = place_states(graph, plan) if graph.states else plan
+    program = program_of(made, graph, placed, options)
+    return _point(estimate(made.path.name, program, board), by_rows=plan.runs_by_rows)
+
+
+def _point(own: Estimate, *, by_rows: bool, built: bool = False) -> FrontPoint:
+    cycles = own.instructions if own.cycles is None else own.cycles
+    return FrontPoint(cycles, own.milliseconds, own.flash_bytes, own.arena_bytes, by_rows, built)

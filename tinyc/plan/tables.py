@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cheapest cuts of groups and forms within a number of live bytes: one for each number of grains of flash.
+
+best[j][f], the fewest cycles of layers 0 .. j-1 in f grains of flash, is the minimum over i of best[i] and what the
+groups [i, j) offer: a multiple-choice knapsack along a shortest path, exact but for the grains. A group offers what the
+sums of its layers' forms leave when those are left out that another sum beats in cycles and flash. Groups of the same
+layers, in other orders of turns, are one offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyc.plan.answer import Partition
+from tinyc.plan.liveness import Load
+from tinyc.plan.problem import Form, Layer
+from tinyc.plan.rows.cuts import Measured, mixture
+from tinyc.plan.uses import Ints
+
+NEVER = 2**60  # cycles: nothing fits
+_GRAIN = 64  # bytes of flash, at least
+_STATES = 2048  # of a table, at most
+_Span = tuple[int, int]  # layers [start, stop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Forms:
+    """Forms of a layer that no other ones beat: bytes of flash ascending, cycles descending."""
+
+    flash: Ints
+    cycles: Ints
+    forms: Sequence[Form]
+
+    def at(self, place: int) -> tuple[Form, ...]:
+        return (self.forms[place],)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """The same of several layers: which of the first ones, and which of the last, made each sum."""
+
+    flash: Ints
+    cycles: Ints
+    first: _Sums | _Forms
+    last: _Forms
+    places: tuple[Ints, Ints]
+
+    def at(self, place: int) -> tuple[Form, ...]:
+        """The forms of the layers."""
+        return (*self.first.at(int(self.places[0][place])), self.last.forms[int(self.places[1][place])])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Offers:
+    """What the groups of a span offer: grains ascending, beyond the least that its layers take in any group; cycles
+    descending; and of each the group and the place in its forms."""
+
+    grains: Ints
+    cycles: Ints
+    groups: Ints
+    places: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTable:
+    """The cheapest cuts within `live_bytes`, by state: grains of flash beyond the least that there is.
+
+    cycles: they fall from state to state, or stay; NEVER where nothing fits.
+    """
+
+    live_bytes: int
+    solver: CutTables
+    cycles: Ints
+    taken: Sequence[tuple[Ints, Ints, Ints]]  # by the end of the last group, by state: group, place, state before it
+
+    @property
+    def flash_bytes(self) -> Ints:
+        """By state, to the grain."""
+        return self.solver.least_bytes + np.arange(len(self.cycles)) * self.solver.grain
+
+    def cut(self, state: int) -> Partition:
+        """The cut of a state, whose cycles are not NEVER."""
+        groups, forms = [], []
+        stop = len(self.taken) - 1
+        while stop:
+            number, place, before = (int(column[state]) for column in self.taken[stop])
+            own = self.solver.measured[number]
+            groups.append(own.group)
+            forms.append(self.solver.forms(number, place, self.live_bytes))
+            stop, state = own.start, before
+        chosen = tuple(form for own in reversed(forms) for form in own)
+        return Partition(tuple(groups[::-1]), chosen, sum(form.cost.cycles for form in chosen))
+
+
+class CutTables:
+    """The tables of groups that may be chosen. flash_bytes: of cuts the most; None: any."""
+
+    def __init__(self, measured: Sequence[Measured], flash_bytes: int | None = None) -> None:
+        self.measured = sorted(measured, key=lambda one: one.stop)
+        sizes: dict[str, tuple[int, int]] = {}  # of a layer, the least and most bytes of its forms
+        for layer in (layer for one in self.measured for layer in one.layers):
+            own = [form.flash_bytes for form in (*layer.whole_forms, *layer.row_forms)]
+            low, high = sizes.get(layer.node, (min(own), max(own)))
+            sizes[layer.node] = min(low, *own), max(high, *own)
+        self._least = {node: low for node, (low, _) in sizes.items()}
+        self.least_bytes = sum(self._least.values())
+        most = sum(high for _, high in sizes.values())
+        span = max((most if flash_bytes is None else min(most, flash_bytes)) - self.least_bytes, 0)
+        self.grain = max(_GRAIN, -(-span // _STATES))
+        self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
+        self._latest: dict[int, tuple[int, int, _Sums | _Forms | None]] = {}  # of groups: live bytes [since, until)
+        self._needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
+        self._of_layer: dict[tuple[object, ...], _Forms] = {}
+        self._of_group: dict[tuple[_Forms, ...], _Sums | _Forms] = {}
+        self._spans: dict[_Span, list[int]] = {}
+        for number, one in enumerate(self.measured):
+            self._spans.setdefault((one.start, one.stop), []).append(number)
+        self._offers: dict[tuple[object, ...], _Offers | None] = {}
+
+    def needs(self) -> list[int]:
+        """Numbers of live bytes at which another form fits, ascending."""
+        return sorted({need for own in self.measured for need in _needs(own)})
+
+    def within(self, live_bytes: int) -> CutTable | None:
+        """The table of cuts within so many live bytes; None if there are none."""
+        count = max(one.stop for one in self.measured)
+        best = [np.full(self.states, NEVER, np.int64) for _ in range(count + 1)]
+        taken = [tuple(np.full(self.states, -1, np.int64) for _ in range(3)) for _ in range(count + 1)]
+        best[0][:] = 0
+        for (start, stop), numbers in sorted(self._spans.items(), key=lambda item: item[0][1]):
+            offers = self._offered(numbers, live_bytes)
+            if offers is None or best[start][-1] >= NEVER:
+                continue
+            columns = (offers.grains, offers.cycles, offers.groups, offers.places)
+            for grains, cycles, group, place in zip(*(column.tolist() for column in columns), strict=True):
+                if grains >= self.states:
+                    break
+                before = best[start][: self.states - grains] + cycles
+                better = np.flatnonzero(before < best[stop][grains:])
+                if len(better):
+                    states = better + grains
+                    best[stop][states] = before[better]
+                    own = taken[stop]
+                    own[0][states], own[1][states], own[2][states] = group, place, better
+        return CutTable(live_bytes, self, best[-1], taken) if best[-1][-1] < NEVER else None  # type: ignore[arg-type]
+
+    def forms(self, number: int, place: int, live_bytes: int) -> tuple[Form, ...]:
+        """The forms of a group's layers in a place of the sums that fit."""
+        sums, _ = self._summed(self.measured[number], live_bytes)
+        assert sums is not None
+        return sums.at(place)
+
+    def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
+        """What groups of the same layers offer together; None where none fits."""
+        own = [(number, sums) for number in numbers if (sums := self._sums(number, live_bytes)) is not None]
+        if not own:
+            return None
+        key = tuple((number, id(sums)) for number, sums in own)
+        if key not in self._offers:
+            least = sum(self._least[layer.node] for layer in self.measured[numbers[0]].layers)
+            flash = np.concatenate([sums.flash for _, sums in own]) - least
+            cycles = np.concatenate([sums.cycles for _, sums in own])
+            groups = np.concatenate([np.full(len(sums.flash), number) for number, sums in own])
+            places = np.concatenate([np.arange(len(sums.flash)) for _, sums in own])
+            grains = (flash + self.grain // 2) // self.grain
+            front = undominated(grains, cycles)
+            self._offers[key] = _Offers(grains[front], cycles[front], groups[front], places[front])
+        return self._offers[key]
+
+    def _sums(self, number: int, live_bytes: int) -> _Sums | _Forms | None:
+        """Sums of forms of a group's layers; None where one has none that fits."""
+        since, until, sums = self._latest.get(number, (1, 0, None))
+        if not since <= live_bytes < until:
+            sums, until = self._summed(self.measured[number], live_bytes)
+            self._latest[number] = live_bytes, until, sums
+        return sums
+
+    def _summed(self, own: Measured, live_bytes: int) -> tuple[_Sums | _Forms | None, int]:
+        """The sums, and the number of live bytes from which on there may be others."""
+        if own.need > live_bytes:
+            return None, own.need
+        layers, until = [], NEVER
+        for layer, load in zip(own.layers, own.loads, strict=True):
+            forms, changes = self._fitting(layer, load, live_bytes, whole=own.is_whole)
+            if not len(forms.flash):
+                return None, changes
+            layers.append(forms)
+            until = min(until, changes)
+        key = tuple(layers)
+        if key not in self._of_group:
+            total: _Sums | _Forms = layers[0]
+            for forms in layers[1:]:
+                total = _sum(total, forms, self.grain)
+            self._of_group[key] = total
+        return self._of_group[key], until
+
+    def _fitting(self, layer: Layer, load: Load, live_bytes: int, *, whole: bool) -> tuple[_Forms, int]:
+        """The forms of a layer that fit beside the load, and mixtures of one that does with one that does not; and the
+        number of live bytes from which on there may be others."""
+        forms = layer.whole_forms if whole else layer.row_forms
+        needs = self._needs_of(forms, load)
+        fit = tuple(need <= live_bytes for need in needs)
+        until = min((need for need in needs if need > live_bytes), default=NEVER)
+        key: tuple[object, ...] = (id(forms), fit)
+        above: dict[int, tuple[int, ...]] = {}
+        if not whole and any(fit) and not all(fit) and any(map(_mixes, forms)):
+            others = [i for i, fits in enumerate(fit) if not fits]
+            above = {i: load.turns_above(forms[i], live_bytes) for i in others}
+            until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
+            key = (*key, *above.values(), len(load.turns))
+        if key not in self._of_layer:
+            every = [form for form, fits in zip(forms, fit, strict=True) if fits]
+            every += _mixtures(forms, every, above, len(load.turns))
+            flash = np.array([form.flash_bytes for form in every], np.int64)
+            cycles = np.array([form.cost.cycles for form in every], np.int64)
+            front = undominated(flash, cycles)
+            self._of_layer[key] = _Forms(flash[front], cycles[front], [every[i] for i in front.tolist()])
+        return self._of_layer[key], until
+
+    def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
+        """Live bytes with each of the forms."""
+        key = (id(forms), id(load))
+        if key not in self._needs:
+            self._needs[key] = tuple(load.need(form) for form in forms)
+        return self._needs[key]
+
+
+def _next_level(load: Load, form: Form, live_bytes: int) -> int:
+    """The number of live bytes above these from which on the form fits in more turns."""
+    levels = load.live(form.inplace) + form.scratch_bytes
+    return int(levels[levels > live_bytes].min())
+
+
+def _mixes(form: Form) -> bool:
+    """Whether it may run in some turns where another one runs in the others."""
+    return mixture(form, form, (), 1) is not None
+
+
+def _mixtures(
+    forms: Sequence[Form], fitting: Sequence[Form], above: Mapping[int, tuple[int, ...]], turns: int
+) -> list[Form]:
+    """Forms that do not fit in some turns, there another one that does. above: those turns, by number of the form."""
+    pairs = ((forms[i], spare, over) for i, over in above.items() for spare in fitting)
+    faster = (pair for pair in pairs if pair[0].cost.cycles < pair[1].cost.cycles)
+    mixed = (mixture(fast, spare, over, turns) for fast, spare, over in faster)
+    return [form for form in mixed if form is not None]
+
+
+def undominated(flash: Ints, cycles: Ints) -> Ints:
+    """Where those stand that no other one beats in both, by flash."""
+    order = np.lexsort((cycles, flash))
+    if not len(order):
+        return order
+    fewer = np.ones(len(order), np.bool_)
+    sorted_cycles = cycles[order]
+    fewer[1:] = sorted_cycles[1:] < np.minimum.accumulate(sorted_cycles)[:-1]
+    chosen: Ints = order[fewer]
+    return chosen
+
+
+def _sum(a: _Sums | _Forms, b: _Forms, grain: int) -> _Sums:
+    """Every form of one with every form of the other; of those in the same grain of flash the one of fewest cycles."""
+    flash = (a.flash[:, None] + b.flash).ravel()
+    cycles = (a.cycles[:, None] + b.cycles).ravel()
+    front = undominated(flash // grain, cycles)
+    return _Sums(flash[front], cycles[front], a, b, divmod(front, len(b.flash)))
+
+
+def _needs(own: Measured) -> Iterator[int]:
+    for layer, load in zip(own.layers, own.loads, strict=True):
+        for form in layer.whole_forms if own.is_whole else layer.row_forms:
+            yield max(load.need(form), own.need)
