@@ -76,6 +76,16 @@ def test_an_operator_without_a_kernel_says_what_each_asks_for() -> None:
     assert "layer/0" in str(caught.value.where)
 
 
+def test_what_kernels_for_other_cores_ask_for_is_told_where_none_is_left_and_only_there() -> None:
+    graph = small_graph()
+    node = next(node for node in graph.nodes if node.op == "conv2d")
+    with pytest.raises(TinycError, match="tc_conv2d_s8_mve takes a core with mve\n"):
+        candidates(graph, frozenset({"dsp"}), Numerics.TFLM, {node.name: "tc_conv2d_s8_mve"})
+    (refused,) = {choice.refused for choice in candidates(graph, frozenset({"dsp"}), Numerics.TFLM)[node.name]}
+    assert "tc_conv2d_s16_dsp" in dict(refused)
+    assert not any("a core with" in asks for _, asks in refused)
+
+
 def test_shrinking_never_grows_the_arena_or_breaks_the_price() -> None:
     graph = small_graph()
     found = candidates(graph, frozenset({"dsp"}), Numerics.TFLM)

@@ -35,7 +35,6 @@ FASTEST = 1  # the price where time is wanted before all else
 FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
 _TAKEN = "docs/operators.md lists what each kernel takes"
-OTHER_CORE = "a core with"  # what a kernel asks for first, where the board lacks a feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Choice:
     kernel: Kernel
     offer: Offer
     cost: Cost
-    refused: tuple[tuple[str, str], ...] = ()  # (kernel, what it asks for)
+    refused: tuple[tuple[str, str], ...] = ()  # (kernel for this core, what it asks for)
     flash: SlowFlash | None = None
     free: Offer | None = None
 
@@ -138,7 +137,7 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
     Of the conditions the first that fails: those behind it may rely on it. What is dear to find out, the kernel's offer
     says. params: what the node's operator prepares.
     """
-    missing = [f"{OTHER_CORE} {feature}" for feature in sorted(kernel.isa - isa)]
+    missing = [f"a core with {feature}" for feature in sorted(kernel.isa - isa)]
     failed = next((test for test in kernel.when if not test(site)), None)
     if failed is not None:
         missing.append((failed.__doc__ or failed.__name__).strip())
@@ -153,9 +152,9 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     fitting = []
-    for kernel in op.every_kernel:
-        if kernel.name != wanted and (wanted is not None or (kernel.slow_flash and flash is None)):
-            continue
+    kernels = [kernel for kernel in op.every_kernel if wanted is None or kernel.name == wanted]
+    kernels = [kernel for kernel in kernels if wanted is not None or flash is not None or not kernel.slow_flash]
+    for kernel in (kernel for kernel in kernels if kernel.isa <= site.isa):
         offer = ask(kernel, site, site.isa, params)
         if isinstance(offer, Refused):
             refused.append((kernel.name, offer.asks))
@@ -163,7 +162,7 @@ def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list
         for own in (offer,) if flash is None else filter(None, (offer, copied(offer))):
             fitting.append(_priced(Choice(site, params(), kernel, own, cost_of(own, site), free=own), flash))
     if not fitting:
-        raise _no_kernel(site.node, op.name, refused)
+        raise _no_kernel(site, kernels, params)
     return [replace(choice, refused=tuple(refused)) for choice in fitting]
 
 
@@ -253,6 +252,9 @@ def _within(classes: Sequence[Sequence[Choice]], weight: Callable[[Choice], int]
     return None if taken is None else [options[i] for options, i in zip(classes, taken, strict=True)]
 
 
-def _no_kernel(node: Node, op: str, refused: list[tuple[str, str]]) -> TinycError:
-    asked = "; ".join(f"{kernel} takes {reason}" for kernel, reason in refused) or "it has no C kernel"
-    return TinycError(f"no kernel runs this {op}: {asked}", node.where)
+def _no_kernel(site: Site, kernels: Sequence[Kernel], params: Once[Any]) -> TinycError:
+    """With what each kernel asks for, those for other cores too."""
+    offers = ((kernel.name, ask(kernel, site, site.isa, params)) for kernel in kernels)
+    refused = [f"{name} takes {offer.asks}" for name, offer in offers if isinstance(offer, Refused)]
+    asked = "; ".join(refused) or "it has no C kernel"
+    return TinycError(f"no kernel runs this {site.node.op}: {asked}", site.node.where)

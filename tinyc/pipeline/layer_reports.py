@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.choose.select import OTHER_CORE, Choice, Goal, weight_of
+from tinyc.choose.select import Choice, Goal, weight_of
 from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles
 from tinyc.ir.graph import Array, Graph, Value
@@ -154,5 +154,5 @@ def _alternatives(chosen: Choice, choices: Sequence[Choice]) -> tuple[Alternativ
     what they ask for."""
     costs = ((choice.kernel.name, choice.cost) for choice in choices)
     usable = (Alternative(name, c.instructions, c.cycles, c.flash_bytes, c.scratch_bytes) for name, c in costs)
-    refused = (Alternative(name, asks=asks) for name, asks in chosen.refused if not asks.startswith(OTHER_CORE))
+    refused = (Alternative(name, asks=asks) for name, asks in chosen.refused)
     return (*usable, *refused)
