@@ -44,35 +44,6 @@ typedef struct {
     int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
 } tc_rv32_window_t;
 
-/* 4 * fours taps x [taps][groups][X1, X2] times w [taps][lanes] -> p [groups][lanes][P1, P2]: in plain C what
- * the functions in assembly compute that the compiler prints (tinyc/kernels/scalar/rv32_blocks.py). */
-static TC_UNUSED void tc_rv32_dot(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p,
-                                  int32_t groups, int32_t lanes)
-{
-    tc_clear(p, 2 * groups * lanes);
-    for (const int32_t *end = x + 8 * groups * fours; x < end; x += 2 * groups, w += lanes) {
-        for (int32_t i = 0; i < groups * lanes; i++) {
-            const uint32_t *const two = (const uint32_t *)(const void *)x + 2 * (i / lanes);
-            const uint32_t weight = (uint32_t)w[i % lanes];
-            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + two[0] * weight);
-            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + two[1] * weight);
-        }
-    }
-}
-
-/* 4 * fours taps x [taps][X1, X2] times w [taps] >> 0, 4, ... 28 -> p [8][P1, P2]. */
-static TC_UNUSED void tc_rv32_nibbles(const int32_t *x, const int32_t *w, int32_t fours, int32_t *p)
-{
-    tc_clear(p, 16);
-    for (const int32_t *end = x + 8 * fours; x < end; x += 2, w++) {
-        for (int32_t i = 0; i < 8; i++) {
-            const uint32_t weight = (uint32_t)(*w >> 4 * i);
-            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + (uint32_t)x[0] * weight);
-            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + (uint32_t)x[1] * weight);
-        }
-    }
-}
-
 /* The dot products A, B, C of [P1, P2]. */
 TC_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
 {
@@ -92,17 +63,6 @@ TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_chann
     int32_t t = (int32_t)((product + (sign ? (int64_t)1 << 31 : 0)) >> 32) + channel->add;
     if (sign) t += x >> 31;
     return tc_clamp(t >> channel->shift, least, greatest);
-}
-
-/* The way of functions that the compiler writes for single layers: sums of layers with `sign` come twice as
- * large, and so does what the sign takes off (tinyc/kernels/scalar/rv32_finish.py). channel [start, mult,
- * add, shift]. */
-TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *channel, int32_t sign,
-                                int32_t least, int32_t greatest)
-{
-    const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel[0]);
-    const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32);
-    return (int8_t)tc_clamp((high - (sign && high < 0 ? 2 : 0) + channel[2]) >> channel[3], least, greatest);
 }
 
 /* sums [lanes][P1, P2] of channels from o on, and acc [lanes][3] of earlier segments or NULL -> y [n][out_c],
@@ -148,29 +108,6 @@ static TC_UNUSED void tc_rv32_store(const tc_rv32_out_t *p, const int32_t *sums,
         tc_rv32_store_by(p, sums, acc, o, lanes, n, y, 1);
     } else {
         tc_rv32_store_by(p, sums, acc, o, lanes, n, y, 0);
-    }
-}
-
-/* Whole blocks of channels, w [block][4 * fours][lanes], of packed taps x [4 * fours][groups][X1, X2] -> y,
- * pixels at places [3 * groups]; p is `plain`. The twin of functions in assembly, which write pixels with the
- * same place from the last to the first. */
-static TC_UNUSED void tc_rv32_blocks(const int32_t *x, const int8_t *w, int32_t fours, const tc_rv32_out_t *p,
-                                     int32_t blocks, int8_t *y, const int32_t *places, int32_t groups,
-                                     int32_t lanes)
-{
-    for (int32_t o = 0; o < blocks * lanes; o += lanes, w += 4 * fours * lanes) {
-        int32_t sums[16];
-        tc_rv32_dot(x, w, fours, sums, groups, lanes);
-        for (int32_t i = groups * lanes - 1; i >= 0; i--) {
-            const int32_t channel = o + i % lanes, *const at = places + 3 * (i / lanes);
-            const int32_t *const k = p->channels + 4 * channel;
-            const tc_rv32_channel_t now = {k[0], k[1], 0, k[3]};
-            int32_t a, b, c;
-            tc_rv32_split(sums + 2 * i, &a, &b, &c);
-            y[at[2] + channel] = (int8_t)tc_rv32_output(c, 11, &now, 0, p->y_min, p->y_max);
-            y[at[1] + channel] = (int8_t)tc_rv32_output(b, 11, &now, 0, p->y_min, p->y_max);
-            y[at[0] + channel] = (int8_t)tc_rv32_output(a, 11, &now, 0, p->y_min, p->y_max);
-        }
     }
 }
 
@@ -253,5 +190,72 @@ static TC_UNUSED void tc_rv32_gather6(const tc_rv32_window_t *p, const int8_t *c
     tc_rv32_gather_by(p, x, ox, n < 3 ? n : 3, taps, to, 4);
     tc_rv32_gather_by(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4);
 }
+
+#if !TC_RV32_ASM
+
+/* The way of functions that the compiler writes for single layers: sums of layers with `sign` come twice as
+ * large, and so does what the sign takes off (tinyc/kernels/scalar/rv32_finish.py). channel [start, mult,
+ * add, shift]. */
+TC_INLINE int8_t tc_rv32_finish(int32_t sum, int32_t scale, const int32_t *channel, int32_t sign,
+                                int32_t least, int32_t greatest)
+{
+    const int32_t x = (int32_t)(((uint32_t)sum << scale) + (uint32_t)channel[0]);
+    const int32_t high = (int32_t)((int64_t)x * channel[1] >> 32);
+    return (int8_t)tc_clamp((high - (sign && high < 0 ? 2 : 0) + channel[2]) >> channel[3], least, greatest);
+}
+
+/* 4 * fours taps x [taps][groups][X1, X2] times w [taps][lanes] -> p [groups][lanes][P1, P2]: in plain C what
+ * the functions in assembly compute that the compiler prints (tinyc/kernels/scalar/rv32_blocks.py). */
+static TC_UNUSED void tc_rv32_dot(const int32_t *x, const int8_t *w, int32_t fours, int32_t *p,
+                                  int32_t groups, int32_t lanes)
+{
+    tc_clear(p, 2 * groups * lanes);
+    for (const int32_t *end = x + 8 * groups * fours; x < end; x += 2 * groups, w += lanes) {
+        for (int32_t i = 0; i < groups * lanes; i++) {
+            const uint32_t *const two = (const uint32_t *)(const void *)x + 2 * (i / lanes);
+            const uint32_t weight = (uint32_t)w[i % lanes];
+            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + two[0] * weight);
+            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + two[1] * weight);
+        }
+    }
+}
+
+/* 4 * fours taps x [taps][X1, X2] times w [taps] >> 0, 4, ... 28 -> p [8][P1, P2]. */
+static TC_UNUSED void tc_rv32_nibbles(const int32_t *x, const int32_t *w, int32_t fours, int32_t *p)
+{
+    tc_clear(p, 16);
+    for (const int32_t *end = x + 8 * fours; x < end; x += 2, w++) {
+        for (int32_t i = 0; i < 8; i++) {
+            const uint32_t weight = (uint32_t)(*w >> 4 * i);
+            p[2 * i] = (int32_t)((uint32_t)p[2 * i] + (uint32_t)x[0] * weight);
+            p[2 * i + 1] = (int32_t)((uint32_t)p[2 * i + 1] + (uint32_t)x[1] * weight);
+        }
+    }
+}
+
+/* Whole blocks of channels, w [block][4 * fours][lanes], of packed taps x [4 * fours][groups][X1, X2] -> y,
+ * pixels at places [3 * groups]; p is `plain`. The twin of functions in assembly, which write pixels with the
+ * same place from the last to the first. */
+static TC_UNUSED void tc_rv32_blocks(const int32_t *x, const int8_t *w, int32_t fours, const tc_rv32_out_t *p,
+                                     int32_t blocks, int8_t *y, const int32_t *places, int32_t groups,
+                                     int32_t lanes)
+{
+    for (int32_t o = 0; o < blocks * lanes; o += lanes, w += 4 * fours * lanes) {
+        int32_t sums[16];
+        tc_rv32_dot(x, w, fours, sums, groups, lanes);
+        for (int32_t i = groups * lanes - 1; i >= 0; i--) {
+            const int32_t channel = o + i % lanes, *const at = places + 3 * (i / lanes);
+            const int32_t *const k = p->channels + 4 * channel;
+            const tc_rv32_channel_t now = {k[0], k[1], 0, k[3]};
+            int32_t a, b, c;
+            tc_rv32_split(sums + 2 * i, &a, &b, &c);
+            y[at[2] + channel] = (int8_t)tc_rv32_output(c, 11, &now, 0, p->y_min, p->y_max);
+            y[at[1] + channel] = (int8_t)tc_rv32_output(b, 11, &now, 0, p->y_min, p->y_max);
+            y[at[0] + channel] = (int8_t)tc_rv32_output(a, 11, &now, 0, p->y_min, p->y_max);
+        }
+    }
+}
+
+#endif
 
 #endif

@@ -44,6 +44,33 @@ typedef struct {
     tc_rv32_lanes_t tiles[2];
 } tc_rv32_segments_t;
 
+/* x [4 * fours] times w [4 * fours] >> 0, 4, ... 28, added to sums [8]. fours > 0. */
+typedef void tc_rv32_dense_nibbles_t(const int8_t *x, const int32_t *w, int32_t fours, int32_t *sums);
+
+/* sums [count] -> y of outputs from o on; sign: a literal. */
+TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t count, int32_t o,
+                                      int8_t *y, int32_t sign)
+{
+    const int32_t scale = p->scale, least = p->y_min, greatest = p->y_max;
+    const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);
+    const int32_t *const end = sums + (p->out_c - o < count ? p->out_c - o : count);
+    for (y += o; sums < end; channel++) {
+        *y++ = (int8_t)tc_rv32_output(*sums++, scale, channel, sign, least, greatest);
+    }
+}
+
+static TC_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t count,
+                                          int32_t o, int8_t *y)
+{
+    if (p->sign) {
+        tc_rv32_dense_store_by(p, sums, count, o, y, 1);
+    } else {
+        tc_rv32_dense_store_by(p, sums, count, o, y, 0);
+    }
+}
+
+#if !TC_RV32_ASM
+
 /* In plain C what functions in assembly compute that the compiler prints
  * (tinyc/kernels/scalar/rv32_dense.py): four dot products of words `words` apart. */
 static TC_UNUSED void tc_rv32_dense_four(const int8_t *x, const int32_t *w, int32_t segments,
@@ -87,9 +114,6 @@ static TC_UNUSED void tc_rv32_dense(const int8_t *x, const int32_t *w, int32_t s
     }
 }
 
-/* x [4 * fours] times w [4 * fours] >> 0, 4, ... 28, added to sums [8]. fours > 0. */
-typedef void tc_rv32_dense_nibbles_t(const int8_t *x, const int32_t *w, int32_t fours, int32_t *sums);
-
 static TC_UNUSED void tc_rv32_dense_nibbles(const int8_t *x, const int32_t *w, int32_t fours, int32_t *sums)
 {
     for (const int8_t *const end = x + 4 * fours; x < end; x++, w++) {
@@ -99,26 +123,6 @@ static TC_UNUSED void tc_rv32_dense_nibbles(const int8_t *x, const int32_t *w, i
     }
 }
 
-/* sums [count] -> y of outputs from o on; sign: a literal. */
-TC_INLINE void tc_rv32_dense_store_by(const tc_rv32_out_t *p, const int32_t *sums, int32_t count, int32_t o,
-                                      int8_t *y, int32_t sign)
-{
-    const int32_t scale = p->scale, least = p->y_min, greatest = p->y_max;
-    const tc_rv32_channel_t *channel = (const tc_rv32_channel_t *)(const void *)(p->channels + 4 * o);
-    const int32_t *const end = sums + (p->out_c - o < count ? p->out_c - o : count);
-    for (y += o; sums < end; channel++) {
-        *y++ = (int8_t)tc_rv32_output(*sums++, scale, channel, sign, least, greatest);
-    }
-}
-
-static TC_UNUSED void tc_rv32_dense_store(const tc_rv32_out_t *p, const int32_t *sums, int32_t count,
-                                          int32_t o, int8_t *y)
-{
-    if (p->sign) {
-        tc_rv32_dense_store_by(p, sums, count, o, y, 1);
-    } else {
-        tc_rv32_dense_store_by(p, sums, count, o, y, 0);
-    }
-}
+#endif
 
 #endif

@@ -40,6 +40,7 @@ LAYERS = {
     "4x5 dilated, wide pads": layer((7, 9, 5), (4, 5, 5), DepthwiseConv2D(Pair(2, 1), Padding(3, 2, 1, 4), Pair(1, 2))),
     "stride above kernel": layer((5, 9, 4), (2, 2, 4), DepthwiseConv2D(Pair(3, 3)), per_channel=False),
     "1x1": layer((3, 3, 5), (1, 1, 5), gain=40.0),
+    "3x1 of one column": layer((11, 1, 5), (3, 1, 5), x_zero=9, y_zero=3),
 }
 
 

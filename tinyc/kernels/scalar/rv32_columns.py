@@ -12,10 +12,11 @@ import numpy as np
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
-from tinyc.kernels.form.function import RV32, LayerFunction, twin
+from tinyc.kernels.form.function import RV32, LayerFunction
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
+from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -175,15 +176,16 @@ def takes(site: Site) -> bool:
 def _special(layer: ColumnLayer) -> SpecializedKernel:
     """The function of the layer."""
     parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *x", "int8_t *y")
-    fields = f"{layer.k_h}, {layer.out_h}, {layer.channels}, {layer.finish.fields}"
     contract = f"""\
-/* depthwise_conv2d {layer.k_h}x1 on RV32IM (tc_rv32_columns.h): {layer.out_h} pixels of {layer.channels}
+/* depthwise_conv2d {layer.k_h}x1 on RV32IM ({HEADER}): {layer.out_h} pixels of {layer.channels}
  * channels. */"""
-    struct = f"static const tc_rv32_columns_t p = {{{fields}}};"
-    portable = twin("@", parameters, struct, "tc_rv32_columns(&p, w, channels, x, y);")
+    window = {"k_h": 1, "k_w": layer.k_h, "stride": 1, "dilation": 1}  # the column as a row
+    image = {"in_w": layer.out_h + layer.k_h - 1, "out_w": layer.out_h, "out_c": layer.channels}
+    weights = {"lanes": 1, "tap": 1, "block": layer.k_h}
+    portable = taps_twin(parameters, ("&x", "NULL"), window | image | weights, layer.finish)
     function = LayerFunction(contract, _column(layer).function("@", parameters), portable, isa=RV32)
     stem = f"tc_depthwise_conv2d_column_s8_rv32_{layer.k_h}x{layer.channels}"
-    return function.named(stem, "tc_rv32.h", "tc_rv32_columns.h")
+    return function.named(stem, "tc_rv32.h", HEADER)
 
 
 def _lower(p: ConvParams, channels: Const) -> Call:

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, RowForm, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.form.function import RV32, LayerFunction, twin
+from tinyc.kernels.form.function import RV32, LayerFunction
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
+from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -271,13 +272,14 @@ def _special(row: DepthwiseRow) -> SpecializedKernel:
     """The function that makes an output row."""
     parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *const *x", "int8_t *y")
     sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}, stride {row.stride}"
-    fields = f"{row.in_w}, {row.out_w}, {row.channels}, {row.stride}, {row.pad_left}, {row.x_zero}, {int(row.int4)}"
-    contract = f"/* depthwise_conv2d 3x3 on RV32IM (tc_rv32_depthwise.h): a row of {sizes}. */"
-    struct = f"static const tc_rv32_depthwise_t p = {{{fields}, {row.finish.fields}}};"
-    portable = twin("@", parameters, struct, "tc_rv32_depthwise(&p, w, channels, x, y);")
+    contract = f"/* depthwise_conv2d 3x3 on RV32IM ({HEADER}): a row of {sizes}. */"
+    window = {"k_h": 3, "k_w": 3, "stride": row.stride, "dilation": 1, "pad_left": row.pad_left, "x_zero": row.x_zero}
+    image = {"in_w": row.in_w, "out_w": row.out_w, "out_c": row.channels, "late": row.in_place and row.pad_left > 0}
+    weights = {"lanes": 1, "tap": 1, "block": 10 if row.int4 else 9, "int4": row.int4}
+    portable = taps_twin(parameters, ("x", "NULL"), window | image | weights, row.finish)
     function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
     stem = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}"
-    return function.named(stem, "tc_rv32.h", "tc_rv32_depthwise.h")
+    return function.named(stem, "tc_rv32.h", HEADER)
 
 
 def _lower(site: Site, p: ConvParams, channels: Const) -> Call:

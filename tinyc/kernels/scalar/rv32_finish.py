@@ -31,11 +31,6 @@ class ChannelFinish:
     low: int
     high: int
 
-    @property
-    def fields(self) -> str:
-        """As C text: scale, sign, y_min, y_max."""
-        return f"{self.scale}, {int(self.sign)}, {self.low}, {self.high}"
-
     def registers(self, start: str, mult: str, shift: str, more: str) -> list[tuple[str, int]]:
         """Those that hold a channel's constants, each with its place."""
         return [(start, 0), (mult, 4), (shift, 12), (more, 8)][: 4 if self.adds else 3]

@@ -19,11 +19,12 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.form.function import RV32, LayerFunction, twin
+from tinyc.kernels.form.function import RV32, LayerFunction
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
+from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -298,14 +299,16 @@ def _special(row: TapsRow) -> SpecializedKernel:
         "int8_t *y",
     )
     sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}"
-    window = f"{row.k_h}, {row.k_w}, {row.stride}, {row.dilation}, {row.pad}"
-    fields = f"{window}, {row.in_w}, {row.out_w}, {row.channels}, {row.lanes}, {int(row.int4)}, {row.finish.fields}"
-    contract = f"/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM (tc_rv32_taps.h): a row of {sizes}. */"
-    struct = f"static const tc_rv32_taps_t p = {{{fields}}};"
-    portable = twin("@", parameters, struct, "tc_rv32_taps(&p, w, channels, pad, x, y);")
+    contract = f"/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM ({HEADER}): a row of {sizes}. */"
+    tap = row.tap_bytes * (2 if row.int4 else 1)
+    window = {"k_h": row.k_h, "k_w": row.k_w, "stride": row.stride, "dilation": row.dilation, "pad_left": row.pad}
+    image = {"in_w": row.in_w, "out_w": row.out_w, "out_c": row.channels}
+    tap = row.tap_bytes * (2 if row.int4 else 1)
+    weights = {"lanes": row.lanes, "tap": tap, "block": row.taps * tap, "int4": row.int4}
+    portable = taps_twin(parameters, ("x", "pad"), window | image | weights, row.finish)
     function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
     stem = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}"
-    return function.named(stem, "tc_rv32.h", "tc_rv32_taps.h")
+    return function.named(stem, "tc_rv32.h", HEADER)
 
 
 def _weights(row: TapsRow, p: ConvParams) -> npt.NDArray[np.int8]:
