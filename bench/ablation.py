@@ -110,7 +110,7 @@ def _no_overlap() -> Iterator[None]:
 
 LEVERS = (
     Lever("assembly for each layer", _kernels(lambda choice: choice.kernel.written)),
-    Lever("exact fast convolutions", _named("_tiles", "_thin_", "_tight")),
+    Lever("exact fast convolutions", _named("_tiles", "_one_row_asm")),
     Lever("code for products in a row", _named("_inline_")),
     Lever("requantization as proved", _general_requantization),
     Lever("dead channels", _all_channels),

@@ -32,7 +32,7 @@ from tinyc.pipeline.progress import Progress
 BOARD = "cortex-m4"
 _CHOICES = {
     "": depthwise.fast,
-    "_lean": depthwise.least_scratch,
+    "_low_scratch": depthwise.least_scratch,
     "_bands": depthwise.banded,
     "_pairs": depthwise.paired,
 }

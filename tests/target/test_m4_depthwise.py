@@ -63,14 +63,14 @@ FOLDED = {"3x1", "8x1", "9x1", "1x5, long row", "1x4, stride 2", "12x1, more tha
 
 
 def is_run(name: str, kernel: str) -> bool:
-    return name in FOLDED if kernel.endswith("_folded") else not (name in LARGE and kernel.endswith("_pairs"))
+    return name in FOLDED if kernel.endswith("_cut") else not (name in LARGE and kernel.endswith("_pairs"))
 
 
 RUNS = [(name, kernel) for name in LAYERS for kernel in KERNELS if is_run(name, kernel)]
 
 
 def test_folded_are_single_rows_without_padding() -> None:
-    kernel = PLANES["tc_depthwise_conv2d_s8_asm_folded"]
+    kernel = PLANES["tc_depthwise_conv2d_s8_asm_cut"]
     graphs = {name: graph_of(one) for name, one in LAYERS.items()}
     sites = {name: Site(graph, graph.nodes[0], Numerics.TFLM) for name, graph in graphs.items()}
     assert {name for name, site in sites.items() if isinstance(ask(kernel, site, frozenset({"dsp"})), Offer)} == FOLDED

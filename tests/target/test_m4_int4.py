@@ -18,10 +18,10 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
 
 ONE = Padding(1, 1, 1, 1)
-CONV, FPU, FEW = (f"tc_conv2d_s8_w4{kind}_asm" for kind in ("", "_fpu", "_few"))
+CONV, FPU, RAISED_KERNEL = (f"tc_conv2d_s8_w4{kind}_asm" for kind in ("", "_fpu", "_raised"))
 DENSE = "tc_fully_connected_s8_w4_asm"
 DEPTHWISE, LEAN, ROWS, FOLDED = (
-    f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_lean", "_rows", "_folded")
+    f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_low_scratch", "_rows", "_cut")
 )
 COLUMN = "tc_depthwise_conv2d_s8_w4_column_asm"
 
@@ -39,18 +39,18 @@ def depthwise(x, w, attrs=None, **more) -> Layer:
 
 
 LAYERS = {
-    "1x1": (conv((3, 5, 12), (8, 1, 1), Conv2D(act=RELU), y_zero=-128), (CONV, FPU, FEW)),
-    "1x1, odd taps and channels": (conv((3, 3, 7), (9, 1, 1)), (CONV, FPU, FEW)),
-    "1x1, least weight": (conv((2, 3, 16), (5, 1, 1), weights="least"), (CONV, FEW)),
+    "1x1": (conv((3, 5, 12), (8, 1, 1), Conv2D(act=RELU), y_zero=-128), (CONV, FPU, RAISED_KERNEL)),
+    "1x1, odd taps and channels": (conv((3, 3, 7), (9, 1, 1)), (CONV, FPU, RAISED_KERNEL)),
+    "1x1, least weight": (conv((2, 3, 16), (5, 1, 1), weights="least"), (CONV, RAISED_KERNEL)),
     "1x1 of one": (conv((1, 1, 17), (3, 1, 1)), (CONV,)),
-    "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU, FEW)),
-    "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV, FEW)),
+    "3x3": (conv((4, 5, 16), (17, 3, 3), Conv2D(pad=ONE, act=RELU6), x_zero=-128), (CONV, FPU, RAISED_KERNEL)),
+    "3x3 of 3, stride 2": (conv((9, 8, 3), (7, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))), (CONV, RAISED_KERNEL)),
     "3x3 of 8, stride 2, all least": (
         conv((9, 9, 8), (8, 3, 3), Conv2D(Pair(2, 2), ONE), x_zero=9, weights="all least"),
-        (CONV, FEW),
+        (CONV, RAISED_KERNEL),
     ),
     "3x3 of 32": (conv((4, 5, 32), (4, 3, 3), Conv2D(pad=ONE)), (CONV,)),
-    "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU, FEW)),
+    "1x3": (conv((3, 17, 8), (4, 1, 3), Conv2D(pad=Padding(0, 1, 0, 1))), (CONV, FPU, RAISED_KERNEL)),
     "3x3 of 33": (conv((3, 4, 33), (5, 3, 3), Conv2D(pad=ONE), x_zero=127), (CONV,)),
     "3x3, one column of outputs": (conv((6, 3, 4), (5, 3, 3)), (CONV,)),
     "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
@@ -109,7 +109,7 @@ def test_ways_to_finish_in_the_upper_bits() -> None:
     ways = {(each.requant.halve, each.requant.shifts is None) for each in finishes if each is not None}
     assert ways >= {(True, True), (False, False)}, "the layers are no longer those that the test is for"
     usable = [number for number, each in enumerate(finishes) if each is not None]
-    check_together([(graphs[number], samples(layers[number])[:2], FEW) for number in usable])
+    check_together([(graphs[number], samples(layers[number])[:2], RAISED_KERNEL) for number in usable])
 
 
 def test_other_compiler() -> None:

@@ -30,7 +30,7 @@ ONE = Padding(1, 1, 1, 1)
 CONV = {kernel.name: kernel for kernel in conv.KERNELS}
 FC = {kernel.name: kernel for kernel in (*fully_connected.KERNELS, *input_stationary.KERNELS)}
 KERNELS = {**CONV, **FC}
-FOUR_PIXELS = "tc_conv2d_s8_quads_asm"
+FOUR_PIXELS = "tc_conv2d_s8_4x2_asm"
 ISA = load_board("cortex-m4").isa
 ROUNDINGS = [Numerics.TFLM, Numerics.OURS]
 

@@ -17,7 +17,7 @@ from tinyc.kernels.fast import one_row
 from tinyc.ops.conv2d import Conv2D
 from tinyc.reference.interpreter import run_int
 
-KERNEL = "tc_conv2d_3x3_s8_thin_asm"
+KERNEL = "tc_conv2d_3x3_s8_one_row_asm"
 ONE = Padding(1, 1, 1, 1)
 
 

@@ -300,11 +300,11 @@ _ASKS_CUT = (
 )
 _CHOICES: Mapping[str, Choices] = {
     "": fast,
-    "_lean": least_scratch,
+    "_low_scratch": least_scratch,
     "_rows": by_rows,
     "_bands": banded,
     "_pairs": paired,
-    "_folded": cut_in_rows,
+    "_cut": cut_in_rows,
 }
 
 

@@ -143,7 +143,7 @@ S4 = BilinearForm(
 S24 = replace(S2, name="s24", columns=S4)
 FORMS = (F2, F4, S2, S4)
 # One row of inputs that hold all three rows of the kernel as channels of their own.
-ALONG_ROWS = BilinearForm("thin", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, columns=F4)
+ALONG_ROWS = BilinearForm("one_row", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, columns=F4)
 # Three taps by three products: one output row, where rows and columns nest.
 ROW = BilinearForm(
     "row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0

@@ -2,7 +2,7 @@
 """Exact fast convolutions (`winograd.py`) with less scratch, for arenas that peak at such a layer.
 
 The sums over rows of four channels at a time, not of all, wait for those over columns, and a pair of tiles leaves to
-the next what its outputs may write over, not sums (tc_tight.h): scratch is little more than the factors. The
+the next what its outputs may write over, not sums (tc_low_scratch.h): scratch is little more than the factors. The
 products are the same functions. For 2x2 outputs only: with 4x4 the factors are most of the scratch.
 """
 
@@ -42,7 +42,7 @@ def plan(site: Site, p: ConvParams, form: BilinearForm) -> winograd.TilePlan | N
     fast = winograd.products_code(tiles)
     parts = Once(lambda: parts_of(tiles, *functions, order, _STEPS))
     geometry = geometry_of(site, p, tiles)
-    function = Once(lambda: layer_function(geometry, tiles, fast.text, order, parts(), "tc_tight_run"))
+    function = Once(lambda: layer_function(geometry, tiles, fast.text, order, parts(), "tc_low_scratch_run"))
     return replace(work, parts=parts, vertical=vertical, horizontal=horizontal, function=function)
 
 
@@ -57,7 +57,7 @@ def _inputs(tiles: Tiles, order: tuple[tuple[int, int], ...]) -> tuple[tuple[Nak
 
 def special(work: winograd.TilePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
-    return replace(winograd.special(work, NAMES[work.tiles.form.name]), includes=("tc_tight.h",))
+    return replace(winograd.special(work, NAMES[work.tiles.form.name]), includes=("tc_low_scratch.h",))
 
 
 def call(work: winograd.TilePlan, site: Site, p: ConvParams) -> Call:
@@ -98,7 +98,7 @@ def takes_f2(site: Site) -> bool:
     return winograd.takes_f2(site)
 
 
-NAMES = {"f2": "tc_conv2d_3x3_s8_tight2_asm"}
+NAMES = {"f2": "tc_conv2d_3x3_s8_tiles2_low_scratch_asm"}
 KERNELS = (
     Kernel(
         NAMES["f2"],

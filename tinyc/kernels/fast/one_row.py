@@ -2,7 +2,7 @@
 """conv2d 3x3, stride 1, of at most four input channels on Cortex-M with DSP: an exact fast form along the rows only.
 
 With few channels, what comes after the products costs more than these. So the tiles are one row high: six products for
-four outputs, whose sums take all three rows of the kernel (`one_row_code.py` says in which words; tc_thin.h goes
+four outputs, whose sums take all three rows of the kernel (`one_row_code.py` says in which words; tc_one_row.h goes
 from tile to tile). A product of three channels is five words, where tiles of 4x4 outputs have two for each of 36.
 """
 
@@ -88,7 +88,7 @@ def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, str, tup
 
 
 def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
-    """C text of the functions of the inputs. `@_thin` says what they depend on."""
+    """C text of the functions of the inputs. `@_one_row` says what they depend on."""
     twos = [channel for both in TWOS[tiles.in_c] for channel in (*both, -1)[:2]]
     fields: dict[str, int | str] = {
         "in_c": tiles.in_c,
@@ -99,12 +99,12 @@ def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
         "inputs": "@_inputs",
         "place": "@_places",
     }
-    columns = twin("@_columns", COLUMNS, "tc_thin_columns(&@_thin, upper, lower, count, strip);")
-    factors = twin("@_factors", FACTORS, "tc_thin_factors(&@_thin, strip, factors);")
+    columns = twin("@_columns", COLUMNS, "tc_one_row_columns(&@_one_row, upper, lower, count, strip);")
+    factors = twin("@_factors", FACTORS, "tc_one_row_factors(&@_one_row, strip, factors);")
     return f"""{array("int8_t", "@_twos", twos)}
 {array("int8_t", "@_inputs", [v for row in F4.inputs for v in row])}
 {array("uint8_t", "@_places", [order.index((0, j)) for j in range(F4.products)])}
-static const tc_thin_form_t @_thin = {{
+static const tc_one_row_form_t @_one_row = {{
 {initializer(fields)}
 }};
 {columns}{factors}"""
@@ -122,15 +122,15 @@ def _function(site: Site, p: ConvParams, work: OneRowPlan) -> LayerFunction:
     }
     contract = f"""\
 /* conv2d 3x3 by {F4.products} products for 1x{F4.m} outputs, {tiles.in_c} -> {tiles.out_c} channels: \
-tc_thin.h. scratch: word aligned. */"""
+tc_one_row.h. scratch: word aligned. */"""
     driver = f"""\
 static void @(const int32_t *first, const int32_t *second, const int32_t *constants, const int8_t *pad, const int8_t *x,
               int8_t *y, void *scratch)
 {{
-    static const tc_thin_t layer = {{
+    static const tc_one_row_t layer = {{
 {initializer(fields)}
     }};
-    tc_thin_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
+    tc_one_row_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
 }}"""
     return LayerFunction(contract, work.fast, work.twin, driver, tile=tiles.text)
 
@@ -168,7 +168,7 @@ def _stream(work: OneRowPlan, factors: Int64s, pair: tuple[int, int], alone: int
 
 def special(work: OneRowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The functions of the layer."""
-    return _function(site, p, work).named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", "tc_thin.h")
+    return _function(site, p, work).named(f"{_NAME}_i{work.tiles.in_c}_o{work.tiles.out_c}", "tc_one_row.h")
 
 
 def call(work: OneRowPlan, site: Site, p: ConvParams) -> Call:
@@ -176,8 +176,8 @@ def call(work: OneRowPlan, site: Site, p: ConvParams) -> Call:
     first, second = _streams(p, work)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
     args = (
-        Const(first, "stream of tc_thin.h, first of two rows", "stream"),
-        Const(second, "stream of tc_thin.h, second of two rows", "stream2"),
+        Const(first, "stream of tc_one_row.h, first of two rows", "stream"),
+        Const(second, "stream of tc_one_row.h, second of two rows", "stream2"),
         Const(constants_of(work.tiles, work.finish), "constants of tc_tiles.h", "constants"),
         Const(row, "[in_w][in_c] of x_zero", "pad"),
         *(In(0), Out(), Scratch()),
@@ -216,7 +216,7 @@ def takes(site: Site) -> bool:
     return bool((_WIDE - 1) * out_c + 3 <= _STORE_REACH)
 
 
-_NAME = "tc_conv2d_3x3_s8_thin_asm"
+_NAME = "tc_conv2d_3x3_s8_one_row_asm"
 KERNELS = (
     Kernel(
         _NAME,

@@ -16,7 +16,7 @@ from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Naked, Work
 
-_VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "thin": 3}  # in the frame, beside those of columns
+_VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "one_row": 3}  # in the frame, beside those of columns
 
 
 def products_function(name: str, tiles: Tiles) -> tuple[Naked, Work, list[tuple[int, int]]]:
@@ -61,7 +61,8 @@ class _Products(ProductCode):
             asm.note("four channels of two tiles: products and their sums")
             asm.op("ldm", "r0", "{r2-r5}")
             asm.op("ldm", "r0!", "{r6-r9}")
-            {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "thin": self._thin}[tiles.form.name]()
+            forms = {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "one_row": self._one_row}
+            forms[tiles.form.name]()
             asm.note("the next four channels")
             asm.op("ldr", "r10", self._at("constants"))
             asm.add("r10", "r10", 4 * tiles.finish_words)
@@ -171,7 +172,7 @@ class _Products(ProductCode):
             self._f4_outer(3, j)
         self._rise()
 
-    def _thin(self) -> None:
+    def _one_row(self) -> None:
         """A row of four outputs per tile."""
         for column, vector, fresh in ((1, "t", False), (2, "u", False), (3, "v", True)):
             self._product(0, column, fresh)

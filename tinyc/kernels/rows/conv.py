@@ -174,10 +174,10 @@ KERNELS = (
     _kernel("tc_conv2d_s8_w16_fpu_asm", WIDE, TWO_PIXELS_FPU),
     _kernel("tc_conv2d_s8_fpu_asm", PACKED, TWO_PIXELS_FPU),
     _kernel("tc_conv2d_s8_rolled_asm", PACKED, TWO_PIXELS_SHORT),
-    _kernel("tc_conv2d_s8_quads_asm", PACKED, FOUR_PIXELS),
+    _kernel("tc_conv2d_s8_4x2_asm", PACKED, FOUR_PIXELS),
 )
 INT4_KERNELS = (
     _kernel("tc_conv2d_s8_w4_fpu_asm", FOURS, TWO_PIXELS_FPU),
     _kernel("tc_conv2d_s8_w4_asm", FOURS, TWO_PIXELS),
-    _kernel("tc_conv2d_s8_w4_few_asm", RAISED, TWO_PIXELS, conv.has_pairs, conv.on_stack),
+    _kernel("tc_conv2d_s8_w4_raised_asm", RAISED, TWO_PIXELS, conv.has_pairs, conv.on_stack),
 )

@@ -4,7 +4,7 @@
 A kernel is a register tile (`tile/shape.py`) with a packing of the weights (`stream.py`). Weights widened to int16 take
 fewer instructions, and twice the flash of int8, two channels over each other. Two pixels by four channels have the
 first taps in FPU registers where there are some; a loop that a small cache holds (`rolled`), and four pixels by two
-channels (`quads`), which read weights half as often, are for boards with slow flash.
+channels (`4x2`), which read weights half as often, are for boards with slow flash.
 """
 
 from __future__ import annotations

@@ -2,22 +2,22 @@
 /* tc_tiles.h with less scratch: the strip holds four channels at a time and lies on the stack, and columns
  * that two pairs of tiles have in common are made twice. Of these, outputs may be written over those that
  * pad_left counts: they are kept. */
-#ifndef TC_TIGHT_H
-#define TC_TIGHT_H
+#ifndef TC_LOW_SCRATCH_H
+#define TC_LOW_SCRATCH_H
 
 #include "tc_tiles.h"
 
-#define TC_TIGHT_STRIP 120 /* words: two steps of six products of ten columns at most */
+#define TC_LOW_SCRATCH_STRIP 120 /* words: two steps of six products of ten columns at most */
 
 /* As tc_tiles_run, for stride 1, in_c a multiple of 4, pad_left at most 2 * wide. scratch: factors, n *
  * pad_left * in_c bytes, and if tiles leave the image m * 2 * wide * out_c bytes.
  * vertical and horizontal are for four channels, of pixels of in_c. */
-static inline void tc_tight_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
-                                tc_tiles_horizontal_t *horizontal, tc_tiles_products_t *products,
-                                const int32_t *stream, const int32_t *constants, const int8_t *pad,
-                                const int8_t *x, int8_t *y, void *scratch)
+static inline void tc_low_scratch_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
+                                      tc_tiles_horizontal_t *horizontal, tc_tiles_products_t *products,
+                                      const int32_t *stream, const int32_t *constants, const int8_t *pad,
+                                      const int8_t *x, int8_t *y, void *scratch)
 {
-    int32_t strip[TC_TIGHT_STRIP], *factors = (int32_t *)scratch;
+    int32_t strip[TC_LOW_SCRATCH_STRIP], *factors = (int32_t *)scratch;
     int8_t *kept = (int8_t *)(factors + p->factor_words), *spare = kept + p->n * p->pad_left * p->in_c;
     const int8_t *rows[6], *outside[6], *before[6];
     int8_t *to[4];
