@@ -22,7 +22,8 @@ typedef struct {
     int32_t k_h, k_w, stride, dilation, pad_left, x_zero, in_w, out_w, out_c;
     int32_t late; /* 1: an output is written when the next one has been read, else 0 */
     /* Weights of `lanes` channels at a time, the last of them ending with the channels, over those before;
-     * weights from tap to tap, and from these channels to the next. int4: two in a byte, the low half first. */
+     * tap, block: weights from a tap to the next, and from these channels to the next ones. int4: two in a
+     * byte, the first in the low half. */
     int32_t lanes, tap, block, int4;
     int32_t scale, sign, y_min, y_max;
 } tc_rv32_taps_t;
