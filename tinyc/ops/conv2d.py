@@ -258,8 +258,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *mve_conv.CONV_KERNELS,
-        *rvv_conv.CONV2D,
-        *rvv_planes.KERNELS,
+        Tiled("vectors of channels, or of pixels over planes", (*rvv_conv.CONV2D, *rvv_planes.KERNELS)),
         Tiled("register tiles of SMLAD", rows_conv.KERNELS),
         Tiled("exact fast forms, SMLAD", (*one_row.KERNELS, *winograd.KERNELS, *low_scratch.KERNELS)),
         Kernel(
@@ -282,9 +281,7 @@ OP = Op(
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),
         ),
-        *rv32_dense.CONV2D,
-        Tiled("register tiles of RV32IM", scalar_rows.RV32),
-        *rv32_conv.INT4_CONV2D,
+        Tiled("register tiles of RV32IM", (*rv32_dense.CONV2D, *scalar_rows.RV32, *rv32_conv.INT4_CONV2D)),
         Tiled("exact fast forms, products by pairs of weights in a word", scalar_rows.FAST),
         *scalar.KERNELS,
         counted_kernel("tc_conv2d_s8", lower_rows, of_products, when=(is_s8,)),
