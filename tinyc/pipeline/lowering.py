@@ -55,6 +55,14 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidates:
+    """A graph, and every kernel that may run each node on the board, whatever the library shall be best in."""
+
+    graph: Graph
+    choices: Mapping[str, Sequence[Choice]]
+
+
+@dataclass(frozen=True, slots=True)
 class LaidOut:
     """A graph, the kernels that may run each node, and the plan of its memory. fits: the RAM."""
 
@@ -72,19 +80,38 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
     """
     graph = as_convolutions(made.graph, grow=options.optimize != "size")
     check(graph, "phases", all_ops())
+    forms = _forms(graph, made.numerics, board, progress)
     if options.flash_budget is None:
-        return _lowered(graph, made, board, options, progress)
-    return _within(graph, made, board, options, progress)
+        return _lowered(forms, made, board, options, progress)
+    return _within(forms, made, board, options, progress)
 
 
-def _within(graph: Graph, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+def _forms(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -> Sequence[Candidates]:
+    """The graph, and behind it the same with time as rows, where that is another one and kernels run it."""
+    forms = [_candidates(graph, numerics, board, progress)]
+    turned = time_as_rows(graph)
+    if turned is not graph:
+        check(turned, "rows", all_ops())
+        with suppress(TinycError):  # where no kernel runs that form of a layer
+            forms.append(_candidates(turned, numerics, board, progress))
+    return forms
+
+
+def _candidates(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -> Candidates:
+    with progress.stage("select"):
+        return Candidates(graph, _kernels(graph, numerics, board))
+
+
+def _within(
+    forms: Sequence[Candidates], made: IntegerModel, board: Board, options: Options, progress: Progress
+) -> Lowered:
     """The graph's steps, by kernels whose library keeps the budget of flash as it is estimated."""
     asked = options.flash_budget or 0
 
     def attempt(budget: int | None, optimize: Optimize = options.optimize) -> Tried[tuple[Lowered, list[str]]]:
         warnings: list[str] = []
         quiet = replace(progress, on_warning=warnings.append)
-        lowered = _lowered(graph, made, board, replace(options, flash_budget=budget, optimize=optimize), quiet)
+        lowered = _lowered(forms, made, board, replace(options, flash_budget=budget, optimize=optimize), quiet)
         said, taken = lowered.plan.flash_bytes, library_flash(lowered.program, board)
         return Tried((lowered, warnings), said, said if taken is None else with_reserve(taken))
 
@@ -103,14 +130,14 @@ def _within(graph: Graph, made: IntegerModel, board: Board, options: Options, pr
     return lowered
 
 
-def _lowered(graph: Graph, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+def _lowered(
+    forms: Sequence[Candidates], made: IntegerModel, board: Board, options: Options, progress: Progress
+) -> Lowered:
     """The graph's steps, by the kernels and plan that the options lead to."""
-    laid = _lay_out(graph, made.numerics, board, options, progress)
-    turned = time_as_rows(graph)
-    if turned is not graph:
-        check(turned, "rows", all_ops())
-        with suppress(TinycError):  # where no kernel runs that form of a layer
-            laid = better_of(laid, _lay_out(turned, made.numerics, board, options, progress), options)
+    laid = _lay_out(forms[0], board, options, progress)
+    for turned in forms[1:]:
+        with suppress(TinycError):  # where it has no plan
+            laid = better_of(laid, _lay_out(turned, board, options, progress), options)
     with progress.stage("lower"):
         program = program_of(made, laid.graph, laid.plan, options)
         program = with_blob(program) if options.weights_blob else program
@@ -136,10 +163,10 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
     return slow if worth and slow.plan.time <= fast.plan.time * (1 + price) else fast
 
 
-def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> LaidOut:
+def _lay_out(form: Candidates, board: Board, options: Options, progress: Progress) -> LaidOut:
+    graph, choices, timing = form.graph, form.choices, board.flash_timing
     with progress.stage("select"):
-        timing = board.flash_timing
-        choices: Mapping[str, Sequence[Choice]] = kernels_of(graph, numerics, board, options)
+        choices = _as_compiled(choices, options)
         if options.ram_code is not None and timing is not None:
             choices = within_ram(graph, choices, timing, board, options)
         chosen = tuple(within_flash(graph, choices, board, options))
@@ -151,11 +178,19 @@ def _lay_out(graph: Graph, numerics: Numerics, board: Board, options: Options, p
     return LaidOut(graph, choices, plan, ram is None or plan.arena_bytes <= ram)
 
 
-def kernels_of(graph: Graph, numerics: Numerics, board: Board, options: Options) -> dict[str, list[Choice]]:
+def kernels_of(graph: Graph, numerics: Numerics, board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
     """The kernels that may run each node on the board, with its flash's waits, as the compiler makes them."""
+    return _as_compiled(_kernels(graph, numerics, board), options)
+
+
+def _kernels(graph: Graph, numerics: Numerics, board: Board) -> Mapping[str, Sequence[Choice]]:
+    """The same, whatever the library shall be best in."""
     timing = board.flash_timing
     flash = None if timing is None else SlowFlash(timing)
-    choices = candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
+    return candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
+
+
+def _as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
     return made_small(choices) if options.optimize == "size" else choices
 
 
