@@ -22,7 +22,7 @@ _COLUMNS = re.compile(r" {2,}")
 
 def header_names() -> list[str]:
     """The names of all headers, `tc_math.h`, in order."""
-    return sorted([file.name for file in runtime_dir().glob("*/*.h")] + [n for f in _families() for n in members(f)])
+    return sorted([file.name for file in runtime_dir().glob("*/*.h")] + [n for f in _families() for n in _words_of(f)])
 
 
 @functools.cache
@@ -31,15 +31,14 @@ def header_of(name: str) -> str:
     for file in runtime_dir().glob(f"*/{name}"):
         return file.read_text(encoding="utf-8")
     for family in _families():
-        texts = members(family)
-        if name in texts:
-            return texts[name]
+        if name in _words_of(family):
+            return members(family)[name]
     raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
 
 
 def file_of(name: str) -> Path:
     """The file of the header of that name, or of the family that it belongs to. Raises FileNotFoundError."""
-    for file in (*runtime_dir().glob(f"*/{name}"), *(f for f in _families() if name in members(f))):
+    for file in (*runtime_dir().glob(f"*/{name}"), *(f for f in _families() if name in _words_of(f))):
         return file
     raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
 
@@ -50,14 +49,25 @@ def _families() -> list[Path]:
 
 def members(family: Path) -> dict[str, str]:
     """The headers of a family: name -> text."""
+    licence, _, text = _parts(family)
+    return {name: licence + _printed(text, words) for name, words in _words_of(family).items()}
+
+
+def _words_of(family: Path) -> dict[str, dict[str, str]]:
+    """The headers of a family: name -> its words, by columns of the table."""
+    table = [_COLUMNS.split(row) for row in _rows(_parts(family)[1])]
+    columns, *rows = table
+    headers = (dict(zip(columns, row, strict=True)) for row in rows)
+    return {f"{words[columns[0]]}.h": words for words in headers}
+
+
+def _parts(family: Path) -> tuple[str, str, str]:
+    """Its licence, the comment with its table, and the text that the headers share."""
     parts = _FAMILY.fullmatch(family.read_text(encoding="utf-8"))
     if parts is None:
         raise ValueError(f"{family.name} does not begin with its licence and its table")
     licence, comment, text = parts.groups()
-    table = [_COLUMNS.split(row) for row in _rows(comment)]
-    columns, *rows = table
-    headers = (dict(zip(columns, row, strict=True)) for row in rows)
-    return {f"{words[columns[0]]}.h": licence + _printed(text, words) for words in headers}
+    return licence, comment, text
 
 
 def _rows(comment: str) -> list[str]:

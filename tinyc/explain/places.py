@@ -71,7 +71,7 @@ def _functions(thing: Any, name: str) -> Iterator[tuple[str, Callable[..., Any]]
     if not inspect.isfunction(thing):
         return
     inner = inspect.getclosurevars(thing).nonlocals
-    if _CONTRACT not in Path(inspect.getsourcefile(thing) or "").resolve().parents and thing.__name__ != "<lambda>":
+    if _CONTRACT not in Path(thing.__code__.co_filename).resolve().parents and thing.__name__ != "<lambda>":
         yield _PARTS.get(name, "what it offers"), thing
     for key, value in inner.items():
         yield from _functions(value, key)
@@ -81,14 +81,12 @@ def _place(part: str, function: Callable[..., Any]) -> CodePlace | None:
     """Where a function is defined; None of one that is not tinyc's."""
     while isinstance(function, functools.partial):
         function = function.func
-    try:
-        file = Path(inspect.getsourcefile(function) or "").resolve()
-        _, line = inspect.getsourcelines(function)
-    except (OSError, TypeError):
+    if not inspect.isfunction(function):
         return None
+    file = Path(function.__code__.co_filename).resolve()
     if _PACKAGE not in file.parents or _CONTRACT in file.parents:
         return None
-    return CodePlace(part, file.relative_to(_PACKAGE.parent).as_posix(), line)
+    return CodePlace(part, file.relative_to(_PACKAGE.parent).as_posix(), function.__code__.co_firstlineno)
 
 
 def _of_runtime(name: str) -> str:
