@@ -27,8 +27,9 @@ Units = Mapping[str, int]
 
 
 def kind_of(isa: frozenset[str]) -> str:
-    """The kind of core, a key of SCALE, that compilers make one code for."""
-    return next((kind for kind in ("mve", "dsp", "thumb2") if kind in isa), "rv32" if "rv32m" in isa else "thumb1")
+    """The kind of core, a key of SCALE, that compilers make one code for; of another instruction set as ARMv7-M."""
+    other = "rv32" if "rv32m" in isa else "thumb2" if isa else "thumb1"
+    return next((kind for kind in ("mve", "dsp", "thumb2") if kind in isa), other)
 
 
 @dataclass(frozen=True, slots=True)

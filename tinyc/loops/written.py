@@ -67,13 +67,9 @@ LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their
         "rvv": VECTORS,
     }
 )
-COPY_CORES: Mapping[str, LoopCore] = MappingProxyType(  # those that copy bytes by loops of their own
-    {
-        "mve": HELIUM,
-        "thumb2": LoopCore(frozenset({"thumb2"}), "tc_copy.h", dsp, dsp_bytes, by_core=True, guard="TC_COPY_ASM"),
-        "rvv": VECTORS,
-    }
-)
+WORDS = LoopCore(frozenset({"thumb2"}), "tc_copy.h", dsp, dsp_bytes, by_core=True, guard="TC_COPY_ASM")
+# Those that copy bytes by loops of their own.
+COPY_CORES: Mapping[str, LoopCore] = MappingProxyType({"mve": HELIUM, "thumb2": WORDS, "rvv": VECTORS})
 
 
 @dataclass(frozen=True, slots=True)
