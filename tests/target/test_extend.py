@@ -91,8 +91,8 @@ class House:
         """`net.onnx`, a sum and the larger of two, and inputs to quantize it with."""
         rng = np.random.default_rng(0)
         nodes = [op("Add", "x z", "s"), op("Max", "s z", "y")]
-        onnx.save(build(nodes, {"x": [1, 3, 9, 7], "z": [1, 3, 9, 7]}, ["y"]), str(self.folder / "net.onnx"))
-        data = {name: rng.normal(size=(16, 3, 9, 7)).astype(np.float32) for name in "xz"}
+        onnx.save(build(nodes, {"x": [1, 3, 31, 29], "z": [1, 3, 31, 29]}, ["y"]), str(self.folder / "net.onnx"))
+        data = {name: rng.normal(size=(16, 3, 31, 29)).astype(np.float32) for name in "xz"}
         np.savez(self.folder / "inputs.npz", **data)
 
     def built(self, board: str, optimize: str) -> dict[str, str]:

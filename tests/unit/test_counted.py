@@ -34,3 +34,4 @@ def test_no_kernel_is_free(kernel: str) -> None:
 
 def test_every_board_has_a_kind() -> None:
     assert {kind_of(board.isa) for board in list_boards()} == SCALE.keys()
+    assert kind_of(frozenset({"of another set"})) == "thumb2"
