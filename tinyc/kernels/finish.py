@@ -85,17 +85,34 @@ class Requantization:
         shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
         return f"{{{int(self.sign)}, {int(self.drops)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
 
-    def constants_in_turn(self, asm: Asm, stream: str, registers: Sequence[str], channels: int) -> Iterator[Strings]:
+    def constants_in_turn(
+        self, asm: Asm, stream: str, registers: Strings, channels: int, later: str = ""
+    ) -> Iterator[Strings]:
         """The registers of each channel's constants, which are loaded when they are asked for: of two channels at a
-        time where they are two words each. registers: four."""
+        time where they are two words each. registers: four; or three, for one channel at a time. later: what stands for
+        the first register once the first channels are done."""
         for channel in range(channels):
-            if self.constants == 3:
-                asm.load_multiple(stream, registers[:3])
-                yield tuple(registers[:3])
+            if self.constants == 3 or len(registers) == 3:
+                constants = registers[: self.constants]
+                asm.load_multiple(stream, constants)
+                yield constants
                 continue
+            if channel == 2 and later:
+                registers = (later, *registers[1:])
             if channel % 2 == 0:
                 asm.load_multiple(stream, registers[: 4 if channel + 1 < channels else 2])
-            yield tuple(registers[2:] if channel % 2 else registers[:2])
+            yield registers[2:] if channel % 2 else registers[:2]
+
+    def emit_each(self, asm: Asm, accs: Sequence[str], constants: Strings, temp: str, add: str = "") -> Iterator[int]:
+        """`emit` for several outputs of one channel; their numbers, when each is done. temp: a free register. add:
+        where that constant lies, if its register may be used up and loaded again; not with drops."""
+        for number, acc in enumerate(accs):
+            last = number == len(accs) - 1
+            own = constants[1] if add and (last or self.shifts is None) else temp
+            self.emit(asm, 0, acc, "", constants, own)
+            if self.sign and own == constants[1] and not last:
+                asm.op("ldr", own, add)
+            yield number
 
     def emit(self, asm: Asm, position: int, acc: str, below: str, constants: Strings, temp: str) -> None:
         """Turns `acc` into an output in the register's low byte. below: the register of B for positions 0 and 2.

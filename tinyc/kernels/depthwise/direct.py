@@ -233,11 +233,10 @@ class _Writer:
 
     def _finish(self, pixels: int) -> None:
         layer, asm, requant = self.layer, self.asm, self.layer.requant
-        constants = ("r9", "r10", "r11")[: requant.constants]
         asm.note("requantize and store")
         asm.op("ldr", "r14", self.frame.at("y"))
-        for channel in range(GROUP):
-            asm.load_multiple("r0", constants)
+        in_turn = requant.constants_in_turn(asm, "r0", ("r9", "r10", "r11"), GROUP)
+        for channel, constants in enumerate(in_turn):
             for pixel in range(pixels):
                 acc = _ACC[pixel][channel]
                 requant.emit(asm, 0, acc, "", constants, "r12")

@@ -194,24 +194,20 @@ class ChannelWriter:
                     begun.add(mac.out)
         asm.note("requantize and store")
         if self._held:
-            for out in range(outputs):
-                layer.requant.emit(asm, 0, acc[out], "", self._held, "r3")
-                asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
-            return
-        self._load_constants("r2", "r3", "r14")
-        for out in range(outputs):
-            final = out == outputs - 1
-            temp = "r3" if final or layer.requant.shifts is None else "r14"
-            layer.requant.emit(asm, 0, acc[out], "", ("r2", "r3", "r14")[: layer.requant.constants], temp)
-            if layer.requant.sign and temp == "r3" and not final:
-                asm.op("ldr", "r3", self.frame.at("add"))
+            done = layer.requant.emit_each(asm, acc[:outputs], self._held, "r3")
+        else:
+            constants = self._load_constants("r2", "r3", "r14")
+            done = layer.requant.emit_each(asm, acc[:outputs], constants, "r14", self.frame.at("add"))
+        for out in done:
             asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
 
-    def _load_constants(self, *registers: str) -> None:
-        if self.layer.requant.constants == 3:
-            self.asm.op("ldm", "sp", "{" + ", ".join(registers) + "}")
+    def _load_constants(self, *registers: str) -> tuple[str, ...]:
+        constants = registers[: self.layer.requant.constants]
+        if len(constants) == 3:
+            self.asm.op("ldm", "sp", "{" + ", ".join(constants) + "}")
         else:
-            self.asm.op("ldrd", *registers[:2], self.frame.at("mult"))
+            self.asm.op("ldrd", *constants, self.frame.at("mult"))
+        return constants
 
     def _streamed_channel(self) -> None:
         """r0: planes, r1: weights, r4 ... r7: accumulators, r2 r3 r8 r9: columns, r10 ... r14: weights."""
@@ -285,11 +281,10 @@ class ChannelWriter:
                     begun.add(mac.out)
         asm.add("r1", "r1", -4 * layer.k_h * layer.row_words)
         asm.note("requantize and store")
-        self._load_constants("r10", "r11", "r12")
+        constants = self._load_constants("r10", "r11", "r12")
         asm.op("ldr", "r2", frame.at("out"))
         o = Cursor(asm, "r2", -255, _WORD_REACH)
-        for out in range(outputs):
-            layer.requant.emit(asm, 0, acc[out], "", ("r10", "r11", "r12")[: layer.requant.constants], "r3")
+        for out in layer.requant.emit_each(asm, acc[:outputs], constants, "r3"):
             asm.op("strb", acc[out], o.at(row * layer.out_row + (first + out) * layer.out_step))
 
 

@@ -89,14 +89,14 @@ def _tile_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...])
         call=Call(args, rows=call.rows),
         scratch_bytes=scratch,
         cost=replace(cost, scratch_bytes=scratch),
-        special=Once(lambda: _on_stack(work, family) if on_stack else layer.special(work, family)),
+        special=Once(lambda: _on_stack(work, family) if on_stack else layer.special(work, family=family)),
         inplace=in_place,
     )
 
 
 def _on_stack(work: layer.WeightedPlan, family: str) -> SpecializedKernel:
     """The function of the layer with its scratch on the stack."""
-    special = layer.special(work, family)
+    special = layer.special(work, family=family)
     name = f"{special.name}_row"
     pieces = f"{name}_pieces"  # the same function may be there under its own name, of a layer made whole
     text = f"""{special.text.replace(special.name, pieces)}

@@ -231,12 +231,7 @@ class _Writer:
             asm.op("ldm", "r14!" if last else "r14", "{r2, r3, r12}")
         else:
             asm.op("ldrd", "r2", "r3", "[r14], #8" if last else "[r14]")
-        for i in range(outputs):
-            final = i == outputs - 1
-            temp = "r3" if final or requant.shifts is None else "r12"
-            requant.emit(asm, 0, acc[i], "", constants, temp)
-            if requant.sign and temp == "r3" and not final:
-                asm.op("ldr", "r3", "[r14, #-8]" if last else "[r14, #4]")
+        for i in requant.emit_each(asm, acc[:outputs], constants, "r12", "[r14, #-8]" if last else "[r14, #4]"):
             at = out + i * layer.channels
             asm.op("strb", acc[i], f"[r1, #{at}]" if at else "[r1]")
 

@@ -154,14 +154,8 @@ class FourPixelWriter(GroupWriter):
     def _scale(self) -> None:
         asm, requant = self.asm, self.layer.requant
         asm.note("requantize both channels of four pixels")
-        both = ("r9", "r10", "r11", "r12")
-        count = requant.constants
-        if count == 2:
-            asm.load_multiple(STREAM, both)
-        for position, registers in enumerate((FIRST, SECOND)):
-            if count == 3:
-                asm.load_multiple(STREAM, both[:3])
-            constants = both[:3] if count == 3 else both[2 * position : 2 * position + 2]
+        in_turn = requant.constants_in_turn(asm, STREAM, ("r9", "r10", "r11", "r12"), CHANNELS)
+        for position, (registers, constants) in enumerate(zip((FIRST, SECOND), in_turn, strict=True)):
             for acc, below in zip(registers, SECOND, strict=True):
                 requant.emit(asm, position, acc, below, constants, "r14")
 

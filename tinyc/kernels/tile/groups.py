@@ -219,9 +219,12 @@ class GroupWriter:
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
         layer, asm = self.layer, self.asm
+        # After the first channel, r9 has the end of the stream, r1 and r5 are free.
+        registers = ("r9", "r10", "r11", "r12")[layer.requant.constants == 3 :]
+        in_turn = layer.requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0])
         for position in range(channels):
             asm.note(f"channel {position} of four: requantize and store")
-            constants, temp = self._constants(position)
+            constants, temp = next(in_turn), SECOND[0] if position else "r14"
             for acc in (FIRST, SECOND)[: 1 + paired]:
                 last_use = acc is SECOND or not paired
                 below = acc[position + 1] if position + 1 < GROUP else ""
@@ -242,16 +245,3 @@ class GroupWriter:
         asm.op("ldr", "r14", frame.at("y"))
         if checked:
             asm.op("ldr", "r9", frame.at("end"))
-
-    def _constants(self, position: int) -> tuple[tuple[str, ...], str]:
-        """Registers with the constants of a channel, and a free one; loads them where they are not there yet."""
-        temp = "r14" if position == 0 else SECOND[0]
-        if self.layer.requant.constants == 3:
-            self.asm.load_multiple(STREAM, ("r10", "r11", "r12"))
-            return ("r10", "r11", "r12"), temp
-        # After the first channel, r9 has the end of the stream and r1 is free.
-        registers = ("r9", "r10", "r11", "r12") if position < 2 else ("r1", "r10", "r11", "r12")
-        if position % 2 == 0:
-            self.asm.load_multiple(STREAM, registers)
-            return registers[:2], temp
-        return registers[2:], temp

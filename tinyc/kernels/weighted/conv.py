@@ -10,9 +10,8 @@ channels (`4x2`), which read weights half as often, are for boards with slow fla
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
-from tinyc.kernel.kernel import Condition, Kernel, planned
+from tinyc.kernel.kernel import Condition, Kernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window
 from tinyc.kernels.form.row_walk import POINT, RowWalk, row_pieces, walk
@@ -27,7 +26,7 @@ from tinyc.kernels.tile.shape import (
     TWO_PIXELS_SHORT,
     Tile,
 )
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, tile_kernel
 
 _STACK_TAPS = 252  # whose words lie on the stack
 _LOOP_TAPS = 16  # the least for a loop
@@ -119,18 +118,4 @@ _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
 
 def kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:
     """The kernel of this tile. when: conditions beside those of tile and packing."""
-    return Kernel(
-        name,
-        planned(
-            partial(plan, packing=packing, tile=tile),
-            packing.asks,
-            call=lambda work, site, p: call(work),
-            cost=lambda work, site, p: cost(work),
-            special=lambda work, site, p: special(work, name),
-        ),
-        isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" else {"dsp"}),
-        when=(packing.takes, *when, *_TAKES[tile], takes),
-        asks=packing.asks,
-        slow_flash=tile.short,
-        written=True,
-    )
+    return tile_kernel(name, plan, packing, tile, (*when, *_TAKES[tile], takes))

@@ -8,16 +8,14 @@ pixel, so more than one of them is a 1x1 convolution.
 
 from __future__ import annotations
 
-from functools import partial
-
-from tinyc.kernel.kernel import Condition, Kernel, Rows, planned
+from tinyc.kernel.kernel import Condition, Kernel, Rows
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.stream import FOURS, PACKED, WIDE, Packing, matrix_of
 from tinyc.kernels.tile.layer import Run, WeightedLayer
 from tinyc.kernels.tile.shape import ONE_PIXEL, ONE_PIXEL_SHORT, TWO_PIXELS, Tile
-from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, call, cost, special
+from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, tile_kernel
 
 
 def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile) -> WeightedPlan | None:
@@ -58,21 +56,7 @@ def is_one_row(site: Site) -> bool:
 
 def kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:
     """The kernel of this tile. when: conditions beside `takes` and those of the packing."""
-    return Kernel(
-        name,
-        planned(
-            partial(plan, packing=packing, tile=tile),
-            packing.asks,
-            call=lambda work, site, p: call(work),
-            cost=lambda work, site, p: cost(work),
-            special=lambda work, site, p: special(work, name),
-        ),
-        isa=frozenset({"dsp"}),
-        when=(packing.takes, *when, takes),
-        asks=packing.asks,
-        slow_flash=tile.short,
-        written=True,
-    )
+    return tile_kernel(name, plan, packing, tile, (*when, takes))
 
 
 KERNELS = (

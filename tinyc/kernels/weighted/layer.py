@@ -6,17 +6,21 @@ What conv2d and fully_connected share.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import gcd
+from typing import Any
 
 from tinyc.kernel.kernel import (
     Arg,
     Call,
+    Condition,
     Const,
     Cost,
     Fetches,
     In,
+    Kernel,
     Once,
     Out,
     Rows,
@@ -24,14 +28,18 @@ from tinyc.kernel.kernel import (
     SpecializedKernel,
     WrittenCode,
     buffered_flow,
+    planned,
 )
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import stream, twin_text
+from tinyc.kernels.stream import Packing, stream, twin_text
 from tinyc.kernels.tile.groups import PARAMETERS, GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
+from tinyc.kernels.tile.shape import Tile
 from tinyc.kernels.tile.smlad import tile_code
 from tinyc.machine.thumb import Naked, Work
 
@@ -73,7 +81,7 @@ class WeightedPlan:
         return self.walk.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
 
 
-def special(work: WeightedPlan, family: str) -> SpecializedKernel:
+def special(work: WeightedPlan, *_: Any, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
     stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}"
     return _function(work).named(stem, "tc_stream.h")
@@ -138,7 +146,7 @@ def _row_function(work: WeightedPlan) -> str:
 }}"""
 
 
-def call(work: WeightedPlan) -> Call:
+def call(work: WeightedPlan, *_: Any) -> Call:
     """A row call with the stream. A layer of single pixels has read a pair before it writes its outputs."""
     layer = work.layer
     layout = f"stream of tc_stream.h, {layer.steps} steps"
@@ -165,9 +173,9 @@ def _flow(work: WeightedPlan) -> Rows:
     return Rows(rows, count, window // unit, step // unit, 0, 1, unit, work.layer.out_c, None, 2, buffered=True)
 
 
-def cost(work: WeightedPlan) -> Cost:
+def cost(work: WeightedPlan, *_: Any) -> Cost:
     """Exact but for the instructions of the row loop, an estimate."""
-    _, count = work.code
+    count = work.code[1]
     copies = sum((block.work for block in work.walk.blocks), Work())
     pieces = sum((count.of(piece.pixels) for piece in work.walk.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.walk.pieces) + _KERNEL_ROW * work.layer.k_h
@@ -189,3 +197,28 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
     copied = layer.tile.pixels == 2  # fours are for where there is no room for a copy
     return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs) if copied else (0, 0))
+
+
+def tile_kernel(
+    name: str,
+    plan: Callable[[Site, ConvParams, Packing, Tile], WeightedPlan | None],
+    packing: Packing,
+    tile: Tile,
+    when: tuple[Condition, ...],
+) -> Kernel:
+    """The kernel of a tile and a packing. when: conditions beside that of the packing."""
+    return Kernel(
+        name,
+        planned(
+            lambda site, p: plan(site, p, packing, tile),
+            packing.asks,
+            call=call,
+            cost=cost,
+            special=partial(special, family=name),
+        ),
+        isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" else {"dsp"}),
+        when=(packing.takes, *when),
+        asks=packing.asks,
+        slow_flash=tile.short,
+        written=True,
+    )
