@@ -141,6 +141,13 @@ def test_an_operator_and_its_kernel(house: House) -> None:
     assert chosen == {"speed": "tc_lut_s8", "size": "tc_shrink_s8"}
 
 
+@pytest.mark.slow
+def test_a_tile(house: House) -> None:
+    house.follow("A tile")
+    tests = ("tests/target/test_m4_kernels.py", "-m", "slow or not slow", "-k", "test_conv2d and w16_rolled")
+    assert "2 passed" in house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
 def test_a_board(house: House) -> None:
     house.follow("A board")
     assert house.machines("./small-m4.toml") == {"QEMU", "unicorn"}
