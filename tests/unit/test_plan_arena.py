@@ -16,6 +16,7 @@ from tests.unit.plan_problems import (
 )
 from tinyc.plan.arena import greedy_by_size, height, place
 from tinyc.plan.blocks import Block, Layout, Member, conflicts
+from tinyc.plan.disjunctions import none_within
 from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.live import lower_bound
@@ -72,6 +73,31 @@ def test_optimal_on_tiny_problems(seed: int, merge: bool) -> None:
     offsets = place(found, bound, work=20_000)
     assert_legal(found, offsets)
     assert bound <= height(found, offsets) == least_height(found, bound, height(found, offsets))
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_too_small_an_arena_is_proved_to_be_so(merge: bool) -> None:
+    """Of problems with rows that take the places of others, exactly below the least height of all offsets."""
+    for seed in range(60):
+        problem = random_problem(seed, 4, width=3, largest=9)
+        order = graph_order(problem).tasks
+        found, bound = layout(problem, order, merge), lower_bound(problem, order)
+        least = least_height(found, bound, height(found, greedy_by_size(found)))
+        assert none_within(found, least - 1, looks=100_000)
+        assert not none_within(found, least, looks=100_000)
+
+
+def test_a_proof_that_takes_too_long_is_none() -> None:
+    found = crowded(0, 40, 8, [1]).layout
+    assert not none_within(found, 1, looks=10) or max(block.size for block in found.blocks) > 1
+    assert none_within(found, max(block.size for block in found.blocks), looks=100_000)
+    assert not none_within(found, max(block.size for block in found.blocks), looks=10)
+
+
+def test_nobody_looks_on_where_nothing_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = rectangles([(0, 2, 4), (1, 3, 6), (0, 3, 2)], align=4)
+    monkeypatch.setattr(arena, "_anneal", None)
+    assert height(found, place(found, 10, work=1000)) == 14
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -144,6 +170,7 @@ def test_little_work_for_the_last_bytes(seed: int, monkeypatch: pytest.MonkeyPat
 
     instance = perfect(seed, 40, 30, 1000)
     monkeypatch.setattr(arena, "FirstFit", Counted)
+    monkeypatch.setattr(arena, "none_within", lambda *_: False)  # else a proof ends it
     found = place(instance.layout, 0, work=1_000_000)
     reached, everything = height(instance.layout, found), sum(fit.work for fit in spent)
     spent.clear()
