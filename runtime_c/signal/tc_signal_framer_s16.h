@@ -14,24 +14,42 @@ typedef struct {
     int32_t lines, samples, size, step, held;
 } tc_signal_framer_s16_t;
 
-static void tc_signal_framer_s16(const tc_signal_framer_s16_t *p, const int16_t *x, const int16_t *before,
-                                 const int32_t *missing, int16_t *frames, uint8_t *ready, int16_t *after,
-                                 int32_t *left)
+/* copy: what copies parts of lines. */
+TC_INLINE void tc_signal_framer_s16_by(const tc_signal_framer_s16_t *p, const int16_t *x,
+                                       const int16_t *before, const int32_t *missing, int16_t *frames,
+                                       uint8_t *ready, int16_t *after, int32_t *left, tc_copy_t *copy)
 {
     const int32_t steps = p->samples / p->step, due = *missing;
 
     for (int32_t line = 0; line < p->lines; line++) {
         const int16_t *old = before + line * p->held, *fresh = x + line * p->samples;
         for (int32_t step = 0; step < steps; step++, frames += p->size) {
-            for (int32_t i = 0; i < p->size; i++) {
-                const int32_t at = step * p->step + i;
-                frames[i] = step < due ? 0 : at < p->held ? old[at] : fresh[at - p->held];
+            const int32_t at = step * p->step;
+            const int32_t of_old = tc_clamp(p->held - at, 0, p->size);
+            if (step < due) {
+                for (int32_t i = 0; i < p->size; i++) {
+                    frames[i] = 0;
+                }
+                continue;
+            }
+            if (of_old > 0) {
+                copy(frames, old + at, 2 * of_old);
+            }
+            if (of_old < p->size) {
+                copy(frames + of_old, fresh + (at + of_old - p->held), 2 * (p->size - of_old));
             }
         }
     }
-    tc_signal_history(x, before, p->lines, 2 * p->samples, 2 * p->held, after);
+    tc_signal_history_by(x, before, p->lines, 2 * p->samples, 2 * p->held, after, copy);
     *ready = due <= 0;
     *left = due > steps ? due - steps : 0;
+}
+
+static TC_UNUSED void tc_signal_framer_s16(const tc_signal_framer_s16_t *p, const int16_t *x,
+                                           const int16_t *before, const int32_t *missing, int16_t *frames,
+                                           uint8_t *ready, int16_t *after, int32_t *left)
+{
+    tc_signal_framer_s16_by(p, x, before, missing, frames, ready, after, left, tc_signal_keep);
 }
 
 #endif

@@ -11,8 +11,11 @@
 #include "tc_dsp.h"
 
 /* tc_copy for many bytes: eight words at a time where the core has registers for them. */
-static inline void tc_signal_keep(uint8_t *to, const uint8_t *from, int32_t bytes)
+static inline void tc_signal_keep(void *out, const void *in, int32_t bytes)
 {
+    uint8_t *to = (uint8_t *)out;
+    const uint8_t *from = (const uint8_t *)in;
+
 #if TC_DSP_ASM
     const uint8_t *const end = from + (bytes & ~31);
     if (from != end && (((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
@@ -31,17 +34,24 @@ static inline void tc_signal_keep(uint8_t *to, const uint8_t *from, int32_t byte
     tc_copy(to, from, bytes);
 }
 
-static void tc_signal_history(const void *x, const void *before, int32_t lines, int32_t fresh, int32_t held,
-                              void *after)
+/* copy: what copies a part of a line. */
+TC_INLINE void tc_signal_history_by(const void *x, const void *before, int32_t lines, int32_t fresh,
+                                    int32_t held, void *after, tc_copy_t *copy)
 {
     const int32_t kept = held > fresh ? held - fresh : 0, taken = held - kept;
     const uint8_t *from = (const uint8_t *)x, *old = (const uint8_t *)before;
     uint8_t *to = (uint8_t *)after;
 
     for (int32_t line = 0; line < lines; line++, from += fresh, old += held, to += held) {
-        tc_signal_keep(to, old + held - kept, kept);
-        tc_signal_keep(to + kept, from + fresh - taken, taken);
+        copy(to, old + held - kept, kept);
+        copy(to + kept, from + fresh - taken, taken);
     }
+}
+
+static TC_UNUSED void tc_signal_history(const void *x, const void *before, int32_t lines, int32_t fresh,
+                                        int32_t held, void *after)
+{
+    tc_signal_history_by(x, before, lines, fresh, held, after, tc_signal_keep);
 }
 
 #endif

@@ -11,24 +11,25 @@
 #include "tc_signal_history.h"
 
 typedef struct {
-    int32_t channels, held, right, step;
+    int32_t channels, held, right, step; /* held: a multiple of channels */
 } tc_signal_stacker_s16_t;
 
-static void tc_signal_stacker_s16(const tc_signal_stacker_s16_t *p, const int16_t *x, const int16_t *before,
-                                  const int32_t *due, int16_t *y, uint8_t *ready, int16_t *after,
-                                  int32_t *next)
+/* copy: what copies frames. */
+TC_INLINE void tc_signal_stacker_s16_by(const tc_signal_stacker_s16_t *p, const int16_t *x,
+                                        const int16_t *before, const int32_t *due, int16_t *y, uint8_t *ready,
+                                        int16_t *after, int32_t *next, tc_copy_t *copy)
 {
-    const int32_t left = *due > 0 ? *due : p->right + 1, first = *due <= 0;
+    const int32_t left = *due > 0 ? *due : p->right + 1;
 
-    for (int32_t i = 0; i < p->held; i++) {
-        y[i] = first ? x[i % p->channels] : before[i];
+    if (*due > 0) {
+        copy(y, before, 2 * p->held);
+    } else {
+        for (int32_t i = 0; i < p->held; i += p->channels) {
+            copy(y + i, x, 2 * p->channels);
+        }
     }
-    for (int32_t i = 0; i < p->channels; i++) {
-        y[p->held + i] = x[i];
-    }
-    for (int32_t i = 0; i < p->held; i++) {
-        after[i] = y[p->channels + i];
-    }
+    copy(y + p->held, x, 2 * p->channels);
+    copy(after, y + p->channels, 2 * p->held);
     if (left != 1) {
         for (int32_t i = 0; i < p->held + p->channels; i++) {
             y[i] = 0;
@@ -36,6 +37,13 @@ static void tc_signal_stacker_s16(const tc_signal_stacker_s16_t *p, const int16_
     }
     *ready = left == 1;
     *next = left == 1 ? p->step : left - 1;
+}
+
+static TC_UNUSED void tc_signal_stacker_s16(const tc_signal_stacker_s16_t *p, const int16_t *x,
+                                            const int16_t *before, const int32_t *due, int16_t *y,
+                                            uint8_t *ready, int16_t *after, int32_t *next)
+{
+    tc_signal_stacker_s16_by(p, x, before, due, y, ready, after, next, tc_signal_keep);
 }
 
 #endif

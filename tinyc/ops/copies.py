@@ -19,19 +19,26 @@ Runs = Callable[[Site, Any], Mapping[int, int]]  # how many runs of so many byte
 MOVES = ("const {}_t *p", "const void *x", "void *y")  # of most of them
 
 
-def with_loops(kernel: Kernel, runs: Runs, parameters: Sequence[str] = MOVES, text: str = "") -> tuple[Kernel, ...]:
+def with_loops(
+    kernel: Kernel, runs: Runs, parameters: Sequence[str] = MOVES, text: str = "", counted_as: str = ""
+) -> tuple[Kernel, ...]:
     """The kernel, and before it those whose runs a loop copies.
 
     kernel: its header has a function `<name>_by`, with what copies a run behind these parameters. text: of the
-    functions, where a call is more than that; `@` stands for the name, `copy` for what copies.
+    functions, where a call is more than that; `@` stands for the name, `copy` for what copies. counted_as: the kernel
+    whose runs were counted, where it is another.
     """
     declared = [parameter.format(kernel.name) for parameter in parameters]
     arguments = ", ".join(parameter.split()[-1].lstrip("*") for parameter in declared)
     body = text or f"static void @({', '.join(declared)})\n{{\n    {kernel.name}_by({arguments}, copy);\n}}"
-    return (*(_with_loop(kernel, runs, ending, on, body) for ending, on in COPY_CORES.items()), kernel)
+    return (
+        *(_with_loop(kernel, runs, (counted_as or kernel.name, ending, on), body) for ending, on in COPY_CORES.items()),
+        kernel,
+    )
 
 
-def _with_loop(kernel: Kernel, runs: Runs, ending: str, on: LoopCore, body: str) -> Kernel:
+def _with_loop(kernel: Kernel, runs: Runs, how: tuple[str, str, LoopCore], body: str) -> Kernel:
+    _, ending, on = how
     name, loop = f"{kernel.name}_{ending}", _loop(ending)
 
     def special(site: Site) -> SpecializedKernel:
@@ -45,7 +52,7 @@ def _with_loop(kernel: Kernel, runs: Runs, ending: str, on: LoopCore, body: str)
         plain = kernel.offer(site, params)
         if isinstance(plain, Refused):
             return plain
-        cost = _cost(kernel.name, site, plain.cost, runs(site, params), (ending, on, loop))
+        cost = _cost(site, plain.cost, runs(site, params), how)
         written = Once(lambda: special(site))
 
         def forms() -> tuple[RowForm, ...]:
@@ -75,11 +82,10 @@ TC_INLINE void {name}(void *to, const void *from, int32_t bytes)
     return SpecializedKernel(name, text)
 
 
-def _cost(
-    kernel: str, site: Site, plain: Cost, runs: Mapping[int, int], how: tuple[str, LoopCore, LoopFunction]
-) -> Cost:
+def _cost(site: Site, plain: Cost, runs: Mapping[int, int], how: tuple[str, str, LoopCore]) -> Cost:
     """The cost in C, with the loops in place of what C takes for runs and their bytes."""
-    (ending, on, loop), kind = how, kind_of(site.isa)
+    (kernel, ending, on), kind = how, kind_of(site.isa)
+    loop = _loop(ending)
     each, asm = counts()[kernel][kind], on.code(loop, site.core)
     copied = sum(count * (each["run"] + each["byte"] * size) for size, count in runs.items())
     work = Work(0, 0)

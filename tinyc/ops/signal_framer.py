@@ -11,7 +11,7 @@ asks for, else that and as much as makes whole steps of it all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,9 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.copies import with_loops
 from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signal_history import copied, history_cost
 from tinyc.ops.signals import need, need_length, no_reals
 
 
@@ -86,8 +88,25 @@ def lower(site: Site, p: SignalFramer) -> Call:
     return Call((Params(), In(0), In(1), In(2), Out(0), Out(1), Out(2), Out(3)), struct)
 
 
+def runs(site: Site, p: SignalFramer) -> Mapping[int, int]:
+    """Of each line every frame, of samples before and of new ones, and what lasts."""
+    samples = site.x(0).shape[-1]
+    parts = []
+    for at in range(0, samples, p.step):
+        old = min(max(p.held - at, 0), p.size)
+        parts += [old, p.size - old]
+    taken = min(samples, p.held)
+    return copied((*filter(None, parts), taken, p.held - taken), site.x(0).elements // samples, 2)
+
+
 def cost(site: Site, p: SignalFramer) -> Cost:
-    return Cost(6 * site.y(0).elements + 6 * site.x(1).elements + 80, 300, 0)
+    return history_cost(site, runs(site, p))
+
+
+_PARAMETERS = (
+    *("const {}_t *p", "const int16_t *x", "const int16_t *before", "const int32_t *missing"),
+    *("int16_t *frames", "uint8_t *ready", "int16_t *after", "int32_t *left"),
+)
 
 
 OP = Op(
@@ -99,7 +118,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_signal_framer_s16", offered(lower, cost=cost)),),
+    kernels=with_loops(
+        Kernel("tc_signal_framer_s16", offered(lower, cost=cost)), runs, _PARAMETERS, counted_as="tc_signal_history"
+    ),
     updates=((2, 1), (3, 2)),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -8,7 +8,8 @@ over its old bytes behind them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Kept, Op, SameAs, Trait
 from tinyc.ops.signals import no_reals
@@ -58,9 +60,29 @@ def lower(site: Site, p: HistoryParams) -> Call:
     return Call((In(0), In(1), y.elements // y.shape[-1], width * x.shape[-1], width * y.shape[-1], Out()))
 
 
+def runs(site: Site, p: HistoryParams) -> Mapping[int, int]:
+    """Of each line what stays, and what is new."""
+    y, width = site.y(), element_bytes(site.x(0))
+    taken = min(site.x(0).shape[-1], y.shape[-1])
+    return copied((taken, y.shape[-1] - taken), y.elements // y.shape[-1], width)
+
+
+def copied(parts: Iterable[int], lines: int, width: int) -> Mapping[int, int]:
+    """How many runs of so many bytes: of each line these, in elements of `width` bytes."""
+    return {width * part: lines * count for part, count in Counter(parts).items()}
+
+
+def history_cost(site: Site, own: Mapping[int, int]) -> Cost:
+    """Of runs that are copied as tc_signal_history copies them."""
+    whole = sum(size * count for size, count in own.items())
+    return counted("tc_signal_history", site, {"run": sum(own.values()), "byte": whole})
+
+
 def cost(site: Site, p: HistoryParams) -> Cost:
-    y = site.y()
-    return counted("tc_signal_history", site, {"run": 2 * y.elements // y.shape[-1], "byte": y.size_bytes})
+    return history_cost(site, runs(site, p))
+
+
+_PARAMETERS = ("const void *x", "const void *before", "int32_t lines", "int32_t fresh", "int32_t held", "void *after")
 
 
 OP = Op(
@@ -72,7 +94,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(SameAs(1),),
-    kernels=(Kernel("tc_signal_history", offered(lower, cost=cost)),),
+    kernels=with_loops(Kernel("tc_signal_history", offered(lower, cost=cost)), runs, _PARAMETERS),
     updates=((0, 1),),
     traits=frozenset({Trait.ANY_TYPE}),
 )

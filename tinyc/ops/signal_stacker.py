@@ -9,8 +9,8 @@ arena held).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.copies import with_loops
 from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.signal_history import copied, history_cost
 from tinyc.ops.signals import need, need_between, need_length, no_reals
 
 _MOST_FRAMES = 4096
+_ZERO = 2  # instructions of an element that is cleared
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,21 @@ def lower(site: Site, p: StackerParams) -> Call:
     return Call((Params(), In(0), In(1), In(2), Out(0), Out(1), Out(2), Out(3)), struct)
 
 
+def runs(site: Site, p: StackerParams) -> Mapping[int, int]:
+    """What was held, twice, and the frame."""
+    return copied((site.x(1).elements, site.x(0).elements, site.x(1).elements), 1, 2)
+
+
 def cost(site: Site, p: StackerParams) -> Cost:
-    return Cost(12 * site.y(0).elements + 80, 250, 0)
+    """With an output of zeros, which most steps have."""
+    copies = history_cost(site, runs(site, p))
+    return replace(copies, instructions=copies.instructions + _ZERO * site.y(0).elements)
+
+
+_PARAMETERS = (
+    *("const {}_t *p", "const int16_t *x", "const int16_t *before", "const int32_t *due"),
+    *("int16_t *y", "uint8_t *ready", "int16_t *after", "int32_t *next"),
+)
 
 
 OP = Op(
@@ -91,7 +107,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_signal_stacker_s16", offered(lower, cost=cost)),),
+    kernels=with_loops(
+        Kernel("tc_signal_stacker_s16", offered(lower, cost=cost)), runs, _PARAMETERS, counted_as="tc_signal_history"
+    ),
     updates=((2, 1), (3, 2)),
     traits=frozenset({Trait.ANY_TYPE}),
 )
