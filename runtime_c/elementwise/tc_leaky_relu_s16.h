@@ -17,8 +17,9 @@ typedef struct {
     int32_t mult, shift, mult_below, shift_below, rounds;
 } tc_leaky_relu_s16_t;
 
-static void tc_leaky_relu_s16(const tc_leaky_relu_s16_t *p, const int16_t *x, int16_t *y)
+static void tc_leaky_relu_s16(const tc_leaky_relu_s16_t *layer, const int16_t *x, int16_t *y)
 {
+    const tc_leaky_relu_s16_t own = *layer, *const p = &own; /* no store changes it */
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t d = x[i] - p->x_zero;
         const int32_t q = d >= 0 ? tc_requantize(d, p->mult, p->shift, p->rounds)
