@@ -274,30 +274,41 @@ _ROUNDS = 20  # after which sizes of functions no longer change
 
 
 def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
-    """(bytes of code by kernel, bytes of the rest). Of functions that several steps share only sums are known: each in
-    turn is what is left of its libraries, in the middle of them, when the others are as large as they are taken to be.
+    """(bytes of code by kernel, bytes of the rest). Of functions that steps call only sums are known: each in turn is
+    what is left of its libraries, in the middle of them, when the others are as large as they are taken to be.
     """
     sizes: dict[str, list[int]] = defaultdict(list)
     for record in records:
-        counts = Counter(_names(record))
-        for step, kernel in zip(record["steps"], _names(record), strict=True):
-            for key in (f"{kernel} {'alone' if counts[kernel] == 1 else 'shared'}", kernel, ""):
+        for step, alone in zip(record["steps"], _calls_of(record), strict=True):
+            for key in (alone, step["kernel"], ""):
                 sizes[key].append(step["code"])
-    code = {key: round(statistics.median(found)) for key, found in sizes.items()}
-    shared = [tuple(kernel for kernel, steps in Counter(_names(record)).items() if steps > 1) for record in records]
+    code = {key: round(statistics.median(own)) for key, own in sizes.items()}
     left = [_left(record, code, 0) for record in records]
-    alone = [own for own, kernels in zip(left, shared, strict=True) if not kernels]
-    base = round(statistics.median(alone or left))
-    functions = dict.fromkeys(sorted({kernel for kernels in shared for kernel in kernels}), 0)
+    single = [rest for rest, record in zip(left, records, strict=True) if len(record["steps"]) == 1]
+    base = max(min(single, default=0), 0)
+    functions = dict.fromkeys(sorted({key for record in records for key in _calls_of(record)}), 0)
     for _ in range(_ROUNDS):
-        for kernel in functions:
+        for key in functions:
             own = [
-                rest - base - sum(functions[other] for other in kernels if other != kernel)
-                for rest, kernels in zip(left, shared, strict=True)
-                if kernel in kernels
+                rest - base - sum(functions[other] for other in set(_calls_of(record)) if other != key)
+                for rest, record in zip(left, records, strict=True)
+                if key in _calls_of(record)
             ]
-            functions[kernel] = max(round(statistics.median(own)), 0)
-    return code | {f"{kernel} function": size for kernel, size in functions.items() if size}, base
+            functions[key] = max(round(statistics.median(own)), 0)
+    for key, size in functions.items():
+        kernel, _, way = key.rpartition(" ")
+        if way == "alone":
+            code[key] += size
+        elif size:
+            code[f"{kernel} function"] = size
+    code[""] = round(statistics.median(size for key, size in code.items() if key.endswith(" alone")))
+    return code, base
+
+
+def _calls_of(record: Record) -> list[str]:
+    """Of each step, its kernel, and whether another step calls it too."""
+    names = _names(record)
+    return [f"{kernel} {'alone' if names.count(kernel) == 1 else 'shared'}" for kernel in names]
 
 
 def _names(record: Record) -> list[str]:

@@ -92,7 +92,7 @@ def test_the_last_bytes_are_not_bought_with_all_time(models_dir: Path) -> None:
 
 def test_a_budget_for_slow_kernels_alone_is_warned_of(models_dir: Path) -> None:
     file, said = models_dir / "mlperf_tiny" / "sww_int8.tflite", list[str]()
-    compile_model(file, M4, Options("cortex-m4", flash_budget=62 * 1024), Progress(on_warning=said.append))
+    compile_model(file, M4, Options("cortex-m4", flash_budget=58 * 1024), Progress(on_warning=said.append))
     assert any("--optimize size" in warning for warning in said)
     said.clear()
     compile_model(file, M4, Options("cortex-m4", flash_budget=74 * 1024), Progress(on_warning=said.append))

@@ -21,7 +21,8 @@ COMMANDS = {
     "build": "Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs.",
     "quantize": "Quantize the float MODEL, measure it beside the float model, and say which layer loses most.",
     "inspect": "Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing.",
-    "plan": "Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below.",
+    "plan": "Show the arena of MODEL over time: what lies where, the peak, and what no plan goes below; with "
+    "--front, what its library can be.",
     "estimate": "Say in a moment what MODEL will cost on a board; compiles and runs nothing.",
     "explore": "Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.",
     "sweep": "Build and prove models for boards with options, on this machine or a cluster, into one file of results.",

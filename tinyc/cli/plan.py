@@ -47,8 +47,8 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Show the arena of MODEL over time: what lies where in every step, the peak, and what no plan goes below; or, with
-    --front, what its library can be."""
+    """Show the arena of MODEL over time: what lies where, the peak, and what no plan goes below; with --front, what its
+    library can be."""
     with guarded(color, json, verbose) as out:
         if plot is not None:
             check_format(plot)
