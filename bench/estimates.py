@@ -301,7 +301,9 @@ def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
             code[key] += size
         elif size:
             code[f"{kernel} function"] = size
-    code[""] = round(statistics.median(size for key, size in code.items() if key.endswith(" alone")))
+    once = [size for key, size in code.items() if key.endswith(" alone")]
+    if once:
+        code[""] = round(statistics.median(once))
     return code, base
 
 
