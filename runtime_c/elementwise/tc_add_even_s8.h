@@ -25,7 +25,16 @@ typedef struct {
 
 static void tc_add_even_s8(const tc_add_even_s8_t *layer, const int8_t *x0, const int8_t *x1, int8_t *y)
 {
-    const tc_add_even_s8_t own = *layer, *const p = &own; /* no store changes it */
+    /* No store changes a copy; member by member, since a compiler may call memcpy for all of them. */
+    const tc_add_even_s8_t own = {
+        layer->n0, layer->a0, layer->b0,
+        layer->n1, layer->a1, layer->b1,
+        layer->n2, layer->a2, layer->b2,
+        layer->n3, layer->a3, layer->b3,
+        layer->a, layer->b, layer->c, layer->shift,
+        layer->y_zero, layer->y_min, layer->y_max,
+    };
+    const tc_add_even_s8_t *const p = &own;
 
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
         for (int32_t i1 = 0; i1 < p->n1; i1++) {

@@ -19,7 +19,12 @@ typedef struct {
 
 static void tc_leaky_relu_s16(const tc_leaky_relu_s16_t *layer, const int16_t *x, int16_t *y)
 {
-    const tc_leaky_relu_s16_t own = *layer, *const p = &own; /* no store changes it */
+    /* No store changes a copy; member by member, since a compiler may call memcpy for all of them. */
+    const tc_leaky_relu_s16_t own = {
+        layer->n, layer->x_zero, layer->y_zero,
+        layer->mult, layer->shift, layer->mult_below, layer->shift_below, layer->rounds,
+    };
+    const tc_leaky_relu_s16_t *const p = &own;
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t d = x[i] - p->x_zero;
         const int32_t q = d >= 0 ? tc_requantize(d, p->mult, p->shift, p->rounds)

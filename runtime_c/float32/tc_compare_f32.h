@@ -33,7 +33,15 @@ static inline uint8_t tc_compare_floats(float a, float b, int32_t kind)
 
 static void tc_compare_f32(const tc_compare_f32_t *layer, const float *x0, const float *x1, void *y)
 {
-    const tc_compare_f32_t own = *layer, *const p = &own; /* no store changes it */
+    /* No store changes a copy; member by member, since a compiler may call memcpy for all of them. */
+    const tc_compare_f32_t own = {
+        layer->n0, layer->a0, layer->b0,
+        layer->n1, layer->a1, layer->b1,
+        layer->n2, layer->a2, layer->b2,
+        layer->n3, layer->a3, layer->b3,
+        layer->kind,
+    };
+    const tc_compare_f32_t *const p = &own;
     uint8_t *out = (uint8_t *)y;
 
     for (int32_t i0 = 0; i0 < p->n0; i0++) {
