@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Arg, Call, Condition, Const, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Arg, Call, Condition, Const, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.loops.lines import LoopLines
 from tinyc.ops.movement import tensor_argument
@@ -138,6 +138,11 @@ def moving_input(site: Site) -> int | None:
     return None
 
 
+def pair_kernel(name: str, lower: Callable[[Site, Any], Call], integers: Condition, *when: Condition) -> Kernel:
+    """A kernel in C for every pair of elements. integers: which types it takes."""
+    return counted_kernel(name, lower, of_pairs, when=(integers, few_loops, *when), inplace=(0, 1))
+
+
 def float_kernel(name: str, *when: Condition) -> Kernel:
     """tc_<name>_f32 for every pair of elements of float32 tensors."""
 
@@ -145,9 +150,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
         act = getattr(site.attrs, "act", Act())
         return Call(arguments(site), Struct("tc_binary_f32_t", {**loop_fields(site), **act_fields(act)}))
 
-    conditions = (in_float32, few_loops, *when)
-    kernel = f"tc_{name}_f32"
-    return Kernel(kernel, offered(lower, cost=CountedCost(kernel, of_pairs)), when=conditions, inplace=(0, 1))
+    return pair_kernel(f"tc_{name}_f32", lower, in_float32, *when)
 
 
 class PreparedBinary(Protocol):

@@ -16,7 +16,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_multiplier, rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 from tinyc.ir.graph import Array
-from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Struct
 from tinyc.kernel.site import Site, elementwise
@@ -24,12 +23,11 @@ from tinyc.ops.binary import (
     NUMBER_KERNELS,
     Binary,
     arguments,
-    few_loops,
     float_kernel,
     infer,
     is_s8,
     loop_fields,
-    of_pairs,
+    pair_kernel,
 )
 from tinyc.ops.op import Observed, Op, Trait
 
@@ -127,7 +125,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *NUMBER_KERNELS,
-        counted_kernel("tc_div_s8", lower, of_pairs, when=(is_s8, few_loops), inplace=(0, 1)),
+        pair_kernel("tc_div_s8", lower, is_s8),
         float_kernel("div"),
     ),
     rowwise=elementwise,

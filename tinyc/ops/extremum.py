@@ -9,14 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Kernel, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction, loop_kernel
-from tinyc.ops.binary import arguments, broadcast_shape, few_loops, float_kernel, is_s8, lines_of, loop_fields, of_pairs
+from tinyc.ops.binary import (
+    arguments,
+    broadcast_shape,
+    few_loops,
+    float_kernel,
+    is_s8,
+    lines_of,
+    loop_fields,
+    pair_kernel,
+)
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
@@ -97,7 +105,7 @@ OP = Op(
     quant_out=(SameAs(0),),
     kernels=(
         *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),
-        counted_kernel("tc_extremum_s8", lower, of_pairs, when=(is_s8, few_loops), inplace=(0, 1)),
+        pair_kernel("tc_extremum_s8", lower, is_s8),
         float_kernel("max", is_maximum),
         float_kernel("min", is_minimum),
     ),

@@ -13,7 +13,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
-from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct
 from tinyc.kernel.site import Site, elementwise
@@ -33,7 +32,7 @@ from tinyc.ops.binary import (
     is_s16,
     loop_fields,
     loops,
-    of_pairs,
+    pair_kernel,
 )
 from tinyc.ops.op import Observed, Op, Trait, same_channels
 
@@ -267,34 +266,10 @@ OP = Op(
             written=True,
         ),
         Kernel("tc_mul_s8_dsp", offer_dsp, isa=frozenset({"dsp"}), when=(is_s8, few_loops), asks=_ASKS, inplace=(0, 1)),
-        counted_kernel(
-            "tc_mul_s8",
-            lower_integer,
-            of_pairs,
-            when=(is_s8, few_loops, is_integer),
-            inplace=(0, 1),
-        ),
-        counted_kernel(
-            "tc_mul_s16",
-            lower_integer,
-            of_pairs,
-            when=(is_narrow_s16, few_loops),
-            inplace=(0, 1),
-        ),
-        counted_kernel(
-            "tc_mul_wide_s16",
-            lower_wide,
-            of_pairs,
-            when=(is_wide_s16, few_loops),
-            inplace=(0, 1),
-        ),
-        counted_kernel(
-            "tc_mul_f32_s8",
-            lower_float,
-            of_pairs,
-            when=(is_s8, few_loops, is_float),
-            inplace=(0, 1),
-        ),
+        pair_kernel("tc_mul_s8", lower_integer, is_s8, is_integer),
+        pair_kernel("tc_mul_s16", lower_integer, is_narrow_s16),
+        pair_kernel("tc_mul_wide_s16", lower_wide, is_wide_s16),
+        pair_kernel("tc_mul_f32_s8", lower_float, is_s8, is_float),
         float_kernel("mul"),
     ),
     rowwise=elementwise,

@@ -12,7 +12,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Struct
 from tinyc.kernel.site import Site, elementwise
@@ -20,12 +19,11 @@ from tinyc.ops.binary import (
     NUMBER_KERNELS,
     Binary,
     arguments,
-    few_loops,
     float_kernel,
     infer,
     is_s8,
     loop_fields,
-    of_pairs,
+    pair_kernel,
 )
 from tinyc.ops.op import Observed, Op, Trait
 
@@ -112,13 +110,7 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *NUMBER_KERNELS,
-        counted_kernel(
-            "tc_squared_difference_s8",
-            lower,
-            of_pairs,
-            when=(is_s8, few_loops),
-            inplace=(0, 1),
-        ),
+        pair_kernel("tc_squared_difference_s8", lower, is_s8),
         float_kernel("squared_difference"),
     ),
     rowwise=elementwise,

@@ -20,7 +20,6 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.loops import dsp, helium
@@ -38,7 +37,7 @@ from tinyc.ops.binary import (
     lines_of,
     loop_fields,
     loops,
-    of_pairs,
+    pair_kernel,
 )
 
 _LEFT_SHIFT = 20  # of TensorFlow Lite's 8-bit add and sub
@@ -518,21 +517,9 @@ KERNELS = (
     loop_kernel("tc_add_linear_s8_mve", HELIUM, helium_loop, lower_loop, (is_s8, few_loops, is_plain, leaves_room)),
     loop_kernel("tc_add_linear_s8_asm", DSP, dsp_loop, lower_loop, (is_s8, few_loops, is_plain, has_short_factors)),
     loop_kernel("tc_add_linear_s8_rvv", VECTORS, vectors_loop, lower_vectors, (is_s8, few_loops, has_linear_form)),
-    counted_kernel(
-        "tc_add_linear_s8",
-        lower_linear,
-        of_pairs,
-        when=(is_s8, few_loops, has_linear_form),
-        inplace=(0, 1),
-    ),
+    pair_kernel("tc_add_linear_s8", lower_linear, is_s8, has_linear_form),
     Kernel("tc_add_s8_mve", _VECTORS, isa=frozenset({"mve"}), when=(is_s8, few_loops, scales_down), inplace=(0, 1)),
-    counted_kernel(
-        "tc_add_s8",
-        lower_rescaled,
-        of_pairs,
-        when=(is_s8, few_loops, is_rescaled),
-        inplace=(0, 1),
-    ),
+    pair_kernel("tc_add_s8", lower_rescaled, is_s8, is_rescaled),
     Kernel(
         "tc_add_s16_mve",
         _VECTORS,
@@ -540,25 +527,7 @@ KERNELS = (
         when=(is_wide_rescaled, few_loops, scales_down),
         inplace=(0, 1),
     ),
-    counted_kernel(
-        "tc_add_s16",
-        lower_rescaled,
-        of_pairs,
-        when=(is_wide_rescaled, few_loops),
-        inplace=(0, 1),
-    ),
-    counted_kernel(
-        "tc_add_even_s16",
-        lower_even_wide,
-        of_pairs,
-        when=(is_wide_even, few_loops),
-        inplace=(0, 1),
-    ),
-    counted_kernel(
-        "tc_add_even_s8",
-        lower_even,
-        of_pairs,
-        when=(is_s8, few_loops, is_even),
-        inplace=(0, 1),
-    ),
+    pair_kernel("tc_add_s16", lower_rescaled, is_wide_rescaled),
+    pair_kernel("tc_add_even_s16", lower_even_wide, is_wide_even),
+    pair_kernel("tc_add_even_s8", lower_even, is_s8, is_even),
 )
