@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from tinyc.board import Board, load_board
 from tinyc.options.build import Options
 from tinyc.pipeline.fronting import fronts_of
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import lower_integers
+from tinyc.pipeline.lowering import forms_of, lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.front import Corner, Front
@@ -74,7 +73,7 @@ def rows(path: Path, board: Board) -> Iterator[str]:
             continue
         began = time.process_time()
         found = plan
-        for _, front in fronts_of(made, board, replace(options, flash_budget=None)):
+        for _, front in fronts_of(forms_of(made, board, options, _QUIET), board, options):
             own = better(front, plan)
             found = own if own.cycles < found.cycles else found
         seconds = time.process_time() - began

@@ -18,7 +18,7 @@ from tinyc.choose.select import candidates
 from tinyc.options.build import Options
 from tinyc.pipeline.fronting import MOST_POINTS, front_of_model, fronts_of
 from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import lower_integers
+from tinyc.pipeline.lowering import forms_of, lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.builder import problem_of
 from tinyc.plan.front import front_of
@@ -108,7 +108,7 @@ def test_the_front_has_what_options_lead_to(models_dir: Path, model: str, words:
     made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
     plan = lower_integers(made, M4, options, Progress()).plan
     best = NEVER
-    for _, front in fronts_of(made, M4, options):
+    for _, front in fronts_of(forms_of(made, M4, options, Progress()), M4, options):
         for family in front.families:
             # Rows of an input that lies in one piece are counted one by one, each rounded up.
             table = family.solver.within(plan.arena_bytes + plan.arena_bytes // 32)
@@ -134,3 +134,11 @@ def test_the_front_of_a_model_says_what_is_built(models_dir: Path) -> None:
 def test_libraries_that_are_called_for_each_row_have_no_front(models_dir: Path) -> None:
     with pytest.raises(TinycError, match="take their input whole"):
         front_of_model(models_dir / "mlperf_tiny" / "kws_int8.tflite", M4, Options("host", input_rows=True), Progress())
+
+
+def test_a_model_with_state_runs_layer_by_layer(models_dir: Path) -> None:
+    front = front_of_model(models_dir / "zoo" / "streaming_vad_int8.tflite", M4, Options("cortex-m4"), Progress())
+    (built,) = [point for point in front.points if point.built]
+    assert len(front.points) > 3
+    assert not any(point.by_rows for point in front.points)
+    assert min(point.arena_bytes for point in front.points) <= built.arena_bytes

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,14 +13,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.explain.estimate import Estimate, estimate
-from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.ops import all_ops
 from tinyc.options.build import Options
-from tinyc.passes.phases import as_convolutions
-from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import kernels_of, lower_integers, program_of
+from tinyc.pipeline.lowering import Candidates, as_compiled, forms_of, lower_forms, program_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.front import Front, front_of
@@ -84,10 +80,12 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
         )
     quiet = replace(progress, on_warning=lambda message: None)  # each of the libraries would warn
     made = make_integers(path, board, options, quiet)
-    built = lower_integers(made, board, options, quiet)
-    chosen = _point(estimate(path.name, built.program, board), by_rows=built.plan.runs_by_rows, built=True)
+    forms = forms_of(made, board, options, quiet)
+    built = lower_forms(forms, made, board, options, quiet)
+    estimated = estimate(path.name, built.program, board)
+    chosen = _point(estimated, by_rows=built.plan.runs_by_rows, built=True)
     with progress.stage("front"):
-        fronts = list(fronts_of(made, board, options))
+        fronts = fronts_of(forms, board, options)
         graphs = {id(family): graph for graph, front in fronts for family in front.families}
         apart, corners = Front([family for _, front in fronts for family in front.families]).some(MOST_POINTS)
         points = [chosen]
@@ -97,20 +95,14 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
                 points.append(_placed(made, board, options, graphs[id(corner.family)], corner.family.plan(corner)))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
-    error = estimate(path.name, built.program, board).cycle_error
-    return ModelFront(path.name, board.name, tuple(sorted(shown, key=lambda own: own.key[::-1])), apart, error)
+    ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
+    return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error)
 
 
-def fronts_of(made: IntegerModel, board: Board, options: Options) -> Iterator[tuple[Graph, Front]]:
-    """The front of the graph, and of the same with time as rows."""
-    graph = as_convolutions(made.graph, grow=options.optimize != "size")
-    yield graph, front_of(graph, kernels_of(graph, made.numerics, board, options), flash_bytes=board.flash_bytes)
-    turned = time_as_rows(graph)
-    if turned is not graph:
-        check(turned, "rows", all_ops())
-        with suppress(TinycError):  # where no kernel runs that form of a layer
-            choices = kernels_of(turned, made.numerics, board, options)
-            yield turned, front_of(turned, choices, flash_bytes=board.flash_bytes)
+def fronts_of(forms: Sequence[Candidates], board: Board, options: Options) -> list[tuple[Graph, Front]]:
+    """The front of each form of the graph."""
+    compiled = [(own.graph, as_compiled(own.choices, options)) for own in forms]
+    return [(graph, front_of(graph, choices, flash_bytes=board.flash_bytes)) for graph, choices in compiled]
 
 
 def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:

@@ -56,7 +56,8 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """A graph, and every kernel that may run each node on the board, whatever the library shall be best in."""
+    """A graph, and every kernel that may run each node on the board, with the waits of its flash, whatever the library
+    shall be best in."""
 
     graph: Graph
     choices: Mapping[str, Sequence[Choice]]
@@ -78,16 +79,22 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
 
     Raises TinycError with exit code 1 where no library that is found takes as little flash as the user allows.
     """
-    graph = as_convolutions(made.graph, grow=options.optimize != "size")
-    check(graph, "phases", all_ops())
-    forms = _forms(graph, made.numerics, board, progress)
+    return lower_forms(forms_of(made, board, options, progress), made, board, options, progress)
+
+
+def lower_forms(
+    forms: Sequence[Candidates], made: IntegerModel, board: Board, options: Options, progress: Progress
+) -> Lowered:
+    """The same, of `forms_of` the model."""
     if options.flash_budget is None:
         return _lowered(forms, made, board, options, progress)
     return _within(forms, made, board, options, progress)
 
 
-def _forms(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -> Sequence[Candidates]:
+def forms_of(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Sequence[Candidates]:
     """The graph, and behind it the same with time as rows, where that is another one and kernels run it."""
+    graph, numerics = as_convolutions(made.graph, grow=options.optimize != "size"), made.numerics
+    check(graph, "phases", all_ops())
     forms = [_candidates(graph, numerics, board, progress)]
     turned = time_as_rows(graph)
     if turned is not graph:
@@ -99,7 +106,10 @@ def _forms(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -
 
 def _candidates(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -> Candidates:
     with progress.stage("select"):
-        return Candidates(graph, _kernels(graph, numerics, board))
+        timing = board.flash_timing
+        flash = None if timing is None else SlowFlash(timing)
+        core = written_for(board.core, timing is not None)
+        return Candidates(graph, candidates(graph, board.isa, numerics, flash=flash, core=core))
 
 
 def _within(
@@ -166,7 +176,7 @@ def better_of(straight: LaidOut, turned: LaidOut, options: Options) -> LaidOut:
 def _lay_out(form: Candidates, board: Board, options: Options, progress: Progress) -> LaidOut:
     graph, choices, timing = form.graph, form.choices, board.flash_timing
     with progress.stage("select"):
-        choices = _as_compiled(choices, options)
+        choices = as_compiled(choices, options)
         if options.ram_code is not None and timing is not None:
             choices = within_ram(graph, choices, timing, board, options)
         chosen = tuple(within_flash(graph, choices, board, options))
@@ -178,19 +188,8 @@ def _lay_out(form: Candidates, board: Board, options: Options, progress: Progres
     return LaidOut(graph, choices, plan, ram is None or plan.arena_bytes <= ram)
 
 
-def kernels_of(graph: Graph, numerics: Numerics, board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
-    """The kernels that may run each node on the board, with its flash's waits, as the compiler makes them."""
-    return _as_compiled(_kernels(graph, numerics, board), options)
-
-
-def _kernels(graph: Graph, numerics: Numerics, board: Board) -> Mapping[str, Sequence[Choice]]:
-    """The same, whatever the library shall be best in."""
-    timing = board.flash_timing
-    flash = None if timing is None else SlowFlash(timing)
-    return candidates(graph, board.isa, numerics, flash=flash, core=written_for(board.core, timing is not None))
-
-
-def _as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
+def as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
+    """The kernels as the compiler makes them with these options."""
     return made_small(choices) if options.optimize == "size" else choices
 
 

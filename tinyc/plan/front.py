@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,7 @@ from tinyc.plan.placement import plan_of
 from tinyc.plan.planner import draft_plan
 from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.row_forms import Candidates
+from tinyc.plan.rows.choose import ROW_ADDRESSES, UNITS
 from tinyc.plan.rows.cuts import Measured, measure
 from tinyc.plan.rows.wider import widened
 from tinyc.plan.tables import NEVER, CutTable, CutTables, undominated
@@ -143,16 +144,23 @@ def _distances(figures: Floats, place: int) -> Floats:
 
 
 def front_of(graph: Graph, choices: Candidates, *, flash_bytes: int | None = None) -> Front:
-    """The front of an integer graph whose nodes these kernels may run."""
-    problem = problem_of(graph, choices)
+    """The front of an integer graph whose nodes these kernels may run. One with states runs layer by layer: what lasts
+    has a place that no row of another tensor takes."""
     families = [_whole(graph, choices, flash_bytes)]
-    if any(layer.walk for layer in problem.layers):
+    problem = None if graph.states else problem_of(graph, choices)
+    if problem is not None and any(layer.walk for layer in problem.layers):
         families.append(_by_rows(problem, flash_bytes))
     return Front(families)
 
 
 def _by_rows(problem: Problem, flash_bytes: int | None) -> Family:
-    return Family(widened(problem, measure(problem)), flash_bytes, lambda cut: plan_of(problem, cut))
+    def place(cut: Partition) -> Plan:
+        plan = plan_of(problem, cut)
+        if plan.arena_bytes < problem.unit * ROW_ADDRESSES:
+            return plan
+        return plan_of(replace(problem, unit=UNITS[-1], scratch_unit=UNITS[-1]), cut)
+
+    return Family(widened(problem, measure(problem)), flash_bytes, place)
 
 
 def _whole(graph: Graph, choices: Candidates, flash_bytes: int | None) -> Family:

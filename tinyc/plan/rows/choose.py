@@ -34,7 +34,7 @@ from tinyc.plan.rows.wider import with_wider
 from tinyc.plan.uses import uses_of
 from tinyc.plan.validate import first_valid
 
-UNITS = (4, 16)  # row addresses are multiples; a table holds 16 bits of them
+UNITS, ROW_ADDRESSES = (4, 16), 2**16  # row addresses are multiples; a table holds 16 bits of them
 _UNLIMITED = 2**40  # bytes
 _WORTHWHILE = 0.98  # a better placement is looked for where the bound is below this share of the arena
 _TRIES = 24  # placements that miss the limit
@@ -84,7 +84,7 @@ def plan_streamed(
         if not any(layer.walk for layer in problem.layers):
             return None
         plan = plan_problem(problem, optimize, limits)
-        if plan is None or plan.arena_bytes < unit * 2**16:
+        if plan is None or plan.arena_bytes < unit * ROW_ADDRESSES:
             return plan
     return None
 
