@@ -18,6 +18,7 @@ from tests.ops.one_node import (
     tensor,
 )
 from tests.ops.onnx_float import run_onnx
+from tests.ops.runtimes import litert_sequence
 from tests.ops.slow import half_away, half_up
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
@@ -52,10 +53,13 @@ def slow_mean(graph: Graph, total: int, n: int, numerics: Numerics) -> int:
     (x_scale, x_zero), (y_scale, y_zero) = (graph.values[name].quant.per_tensor for name in "xy")
     acc = total - n * x_zero
     if numerics.scales_in_float:
-        product = np.float32(acc) * (np.float32(x_scale) / np.float32(y_scale) / np.float32(n))
+        scales = np.float32(x_scale) / np.float32(y_scale)
         if numerics is Numerics.ONNX:
+            product = np.float32(acc) * (scales / np.float32(n))
             return max(-128, min(127, round(Fraction(float(product))) + y_zero))
-        return max(-128, min(127, round(Fraction(float(product + np.float32(y_zero))))))
+        factor = scales * (np.float32(1) / np.float32(n))  # XNNPACK: both zeros are in what is added
+        y = np.float32(total) * factor + (np.float32(y_zero) - np.float32(n * x_zero) * factor)
+        return max(-128, min(127, round(Fraction(float(y)))))
     mantissa, exponent = math.frexp(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 31 + exponent)
     factor = Fraction(half_up(Fraction(mantissa) * 2**31) * 2**spare // n, 2**31)
@@ -78,19 +82,41 @@ def test_reference_is_the_formula(name, numerics):
     assert ours.ravel().tolist() == [slow_mean(graph, total, n, numerics) for total in totals]
 
 
-@pytest.mark.parametrize("theirs", [assert_equals_tflm, assert_equals_litert])
-@pytest.mark.parametrize("name", ["global", "global, dropped", "ties", "columns", "rows", "channels"])
-def test_reference_is_tflites(name, theirs):
-    shape, axes, keep_dims, *_ = MEANS[name]
-    graph = graph_of(name)
+def tflite_mean(graph: Graph, axes: tuple[int, ...], keep_dims: bool) -> bytes:
     tensors = [
         Tensor(v.name, v.shape, "s8", v.quant.scale, v.quant.zero) for v in (graph.values["x"], graph.values["y"])
     ]
     tensors.append(Tensor("axes", (len(axes),), "s32", data=np.array(axes, np.int32)))
     operator = Operator("MEAN", ("x", "axes"), ("y",), "ReducerOptions", {"KeepDims": keep_dims}, version=2)
-    model = build_model(tensors, [operator], ["x"], ["y"])
+    return build_model(tensors, [operator], ["x"], ["y"])
+
+
+@pytest.mark.parametrize("theirs", [assert_equals_tflm, assert_equals_litert])
+@pytest.mark.parametrize("name", ["global", "global, dropped", "ties", "columns", "rows", "channels"])
+def test_reference_is_tflites(name, theirs):
+    shape, axes, keep_dims, *_ = MEANS[name]
+    graph = graph_of(name)
+    model = tflite_mean(graph, axes, keep_dims)
     for seed in range(5):
         theirs(graph, model, {"x": random_s8(seed, shape)})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_halves_are_desktop_litert_s(seed):
+    """Scales in small ratios, so that many means lie within float32's error of a half."""
+    rng = np.random.default_rng(seed)
+    shape = (1, *(int(size) for size in rng.integers(1, 12, rng.integers(1, 4))))
+    axes = tuple(int(axis) for axis in rng.permutation(np.arange(1, len(shape)))[: rng.integers(1, len(shape))])
+    x_scale = float(np.float32(rng.uniform(0.001, 1)))
+    y_scale = float(np.float32(x_scale * rng.choice([1 / 7, 0.25, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.75, 1, 1.5])))
+    x_zero, y_zero = (int(zero) for zero in rng.integers(-128, 128, 2))
+    x = tensor("x", shape, x_scale, x_zero)
+    graph = one_node("mean", Mean(axes, True), [x], y_scale, y_zero)
+    model = tflite_mean(graph, axes, keep_dims=True)
+    samples = [np.clip(np.rint(rng.normal(x_zero, 30, shape)), -128, 127).astype(np.int8) for _ in range(200)]
+    theirs = litert_sequence(model, [(sample,) for sample in samples])
+    for sample, (y,) in zip(samples, theirs, strict=True):
+        assert np.array_equal(run_int(graph, {"x": sample}, Numerics.LITERT)["y"], y)
 
 
 @pytest.mark.quick_cases(5)
@@ -98,7 +124,7 @@ def test_reference_is_tflites(name, theirs):
 def test_kernels(name):
     shape = MEANS[name][0]
     inputs = [random_s8(0, shape), np.full(shape, -128, np.int8), np.full(shape, 127, np.int8)]
-    for numerics in [Numerics.LITERT, Numerics.TFLM] if name == "ties" else [Numerics.TFLM]:
+    for numerics in (Numerics.LITERT, Numerics.TFLM):
         assert check_kernels(graph_of(name), [{"x": x} for x in inputs], numerics)[-1] == "tc_mean_s8"
 
 

@@ -14,10 +14,14 @@ from tests.ops.runtimes import every_byte
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.ops.requantize import Requantize, float_ref
+from tinyc.options.build import Options
 from tinyc.passes import normalize
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 FACTORS = [0.5, 1.0, 2.0, 0.013, 0.731, 1.37, 55.0, 0.002, 200.0]  # the last two are beyond XNNPACK
@@ -109,6 +113,17 @@ def test_an_activation_between_the_two(tmp_path, ratio):
     graph, model = by_float(tmp_path, ("RELU",), x, y)
     for theirs in (assert_equals_tflm, assert_equals_litert):
         theirs(graph, model, {"x": every_byte()})
+
+
+@pytest.mark.parametrize("code", ["RELU", "RELU6", "NEG", "ABS", "SQRT", "SQUARE", "FLOOR"])
+@pytest.mark.parametrize("ratio", [(1.0, 2.0), (0.1, 0.2), (0.25, 1.0), (0.0235, 0.031), (0.1, 0.05)], ids=str)
+def test_a_table_of_functions_between_the_two(tmp_path, ratio, code):
+    """All bytes, halves and what is not a number too, as the whole compiler makes the table for these numerics."""
+    x, y = (Tensor(name, (1, 256), "s8", (s,), (z,)) for name, s, z in zip("xy", ratio, (5, -9), strict=True))
+    _, model = by_float(tmp_path, (code,), x, y)
+    options = Options("host", numerics=Numerics.LITERT)
+    made = make_integers(tmp_path / "m.tflite", load_board("host"), options, Progress())
+    assert_equals_litert(made.graph, model, {"x": every_byte()})
 
 
 @pytest.mark.parametrize(("x_dtype", "y_dtype"), [("u8", "s8"), ("s8", "u8")])

@@ -52,8 +52,8 @@ class MeanParams:
     """Integers of y = clamp(requantize(sum(x) - n * x_zero, mult, shift) + y_zero); 1/n is in the multiplier.
 
     mult may lie below 2^30 (but not below 2^29): TensorFlow Lite divides the multiplier of the scales by n
-    as an integer, with floor(log2(n)) bits of headroom. Rounding.FLOAT: the factor is a float32; with
-    zero_first (XNNPACK) y_zero is added, in float32, before the result is rounded.
+    as an integer, with floor(log2(n)) bits of headroom. Rounding.FLOAT: the factor is a float32.
+    offset: as XNNPACK has it, y = clamp(round(sum(x) * factor + offset)) in float32; both zeros are in it.
     """
 
     attrs: Reduction
@@ -63,7 +63,7 @@ class MeanParams:
     x_zero: int
     y_zero: int
     rounding: Rounding
-    zero_first: bool = False
+    offset: np.float32 | None = None
 
 
 def float_ref(a: Mean, x: Array) -> tuple[Array, ...]:
@@ -78,14 +78,23 @@ def prepare(site: Site) -> MeanParams:
     if n << (16 if x.dtype == "s16" else 8) >= 2**31:
         raise TinycError(f"mean over {n} elements can overflow its int32 sum", site.node.where)
     if site.numerics.scales_in_float and not is_own_s16(site):
-        factor = np.float32(x_scale) / np.float32(y_scale) / np.float32(n)
-        mult, shift = quantize_multiplier(float(factor))
-        is_litert = site.numerics is Numerics.LITERT
-        return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, is_litert)
+        return in_float(site, n, np.float32(n))
     mult, shift = quantize_multiplier(x_scale / y_scale)
     spare = min(n.bit_length() - 1, 32, 31 + shift)
     rounding = site.builtin_rounding if is_own_s16(site) else site.rounding
     return MeanParams(site.attrs, n, (mult << spare) // n, shift - spare, x_zero, y_zero, rounding)
+
+
+def in_float(site: Site, n: int, divisor: np.float32) -> MeanParams:
+    """The integers of the sum of n elements over the divisor, with a float32 as the factor."""
+    (x_scale, x_zero), (y_scale, y_zero) = site.scale_zero(site.x()), site.scale_zero(site.y())
+    scales = np.float32(x_scale) / np.float32(y_scale)
+    is_litert = site.numerics is Numerics.LITERT
+    mult, shift = quantize_multiplier(float(scales * (1 / divisor) if is_litert else scales / divisor))
+    offset = np.float32(y_zero) - np.float32(n * x_zero) * float_factor(mult, shift)
+    return MeanParams(
+        site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, np.float32(offset) if is_litert else None
+    )
 
 
 def is_own_s16(site: Site) -> bool:
@@ -95,11 +104,10 @@ def is_own_s16(site: Site) -> bool:
 
 def int_ref(p: MeanParams, x: Array) -> tuple[Array, ...]:
     total = x.sum(axis=reduced_axes(p.attrs, x.ndim), keepdims=p.attrs.keep_dims, dtype=np.int64)
-    total = total - p.n * p.x_zero
-    if p.zero_first:
-        y = np.rint(total.astype(np.float32) * float_factor(p.mult, p.shift) + np.float32(p.y_zero))
+    if p.offset is not None:
+        y = np.rint(total.astype(np.float32) * float_factor(p.mult, p.shift) + p.offset)
     else:
-        y = requantize(total, p.mult, p.shift, p.rounding) + p.y_zero
+        y = requantize(total - p.n * p.x_zero, p.mult, p.shift, p.rounding) + p.y_zero
     limits = np.iinfo(x.dtype)
     return (np.clip(y, limits.min, limits.max).astype(x.dtype),)
 
@@ -133,12 +141,12 @@ def lower(site: Site, p: MeanParams) -> Call:
         "outer": parts[0],
         "n": parts[1],
         "inner": parts[2],
-        "x_zero": p.x_zero,
+        "x_zero": p.x_zero if p.offset is None else 0,
         "mult": _factor(p)[0],
         "shift": _factor(p)[1],
-        "y_zero": p.y_zero,
+        "y_zero": p.y_zero if p.offset is None else int(p.offset.view(np.int32)),
         "rounds": p.rounding.code,
-        "zero_first": int(p.zero_first),
+        "zero_first": int(p.offset is not None),
     }
     return Call((Params(), In(0), Out()), Struct("tc_mean_s16_t" if s16_to_s16(site) else "tc_mean_s8_t", fields))
 
@@ -158,7 +166,7 @@ def of_lines(site: Site, p: object) -> Units:
 
 def by_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
     """tc_mean_rows_s8 and tc_mean_rows_s16: one input row per call."""
-    if p.zero_first:
+    if p.offset is not None:
         return ()
     mult, shift = _factor(p)
     fields: dict[str, int | float | str | Const] = {

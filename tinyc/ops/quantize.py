@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import round_half_away
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Value
 from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
@@ -19,10 +19,11 @@ from tinyc.ops.op import Kept, Op, Trait
 
 @dataclass(frozen=True, slots=True)
 class Quantize:
-    """half_even: ONNX QuantizeLinear; tables that are made of it round so. (Nodes round as the numerics say.)"""
+    """How tables that are made of it round, as QuantizeParams has it. (Nodes round as the numerics say.)"""
 
     dtype: DType = "s8"  # of the output
     half_even: bool = False
+    by_inverse: bool = False
 
 
 def infer(a: Quantize, x: Value) -> Sequence[Type]:
@@ -62,6 +63,15 @@ def int_ref(p: QuantizeParams, x: Array) -> tuple[Array, ...]:
     bounded = np.where(real > lo - p.zero, np.minimum(real, np.float32(hi - p.zero)), np.float32(lo - p.zero))
     steps = np.rint(bounded) if p.half_even else round_half_away(bounded)
     return ((steps.astype(np.int64) + p.zero).astype(NUMPY_DTYPE[p.dtype]),)
+
+
+def as_litert(graph: Graph) -> Graph:
+    """The graph of a TFLite file whose tables round as desktop LiteRT's float operators and quantization do."""
+    nodes = (
+        replace(node, attrs=replace(node.attrs, half_even=True, by_inverse=True)) if node.op == "quantize" else node
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=tuple(nodes))
 
 
 def is_f32_to_s8(site: Site) -> bool:

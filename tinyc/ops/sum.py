@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.base.numerics import Numerics, Rounding
+from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_multiplier
 from tinyc.ir.graph import Array
 from tinyc.kernel.float32 import Float32
@@ -42,8 +42,7 @@ def prepare(site: Site) -> MeanParams:
             "sum of int16 is known for numerics tflm, single and onnx only", site.node.where, "use --numerics tflm"
         )
     if site.numerics.scales_in_float:
-        mult, shift = quantize_multiplier(factor)
-        return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, Rounding.FLOAT, site.numerics is Numerics.LITERT)
+        return mean.in_float(site, n, np.float32(1))
     mult, shift = quantize_multiplier(x_scale / y_scale)
     return MeanParams(site.attrs, n, mult, shift, x_zero, y_zero, site.rounding)
 

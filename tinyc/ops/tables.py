@@ -158,13 +158,15 @@ def dequantize_linear(q: npt.NDArray[np.int64], x: Value) -> npt.NDArray[np.floa
     return (q - zero).astype(np.float32) * np.float32(scale)
 
 
-def quantize_linear(real: Array, y: Value) -> npt.NDArray[np.int64]:
-    """ONNX QuantizeLinear to y's one scale and zero point: halves to even, clamped; NaN gives the least integer."""
-    scale, zero = _per_tensor(y)
-    lo, hi = INT_RANGE[y.dtype]
+def quantize_linear(real: Array, y: Value, by_inverse: bool = False) -> npt.NDArray[np.int64]:
+    """ONNX QuantizeLinear to y's one scale and zero point: halves to even, clamped; NaN gives the least integer.
+    by_inverse: as XNNPACK, which multiplies by 1/scale; NaN gives the largest."""
+    (scale, zero), (lo, hi) = _per_tensor(y), INT_RANGE[y.dtype]
+    nan = hi if by_inverse else lo
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.rint(np.asarray(real, np.float32) / np.float32(scale)) + np.float32(zero)
-    return np.clip(np.nan_to_num(steps, nan=lo, posinf=hi, neginf=lo), lo, hi).astype(np.int64)
+        step, held = np.float32(scale), np.asarray(real, np.float32)
+        steps = np.rint(held * (np.float32(1) / step) if by_inverse else held / step) + np.float32(zero)
+    return np.clip(np.nan_to_num(steps, nan=nan, posinf=hi, neginf=lo), lo, hi).astype(np.int64)
 
 
 def _per_tensor(value: Value) -> tuple[float, int]:

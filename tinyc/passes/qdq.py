@@ -138,7 +138,7 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
 def _rounded(real: Array, a: Quantize, y: Value) -> Array:
     """What quantize makes of numbers that are known."""
     if a.half_even:
-        return quantize_linear(real, y)
+        return quantize_linear(real, y, a.by_inverse)
     (scale, zero), (lo, hi) = _scale_zero(y), INT_RANGE[y.dtype]
     return quantize_array(real, scale, zero, lo, hi)
 

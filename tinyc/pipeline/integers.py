@@ -18,6 +18,7 @@ from tinyc.ir.graph import Graph
 from tinyc.load import is_onnx, load_model, other_signatures
 from tinyc.load.states import Asked, said
 from tinyc.ops import all_ops
+from tinyc.ops.quantize import as_litert
 from tinyc.options.build import Options
 from tinyc.options.recipe import KeptActivations
 from tinyc.passes import normalize
@@ -120,7 +121,9 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
 
 def _normalized(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
     options = request.options
-    graph = normalize(draft.loaded, options.precision == "float32")  # checks the graph after each pass
+    is_litert = options.numerics is Numerics.LITERT and not is_onnx(request.path)
+    loaded = as_litert(draft.loaded) if is_litert else draft.loaded
+    graph = normalize(loaded, options.precision == "float32")  # checks the graph after each pass
     stays = stays_float(request.path, graph, options)
     if options.calibration is not None and not stays and not is_float(graph):
         words = "the model is quantized already: --calibration is used for missing scales only"
