@@ -8,8 +8,8 @@
  * stream: 1 word       the zero point four times, as bytes
  *         per channel  start value; weights; mult, add[, shift]
  * weights: words of two int16 taps, in the order in which a function uses them; it may have a tap twice.
- * int4: four such words in one, of each tap 4 bits, the first word's on top of each half; the weights come
- * before the start value; at most TC_DEPTHWISE_INT4 words, and each tap times 2^12.
+ * bits 8 or 4: two or four such words in one, of each tap so many bits, the first word's on top of each half;
+ * the weights come before the start value; at most TC_DEPTHWISE_NARROW words, and each tap times 2^8 or 2^12.
  *
  * X = start + sum of x * w becomes an output as tc_finish (tc_dsp.h) says.
  *
@@ -23,7 +23,7 @@
 
 #if !TC_DSP_ASM
 
-#define TC_DEPTHWISE_INT4 64 /* words of int4 weights, unpacked */
+#define TC_DEPTHWISE_NARROW 64 /* words of narrow weights, unpacked */
 
 typedef struct {
     int32_t in_h, in_w, out_h, out_w, k_h, k_w, stride_h, stride_w, pad_top, pad_left;
@@ -31,7 +31,7 @@ typedef struct {
     int32_t channels;
     int32_t band;    /* output rows that scratch has room for */
     int32_t columns; /* of a plane, padding included */
-    int32_t int4;    /* weights of 4 bits */
+    int32_t bits;    /* of a weight: 16, 8 or 4 */
     int32_t down;    /* X is shifted right by this first */
     tc_finish_t finish;
     int32_t words;       /* of the weights of a channel */
@@ -51,13 +51,15 @@ static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_
     }
 }
 
-/* Start value and weights of a channel with int4 weights. Returns the end of both in the stream. */
-static inline const int32_t *tc_depthwise_int4(const int32_t *stream, int32_t words, int32_t *to)
+/* Start value and weights of a channel with narrow weights. Returns the end of both in the stream. */
+static inline const int32_t *tc_depthwise_narrow(const int32_t *stream, int32_t words, int32_t bits,
+                                                 int32_t *to)
 {
-    const int32_t packed = (words + 3) / 4;
+    const int32_t each = 16 / bits, packed = (words + each - 1) / each;
+    const uint32_t mask = bits == 8 ? 0xff00ff00u : 0xf000f000u;
     to[0] = stream[packed];
     for (int32_t i = 0; i < words; i++) {
-        to[1 + i] = (int32_t)((uint32_t)stream[i / 4] << i % 4 * 4 & 0xf000f000u);
+        to[1 + i] = (int32_t)((uint32_t)stream[i / each] << i % each * bits & mask);
     }
     return stream + packed + 1;
 }
@@ -70,10 +72,10 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
     const int32_t fresh = p->band * p->stride_h;
     const int32_t keep = p->k_h > p->stride_h ? p->k_h - p->stride_h : 0;
     for (int32_t channel = 0; channel < p->channels; channel++) {
-        int32_t unpacked[1 + TC_DEPTHWISE_INT4];
+        int32_t unpacked[1 + TC_DEPTHWISE_NARROW];
         const int32_t *constants = stream + 1 + p->words;
-        if (p->int4) {
-            constants = tc_depthwise_int4(stream, p->words, unpacked);
+        if (p->bits < 16) {
+            constants = tc_depthwise_narrow(stream, p->words, p->bits, unpacked);
             stream = unpacked;
         }
         const int32_t *weights = stream + 1;

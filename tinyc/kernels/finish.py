@@ -235,6 +235,21 @@ def finish_wide(
     return None
 
 
+def finish_bytes(matrix: Matrix) -> Finish | None:
+    """The cheapest proved requantization for int8 weights in the upper bits of int16, times 2^8; None if none is."""
+    p, steps = matrix.p, matrix.live_steps
+    down, scale = -p.shift.astype(np.int64), np.full_like(p.shift, 8, np.int64)
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << 8 >= _SUM_LIMIT - 2**20).any():
+        return None
+    first = int(down[steps.is_live].min(initial=MAX_SHIFT)) + 7
+    shared = max((s for s in _SHARED_SHIFTS if s <= first), default=first)
+    for shift in dict.fromkeys((shared, first)):
+        constants = matrix.solved(Shifts(scale, np.full_like(down, shift), False), np.ones_like(down))
+        if constants is not None:
+            return Finish(Requantization(shifts=(shift,) * GROUP, clamp=clamp_of(p)), constants, steps.is_live)
+    return finish_wide(matrix, 8, lambda steps: scale)
+
+
 def _over(channels: int, packed: bool) -> Int64s:
     """log2 of what channels over others are multiplied by."""
     return 8 * packed * (np.arange(channels, dtype=np.int64) % 2 == 0)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Condition
 from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels import int4_words as digits
-from tinyc.kernels.finish import Finish, finish_packed, finish_wide
+from tinyc.kernels.finish import Finish, finish_bytes, finish_packed, finish_wide
 from tinyc.kernels.form.function import array
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
@@ -71,6 +71,9 @@ PACKED = Packing(
 # int4 weights: in the upper bits of int16, times 2^12, one channel after the other; or four channels in half a word.
 RAISED = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_raised, _INT4)
 FOURS = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_fours, _INT4)
+# int8 weights in the upper bits of int16, times 2^8.
+BYTES = Packing("int8 weights", 2, is_s8, finish_bytes, "a requantization that is proved for int8 weights")
+IN_PLANES = {16: WIDE, 8: BYTES, 4: RAISED}  # weights of depthwise layers over planes, by their bits in flash
 
 
 def in_fours(taps: int) -> tuple[int, ...]:

@@ -31,16 +31,19 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, layer_function
-from tinyc.kernels.finish import FOURS, Finish, Requantization
+from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.plan import WrittenPlan, as_words
-from tinyc.kernels.stream import RAISED, WIDE, Packing, depthwise_matrix_of
+from tinyc.kernels.int4_words import MASKS
+from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, Packing, depthwise_matrix_of
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
 
 _PITCH_LIMIT = 480  # bytes of a plane row: what the offsets of STRD reach
 _LEAST_CHANNELS = 4  # loads take four
-_STACKED_WORDS = 64  # of int4 weights of a channel: what the portable twin has room for
+_STACKED_WORDS = 64  # of narrow weights of a channel: what the portable twin has room for
+_BITS = {"s4": (4,), "s8": (8, 16), "s16": (16,)}  # of a weight in flash, by its type; the fewest that are proved
 _BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
 _SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
 _CALL_COST = Work(20, 30)  # instructions of a step, or of a row's loop, around a call
@@ -61,10 +64,11 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if not takes(site):
         return None
     matrix = depthwise_matrix_of(p)
-    finish = packing_of(site).finish_of(matrix)
-    if finish is None:
+    proved = _proved(site, matrix)
+    if proved is None:
         return None
-    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant)) if _fits(layer)}
+    bits, finish = proved
+    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)}
     if not written:
         return None
     best = min(written, key=lambda layer: (written[layer][1].time(site.core), layer.scratch_bytes))
@@ -88,6 +92,15 @@ def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
 def packing_of(site: Site) -> Packing:
     """How weights lie in registers: int8 ones with a scale of their own for each channel, int4 ones on top."""
     return RAISED if site.x(1).dtype == "s4" else WIDE
+
+
+def _proved(site: Site, matrix: Matrix) -> tuple[int, Finish] | None:
+    """(bits of a weight in flash, how the layer is requantized); None where nothing is proved."""
+    for bits in _BITS[site.x(1).dtype]:
+        finish = IN_PLANES[bits].finish_of(matrix)
+        if finish is not None:
+            return bits, finish
+    return None
 
 
 def fast(layer: PlaneLayer) -> Iterator[PlaneLayer]:
@@ -159,7 +172,7 @@ def by_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
 
 
-def _layer(site: Site, p: ConvParams, requant: Requantization) -> PlaneLayer:
+def _layer(site: Site, p: ConvParams, requant: Requantization, bits: int) -> PlaneLayer:
     """The whole image, upright, in one band."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
@@ -184,7 +197,7 @@ def _layer(site: Site, p: ConvParams, requant: Requantization) -> PlaneLayer:
         band=out_h,
         requant=requant,
         core=site.core,
-        int4=site.x(1).dtype == "s4",
+        bits=bits,
     )
 
 
@@ -232,7 +245,7 @@ def takes(site: Site) -> bool:
 def special(work: PlanePlan, site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of the layer."""
     layer = work.layer
-    kind = ("_w4" if layer.int4 else "") + ("_rows" if layer.by_rows else "")
+    kind = ("_w4" if layer.bits == 4 else "") + ("_rows" if layer.by_rows else "")
     shape = f"k{layer.k_h}x{layer.k_w}_{layer.in_h}x{layer.in_w}x{layer.channels}"
     return layer_function(layer, work.function.text).named(f"{NAME}{kind}_{shape}", "tc_depthwise_planes.h")
 
@@ -249,7 +262,7 @@ def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:
 def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     layer, finish, matrix = work.layer, work.finish, work.matrix
-    scale = np.full_like(finish.weight_scale, FOURS[0]) if layer.int4 else finish.weight_scale
+    scale = finish.weight_scale if layer.bits == 16 else np.full_like(finish.weight_scale, 16 - layer.bits)
     scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
     kernel = (layer.k_w, layer.k_h) if layer.transposed else (layer.k_h, layer.k_w)
     taps = scaled[: layer.channels].reshape(layer.channels, *kernel)
@@ -261,17 +274,19 @@ def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
     start = finish.start_values(matrix.p.bias.astype(np.int64))[: layer.channels, None]
     constants = finish.constants()[: layer.channels]
     weights = weights.reshape(layer.channels, -1)
-    parts = [_nibbles(weights), start, constants] if layer.int4 else [start, weights, constants]
+    parts = [start, weights, constants] if layer.bits == 16 else [narrow(weights, layer.bits), start, constants]
     rows = np.concatenate(parts, axis=1)
     zero = (x_zero & 0xFF) * 0x01010101
     words = np.concatenate([[zero], rows.ravel()])
     return as_words(words)
 
 
-def _nibbles(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """[C, words] with weights in the upper 4 bits of each half -> a quarter as many words: the first word's on top."""
-    padded = np.pad(words, ((0, 0), (0, -words.shape[1] % 4))) & 0xF000F000
-    return np.asarray((padded.reshape(len(words), -1, 4) >> (4 * np.arange(4))).sum(axis=2))
+def narrow(words: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:
+    """[C, words] with weights in the upper bits of each half -> as many in a word as it has room for: the first word's
+    on top."""
+    each = 16 // bits
+    padded = np.pad(words, ((0, 0), (0, -words.shape[1] % each))) & MASKS[bits]
+    return np.asarray((padded.reshape(len(words), -1, each) >> (bits * np.arange(each))).sum(axis=2))
 
 
 def cost(work: PlanePlan, site: Site, p: ConvParams) -> Cost:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_macs
+from tinyc.kernels.int4_words import MASKS, tops
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm
 
@@ -42,7 +43,7 @@ class Cursor:
         self.base = base
 
 
-# The constants of a channel come first, where LDM finds them. Above are unpacked int4 weights.
+# The constants of a channel come first, where LDM finds them. Above are unpacked weights.
 _WORDS = (
     *("mult", "add", "shift", "start", "plane", "output", "out", "left", "stream", "channel", "turns", "z"),
     *("x", "y", "scratch", "groups", "count", "first", "row", "from", "y_band", "stream_group", "bands"),
@@ -114,11 +115,11 @@ class ChannelWriter:
         the requantization asks for, or a constant."""
         layer, asm, frame = self.layer, self.asm, self.frame
         spare = "r14" in self._held if self._held else layer.requant.shifts is None or layer.requant.sign
-        words = layer.k_h * layer.row_words
+        words = layer.weight_words
         asm.note("weights and constants of a channel")
         asm.op("ldr", "r14", frame.at("stream"))
-        if layer.int4:
-            self._unpack_weights(words)
+        if layer.bits < 16:
+            self._unpack_weights()
         else:
             asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
         if self._held:
@@ -160,14 +161,12 @@ class ChannelWriter:
         free = (*(f"r{i}" for i in range(7 + layer.k_h * layer.row_words, 13)), "r14")
         return free[: layer.requant.constants] if len(free) >= layer.requant.constants else ()
 
-    def _unpack_weights(self, count: int) -> None:
-        """The start value to r6; int4 weights on top of the halves of r7 ... r12; r4 is the mask."""
-        packed = ("r2", "r3")[: -(-count // 4)]
+    def _unpack_weights(self) -> None:
+        """The start value to r6, weights on top of the halves of r7 ... r12; r4 is the mask."""
+        packed = ("r2", "r3", "r5")[: self.layer.stored_words]
         self.asm.load_multiple("r14", (*packed, "r6"))
-        self.asm.op("mov", "r4", f"#{0xF000F000:#x}")
-        for i in range(count):
-            shift = [f"lsl #{i % 4 * 4}"] if i % 4 else []
-            self.asm.op("and", f"r{7 + i}", "r4", packed[i // 4], *shift)
+        self.asm.op("mov", "r4", f"#{MASKS[self.layer.bits]:#x}")
+        tops(self.asm, [f"r{7 + i}" for i in range(self.layer.weight_words)], packed, "r4", self.layer.bits)
 
     def _resident_step(self, p: Cursor, o: Cursor, row: int, first: int) -> None:
         """Two outputs (one at the end of an odd row)."""
@@ -212,13 +211,13 @@ class ChannelWriter:
     def _streamed_channel(self) -> None:
         """r0: planes, r1: weights, r4 ... r7: accumulators, r2 r3 r8 r9: columns, r10 ... r14: weights."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        words = layer.k_h * layer.row_words
+        words = layer.weight_words
         asm.note("constants of a channel")
         self._begin_channel()
         asm.op("str", "r1", frame.at("out"))
         asm.op("ldr", "r1", frame.at("stream"))
-        if layer.int4:
-            self._stack_weights(words)
+        if layer.bits < 16:
+            self._stack_weights()
             words = 0
         asm.op("ldr", "r2", "[r1], #4")
         asm.op("str", "r2", frame.at("start"))
@@ -229,7 +228,7 @@ class ChannelWriter:
         asm.add("r2", "r1", 4 * (words + layer.requant.constants) - constants.base)
         constants.move(0)
         asm.op("str", "r2", frame.at("stream"))
-        if layer.int4:
+        if layer.bits < 16:
             asm.add("r1", "sp", frame.top)
         if self._looped:
             self._turn_count("r14")
@@ -247,16 +246,16 @@ class ChannelWriter:
                 asm.op("strd", "r2", "r3", frame.at("out"))
                 asm.branch("bne.w", "rows")
 
-    def _stack_weights(self, count: int) -> None:
-        """int4 weights from r1 on, which moves on, to the stack, on top of halves."""
-        asm = self.asm
-        asm.op("mov", "r8", f"#{0xF000F000:#x}")
+    def _stack_weights(self) -> None:
+        """Weights from r1 on, which moves on, to the stack, on top of halves."""
+        asm, count, bits = self.asm, self.layer.weight_words, self.layer.bits
+        asm.op("mov", "r8", f"#{MASKS[bits]:#x}")
         asm.add("r9", "sp", self.frame.top)
         for first in range(0, count, 4):
             registers = [f"r{2 + i}" for i in range(min(4, count - first))]
-            asm.op("ldr", "r10", "[r1], #4")
-            for i, register in enumerate(registers):
-                asm.op("and", register, "r8", "r10", *([f"lsl #{4 * i}"] if i else []))
+            packed = ("r10", "r11")[: -(-len(registers) * bits // 16)]
+            asm.load_multiple("r1", packed)
+            tops(asm, registers, packed, "r8", bits)
             asm.op("stm", "r9!", "{" + ", ".join(registers) + "}")
 
     def _streamed_step(self, p: Cursor, row: int, first: int) -> None:

@@ -64,9 +64,9 @@ class PlaneLayer:
     """What the code depends on. Rows and columns may be the image's columns and rows.
 
     in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.
-    transposed: they are. int4: weights are, and registers hold them (resident) times 2^12. band: output rows
-    per band. by_rows: a call gets pointers to in_h = k_h rows, and
-    makes one output row. group: channels whose planes are in scratch at a time, 4; or 2 in a single band.
+    transposed: they are. bits: of a weight in flash; of fewer than 16, registers hold them in
+    the upper bits of int16. band: output rows per band. by_rows: a call gets pointers to in_h = k_h rows, and makes one
+    output row. group: channels whose planes are in scratch at a time, 4; or 2 in a single band.
     most_unrolled: outputs in a turn of the row loop, if rows are not longer.
     """
 
@@ -90,7 +90,7 @@ class PlaneLayer:
     core: Core
     transposed: bool = False
     by_rows: bool = False
-    int4: bool = False
+    bits: int = 16
     group: int = GROUP
     most_unrolled: int = _UNROLLED_OUTPUTS
 
@@ -108,18 +108,27 @@ class PlaneLayer:
     @property
     def resident(self) -> bool:
         """Whether registers hold the weights of a channel."""
-        return self.k_h * self.row_words <= _RESIDENT_WORDS
+        return self.weight_words <= _RESIDENT_WORDS
 
     @property
     def stacked_words(self) -> int:
-        """int4 weight words of a channel that are unpacked on the stack."""
-        return self.k_h * self.row_words if self.int4 and not self.resident else 0
+        """Weight words of a channel that are unpacked on the stack."""
+        return self.weight_words if self.bits < 16 and not self.resident else 0
+
+    @property
+    def weight_words(self) -> int:
+        """Of a channel, two int16 in each."""
+        return self.k_h * self.row_words
+
+    @property
+    def stored_words(self) -> int:
+        """The same in flash."""
+        return -(-self.weight_words * self.bits // 16)
 
     @property
     def channel_words(self) -> int:
         """Words of the stream per channel: start value, weights, mult, add[, shift]."""
-        words = self.k_h * self.row_words
-        return 1 + (-(-words // 4) if self.int4 else words) + self.requant.constants
+        return 1 + self.stored_words + self.requant.constants
 
     @property
     def columns(self) -> int:

@@ -24,7 +24,7 @@ from tinyc.kernels.depthwise.plane_layer import PlaneLayer, tap_halves
 from tinyc.kernels.finish import RAISED_DOWN
 from tinyc.kernels.form.function import LayerFunction, array, described, twin
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.stream import RAISED, WIDE
+from tinyc.kernels.stream import IN_PLANES
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Asm
 
@@ -292,12 +292,11 @@ def function(layer: PlaneLayer) -> Asm:
 
 def layer_function(layer: PlaneLayer, fast: str) -> LayerFunction:
     """`@(stream, x, y, scratch)`, whose text in assembly is given."""
-    words = layer.k_h * layer.row_words
     of_row = tap_halves(layer.k_w, layer.stride_w)
     halves = [2 * layer.row_words * row + at for row in range(layer.k_h) for at in of_row]
-    kind, where = (RAISED if layer.int4 else WIDE).weights, "in registers" if layer.resident else "from the stream"
+    kind, where = IN_PLANES[layer.bits].weights, "in registers" if layer.resident else "from the stream"
     tile = tile_text(2 if layer.resident else 4, 1, "planes in scratch", f"{kind}, {where}")
-    return LayerFunction(_contract(layer), fast, planes_twin(layer, words, halves), tile=tile)
+    return LayerFunction(_contract(layer), fast, planes_twin(layer, layer.weight_words, halves), tile=tile)
 
 
 def _contract(layer: PlaneLayer) -> str:
@@ -314,7 +313,7 @@ def planes_twin(layer: PlaneLayer, words: int, halves: Sequence[int], on_stack: 
     fields: dict[str, int | str] = {
         **{field: getattr(layer, field) for field in _TWIN_FIELDS},
         "columns": layer.columns,
-        "int4": int(layer.int4),
+        "bits": layer.bits,
         "down": RAISED_DOWN * layer.requant.halve,
         "finish": layer.requant.c_text,
         "words": words,
