@@ -150,9 +150,24 @@ def pool(name: str) -> Callable[[Generator], Case]:
         opset = pick(r, 11, 17, 19, 21)
         if name == "AveragePool" and opset < 19:
             given.pop("dilations", None)
-        return Case(name, (image(r, pick(r, *CHANNELS), axes),), {"kernel_shape": kernel, **given}, opset)
+        outputs = 1
+        if name == "MaxPool" and axes < 3 and r.random() < 0.4:
+            given, outputs = {**given, **some(r, storage_order=pick(r, 0, 1))}, 2
+        return Case(name, (image(r, pick(r, *CHANNELS), axes),), {"kernel_shape": kernel, **given}, opset, outputs)
 
     return draw
+
+
+def max_unpool(r: Generator) -> Case:
+    """Behind the pool that gives the places, and a product, so that not only maxima are put back."""
+    axes = pick(r, 1, 2, 2)
+    x, kernel = image(r, pick(r, 1, 2, 3), axes), ints(r, 1, 3, axes)
+    given = {"kernel_shape": kernel, **some(r, strides=ints(r, 1, 3, axes))}
+    if r.random() < 0.3:
+        given["pads"] = [int(r.integers(0, k)) for k in (*kernel, *kernel)]
+    unpooled = "p i c1" if r.random() < 0.7 else "p i"
+    nodes = (op("MaxPool", "x0", "m i", **given), op("Mul", "m c2", "p"), op("MaxUnpool", unpooled, "y", **given))
+    return Case("MaxUnpool", (x, i64(*x), f32(r, 1, x[1], *[1] * axes)), nodes=nodes)
 
 
 def global_pool(name: str) -> Callable[[Generator], Case]:
@@ -945,6 +960,7 @@ GENERATORS: dict[str, Callable[[Generator], Case]] = {
     **{name: along_axis(name) for name in ("Softmax", "LogSoftmax")},
     "LpNormalization": along_axis("LpNormalization", p=(1, 2)),
     "Conv": conv,
+    "MaxUnpool": max_unpool,
     "ConvTranspose": conv_transpose,
     **{name: pool(name) for name in ("MaxPool", "AveragePool")},
     **{name: global_pool(name) for name in ("GlobalMaxPool", "GlobalAveragePool")},

@@ -15,6 +15,7 @@ from tinyc.kernel.windows import Window
 from tinyc.load.onnx import volumes
 from tinyc.load.onnx.importing import TO_NHWC, OnnxStep, imports
 from tinyc.load.onnx.reductions import reduced
+from tinyc.load.onnx.unpooling import places_of_maxima
 from tinyc.load.onnx.windows import ONE, AxisWindow, lines, window
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
@@ -50,7 +51,10 @@ def _pool(s: OnnxStep, sliding: Sequence[AxisWindow], attrs: Callable[[Window], 
 @imports("MaxPool", ignores=("storage_order",))  # of the second output
 def max_pool(s: OnnxStep) -> None:
     _, sliding = _sliding(s)
-    _pool(s, sliding, lambda at: MaxPool2D(*at))
+    if any(name in s.builder.read for name in s.node.outputs[1:]):
+        places_of_maxima(s, sliding)
+    if s.node.outputs[0]:
+        _pool(s, sliding, lambda at: MaxPool2D(*at))
 
 
 @imports("AveragePool")

@@ -130,5 +130,5 @@ def _check_outputs(builder: OnnxBuilder, node: OnnxNode) -> None:
     if node.op in _WITH_BODIES:
         return
     for name in node.outputs[1:]:
-        if name and name in builder.read and name not in builder.values:
+        if name and name in builder.read and name not in builder.values and builder.constant(name) is None:
             raise TinycError(f"its output '{name}' is used; only the first output is supported", node.where)
