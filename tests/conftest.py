@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.compiled_once import CompiledOnce
+from tests.forked import Forked
 from tests.shared_folder import SharedFolder
 from tinyc.toolchain.compilers import Toolchain
 
@@ -52,6 +53,13 @@ def _compiled_once(shared_folder: SharedFolder) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", run)
         yield
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Forked]:
+    """Runs command lines in processes of their own."""
+    with Forked() as running:
+        yield running
 
 
 def pytest_configure() -> None:

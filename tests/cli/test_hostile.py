@@ -23,6 +23,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.test_cli import Ran, model, tinyc, write_model  # noqa: F401  fixtures
+from tests.forked import Forked
 from tests.hostile_names import FILE_NAMES, NO_CONTROL
 from tinyc.base.escape import visible
 from tinyc.ir.graph import Array
@@ -362,37 +363,31 @@ def test_a_library_of_another_model_is_replaced(tinyc, tmp_path: Path) -> None:
     explained(tinyc("build", path, "-b", "host", "-o", out), "did not write: two.o")
 
 
+# A build that gets a signal while the library's folder is being filled.
+INTERRUPTED = """
+import os, sys, time, tinyc.pipeline.building as building
+number = int(sys.argv.pop())
+def wait(*_):
+    print(os.listdir("."), flush=True)
+    os.kill(os.getpid(), number)
+    time.sleep(600)
+building.prove_in = wait
+from tinyc.cli.main import main
+main()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_build_leaves_nothing(model: Path, tmp_path: Path, number: signal.Signals) -> None:
-    """The signal comes while the library's folder is being filled."""
-    script = (
-        "import os, signal, sys, time, tinyc.pipeline.building as building\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs in the background\n"
-        "def wait(*_):\n"
-        "    print(os.listdir('.'), flush=True)\n"
-        "    time.sleep(600)\n"
-        "building.prove_in = wait\n"
-        "from tinyc.cli.main import main\n"
-        f"sys.argv = ['tinyc', 'build', {str(model)!r}, '-b', 'host', '-o', 'out']\n"
-        "main()\n"
-    )
+def test_an_interrupted_build_leaves_nothing(
+    forked: Forked, model: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     where = tmp_path / "place"
     where.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    with subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=where,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        assert running.stdout is not None
-        assert ".out.tinyc-new-" in running.stdout.readline()
-        running.send_signal(number)
-        _, said = running.communicate()
-    assert running.returncode == 128 + number
-    assert said in ("interrupted\n", "terminated\n")
+    words = ("tinyc", "build", str(model), "-b", "host", "-o", "out", str(int(number)))
+    ran = forked.python(INTERRUPTED, words, where)
+    assert ".out.tinyc-new-" in ran.stdout
+    assert ran.returncode == 128 + number
+    assert ran.stderr in ("interrupted\n", "terminated\n")
     assert not os.listdir(where)
 
 
@@ -422,9 +417,15 @@ finally:
 """
 
 
-def signalled(where: Path, kinds: str, number: int, place: int, *words: object) -> subprocess.CompletedProcess[str]:
+def signalled(
+    where: Path, kinds: str, number: int, place: int, *words: object, forked: Forked | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Started, to see what it imports, or forked."""
+    arguments = ["-c", kinds, str(int(number)), str(place), *map(str, words)]
+    if forked:
+        return forked.python(SIGNALLED, arguments, where)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    command = [sys.executable, "-c", SIGNALLED, kinds, str(int(number)), str(place), *map(str, words)]
+    command = [sys.executable, "-c", SIGNALLED, *arguments[1:]]
     return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -460,15 +461,15 @@ def test_signals_while_modules_are_imported(tmp_path: Path, imports: int, share:
 
 
 @pytest.mark.parametrize("share", [0.8, *SHARES])
-def test_signals_during_a_build(model: Path, tmp_path: Path, share: float) -> None:
+def test_signals_during_a_build(forked: Forked, model: Path, tmp_path: Path, share: float) -> None:
     """At any event of a build: no traceback, no folder, no file beside it, no program that goes on."""
     place = tmp_path / "place"
     place.mkdir()
     words = ("build", model, "-b", "host", "-o", place / "out")
-    said = signalled(place, "", signal.SIGINT, 0, *words).stdout.split()
+    said = signalled(place, "", signal.SIGINT, 0, *words, forked=forked).stdout.split()
     assert (place / "out" / "report.json").is_file()
     shutil.rmtree(place / "out")
-    ran = signalled(place, "", signal.SIGINT, 1 + int(share * int(said[-1])), *words)
+    ran = signalled(place, "", signal.SIGINT, 1 + int(share * int(said[-1])), *words, forked=forked)
     if ran.returncode == 0:  # the signal came when all was done
         assert os.listdir(place) == ["out"]
     else:

@@ -8,10 +8,10 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cli.test_cli import write_model
+from tests.forked import MAIN, Forked
 from tinyc.pipeline.progress import Progress
 
 # Stages as the pipeline has them: one that says nothing of itself, then one that counts its parts.
@@ -36,21 +36,23 @@ print("done")
 LEFT = re.compile(r"0:00:\d\d left")
 
 
-def on_terminal(command: Sequence[str]) -> str:
-    """All that the command writes to a terminal of 100 columns; it must succeed."""
+def on_terminal(forked: Forked, program: str, *words: str) -> str:
+    """All that the program writes to a terminal of 100 columns; it must succeed."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=env) as ran:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 4096):
-                parts.append(part)
-        except OSError:  # Linux says so that the other end is closed
-            pass
+    forked.start(
+        program, ["tinyc", *words], [theirs] * 3, environment={**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    )
+    os.close(theirs)
+    parts = []
+    try:
+        while part := os.read(ours, 4096):
+            parts.append(part)
+    except OSError:  # Linux says so that the other end is closed
+        pass
     os.close(ours)
-    assert ran.returncode == 0, b"".join(parts).decode()
-    return b"".join(parts).decode()
+    shown = b"".join(parts).decode()
+    assert forked.wait() == 0, shown
+    return shown
 
 
 def frames(shown: str) -> list[str]:
@@ -59,8 +61,8 @@ def frames(shown: str) -> list[str]:
     return [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
 
 
-def test_time_left_stands_where_it_is_known() -> None:
-    lines = frames(on_terminal([sys.executable, "-c", WORK]))
+def test_time_left_stands_where_it_is_known(forked: Forked) -> None:
+    lines = frames(on_terminal(forked, WORK))
     planning = [line for line in lines if " plan " in line]
     running = [line for line in lines if "kws on [red]m4[/red]: run " in line]
     assert planning, lines
@@ -74,10 +76,9 @@ def test_nothing_is_shown_in_a_pipe() -> None:
     assert (ran.stdout, ran.stderr) == ("done\n", "")
 
 
-def test_a_build_shows_its_stages_and_leaves_no_trace_of_them(tmp_path: Path) -> None:
+def test_a_build_shows_its_stages_and_leaves_no_trace_of_them(forked: Forked, tmp_path: Path) -> None:
     model = write_model(tmp_path / "small.onnx")
-    command = [sys.executable, "-m", "tinyc", "build", str(model), "--board", "host", "--out", str(tmp_path / "b")]
-    shown = on_terminal(command)
+    shown = on_terminal(forked, MAIN, "build", str(model), "--board", "host", "--out", str(tmp_path / "b"))
     assert "\x1b[?25l" in shown
     assert "\x1b[?25h" in shown
     assert "\x1b[2K" in shown  # the bar's line is cleared at the end

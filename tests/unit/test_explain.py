@@ -7,8 +7,6 @@ import importlib
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import onnx
 import pytest
 
 import tinyc
+from tests.forked import Forked
 from tests.load import onnx_models
 from tinyc.base.errors import TinycError
 from tinyc.cli import app
@@ -109,16 +108,10 @@ def test_every_room_that_raises_errors_has_a_page() -> None:
     assert all((ROOT / "docs" / page).is_file() for page in PAGES.values())
 
 
-def command(*words: str, **environment: str) -> str:
-    """What `tinyc` prints into a pipe."""
-    call = [sys.executable, "-m", "tinyc.cli.main", *words]
-    done = subprocess.run(call, capture_output=True, text=True, check=True, env={**os.environ, **environment})
-    return done.stdout
-
-
-def test_the_command_prints_json_and_no_color_into_pipes() -> None:
-    assert json.loads(command("explain", "1", "--json"))["meanings"][0]["kind"] == "exit code"
-    text = command("explain", "tc_conv2d_s8_dsp", TERM="xterm-256color", FORCE_COLOR="")
+def test_the_command_prints_json_and_no_color_into_a_file(forked: Forked) -> None:
+    assert json.loads(forked.tinyc("explain", "1", "--json").stdout)["meanings"][0]["kind"] == "exit code"
+    terminal = {**os.environ, "TERM": "xterm-256color", "FORCE_COLOR": ""}
+    text = forked.tinyc("explain", "tc_conv2d_s8_dsp", environment=terminal).stdout
     assert "computes: conv2d" in text
     assert "\x1b" not in text
 
@@ -134,12 +127,9 @@ def test_the_command_prints_json_and_no_color_into_pipes() -> None:
         ("tinyc build --packa", "--package"),
     ],
 )
-def test_the_shell_is_offered(words: str, offered: str) -> None:
+def test_the_shell_is_offered(forked: Forked, words: str, offered: str) -> None:
     settings = {"_TINYC_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    code = "import sys; sys.argv = ['tinyc']; from tinyc.cli.main import main; main()"
-    call = [sys.executable, "-c", code]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **settings})
-    assert done.stdout.split() == offered.split()
+    assert forked.tinyc(environment={**os.environ, **settings}).stdout.split() == offered.split()
 
 
 def test_every_command_that_prints_a_table_takes_json() -> None:
