@@ -21,7 +21,7 @@ from tinyc.emit.program import Program
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node
 from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import Site
-from tinyc.loops.written import COPY_CORES
+from tinyc.loops.written import WORD_CORES
 from tinyc.ops import all_ops
 from tinyc.plan.answer import Group, Plan
 from tinyc.plan.builder import whole_problem
@@ -84,7 +84,7 @@ class OneStepPlan:
 
 def copying(kernel: str) -> list[str]:
     """Names of a kernel that copies runs, those with loops of their own first."""
-    return [*(f"{kernel}_{ending}" for ending in COPY_CORES), kernel]
+    return [*(f"{kernel}_{ending}" for ending in WORD_CORES), kernel]
 
 
 def usable_kernels(graph: Graph, node: Node, numerics: Numerics) -> list[str]:

@@ -28,7 +28,10 @@ def test_equals_tflite(scale, zero, theirs):
 
 @pytest.mark.parametrize(("scale", "zero"), QUANTS)
 def test_kernel(scale, zero):
-    assert check_kernels(graph_of(scale, zero), [{"x": every_byte()}]) == ["tc_dequantize_s8_f32"]
+    assert check_kernels(graph_of(scale, zero), [{"x": every_byte()}]) == [
+        "tc_dequantize_f32_mve",
+        "tc_dequantize_s8_f32",
+    ]
 
 
 def test_float():

@@ -15,11 +15,13 @@ from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Graph
+from tinyc.kernel.site import Site
 from tinyc.load import load_model
 from tinyc.ops.function import FUNCTIONS, Function, float_ref
 from tinyc.ops.power import Power
 from tinyc.ops.power import float_ref as power_float
-from tinyc.ops.prelu import Prelu
+from tinyc.ops.prelu import Prelu, slope_form
+from tinyc.ops.prelu import prepare as prepare_prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.squared_difference import SquaredDifference
 from tinyc.reference.interpreter import run_float, run_int
@@ -114,7 +116,30 @@ def test_all_slopes_are_tflites(setting, theirs):
 def test_kernel_of_prelu():
     inputs = [tensor("x", (1, 3, 5, 7), 0.1, 3), tensor("s", (1, 1, 7), 0.01, -5)]
     graph = one_node("prelu", Prelu(), inputs, 0.08, 10, {"s": random_s8(2, (1, 1, 7))})
-    assert check_kernels(graph, [{"x": random_s8(1, (1, 3, 5, 7))}]) == ["tc_prelu_s8"]
+    loops = ["tc_prelu_s8_mve", "tc_prelu_s8_thumb2", "tc_prelu_s8_rvv"]
+    assert check_kernels(graph, [{"x": random_s8(1, (1, 3, 5, 7))}]) == [*loops, "tc_prelu_s8"]
+
+
+@pytest.mark.parametrize("setting", SLOPES)
+@pytest.mark.parametrize("numerics", Numerics)
+def test_linear_forms_of_slopes_are_exact(setting, numerics):
+    """One in each of these settings at least, and each gives the reference's bytes for every input."""
+    x_scale, x_zero, s_scale, s_zero, y_scale, y_zero = SLOPES[setting]
+    forms = 0
+    for slope in range(-128, 128, 15):
+        slopes = np.int8([slope, min(slope + 3, 127)])
+        inputs = [tensor("x", (1, 256, 2), x_scale, x_zero), tensor("s", (2,), s_scale, s_zero)]
+        graph = one_node("prelu", Prelu(), inputs, y_scale, y_zero, {"s": slopes})
+        p = prepare_prelu(Site(graph, graph.nodes[0], numerics))
+        form = slope_form(p, slopes)
+        if form is not None:
+            forms += 1
+            v = np.arange(-128, 128)[:, None] - x_zero
+            y = np.minimum(v, 0) * form.more[slopes.astype(int) + 128] + form.c + v * form.a
+            x = np.arange(-128, 128).astype(np.int8)[:, None]
+            np.testing.assert_array_equal(np.clip(y >> form.shift, -128, 127), p.run(x, slopes))
+            assert np.abs(y).max() < 2**31 - 2**24
+    assert forms
 
 
 @pytest.mark.parametrize("mode", [0, 1])

@@ -12,7 +12,7 @@ from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Shape
 from tinyc.kernel.site import Site
-from tinyc.loops.written import COPY_CORES
+from tinyc.loops.written import WORD_CORES
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
 from tinyc.ops.broadcast import Broadcast
@@ -21,6 +21,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.gather import Gather
 from tinyc.ops.pad import Pad
+from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.slice import Slice
@@ -111,6 +112,39 @@ def test_choices(board_name: str) -> None:
     check("choose", cases, board_name)
 
 
+# Quantization of input, slopes and output; slopes for each channel, for all, and for each place.
+SLOPES = [
+    ((0.1, 3), (0.008, 0), (0.08, 10), (1, 1, 1, 7)),
+    ((0.05, -128), (0.004, 0), (0.03, -128), (1, 1, 1, 40)),
+    ((0.3, 127), (0.007, -100), (0.25, 90), (1, 3, 5, 1)),
+    ((0.02, 0), (0.005, 0), (0.02, -3), (1, 1, 1, 1)),
+    ((0.021, -9), (0.005, 0), (0.0194, -3), (1, 3, 5, 33)),
+]
+
+
+@pytest.mark.parametrize(
+    ("board_name", "ending"),
+    [("cortex-m4", "thumb2"), ("cortex-m3", "thumb2"), ("cortex-m55", "mve"), ("riscv32-zve32x", "rvv")],
+)
+def test_slopes(board_name: str, ending: str) -> None:
+    cases, costs = [], []
+    for number, (x, s, y, shape) in enumerate(SLOPES):
+        rng = np.random.default_rng(number)
+        image = (1, 3, 5, shape[3] if shape[3] > 1 else 9)
+        slopes = rng.integers(0, 128, shape).astype(np.int8)
+        graph = one_node("prelu", Prelu(), [tensor("x", image, *x), tensor("s", shape, *s)], *y, {"s": slopes})
+        inputs = [{"x": rng.integers(-128, 128, image).astype(np.int8)}]
+        inputs += [{"x": np.full(image, end, np.int8)} for end in (-128, 127)]
+        kernel = next(k for k in all_ops()["prelu"].every_kernel if k.name == f"tc_prelu_s8_{ending}")
+        cases.append((graph, inputs, kernel.name))
+        costs.append(offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost.instructions)
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    for count, cost in zip(counts_together(cases), costs, strict=True):
+        assert cost == pytest.approx(count, rel=0.12, abs=40)
+
+
 MOVES: list[Graph] = [
     graph
     for runs, unit in ((40, 4), (10, 40), (3, 205), (25, 16))
@@ -135,7 +169,7 @@ def test_copies_of_runs(board_name: str, ending: str) -> None:
     cases, costs = [], []
     for graph in MOVES:
         (node,) = graph.nodes
-        kernel = all_ops()[node.op].kernels[[*COPY_CORES].index(ending)]
+        kernel = all_ops()[node.op].kernels[[*WORD_CORES].index(ending)]
         assert kernel.name.endswith(ending)
         cases.append((graph, [samples_of(graph)], kernel.name))
         costs.append(offer_of(kernel, Site(graph, node, Numerics.TFLM)).cost.instructions)

@@ -37,6 +37,8 @@ def run(
         ("ssat   r0, #8, r0, asr #2", 1000, 0, 127),
         ("qadd   r0, r0, r0", 0x50000000, 0, 0x7FFFFFFF),
         ("qadd   r0, r0, r1", 5, 0xFFFFFFF7, 0xFFFFFFFC),
+        ("qadd16 r0, r0, r1", 0x7FFF8000, 0x0001FFFF, 0x7FFF8000),
+        ("qadd16 r0, r0, r1", 0x8001FFFF, 0xFFFF0003, 0x80000002),
         ("sxtb16 r0, r0, ror #8", 0x80FF7F01, 0, 0xFF80007F),
         ("pkhtb  r0, r0, r1, asr #16", 0x1234FFFF, 0x5678FFFF, 0x12345678),
         ("pkhbt  r0, r0, r1, lsl #16", 0xFFFF1234, 0xFFFF5678, 0x56781234),
@@ -164,6 +166,33 @@ def test_rounding_shifts_gathers_and_signs() -> None:
     assert words[16:20].tolist() == [0xFFFF, 0, 0xFFFF, 0]
     assert words[20:24].tolist() == [1, 3, 1, 3]
     assert np.frombuffer(bytes(found[96:112]), "<i2").tolist() == [32767, -32768, 2, -2] * 2
+
+
+def test_vectors_of_float32() -> None:
+    """Rounding to even, subnormal numbers as zero, what is no number, infinity."""
+    asm = Asm(CORTEX_M4)
+    for line in (
+        ("vldrw.u32", "q0", "[r0]"),
+        ("vldrw.u32", "q1", "[r0, #16]"),
+        ("vmul.f32", "q2", "q0", "q1"),
+        ("vstrw.32", "q2", "[r0, #32]"),
+        ("vmaxnm.f32", "q2", "q0", "q1"),
+        ("vstrw.32", "q2", "[r0, #48]"),
+        ("vcvtn.s32.f32", "q2", "q0"),
+        ("vstrw.32", "q2", "[r0, #64]"),
+        ("vcvt.f32.s32", "q2", "q2"),
+        ("vstrw.32", "q2", "[r0, #80]"),
+        ("bx", "lr"),
+    ):
+        asm.op(*line)
+    a, b = [2.5, -3.5, np.nan, np.inf], [2e-38, 1e-38, 4.0, -2.0]
+    data = np.array(a + b, "<f4").tobytes() + bytes(64)
+    _, memory = run(*asm.text(), arguments=(DATA,), data=data)
+    reals, words = np.frombuffer(bytes(memory), "<f4"), np.frombuffer(bytes(memory), "<i4")
+    np.testing.assert_array_equal(reals[8:12], np.float32([5e-38, 0, np.nan, -np.inf]))
+    np.testing.assert_array_equal(reals[12:16], np.float32([2.5, 0, 4, np.inf]))
+    assert words[16:20].tolist() == [2, -4, 0, 2**31 - 1]
+    assert reals[20:24].tolist() == [2, -4, 0, 2**31]
 
 
 def test_vectors() -> None:

@@ -14,19 +14,40 @@ import pytest
 
 from tests.ops.sanitized import sanitized
 from tinyc.emit.headers import with_included
-from tinyc.loops.expression import AddProduct, Element, Extreme, Node, Param, Saturate, Where, loads
+from tinyc.loops.expression import (
+    AddProduct,
+    Element,
+    Extreme,
+    Nearest,
+    Negative,
+    Node,
+    Number,
+    Param,
+    Plus,
+    Real,
+    Saturate,
+    SaturatedSum,
+    Scaled,
+    Where,
+    has_words,
+    loads,
+    operands,
+    result_type,
+)
+from tinyc.loops.helium_words import has_floats
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.registers import NoRegisterError, Registers
-from tinyc.loops.written import DSP, HELIUM, LoopCore, LoopFunction
+from tinyc.loops.written import DSP, HELIUM, THUMB2, LoopCore, LoopFunction
 from tinyc.machine.cores import CORES, CORTEX_M55, Core
 from tinyc.machine.interpret import Machine
 from tinyc.machine.listing import assembled, functions_in
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.thumb import naked_function
 
+TYPES = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32, "float": np.float32}
 CODE, STACK, APART = 0x8000, 0x3000, 0x400  # where things are, and from one object to the next
 ON: list[tuple[LoopCore, Core]] = [(DSP, CORES[name]) for name in ("cortex-m4", "cortex-m7", "cortex-m33")]
-ON.append((HELIUM, CORTEX_M55))
+ON += [(HELIUM, CORTEX_M55), (THUMB2, CORES["cortex-m3"]), (THUMB2, CORES["cortex-m4"])]
 
 
 @dataclass(frozen=True)
@@ -40,7 +61,8 @@ class Case:
 
     @property
     def expected(self) -> np.ndarray:
-        return np.broadcast_to(meaning(self.function.root, self.params, self.inputs), (self.count,)).astype(np.int8)
+        values = meaning(self.function.root, self.params, self.inputs)
+        return np.broadcast_to(values, (self.count,)).astype(TYPES[result_type(self.function.root)])
 
     @property
     def fields(self) -> bytes:
@@ -54,10 +76,14 @@ def meaning(node: Node | int, params: Mapping[str, int], inputs: list[np.ndarray
             value = np.array([node])
         case Param(name):
             value = np.array([params[name]])
+        case Element(number, ctype="float"):
+            value = inputs[number]
         case Element(number):
             value = inputs[number].astype(np.int64)
         case AddProduct(start, x, factor):
-            value = meaning(start, params, inputs) + meaning(x, params, inputs) * params[factor.name]
+            value = meaning(start, params, inputs) + meaning(x, params, inputs) * meaning(factor, params, inputs)
+        case SaturatedSum(a, b):
+            value = np.clip(meaning(a, params, inputs) + meaning(b, params, inputs), -32768, 32767)
         case Saturate(x, shift, zero, least, most):
             limits = [int(meaning(limit, params, inputs)[0]) for limit in (shift, zero, least, most)]
             value = np.clip((meaning(x, params, inputs) >> limits[0]) + limits[1], limits[2], limits[3])
@@ -67,7 +93,26 @@ def meaning(node: Node | int, params: Mapping[str, int], inputs: list[np.ndarray
         case Where(condition, a, b):
             sides = [meaning(side, params, inputs) for side in (condition, a, b)]
             value = np.where(sides[0] != 0, sides[1], sides[2])
+        case _:
+            value = of_words(node, params, inputs)
     return np.asarray(value)
+
+
+def of_words(node: Node, params: Mapping[str, int], inputs: list[np.ndarray]) -> np.ndarray:
+    """What only expressions of words have."""
+    values = [meaning(each, params, inputs) for each in operands(node)]
+    match node:
+        case Number(number) | Real(number):
+            return np.array([number])
+        case Plus():
+            return values[0] + values[1]
+        case Negative():
+            return np.minimum(values[0], 0)
+        case Scaled(_, factor):
+            return values[0].astype(np.float32) * np.float32(factor.value)
+        case Nearest(_, least):
+            return np.rint(np.where(values[0] > least.value, values[0], least.value)).astype(np.int64)
+    raise ValueError(node)
 
 
 def drawn_bytes(seed: int) -> Case:
@@ -109,23 +154,79 @@ def drawn(seed: int) -> Case:
     return Case(function, params, inputs, count)
 
 
-CASES = [*map(drawn, range(60)), *map(drawn_bytes, range(60))]
+def drawn_halves(seed: int) -> Case:
+    """Sums of int16, of which many are too large."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 60))
+    inputs = [rng.integers(-32768, 32768, count).astype(np.int16) for _ in range(2)]
+    root = SaturatedSum(Element(0, ctype="int16_t"), Element(1, ctype="int16_t"))
+    return Case(LoopFunction(f"halves_{seed}", "y", root, "", (), LoopLines((), count)), {}, inputs, count)
 
 
-@pytest.mark.parametrize(("on", "core"), ON, ids=[core.name for _, core in ON])
+def drawn_words(seed: int) -> Case:
+    """v times one factor, below 0 times another of its own, or of all."""
+    rng = np.random.default_rng(seed)
+    count, shift, one = int(rng.integers(1, 40)), int(rng.integers(1, 23)), bool(rng.integers(2))
+    most = min(2**21, 2 ** (shift + 1))
+    params = {
+        "less": int(rng.integers(-127, 129)),
+        "c": int(rng.integers(-(2**29), 2**29)) >> 22 - shift,
+        "a": int(rng.integers(-most, most)),
+    }
+    v = Plus(Element(0), Param("less"))
+    more = Element(1, one, "int32_t")
+    root = Saturate(AddProduct(AddProduct(Param("c"), Negative(v), more), v, Param("a")), shift)
+    inputs = [rng.integers(-128, 128, count).astype(np.int8), rng.integers(-most, most, 1 if one else count)]
+    inputs[1] = inputs[1].astype(np.int32)
+    name = f"words_{seed}"
+    function = LoopFunction(name, "y", root, f"{name}_t", tuple(params), LoopLines((), count))
+    return Case(function, params, inputs, count)
+
+
+def drawn_floats(seed: int) -> Case:
+    """Integers to float32, or back, some of which are infinite or no number."""
+    rng = np.random.default_rng(seed)
+    count, zero = int(rng.integers(1, 40)), int(rng.integers(-128, 128))
+    scale = float(np.float32(10.0 ** rng.uniform(-4, 1)))
+    if seed % 2:
+        ctype = ("int8_t", "int16_t", "int32_t")[seed // 2 % 3]
+        limits = np.iinfo(TYPES[ctype])
+        inputs = [rng.integers(limits.min // 2, limits.max // 2, count).astype(TYPES[ctype])]
+        root: Node = Scaled(Plus(Element(0, ctype=ctype), Number(-zero)), Real(scale))
+    else:
+        x = Scaled(Element(0, ctype="float"), Real(scale))
+        root = Saturate(Nearest(x, Real(float(-128 - zero))), 0, Number(zero))
+        inputs = [np.float32(rng.normal(0, 200 / scale, count))]
+        inputs[0][rng.random(count) < 0.1] = rng.choice(np.float32([np.inf, -np.inf, np.nan, 3e9 / scale, 0]))
+    return Case(LoopFunction(f"floats_{seed}", "y", root, "", (), LoopLines((), count)), {}, inputs, count)
+
+
+DRAWN = (drawn, drawn_bytes, drawn_halves, drawn_words, drawn_floats)
+CASES = [case for draw in DRAWN for case in map(draw, range(60 if draw in (drawn, drawn_bytes) else 24))]
+
+
+def takes(on: LoopCore, root: Node) -> bool:
+    """Whether a kind of core has such loops."""
+    if has_words(root):
+        return on.words is not None and (on is HELIUM or not has_floats(root))
+    return on is not THUMB2
+
+
+@pytest.mark.parametrize(("on", "core"), ON, ids=[f"{core.name} {on.header}" for on, core in ON])
 def test_every_core_gives_what_numpy_gives(on: LoopCore, core: Core) -> None:
-    for case in CASES:
+    for case in (case for case in CASES if takes(on, case.function.root)):
         asm = on.code(case.function, core)
         (lines,) = functions_in(naked_function("f", (), asm)).values()
         objects = [*([case.fields] if case.params else []), *(x.tobytes() for x in case.inputs)]
         areas = [Area(str(k), APART * (1 + k), bytearray(data), False) for k, data in enumerate(objects)]
-        areas.append(Area("y", APART * (1 + len(areas)), bytearray(case.count), True))
+        areas.append(Area("y", APART * (1 + len(areas)), bytearray(case.expected.nbytes), True))
         stack = Area("stack", STACK, bytearray(256))
         machine = Machine(assembled(lines, CODE), Bytes([*areas, stack]))
         count = [] if case.params else [case.count]
         machine.call(CODE, [*count, *(area.start for area in areas)], stack)
-        np.testing.assert_array_equal(np.frombuffer(areas[-1].data, np.int8), case.expected, str(case.function.root))
-        counted = on.module(case.function.root).work(asm, case.count).instructions
+        result = np.frombuffer(areas[-1].data, case.expected.dtype)
+        np.testing.assert_array_equal(result, case.expected, str(case.function.root))
+        counted = on.work(case.function, asm).instructions
         # A branch forward is counted as not taken: what is jumped over is counted where there is nothing to do.
         assert 0 <= counted - sum(machine.executed.values()) <= 5
 
@@ -134,19 +235,20 @@ def test_c_gives_what_numpy_gives(tmp_path: Path) -> None:
     lines = ['#include "tc_math.h"', "#include <stdio.h>", "#include <stdlib.h>"]
     body, requests = [], b""
     for case in CASES:
-        written = case.function.written(DSP, CORES["cortex-m4"])
+        on = HELIUM if has_words(case.function.root) else DSP
+        written = case.function.written(on, CORES["cortex-m4"])
         lines += [declared.text for declared in written.parts]
-        lines.append(written.text.replace(f"#if {DSP.numbers.GUARD}", "#if 0"))
-        names = [f"x{load.number}" for load in loads(case.function.root)]
+        lines.append(written.text.replace(f"#if {on.macro(case.function.root)}", "#if 0"))
+        names = {f"x{load.number}": load.ctype.replace("void", "int8_t") for load in loads(case.function.root)}
         struct = case.function.struct or "int32_t"
         body.append(f"    {{\n        {struct} p;\n        if (!fread(&p, sizeof p, 1, stdin)) return 1;")
-        for name, x in zip(names, case.inputs, strict=True):
-            body.append(f"        int8_t *{name} = malloc({x.size});")
-            body.append(f"        if (!fread({name}, {x.size}, 1, stdin)) return 1;")
-        body.append(f"        int8_t *y = malloc({case.count});")
+        for (name, ctype), x in zip(names.items(), case.inputs, strict=True):
+            body.append(f"        {ctype} *{name} = malloc({x.nbytes});")
+            body.append(f"        if (!fread({name}, {x.nbytes}, 1, stdin)) return 1;")
+        body.append(f"        {result_type(case.function.root)} *y = malloc({case.expected.nbytes});")
         first = "&p" if case.params else "p"
-        body.append(f"        {case.function.name}({', '.join([first, *names, 'y'])});")
-        body.append(f"        fwrite(y, {case.count}, 1, stdout);")
+        body.append(f"        {written.name}({', '.join([first, *names, 'y'])});")
+        body.append(f"        fwrite(y, {case.expected.nbytes}, 1, stdout);")
         body += [f"        free({name});" for name in (*names, "y")] + ["    }"]
         requests += case.fields + b"".join(x.tobytes() for x in case.inputs)
     (tmp_path / "unit.c").write_text("\n".join([*lines, "int main(void)", "{", *body, "    return 0;", "}", ""]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop computes of its elements: y[i] = expression, over int8 elements of the inputs and int32 parameters.
+"""What a loop computes of its elements: y[i] = expression, over elements of the inputs and int32 parameters.
 
 Nodes are values, so an expression that occurs twice is one node, and what does not depend on i is found by asking.
 """
@@ -28,12 +28,65 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """An int32 in the code."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A float32 in the code."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """a + b, in int32."""
+
+    a: Node
+    b: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """x where it is below 0, else 0; int32."""
+
+    x: Node
+
+
+@dataclass(frozen=True, slots=True)
 class AddProduct:
     """start + x * factor, in int32, which the compiler has proved to hold it."""
 
     start: Node
     x: Node
-    factor: Param
+    factor: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """x * factor in float32; x is int32 or float32."""
+
+    x: Node
+    factor: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The int32 next to a float32, halves to even; `least` where it is below that or no number."""
+
+    x: Node
+    least: Real
+
+
+@dataclass(frozen=True, slots=True)
+class SaturatedSum:
+    """a + b, limited to int16, of which both are."""
+
+    a: Node
+    b: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +95,7 @@ class Saturate:
 
     x: Node
     shift: int | Param
-    zero: int | Param = 0
+    zero: int | Param | Number = 0
     least: int | Param = -128
     most: int | Param = 127
 
@@ -65,7 +118,21 @@ class Where:
     b: Node
 
 
-Node = Element | Param | AddProduct | Saturate | Extreme | Where
+Node = (
+    Element
+    | Param
+    | Number
+    | Real
+    | Plus
+    | Negative
+    | AddProduct
+    | Scaled
+    | Nearest
+    | SaturatedSum
+    | Saturate
+    | Extreme
+    | Where
+)
 
 
 def operands(node: Node) -> Iterator[Node]:
@@ -106,9 +173,34 @@ def inner(root: Node) -> list[Node]:
 
 def before(root: Node) -> list[Node]:
     """Of `ordered` what is computed before the loop."""
-    return [node for node in ordered(root) if not moves(node) and not isinstance(node, Element | Param)]
+    return [node for node in ordered(root) if not moves(node) and not isinstance(node, Element | Param | Number | Real)]
 
 
-def in_bytes(root: Node) -> bool:
-    """Whether all values are bytes, so that a register holds several."""
-    return all(isinstance(node, Element | Extreme | Where) for node in ordered(root))
+def numbers(root: Node) -> list[Number | Real]:
+    """Those in the code, in the order of `ordered`."""
+    return [node for node in ordered(root) if isinstance(node, Number | Real)]
+
+
+def result_type(root: Node) -> str:
+    """The C type of y."""
+    match root:
+        case Scaled():
+            return "float"
+        case SaturatedSum():
+            return "int16_t"
+    return "int8_t"
+
+
+def is_packed(root: Node) -> bool:
+    """Whether all values have the few bits of an element, so that a register holds several."""
+    return all(isinstance(node, Element | Extreme | Where | SaturatedSum) for node in ordered(root))
+
+
+def packed_size(root: Node) -> int:
+    """Bytes of an element where all are packed."""
+    return 2 if isinstance(root, SaturatedSum) else 1
+
+
+def has_words(root: Node) -> bool:
+    """Whether it is more than a sum of products of bytes and parameters, in words of 32 bits."""
+    return any(isinstance(node, Number | Real | Plus | Negative | Scaled | Nearest) for node in ordered(root))

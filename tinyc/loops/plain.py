@@ -3,11 +3,60 @@
 
 from __future__ import annotations
 
-from tinyc.loops.expression import AddProduct, Element, Extreme, Node, Param, Saturate, Where
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tinyc.base.escape import float_literal
+from tinyc.loops.expression import (
+    AddProduct,
+    Element,
+    Extreme,
+    Nearest,
+    Negative,
+    Node,
+    Number,
+    Param,
+    Plus,
+    Real,
+    Saturate,
+    SaturatedSum,
+    Scaled,
+    Where,
+    has_words,
+    operands,
+    ordered,
+)
+
+_LEAVES = (Element, Param, Number, Real)
 
 
-def text(node: Node | int) -> str:
-    """The value of element i; parameters are fields of `p`, inputs are x0, x1 and so on."""
+Names = Mapping[Node, str]
+_NO_NAMES: Names = MappingProxyType({})
+
+
+def statements(root: Node) -> list[str]:
+    """What computes y[i]; of an expression of words, what is read more than once has a name."""
+    order = ordered(root) if has_words(root) else []
+    reads: Counter[Node] = Counter(each for node in order for each in operands(node) if not isinstance(each, _LEAVES))
+    reads.update(node.x for node in order if isinstance(node, Negative | Nearest))  # which say it twice
+    names: dict[Node, str] = {}
+    lines = []
+    for node in (node for node in order if reads[node] > 1):
+        value = text(node, names)
+        names[node] = f"v{len(names)}"
+        lines.append(f"const {'float' if isinstance(node, Scaled) else 'int32_t'} {names[node]} = {value};")
+    return [*lines, f"y[i] = {text(root, names)};"]
+
+
+def text(node: Node | int, names: Names = _NO_NAMES) -> str:
+    """The value of element i; parameters are fields of `p`, inputs are x0, x1 and so on. names: of values."""
+
+    def of(operand: Node | int) -> str:
+        return text(operand, names)
+
+    if not isinstance(node, int) and node in names:
+        return names[node]
     match node:
         case int():
             value = str(node)
@@ -16,15 +65,37 @@ def text(node: Node | int) -> str:
             value = f"{base}[{0 if one else 'i'}]"
         case Param(name):
             value = f"p->{name}"
+        case SaturatedSum(a, b):
+            value = f"(int16_t)tc_clamp({of(a)} + {of(b)}, -32768, 32767)"
         case AddProduct(start, x, factor):
-            first = text(start)
-            value = f"{text(factor)} * {text(x)} + {f'({first})' if isinstance(start, AddProduct) else first}"
+            first = of(start)
+            value = f"{of(factor)} * {of(x)} + {f'({first})' if isinstance(start, AddProduct) else first}"
         case Saturate(x, shift, zero, least, most):
-            shifted = f"({text(x)}) >> {text(shift)}"
-            sum_ = shifted if zero == 0 else f"({shifted}) + {text(zero)}"
-            value = f"(int8_t)tc_clamp({sum_}, {text(least)}, {text(most)})"
+            shifted = of(x) if shift == 0 else f"({of(x)}) >> {of(shift)}"
+            sum_ = shifted if zero == 0 else f"({shifted}) + {of(zero)}"
+            value = f"(int8_t)tc_clamp({sum_}, {of(least)}, {of(most)})"
         case Extreme(a, b, largest):
-            value = f"({text(a)} {'>' if largest else '<'} {text(b)} ? {text(a)} : {text(b)})"
+            value = f"({of(a)} {'>' if largest else '<'} {of(b)} ? {of(a)} : {of(b)})"
         case Where(condition, a, b):
-            value = f"({text(condition)} ? {text(a)} : {text(b)})"
+            value = f"({of(condition)} ? {of(a)} : {of(b)})"
+        case _:
+            value = _of_words(node, of)
     return value
+
+
+def _of_words(node: Node, of: Callable[[Node], str]) -> str:
+    """The value of a node that only expressions of words have."""
+    match node:
+        case Real(number):
+            return f"{float_literal(number)}f"
+        case Number(number):
+            return f"({number})" if number < 0 else str(number)
+        case Plus(a, b):
+            return f"({of(a)} + {of(b)})"
+        case Negative(x):
+            return f"({of(x)} < 0 ? {of(x)} : 0)"
+        case Scaled(x, factor):
+            return f"(float){of(x)} * {of(factor)}"
+        case Nearest(x, least):
+            return f"tc_round_half_even({of(x)} > {of(least)} ? {of(x)} : {of(least)})"
+    raise ValueError(f"{node} has no words in C")

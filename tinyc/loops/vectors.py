@@ -4,10 +4,10 @@ have 128 bits. VNCLIP shifts and saturates, by the rounding of vxrm, which is do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
-from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, before, inner, loads, moves
+from tinyc.loops.expression import AddProduct, Element, Node, Number, Param, Saturate, before, inner, loads, moves
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
 
@@ -54,15 +54,18 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
         for node in inner(root):
             _node(asm, node, places)
         asm.op("vse8.v", places[root], f"({y})")
-        next_turn(asm, moving, y)
+        next_turn(asm, {f"a{1 + load.number}": 1 for load in moving} | {y: 1})
     asm.op("ret")
     return asm
 
 
-def next_turn(asm: RiscvAsm, moving: Sequence[Element], y: str) -> None:
-    """The end of a turn: inputs and output go on by its t0 bytes."""
-    for pointer in (*(f"a{1 + load.number}" for load in moving), y):
-        asm.op("add", pointer, pointer, "t0")
+def next_turn(asm: RiscvAsm, sizes: Mapping[str, int]) -> None:
+    """The end of a turn: inputs and output go on by its t0 elements. sizes: bytes of those of each pointer."""
+    for size in sorted({*sizes.values()}):
+        if size > 1:
+            asm.op("slli", "t2", "t0", str(size.bit_length() - 1))
+        for pointer in (pointer for pointer, own in sizes.items() if own == size):
+            asm.op("add", pointer, pointer, "t2" if size > 1 else "t0")
     asm.op("sub", "t1", "t1", "t0")
     asm.branch("bnez", "turn", "t1")
 
@@ -79,20 +82,26 @@ def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> None:
                 asm.op("vmv.v.x", _SUM, places[start])
             places[node] = _SUM
             asm.op("vmacc.vx", _SUM, places[factor], places[x])
-        case Saturate(x, shift, zero, least, most):
-            places[node] = vector = places[x]
-            asm.op("vsetvli", "zero", "zero", "e16", "m4", "ta", "ma")
-            _with(asm, "vnclip.w", vector, shift, places)
-            if zero != 0:
-                _with(asm, "vsadd.v", vector, zero, places)
-            asm.op("vsetvli", "zero", "zero", "e8", "m2", "ta", "ma")
-            asm.op("vnclip.wi", vector, vector, "0")
-            for name, limit, of_int8 in (("vmax.v", least, -128), ("vmin.v", most, 127)):
-                if limit != of_int8:
-                    _with(asm, name, vector, limit, places)
+        case Saturate(x):
+            places[node] = places[x]
+            saturate(asm, node, places[x], places)
 
 
-def _with(asm: RiscvAsm, name: str, vector: str, number: int | Param, places: dict[Node, str]) -> None:
+def saturate(asm: RiscvAsm, node: Saturate, vector: str, places: Mapping[Node, str]) -> None:
+    """From int32 to int8, in place."""
+    asm.op("vsetvli", "zero", "zero", "e16", "m4", "ta", "ma")
+    _with(asm, "vnclip.w", vector, node.shift, places)
+    assert not isinstance(node.zero, Number)
+    if node.zero != 0:
+        _with(asm, "vsadd.v", vector, node.zero, places)
+    asm.op("vsetvli", "zero", "zero", "e8", "m2", "ta", "ma")
+    asm.op("vnclip.wi", vector, vector, "0")
+    for name, limit, of_int8 in (("vmax.v", node.least, -128), ("vmin.v", node.most, 127)):
+        if limit != of_int8:
+            _with(asm, name, vector, limit, places)
+
+
+def _with(asm: RiscvAsm, name: str, vector: str, number: int | Param, places: Mapping[Node, str]) -> None:
     """vector = vector and a number, in an instruction that takes it from a register or as it is."""
     if isinstance(number, Param):
         asm.op(f"{name}x", vector, vector, places[number])

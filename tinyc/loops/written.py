@@ -5,7 +5,7 @@ call costs, counted from that."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -14,11 +14,23 @@ from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.rvv import ISA as VECTORS_ISA
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.loops import dsp, dsp_bytes, helium, helium_bytes, plain, vectors, vectors_bytes
-from tinyc.loops.expression import Node, in_bytes, loads
+from tinyc.loops import (
+    dsp,
+    dsp_packed,
+    helium,
+    helium_packed,
+    helium_words,
+    plain,
+    thumb_words,
+    vectors,
+    vectors_packed,
+    vectors_words,
+)
+from tinyc.loops.expression import Node, has_words, is_packed, loads, numbers, packed_size, result_type
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.machine.assembly import Assembly
 from tinyc.machine.cores import Core
+from tinyc.machine.work import Work
 
 _WORD = 4  # bytes of a field
 
@@ -27,15 +39,17 @@ _WORD = 4  # bytes of a field
 class LoopCore:
     """A kind of core that loops are written for.
 
-    header: in runtime_c/, with the macro of its functions. numbers, bytes: modules with `code`, `work`, `CALL` and
-    `GUARD`, of loops in 32 bits and in bytes. share: its instructions on the scale of costs. short: lines of at most so
-    many bytes are written without a loop. guard: the macro, where it is not that of the modules.
+    header: in runtime_c/, with the macro of its functions. sums, packed, words: modules with `code`, `work`, `CALL` and
+    `GUARD`, of loops over sums of products of bytes, over elements as short as they are, and over words of 32 bits.
+    share: its instructions on the scale of costs. short: lines of at most so many bytes are written without a loop.
+    guard: the macro, where it is not that of the modules.
     """
 
     isa: frozenset[str]
     header: str
-    numbers: ModuleType
-    bytes: ModuleType
+    sums: ModuleType
+    packed: ModuleType
+    words: ModuleType | None = None
     by_core: bool = False  # whether the code is another on every core
     share: float = 1.0
     short: int = 0
@@ -43,7 +57,23 @@ class LoopCore:
 
     def module(self, root: Node) -> ModuleType:
         """What writes the loop of an expression."""
-        return self.bytes if in_bytes(root) else self.numbers
+        if has_words(root):
+            assert self.words is not None
+            return self.words
+        return self.packed if is_packed(root) else self.sums
+
+    def work(self, loop: LoopFunction, asm: Assembly) -> Work:
+        """What a call executes of a line's code."""
+        size = packed_size(loop.root)
+        executed: Work = self.module(loop.root).work(asm, loop.lines.size, *([size] if size > 1 else []))
+        return executed
+
+    def macro(self, root: Node) -> str:
+        """Of the preprocessor, whether there are the instructions."""
+        module = self.module(root)
+        return self.guard or str(
+            module.GUARD_FLOAT if module is helium_words and helium_words.has_floats(root) else module.GUARD
+        )
 
     def code(self, loop: LoopFunction, core: Core) -> Assembly:
         """The assembly of a loop."""
@@ -53,13 +83,14 @@ class LoopCore:
 
     def straight(self, loop: LoopFunction) -> int:
         """Elements of a line whose code has no loop, or 0."""
-        is_short = bool(loop.lines.outer) and in_bytes(loop.root) and loop.lines.size <= self.short
+        is_short = bool(loop.lines.outer) and is_packed(loop.root) and loop.lines.size <= self.short
         return loop.lines.size if is_short else 0
 
 
-DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_bytes, by_core=True)
-HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_bytes, short=128)
-VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_bytes, share=ARMV7M_SHARE)
+DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_packed, by_core=True)
+HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_packed, helium_words, short=128)
+HELIUM_FLOAT = replace(HELIUM, isa=frozenset({"mve", "fpu"}))
+VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_packed, vectors_words, share=ARMV7M_SHARE)
 LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their functions' names
     {
         "mve": HELIUM,
@@ -67,17 +98,20 @@ LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their
         "rvv": VECTORS,
     }
 )
-WORDS = LoopCore(frozenset({"thumb2"}), "tc_copy.h", dsp, dsp_bytes, by_core=True, guard="TC_COPY_ASM")
-# Those that copy bytes by loops of their own.
-COPY_CORES: Mapping[str, LoopCore] = MappingProxyType({"mve": HELIUM, "thumb2": WORDS, "rvv": VECTORS})
+THUMB2 = LoopCore(
+    frozenset({"thumb2"}), "tc_copy.h", dsp, dsp_packed, thumb_words, by_core=True, guard=thumb_words.GUARD
+)
+# Those that copy bytes, and compute in words, by loops of their own.
+WORD_CORES: Mapping[str, LoopCore] = MappingProxyType({"mve": HELIUM, "thumb2": THUMB2, "rvv": VECTORS})
 
 
 @dataclass(frozen=True, slots=True)
 class LoopFunction:
     """A loop as a C function `name(p, x0, ..., y)`, or of bytes `name(n, x0, ..., y)`.
 
-    says: its comment. struct: the type of p, with the number of elements, n, then `fields`. lines: of the output; one
-    without outer loops is all of it.
+    name: but for a digest, where numbers are in the code. says: its comment. struct: the type of p, with the number of
+    elements, n, then `fields`. lines: of the output; one without outer loops is all of it. consts_bytes: of constants
+    that are inputs.
     """
 
     name: str
@@ -86,13 +120,14 @@ class LoopFunction:
     struct: str
     fields: tuple[str, ...]
     lines: LoopLines
+    consts_bytes: int = 0
 
     @property
     def parameters(self) -> Sequence[str]:
         """As they are declared."""
         inputs = (f"const {load.ctype} *x{load.number}" for load in loads(self.root))
         first = f"const {self.struct} *p" if self.fields else "int32_t n"
-        return (first, *inputs, "int8_t *y")
+        return (first, *inputs, f"{result_type(self.root)} *y")
 
     @property
     def count(self) -> tuple[str, str]:
@@ -110,12 +145,14 @@ class LoopFunction:
     def line(self, on: LoopCore, core: Core) -> SpecializedKernel:
         """The function of a line."""
         asm, size = on.code(self, core), on.straight(self)
-        own = f"{self.name}_{size}" if size else self.name
-        element = f"y[i] = {plain.text(self.root)};"
-        other = twin(own, self.parameters, f"for (int32_t i = 0; i < {self.count[1]}; i++) {{", f"    {element}", "}")
+        own = "@" if numbers(self.root) else f"{self.name}_{size}" if size else self.name
+        body = [f"    {statement}" for statement in plain.statements(self.root)]
+        other = twin(own, self.parameters, f"for (int32_t i = 0; i < {self.count[1]}; i++) {{", *body, "}")
         function = LayerFunction(
-            f"/* {self.says} */", asm.function(own, self.parameters), other, isa=on.guard or on.module(self.root).GUARD
+            f"/* {self.says} */", asm.function(own, self.parameters), other, isa=on.macro(self.root)
         )
+        if own == "@":
+            return function.named(self.name, on.header)
         fields = ", ".join(("n", *self.fields))
         declared = SpecializedKernel(self.struct, f"typedef struct {{\n    int32_t {fields};\n}} {self.struct};")
         return function.called(own, on.header, parts=(declared,) if self.fields else ())
@@ -123,13 +160,13 @@ class LoopFunction:
     def cost(self, on: LoopCore, core: Core) -> Cost:
         """Exact but for the step around the call."""
         asm = on.code(self, core)
-        whole = on.module(self.root).work(asm, self.lines.size)
+        whole = on.work(self, asm)
         loops = len(self.lines.outer)
         if loops:
             whole = self.lines.count * (whole + LINE) + AROUND
         else:
             whole += on.module(self.root).CALL
-        data = _WORD * (1 + len(self.fields)) if self.fields else 0
+        data = (_WORD * (1 + len(self.fields)) if self.fields else 0) + self.consts_bytes
         around = CODE_BYTES + 16 * loops if loops else 0
         code = WrittenCode((self.name, self.root, on.straight(self)), asm.code_bytes)
         instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)

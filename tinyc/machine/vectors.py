@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
 import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+
+import numpy as np
 
 from tinyc.machine.memory import Fault
 from tinyc.machine.op import Decoded
@@ -91,6 +94,38 @@ def _without_subnormals(acc: int, a: int, b: int) -> tuple[int, int]:
     return sum_, flags
 
 
+def _normal(bits: int) -> float:
+    """A float32, zero in place of a subnormal number."""
+    return _as_float(bits & _SIGN if 0 < bits & ~_SIGN < _LEAST_NORMAL else bits)
+
+
+def _bits(value: float) -> int:
+    """Of the float32 next to it, zero in place of a subnormal number, and what is not a number always the same."""
+    with np.errstate(over="ignore"):
+        bits = int(np.float32(value).view(np.uint32))
+    if math.isnan(value):
+        return _NAN
+    return bits & _SIGN if 0 < bits & ~_SIGN < _LEAST_NORMAL else bits
+
+
+def _larger(a: float, b: float) -> float:
+    """That which is a number where one is not."""
+    return b if math.isnan(a) else a if math.isnan(b) else max(a, b)
+
+
+def _nearest(a: float) -> int:
+    """Halves to even; 0 of what is not a number."""
+    return 0 if math.isnan(a) else _saturate(round(max(-(2.0**40), min(a, 2.0**40))), 32)
+
+
+_OF_FLOATS: dict[str, Callable[..., int]] = {  # of lanes as they lie there
+    "vmul.f32": lambda a, b: _bits(_normal(a) * _normal(b)),
+    "vmaxnm.f32": lambda a, b: _bits(_larger(_normal(a), _normal(b))),
+    "vcvt.f32.s32": lambda a: _bits(float(s32(a))),
+    "vcvtn.s32.f32": lambda a: _nearest(_normal(a)),
+}
+
+
 class VectorUnit:
     """Executes vector instructions by means of a machine's registers (words s0 ... s31, r0 ... lr) and memory."""
 
@@ -127,6 +162,9 @@ class VectorUnit:
             self._interleave(int(name[4]), op.operands)
         elif name.startswith("vld2"):
             self._deinterleave(int(name[4]), op.operands)
+        elif meaning := _OF_FLOATS.get(name):
+            sources = (self._lanes(operand, 32, signed=False) for operand in op.operands[1:])
+            self._set(op.operands[0], 32, [meaning(*lanes) for lanes in zip(*sources, strict=True)])
         else:
             self._compute(name, op.operands)
 

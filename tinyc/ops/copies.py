@@ -12,7 +12,7 @@ from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm, Spe
 from tinyc.kernel.site import Site
 from tinyc.loops.expression import Element
 from tinyc.loops.lines import LINE, LoopLines
-from tinyc.loops.written import COPY_CORES, LoopCore, LoopFunction
+from tinyc.loops.written import WORD_CORES, LoopCore, LoopFunction
 from tinyc.machine.work import Work
 
 Runs = Callable[[Site, Any], Mapping[int, int]]  # how many runs of so many bytes
@@ -32,7 +32,7 @@ def with_loops(
     arguments = ", ".join(parameter.split()[-1].lstrip("*") for parameter in declared)
     body = text or f"static void @({', '.join(declared)})\n{{\n    {kernel.name}_by({arguments}, copy);\n}}"
     return (
-        *(_with_loop(kernel, runs, (counted_as or kernel.name, ending, on), body) for ending, on in COPY_CORES.items()),
+        *(_with_loop(kernel, runs, (counted_as or kernel.name, ending, on), body) for ending, on in WORD_CORES.items()),
         kernel,
     )
 

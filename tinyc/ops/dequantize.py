@@ -12,6 +12,10 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.kernels.plain import CTYPES
+from tinyc.loops.expression import Element, Node, Number, Plus, Real, Scaled
+from tinyc.loops.lines import LoopLines
+from tinyc.loops.written import HELIUM_FLOAT, LoopFunction, loop_kernel
 from tinyc.ops.op import Kept, Op, Trait
 
 
@@ -64,6 +68,23 @@ def is_s32_to_f32(site: Site) -> bool:
     return (site.x(0).dtype, site.y().dtype) == ("s32", "f32")
 
 
+def is_normal(site: Site) -> bool:
+    """int8, int16 or int32 input, float32 output; a scale that is no subnormal number"""
+    return site.x(0).dtype in ("s8", "s16", "s32") and bool(prepare(site).scale >= np.finfo(np.float32).tiny)
+
+
+def _loop(site: Site, p: DequantizeParams) -> LoopFunction:
+    x: Node = Element(0, ctype=CTYPES[site.x(0).dtype])
+    root = Scaled(Plus(x, Number(-p.zero)) if p.zero else x, Real(float(p.scale)))
+    says = f"y[i] = scale * (x0[i] - {p.zero}), {site.x(0).dtype} to float32; y may not overlap x0."
+    return LoopFunction("tc_dequantize_f32_mve", says, root, "", (), LoopLines((), site.x(0).elements))
+
+
+def lower_loop(site: Site, p: DequantizeParams) -> Call:
+    """The call of the loop."""
+    return Call((site.x(0).elements, In(0), Out()))
+
+
 OP = Op(
     name="dequantize",
     attrs=Dequantize,
@@ -74,6 +95,7 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        loop_kernel("tc_dequantize_f32_mve", HELIUM_FLOAT, _loop, lower_loop, (is_normal,), inplace=()),
         counted_kernel(
             "tc_dequantize_s8_f32",
             lower_dequantize,

@@ -14,6 +14,9 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Value
 from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.loops.expression import Element, Nearest, Number, Real, Saturate, Scaled
+from tinyc.loops.lines import LoopLines
+from tinyc.loops.written import HELIUM_FLOAT, LoopFunction, loop_kernel
 from tinyc.ops.op import Kept, Op, Trait
 
 
@@ -96,6 +99,23 @@ def is_f32_to_s16(site: Site) -> bool:
     return (site.x(0).dtype, site.y().dtype) == ("f32", "s16")
 
 
+def is_by_inverse(site: Site) -> bool:
+    """float32 input, int8 output, numerics that multiply by the inverse of a scale above 2^-100"""
+    return is_f32_to_s8(site) and site.numerics is Numerics.LITERT and bool(prepare(site).scale > 2.0**-100)
+
+
+def _loop(site: Site, p: QuantizeParams) -> LoopFunction:
+    inverse, lo = Real(float(np.float32(1) / p.scale)), float(INT_RANGE[p.dtype][0] - p.zero)
+    root = Saturate(Nearest(Scaled(Element(0, ctype="float"), inverse), Real(lo)), 0, Number(p.zero))
+    says = f"y[i] = saturate(round(x0[i] / scale) + {p.zero}), halves to even; y may not overlap x0."
+    return LoopFunction("tc_quantize_f32_s8_mve", says, root, "", (), LoopLines((), site.x(0).elements))
+
+
+def lower_loop(site: Site, p: QuantizeParams) -> Call:
+    """The call of the loop."""
+    return Call((site.x(0).elements, In(0), Out()))
+
+
 OP = Op(
     name="quantize",
     attrs=Quantize,
@@ -106,6 +126,7 @@ OP = Op(
     quant_in=(Kept(),),
     quant_out=(Kept(),),
     kernels=(
+        loop_kernel("tc_quantize_f32_s8_mve", HELIUM_FLOAT, _loop, lower_loop, (is_by_inverse,), inplace=()),
         counted_kernel(
             "tc_quantize_f32_s8",
             lower_quantize,

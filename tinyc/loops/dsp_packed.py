@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over bytes on Cortex-M with Thumb-2: four in a word, of which SSUB8 or UADD8 compares and SEL chooses."""
+"""Loops over bytes and half words on Cortex-M with Thumb-2, four or two in a word: SSUB8 or UADD8 compares bytes and
+SEL chooses, QADD16 adds."""
 
 from __future__ import annotations
 
@@ -8,7 +9,19 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tinyc.loops.expression import Element, Extreme, Node, Where, inner, loads, moves, operands, ordered
+from tinyc.loops.expression import (
+    Element,
+    Extreme,
+    Node,
+    SaturatedSum,
+    Where,
+    inner,
+    loads,
+    moves,
+    operands,
+    ordered,
+    packed_size,
+)
 from tinyc.loops.registers import NoRegisterError, Registers
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
@@ -18,8 +31,9 @@ GUARD = "TC_DSP_ASM"
 CALL = Work(10, 15)  # around the function
 
 _WORDS = 4  # of a turn
-_TURN = 4 * _WORDS  # elements
+_TURN = 4 * _WORDS  # bytes
 _WORD = 4
+_NARROW = {1: "b", 2: "h"}  # loads and stores of an element, by its bytes
 _POOL = tuple(f"r{i}" for i in range(4, 12))
 _OF_CALLER = ("r3", "r12")  # which a copy leaves
 _ONES, _COMPARED = "r12", "lr"  # all bits; what a comparison leaves beside its flags
@@ -40,9 +54,9 @@ class _Loop:
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     """The assembly of f(n, x0, ..., y). Units: a `turn` of the loop, of the rest a `word` and an element (`last`).
 
-    r0: elements left, r1 and on: inputs, then the output; r12: all bits where something is chosen.
+    r0: bytes left, r1 and on: inputs, then the output; r12: all bits where something is chosen.
     """
-    asm, inputs = Asm(core), loads(root)
+    asm, inputs, size = Asm(core), loads(root), packed_size(root)
     copies = isinstance(root, Element)
     pool, y = list(_OF_CALLER if copies else _POOL), f"r{1 + len(inputs)}"
     asm.note("registers")
@@ -60,10 +74,12 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
             asm.op("orr", register, register, register, f"lsl #{by}")
     pointers: dict[Node, str] = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
     loop = _Loop(root, homes, pointers, y)
+    if size > 1:
+        asm.op("lsl", "r0", "r0", f"#{size.bit_length() - 1}")
     asm.op("subs", "r0", "r0", f"#{_TURN}")
     asm.branch("blt.w", "words")
     with asm.loop("turn", "turn", of_call=True):
-        asm.note(f"{_TURN} elements: loads, comparisons, stores")
+        asm.note(f"{_TURN // size} elements: loads, {'sums' if size > 1 else 'comparisons'}, stores")
         _words(asm, loop, pool)
         asm.op("subs", "r0", "r0", f"#{_TURN}")
         asm.branch("bge.w", "turn")
@@ -71,7 +87,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     asm.op("adds", "r0", "r0", f"#{_TURN - _WORD}")
     asm.branch("blt.w", "rest")
     with asm.loop("word", "word", of_call=True):
-        asm.note("four elements of the rest")
+        asm.note(f"{'two' if size > 1 else 'four'} elements of the rest")
         _together(asm, loop, (pool, 1, ""))
         asm.op("subs", "r0", "r0", f"#{_WORD}")
         asm.branch("bge.w", "word")
@@ -80,8 +96,8 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     asm.branch("beq.w", "done")
     with asm.loop("one", "last", of_call=True):
         asm.note("an element of the rest")
-        _together(asm, loop, (pool, 1, "b"))
-        asm.op("subs", "r0", "r0", "#1")
+        _together(asm, loop, (pool, 1, _NARROW[size]))
+        asm.op("subs", "r0", "r0", f"#{size}")
         asm.branch("bne.w", "one")
     asm.label("done")
     asm.note("return")
@@ -93,11 +109,11 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     return asm
 
 
-def work(asm: Asm, elements: int) -> Work:
-    """What a call executes."""
-    turns, rest = divmod(elements, _TURN)
+def work(asm: Asm, elements: int, size: int = 1) -> Work:
+    """What a call executes. size: bytes of an element."""
+    turns, rest = divmod(elements * size, _TURN)
     words, last = divmod(rest, _WORD)
-    return asm.work() + turns * asm.work("turn") + words * asm.work("word") + last * asm.work("last")
+    return asm.work() + turns * asm.work("turn") + words * asm.work("word") + last // size * asm.work("last")
 
 
 def _words(asm: Asm, loop: _Loop, pool: list[str]) -> None:
@@ -114,10 +130,10 @@ def _words(asm: Asm, loop: _Loop, pool: list[str]) -> None:
 
 
 def _together(asm: Asm, loop: _Loop, how: tuple[list[str], int, str]) -> None:
-    """Some words, or one byte. how: registers, how many words, and the width of loads and stores. All are read before
-    one is written."""
+    """Some words, or one element. how: registers, how many words, and the width of loads and stores. All are read
+    before one is written."""
     (pool, count, width), root, homes = how, loop.root, loop.homes
-    step = 1 if width else _WORD
+    step = packed_size(root) if width else _WORD
     values = [each for node in inner(root) for each in operands(node) if each not in homes]
     reads: Counter[Hashable] = Counter((each, k) for each in values for k in range(count))
     reads.update((root, k) for k in range(count))
@@ -144,5 +160,7 @@ def _node(asm: Asm, node: Node, target: str, places: Mapping[Node, str]) -> None
         case Where(condition, a, b):
             asm.op("uadd8", _COMPARED, places[condition], _ONES)
             asm.op("sel", target, places[a], places[b])
+        case SaturatedSum(a, b):
+            asm.op("qadd16", target, places[a], places[b])
         case _:
             assert isinstance(node, Element)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over bytes with RISC-V's vectors: 128 at a time where registers have 128 bits."""
+"""Loops over bytes and half words with RISC-V's vectors: 128 bytes at a time where registers have 128 bits."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.loops.expression import Extreme, Node, Where, inner, loads, moves
+from tinyc.loops.expression import Extreme, Node, SaturatedSum, Where, inner, loads, moves, packed_size
 from tinyc.loops.vectors import CALL, GUARD, WITHIN, next_turn
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
@@ -25,26 +25,28 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     """
     asm, inputs = RiscvAsm(WITHIN), loads(root)
     y, moving = f"a{1 + len(inputs)}", [load for load in inputs if moves(load)]
+    size = packed_size(root)
+    bits = 8 * size
     asm.op("mv", "t1", "a0")
     for load in inputs:
         if not moves(load):
             asm.op("lb", f"a{1 + load.number}", f"0(a{1 + load.number})")
     with asm.loop("turn", "turn", aligned=False, of_call=True):
-        asm.op("vsetvli", "t0", "t1", "e8", "m8", "ta", "ma")
+        asm.op("vsetvli", "t0", "t1", f"e{bits}", "m8", "ta", "ma")
         places: dict[Node, str] = dict(zip(inputs, _VECTORS, strict=False))
         for load in moving:
-            asm.op("vle8.v", places[load], f"(a{1 + load.number})")
+            asm.op(f"vle{bits}.v", places[load], f"(a{1 + load.number})")
         for node in inner(root):
             places[node] = _node(asm, node, places)
-        asm.op("vse8.v", places[root], f"({y})")
-        next_turn(asm, moving, y)
+        asm.op(f"vse{bits}.v", places[root], f"({y})")
+        next_turn(asm, {f"a{1 + load.number}": size for load in moving} | {y: size})
     asm.op("ret")
     return asm
 
 
-def work(asm: RiscvAsm, elements: int) -> Work:
-    """What a call executes with registers of 128 bits."""
-    return asm.work() + -(-elements // LANES) * asm.work("turn")
+def work(asm: RiscvAsm, elements: int, size: int = 1) -> Work:
+    """What a call executes with registers of 128 bits. size: bytes of an element."""
+    return asm.work() + -(-elements * size // LANES) * asm.work("turn")
 
 
 def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> str:
@@ -57,6 +59,9 @@ def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> str:
             else:
                 (number,) = (load.number for load in loads(b))
                 asm.op(f"{name}x", places[a], places[a], f"a{1 + number}")
+            return places[a]
+        case SaturatedSum(a, b):
+            asm.op("vsadd.vv", places[a], places[a], places[b])
             return places[a]
         case Where(condition, a, b):
             asm.op("vmsne.vi", "v0", places[condition], "0")

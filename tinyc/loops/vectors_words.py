@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over words of 32 bits with RISC-V's vectors, 32 elements at a time where registers have 128 bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+
+from tinyc.loops.expression import (
+    AddProduct,
+    Negative,
+    Node,
+    Param,
+    Plus,
+    Saturate,
+    inner,
+    loads,
+    moves,
+    operands,
+)
+from tinyc.loops.registers import Registers
+from tinyc.loops.vectors import CALL, GUARD, LANES, WITHIN, next_turn, saturate
+from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.work import Work
+
+__all__ = ("CALL", "GUARD", "LANES", "code", "work")
+
+_HOMES = ("t3", "t4", "t5", "t6", "a4", "a5")
+_GROUPS = ("v8", "v16", "v24")
+_NARROW = "v4"  # of an input of fewer bits, as it is loaded
+_SIZES = {"int8_t": 1, "int16_t": 2, "int32_t": 4}
+
+
+@lru_cache(maxsize=64)
+def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
+    """The assembly of f(p, x0, ..., y). names: fields of p behind n. Unit: a `turn` of the loop.
+
+    a1 and on: inputs, then the output, t1: elements left, t0: those of the turn, t2: free, t3 and on: parameters.
+    """
+    asm, inputs = RiscvAsm(WITHIN), loads(root)
+    moving = [load for load in inputs if moves(load)]
+    y = f"a{1 + len(inputs)}"
+    homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
+    asm.words("lw", ["t1", *homes.values()], "a0")
+    for load in inputs:
+        if not moves(load):
+            homes[load] = f"a{1 + load.number}"
+            asm.op("lw", homes[load], f"0({homes[load]})")
+    asm.op("csrwi", "vxrm", "2")  # down
+    with asm.loop("turn", "turn", aligned=False, of_call=True):
+        asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
+        nodes = inner(root)
+        reads: Counter[Hashable] = Counter(each for node in nodes for each in operands(node) if each not in homes)
+        reads[root] += 1
+        registers = Registers(_GROUPS, reads)
+        for load in moving:
+            to, bits = registers.define(load), 8 * _SIZES[load.ctype]
+            asm.op(f"vle{bits}.v", to if bits == 32 else _NARROW, f"(a{1 + load.number})")
+            if bits < 32:
+                asm.op(f"vsext.vf{32 // bits}", to, _NARROW)
+        for node in nodes:
+            values = [each for each in operands(node) if each not in homes]
+            places = {**homes, **{each: registers[each] for each in values}}
+            first = sorted(values, key=lambda each: isinstance(node, AddProduct) and each not in (node.start, node.x))
+            _node(asm, node, registers.define(node, first), places)
+        asm.op("vse8.v", registers[root], f"({y})")
+        next_turn(asm, {f"a{1 + load.number}": _SIZES[load.ctype] for load in moving} | {y: 1})
+    asm.op("ret")
+    return asm
+
+
+def work(asm: RiscvAsm, elements: int) -> Work:
+    """What a call executes with registers of 128 bits."""
+    return asm.work() + -(-elements // LANES) * asm.work("turn")
+
+
+def _node(asm: RiscvAsm, node: Node, to: str, places: Mapping[Node, str]) -> None:
+    match node:
+        case Plus(a, b):
+            asm.op("vadd.vx", to, places[a], places[b])
+        case Negative(x):
+            asm.op("vmin.vx", to, places[x], "zero")
+        case AddProduct(start, x, factor):
+            by = "v" if places[factor].startswith("v") else "x"
+            if isinstance(start, Param):
+                asm.op(f"vmul.v{by}", to, places[x], places[factor])
+                asm.op("vadd.vx", to, to, places[start])
+            else:
+                assert to == places[start], "a sum of products takes the place of what it adds to"
+                asm.op(f"vmacc.v{by}", to, places[factor], places[x])
+        case Saturate() if to == places[node.x]:
+            saturate(asm, node, to, places)
+        case _:
+            raise ValueError(f"{node} is no function of words")
