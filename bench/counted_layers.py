@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from signal_cases import count, node_of
 
 from tests.ops.one_node import one_node, tensor
 from tests.ops.weighted import Layer, graph_of
@@ -38,6 +39,7 @@ from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.signal_history import SignalHistory
+from tinyc.ops.signal_overlap_add import SignalOverlapAdd
 from tinyc.ops.slice import Slice
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.squared_difference import SquaredDifference
@@ -204,6 +206,9 @@ def _moves() -> Iterator[Graph]:
         yield one_node("transpose", Transpose((0, 2, 1)), [x], 0.1, 7)
         values = [Value("x", (3, runs), "s32"), Value("held", (3, runs + unit), "s32")]
         yield one_node("signal_history", SignalHistory(), values)
+    for frames, size, step in ((1, 480, 160), (4, 128, 64), (9, 40, 8), (2, 300, 300), (3, 64, 60), (20, 9, 3)):
+        values = [count("x", (1, frames, size)), count("held", (1, size))]
+        yield node_of("signal_overlap_add", SignalOverlapAdd(step), values)
 
 
 def _wide(name: str, shape: Shape, scale: float) -> Value:

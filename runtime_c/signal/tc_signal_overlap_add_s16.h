@@ -10,27 +10,38 @@
 
 #include "tc_math.h"
 
-static void tc_signal_overlap_add_s16(const int16_t *x, const int16_t *before, int32_t lines, int32_t frames,
-                                      int32_t size, int32_t step, int16_t *y, int16_t *after)
+/* n sums y[i] = x0[i] + x1[i]; y may lie before x0. */
+typedef void tc_sums_s16_t(int32_t n, const int16_t *x0, const int16_t *x1, int16_t *y);
+
+static TC_UNUSED void tc_sums_s16(int32_t n, const int16_t *x0, const int16_t *x1, int16_t *y)
+{
+    for (int32_t i = 0; i < n; i++) {
+        y[i] = (int16_t)tc_clamp(x0[i] + x1[i], -32768, 32767);
+    }
+}
+
+TC_INLINE void tc_signal_overlap_add_s16_by(const int16_t *x, const int16_t *before, int32_t lines,
+                                            int32_t frames, int32_t size, int32_t step, int16_t *y,
+                                            int16_t *after, tc_sums_s16_t *sums)
 {
     for (int32_t line = 0; line < lines; line++, before += size, after += size) {
-        for (int32_t i = 0; i < size; i++) {
-            after[i] = before[i];
-        }
+        const int16_t *rest = before;
         for (int32_t frame = 0; frame < frames; frame++, x += size, y += step) {
-            for (int32_t i = 0; i < size; i++) {
-                const int16_t sum = (int16_t)tc_clamp(after[i] + x[i], -32768, 32767);
-                if (i < step) {
-                    y[i] = sum;
-                } else {
-                    after[i - step] = sum;
-                }
-            }
+            sums(step, rest, x, y);
+            sums(size - step, rest + step, x + step, after);
             for (int32_t i = size - step; i < size; i++) {
                 after[i] = 0;
             }
+            rest = after;
         }
     }
+}
+
+static TC_UNUSED void tc_signal_overlap_add_s16(const int16_t *x, const int16_t *before, int32_t lines,
+                                                int32_t frames, int32_t size, int32_t step, int16_t *y,
+                                                int16_t *after)
+{
+    tc_signal_overlap_add_s16_by(x, before, lines, frames, size, step, y, after, tc_sums_s16);
 }
 
 #endif

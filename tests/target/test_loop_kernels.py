@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from kernel_cases import samples_of
 from one_layer import check_together, counts_together, offer_of
+from signal_cases import count, node_of
 
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
@@ -24,6 +25,7 @@ from tinyc.ops.pad import Pad
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.resize_nearest import ResizeNearest
+from tinyc.ops.signal_overlap_add import SignalOverlapAdd
 from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
 from tinyc.ops.transpose import Transpose
@@ -70,9 +72,9 @@ def check(op: str, cases: list[tuple[Graph, list[dict[str, Array]]]], board_name
         check_together(named, board_name=board_name)
         return
     kernel = next(k for k in all_ops()[op].every_kernel if k.name == name)
-    for (graph, _), count in zip(cases, counts_together(named), strict=True):
+    for (graph, _), executed in zip(cases, counts_together(named), strict=True):
         cost = offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost
-        assert cost.instructions == pytest.approx(count, rel=0.12, abs=40)
+        assert cost.instructions == pytest.approx(executed, rel=0.12, abs=40)
 
 
 @pytest.mark.parametrize("op", ["add", "sub", "extremum"])
@@ -141,8 +143,31 @@ def test_slopes(board_name: str, ending: str) -> None:
     if board_name != "cortex-m4":
         check_together(cases, board_name=board_name)
         return
-    for count, cost in zip(counts_together(cases), costs, strict=True):
-        assert cost == pytest.approx(count, rel=0.12, abs=40)
+    for executed, cost in zip(counts_together(cases), costs, strict=True):
+        assert cost == pytest.approx(executed, rel=0.12, abs=40)
+
+
+FRAMES = [(2, 3, 12, 5), (1, 2, 40, 40), (3, 1, 77, 30), (1, 4, 160, 80)]  # lines, frames, samples, step
+
+
+@pytest.mark.parametrize(
+    ("board_name", "ending"), [("cortex-m4", "dsp"), ("cortex-m55", "mve"), ("riscv32-zve32x", "rvv")]
+)
+def test_sums_of_frames(board_name: str, ending: str) -> None:
+    cases, costs = [], []
+    for number, (lines, frames, size, step) in enumerate(FRAMES):
+        values = [count("x", (lines, frames, size)), count("held", (lines, size))]
+        graph = node_of("signal_overlap_add", SignalOverlapAdd(step), values)
+        rng = np.random.default_rng(number)
+        drawn = {value.name: rng.integers(-32768, 32768, value.shape).astype(np.int16) for value in values}
+        (kernel,) = (k for k in all_ops()["signal_overlap_add"].every_kernel if k.name.endswith(ending))
+        cases.append((graph, [drawn], kernel.name))
+        costs.append(offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost.instructions)
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    for executed, cost in zip(counts_together(cases), costs, strict=True):
+        assert cost == pytest.approx(executed, rel=0.25, abs=60)
 
 
 MOVES: list[Graph] = [
@@ -176,6 +201,6 @@ def test_copies_of_runs(board_name: str, ending: str) -> None:
     if board_name != "cortex-m4":
         check_together(cases, board_name=board_name)
         return
-    for (graph, _, name), count, cost in zip(cases, counts_together(cases), costs, strict=True):
-        print(name, graph.nodes[0].attrs, count, cost)
-        assert cost == pytest.approx(count, rel=0.2, abs=60)
+    for (graph, _, name), executed, cost in zip(cases, counts_together(cases), costs, strict=True):
+        print(name, graph.nodes[0].attrs, executed, cost)
+        assert cost == pytest.approx(executed, rel=0.2, abs=60)

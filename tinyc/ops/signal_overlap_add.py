@@ -14,8 +14,13 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, SpecializedKernel, WrittenCode, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.loops.expression import Element, SaturatedSum
+from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
+from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction
+from tinyc.machine.work import Work
 from tinyc.ops.op import Kept, Op, Trait
 from tinyc.ops.signals import need, need_between, need_length, no_reals
 
@@ -61,8 +66,51 @@ def lower(site: Site, p: OverlapParams) -> Call:
     return Call((In(0), In(1), site.x(0).elements // (count * size), count, size, p.step, Out(0), Out(1)))
 
 
-def cost(site: Site, p: OverlapParams) -> Cost:
-    return Cost(16 * site.x(0).elements + 60, 220, 0)
+_NAME = "tc_signal_overlap_add_s16"
+_ARGUMENTS = "x, before, lines, frames, size, step, y, after"
+_CLEARED = Work(2, 3)  # of a sample that becomes 0
+
+
+def of_samples(site: Site, p: OverlapParams) -> Units:
+    """Samples of the frames, those that become 0, and frames."""
+    x, frames = site.x(0), site.x(0).elements // site.x(0).shape[-1]
+    return {"element": x.elements, "cleared": frames * p.step, "line": frames}
+
+
+def _sums(ending: str, size: int) -> LoopFunction:
+    """The loop of so many sums."""
+    root = SaturatedSum(Element(0, ctype="int16_t"), Element(1, ctype="int16_t"))
+    says = "y[i] = x0[i] + x1[i], limited to int16; y may lie before x0."
+    return LoopFunction(f"tc_sums_s16_{ending}", says, root, "", (), LoopLines((), size))
+
+
+def _with_loop(ending: str, on: LoopCore) -> Kernel:
+    def special(site: Site, p: OverlapParams) -> SpecializedKernel:
+        line = _sums(ending, 1).line(on, site.core)
+        declared = (
+            "const int16_t *x, const int16_t *before, int32_t lines, int32_t frames, int32_t size, int32_t step,\n"
+            "    int16_t *y, int16_t *after"
+        )
+        text = f"""/* As {_NAME}. */
+static void {_NAME}_{ending}(
+    {declared})
+{{
+    {_NAME}_by({_ARGUMENTS}, {line.name});
+}}"""
+        return SpecializedKernel(f"{_NAME}_{ending}", text, (f"{_NAME}.h", *line.includes), (line,))
+
+    def cost(site: Site, p: OverlapParams) -> Cost:
+        size = site.x(0).shape[-1]
+        asm = on.code(_sums(ending, 1), site.core)
+        each = p.step * _CLEARED
+        for count in filter(None, (p.step, size - p.step)):
+            each += LINE + on.work(_sums(ending, count), asm)
+        whole = site.x(0).elements // size * each + AROUND
+        instructions, cycles = int(whole.instructions * on.share), int(whole.cycles * on.share)
+        code = WrittenCode((_NAME, ending), asm.code_bytes)
+        return Cost(instructions, asm.code_bytes + 2 * CODE_BYTES, 0, cycles, code=code)
+
+    return Kernel(f"{_NAME}_{ending}", offered(lower, cost=cost, specialize=special), isa=on.isa, written=True)
 
 
 OP = Op(
@@ -74,7 +122,10 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(),),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_signal_overlap_add_s16", offered(lower, cost=cost)),),
+    kernels=(
+        *(_with_loop(ending, LOOP_CORES[ending]) for ending in ("mve", "dsp", "rvv")),
+        Kernel(_NAME, offered(lower, cost=CountedCost(_NAME, of_samples))),
+    ),
     updates=((1, 1),),
     traits=frozenset({Trait.ANY_TYPE}),
 )
