@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hundreds of tests build the same libraries and the same firmware around them: what is compiled again in a run, from
-the same text by the same compiler with the same flags, is the object of the first process that needed it."""
+"""Hundreds of tests build the same libraries and the same firmware around them, and the next run builds most of them
+again: what is compiled from the same text by the same compiler with the same flags is the object of the first process
+that needed it."""
 
 from __future__ import annotations
 

@@ -13,10 +13,12 @@ import pytest
 
 from tests.compiled_once import CompiledOnce
 from tests.forked import Forked
+from tests.ops import sanitized
 from tests.shared_folder import SharedFolder
 from tinyc.toolchain.compilers import Toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
+OBJECTS = ROOT / "build" / "objects"  # that tests have compiled
 
 
 @pytest.fixture(scope="session")
@@ -43,15 +45,17 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_once(shared_folder: SharedFolder) -> Iterator[None]:
-    """What tests compile again is compiled once."""
-    once = CompiledOnce(shared_folder, Toolchain.run)
+def _compiled_once() -> Iterator[None]:
+    """What tests compile again is compiled once, for this run and those that follow."""
+    objects = SharedFolder(OBJECTS)
+    once = CompiledOnce(objects, Toolchain.run)
 
     def run(toolchain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
         once.run(toolchain, arguments, what)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", run)
+        patch.setattr(sanitized, "programs", objects)
         yield
 
 
@@ -63,8 +67,12 @@ def forked() -> Iterator[Forked]:
 
 
 def pytest_configure() -> None:
-    """A BLAS library has a thread for each core, which wait by counting: beside other tests that is time of theirs. It
+    """Objects of texts that are no more are removed before there are workers.
+
+    A BLAS library has a thread for each core, which wait by counting: beside other tests that is time of theirs. It
     reads the number when it is loaded, with numpy."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        SharedFolder(OBJECTS).forget(days=10)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many tests need and none changes is made once for all processes of a test run."""
+"""What many tests need and none changes is made once for all processes of a test run, or for many runs."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,7 @@ class SharedFolder:
         name = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
         path = self._folder / name
         if path.exists():
+            os.utime(path)
             return path
         with (self._folder / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -38,3 +41,9 @@ class SharedFolder:
                 make(begun)
                 begun.rename(path)
         return path
+
+    def forget(self, days: float) -> None:
+        """Removes what nobody has asked for in so many days. No other process may use the folder."""
+        for path in self._folder.iterdir():
+            if path.stat().st_mtime < time.time() - 86_400 * days:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

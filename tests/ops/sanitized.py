@@ -10,11 +10,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.compiled_once import key_of
+from tests.shared_folder import SharedFolder
 from tinyc.run.host import fixed_addresses
 
 COMPILER = "clang"  # with sanitizers it compiles three times as fast as gcc, whose warnings tests/target sees
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+programs: SharedFolder | None = None  # those of the same text; None: each is made
 
 
 def sanitized(folder: Path, sources: Sequence[str], requests: bytes, compiler: str = COMPILER) -> bytes:
@@ -26,14 +29,33 @@ def sanitized(folder: Path, sources: Sequence[str], requests: bytes, compiler: s
     name, *flags = compiler.split()
     ran = None
     for lines in ([], ["-g"]):
-        command = [name, "-std=c99", "-O0", *lines, *WARNINGS, *SANITIZE, "-pipe", *_linker(name), *flags, *sources]
-        done = subprocess.run([*command, "-o", "unit"], cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        ran = subprocess.run([*fixed_addresses(), folder / "unit"], input=requests, capture_output=True, check=False)
+        options = ["-std=c99", "-O0", *lines, *WARNINGS, *SANITIZE, "-pipe", *_linker(name), *flags]
+        program = _program(folder, name, options, sources)
+        ran = subprocess.run([*fixed_addresses(), program], input=requests, capture_output=True, check=False)
         if ran.returncode == 0:
             return ran.stdout
     assert ran is not None
     raise AssertionError(f"exit status {ran.returncode}: {ran.stderr.decode()}")
+
+
+def _program(folder: Path, compiler: str, options: Sequence[str], sources: Sequence[str]) -> Path:
+    """The program of these files of the folder. Raises AssertionError with what the compiler says."""
+
+    def make(output: Path) -> None:
+        command = [compiler, *options, *sources, "-o", str(output)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    key = key_of([*options, *(folder / source for source in sources)]) if programs and "-g" not in options else None
+    if programs and key:
+        return programs.made((_version(compiler), *key), make)
+    make(folder / "unit")
+    return folder / "unit"
+
+
+@functools.cache
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
 
 
 @functools.cache

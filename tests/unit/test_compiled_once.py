@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -124,3 +125,16 @@ def test_what_is_wrong_is_said_each_time(compiling: Compiling) -> None:
         with pytest.raises(TinycError, match=r"compiling m\.c"):
             compiling.library(place, "int f(")
     assert compiling.made == ["m.c", "m.c"]
+
+
+def test_what_nobody_asks_for_is_forgotten(tmp_path: Path) -> None:
+    shared = SharedFolder(tmp_path / "shared")
+    old, used = (shared.made(name, lambda path: path.mkdir()) for name in ("old", "used"))
+    file = shared.made("file", lambda path: path.touch())
+    for path in (tmp_path / "shared").iterdir():
+        os.utime(path, (0, 0))
+    assert shared.made("used", lambda path: path.mkdir()) == used
+    shared.forget(days=1)
+    assert list((tmp_path / "shared").iterdir()) == [used]
+    assert not old.exists()
+    assert not file.exists()
