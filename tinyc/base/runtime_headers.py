@@ -38,8 +38,11 @@ def header_of(name: str) -> str:
 
 def file_of(name: str) -> Path:
     """The file of the header of that name, or of the family that it belongs to. Raises FileNotFoundError."""
-    for file in (*runtime_dir().glob(f"*/{name}"), *(f for f in _families() if name in _words_of(f))):
+    for file in runtime_dir().glob(f"*/{name}"):
         return file
+    for family in _families():
+        if name in _words_of(family):
+            return family
     raise FileNotFoundError(f"no room of {runtime_dir()} has {name}")
 
 
