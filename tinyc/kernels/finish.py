@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps
+from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve_with_base
 from tinyc.machine.thumb import Asm
 
 FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
@@ -41,6 +41,7 @@ class Requantization:
     does.
     (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
     offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
+    base: what all channels add; else each has it in a register.
     """
 
     packed: bool = False
@@ -52,6 +53,7 @@ class Requantization:
     offsets: tuple[int, int, int, int] | None = None
     drops: bool = False
     unit: int = 0
+    base: int | None = None
 
     @property
     def extra_instructions(self) -> int:
@@ -70,7 +72,10 @@ class Requantization:
 
     @property
     def constants(self) -> int:
-        """Words per channel after the weights: mult, add, and the shift if it varies, or the drop."""
+        """Words per channel after the weights: mult, add where channels differ, and the shift if it varies, or the
+        drop."""
+        if self.base is not None:
+            return 1
         return 2 if self.shifts is not None and not self.drops else 3
 
     @property
@@ -83,7 +88,13 @@ class Requantization:
         """A tc_finish_t of tc_dsp.h, for twins."""
         low, high = self.clamp or (-128, 127)
         shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
-        return f"{{{int(self.sign)}, {int(self.drops)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}}}"
+        words = f"{int(self.sign)}, {int(self.drops)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}"
+        return f"{{{words}, {int(self.base is not None)}, {self.base or 0}}}"
+
+    def load_base(self, asm: Asm, register: str) -> None:
+        """What all channels add, to a register: an immediate (`finish_bytes`)."""
+        if self.base is not None:
+            asm.op("mov" if self.base >= 0 else "mvn", register, f"#{max(self.base, ~self.base):#x}")
 
     def constants_in_turn(
         self, asm: Asm, stream: str, registers: Strings, channels: int, later: str = ""
@@ -243,11 +254,25 @@ def finish_bytes(matrix: Matrix) -> Finish | None:
         return None
     first = int(down[steps.is_live].min(initial=MAX_SHIFT)) + 7
     shared = max((s for s in _SHARED_SHIFTS if s <= first), default=first)
+    for shift in dict.fromkeys(s for s in (shared, first) if s >= 0):
+        # The rounding half of y_zero, or one less: the nudges make up for that, and an immediate holds it.
+        base = ((2 * p.y_zero + 1) << shift >> 1) - (p.y_zero < 0)
+        requant = Requantization(shifts=(shift,) * GROUP, clamp=clamp_of(p), base=base)
+        constants = matrix.once(_solved_with_base, base, shift)
+        if constants is not None:
+            return Finish(requant, constants, steps.is_live)
     for shift in dict.fromkeys((shared, first)):
         constants = matrix.solved(Shifts(scale, np.full_like(down, shift), False), np.ones_like(down))
         if constants is not None:
             return Finish(Requantization(shifts=(shift,) * GROUP, clamp=clamp_of(p)), constants, steps.is_live)
     return finish_wide(matrix, 8, lambda steps: scale)
+
+
+def _solved_with_base(matrix: Matrix, base: int, shift: int) -> ScalingConstants | None:
+    """Constants with one `add` for all channels and accumulators that come times 2^8; None where there are none."""
+    count = len(matrix.taps)
+    shifts = Shifts(np.full(count, 8), np.full(count, shift), False)
+    return solve_with_base(matrix.p, matrix.live_steps, shifts, base)
 
 
 def _over(channels: int, packed: bool) -> Int64s:

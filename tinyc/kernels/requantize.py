@@ -39,6 +39,7 @@ _TOGETHER = 4096  # channels
 _WORD = 1 << 32
 _SLOPE_BITS = 9  # the multiplier is sought within 2^-9 of the definition's
 _GUESS = 4  # accumulators between the real-valued and the exact threshold
+_MULTIPLIERS, _AT_ONCE = 512, 16  # how far from the best multiplier to look for one with a nudge; looked at together
 _SUMS = 2**31 + 1  # beyond what the first step of double rounding makes
 
 
@@ -339,6 +340,51 @@ def _sloped(s: ScalingConstants, steps: Steps, rows: Int64s) -> tuple[ScalingCon
     mult = s.mult.copy()
     mult[rows] = candidates[widest]
     return replace(s, mult=mult), (least[widest], greatest[widest])
+
+
+def solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int) -> ScalingConstants | None:
+    """Constants with one `add`, the base, for all channels; None where none are near each channel's widest interval.
+
+    Channels differ in multiplier and nudge: of multipliers near the best one each has another multiple of its own in
+    the interval, or none.
+    """
+    if int(shifts.shift.min(initial=0)) < 0 or int(shifts.shift.max(initial=0)) > MAX_SHIFT:
+        return None
+    exponent = 1 + p.shift.astype(np.int64) + shifts.shift - shifts.scale
+    mult = np.where(steps.is_live, _scaled(p.mult.astype(np.int64), exponent), 2**30)
+    worst = np.maximum(np.abs(steps.low), np.abs(steps.high))
+    if (mult >= 2**31).any() or (worst >= (np.int64(2**31 - 2**20) >> shifts.scale)).any():
+        return None
+    add = np.full_like(mult, base)
+    constants = ScalingConstants(shifts.scale, shifts.shift, mult, add, mult * 0, False)
+    live = np.flatnonzero(steps.is_live)
+    if _has_none(best_slope(constants, steps, live[:_PROBED]), steps, live[:_PROBED]):
+        return None
+    constants, widest = _sloped(constants, steps, live)
+    if (widest[0] > widest[1]).any():
+        return None
+    unmet = np.arange(len(mult))
+    for distance in range(0, _MULTIPLIERS, _AT_ONCE):
+        constants, unmet = _based(constants, steps, unmet, np.arange(distance, distance + _AT_ONCE))
+        if not len(unmet):
+            return constants if constants.equals(steps).all() else None
+    return None
+
+
+def _based(s: ScalingConstants, steps: Steps, rows: Int64s, distances: Int64s) -> tuple[ScalingConstants, Int64s]:
+    """Channels `rows` with the nearest multiplier, so far from theirs, that has a nudge for their `add`; and those
+    that have none."""
+    moved = s.mult[rows] + np.stack([distances, -distances], axis=1).reshape(-1, 1)
+    moved = np.clip(moved, 1, 2**31 - 1)
+    least, greatest = Offsets(_rows(s, rows), _step_rows(steps, rows)).interval(moved)
+    first, last = -((s.add[rows] * _WORD - least) // moved), (greatest - s.add[rows] * _WORD) // moved
+    good = first <= last
+    best, channels = good.argmax(axis=0), np.arange(len(rows))
+    done = good[best, channels]
+    mult, nudge = s.mult.copy(), s.nudge.copy()
+    mult[rows[done]] = moved[best, channels][done]
+    nudge[rows[done]] = np.clip(0, first[best, channels], last[best, channels])[done]
+    return replace(s, mult=mult, nudge=nudge), rows[~done]
 
 
 def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingConstants | None:

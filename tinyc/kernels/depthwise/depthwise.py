@@ -64,10 +64,10 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if not takes(site):
         return None
     matrix = depthwise_matrix_of(p)
-    proved = _proved(site, matrix)
-    if proved is None:
+    narrowest = proved(site, matrix)
+    if narrowest is None:
         return None
-    bits, finish = proved
+    bits, finish = narrowest
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)}
     if not written:
         return None
@@ -94,7 +94,7 @@ def packing_of(site: Site) -> Packing:
     return RAISED if site.x(1).dtype == "s4" else WIDE
 
 
-def _proved(site: Site, matrix: Matrix) -> tuple[int, Finish] | None:
+def proved(site: Site, matrix: Matrix) -> tuple[int, Finish] | None:
     """(bits of a weight in flash, how the layer is requantized); None where nothing is proved."""
     for bits in _BITS[site.x(1).dtype]:
         finish = IN_PLANES[bits].finish_of(matrix)

@@ -123,9 +123,11 @@ class ChannelWriter:
         else:
             asm.op("ldm", "r14!", f"{{r6-r{6 + words}}}")
         if self._held:
-            asm.add("r2", "r14", 4 * len(self._held))
+            asm.add("r2", "r14", 4 * layer.requant.constants)
             asm.op("str", "r2", frame.at("stream"))
-            asm.load_multiple("r14", self._held, advance=False)
+            asm.load_multiple("r14", self._held[: layer.requant.constants], advance=False)
+            for register in self._held[layer.requant.constants :]:
+                layer.requant.load_base(asm, register)
         elif layer.requant.constants == 3:
             asm.op("ldm", "r14!", "{r2-r4}")
             asm.op("stm", "sp", "{r2-r4}")
@@ -156,10 +158,11 @@ class ChannelWriter:
 
     @property
     def _held(self) -> tuple[str, ...]:
-        """Registers beside the weights that hold the constants of a channel; none where not all can be held."""
-        layer = self.layer
-        free = (*(f"r{i}" for i in range(7 + layer.k_h * layer.row_words, 13)), "r14")
-        return free[: layer.requant.constants] if len(free) >= layer.requant.constants else ()
+        """Registers beside the weights that hold the constants of a channel, and what all channels add where there is
+        room for it; none where not all constants can be held."""
+        layer, wanted = self.layer, self.layer.requant.constants
+        free = (*(f"r{i}" for i in range(7 + layer.weight_words, 13)), "r14")
+        return free[: wanted + (layer.requant.base is not None)] if len(free) >= wanted else ()
 
     def _unpack_weights(self) -> None:
         """The start value to r6, weights on top of the halves of r7 ... r12; r4 is the mask."""
@@ -193,7 +196,11 @@ class ChannelWriter:
                     begun.add(mac.out)
         asm.note("requantize and store")
         if self._held:
-            done = layer.requant.emit_each(asm, acc[:outputs], self._held, "r3")
+            held = self._held
+            if layer.requant.base is not None and len(held) == 1:
+                layer.requant.load_base(asm, "r2")
+                held = (*held, "r2")
+            done = layer.requant.emit_each(asm, acc[:outputs], held, "r3")
         else:
             constants = self._load_constants("r2", "r3", "r14")
             done = layer.requant.emit_each(asm, acc[:outputs], constants, "r14", self.frame.at("add"))
@@ -202,6 +209,10 @@ class ChannelWriter:
 
     def _load_constants(self, *registers: str) -> tuple[str, ...]:
         constants = registers[: self.layer.requant.constants]
+        if self.layer.requant.base is not None:
+            self.asm.op("ldr", registers[0], self.frame.at("mult"))
+            self.layer.requant.load_base(self.asm, registers[1])
+            return registers[:2]
         if len(constants) == 3:
             self.asm.op("ldm", "sp", "{" + ", ".join(constants) + "}")
         else:

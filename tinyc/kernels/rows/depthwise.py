@@ -22,7 +22,7 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import RAISED, WIDE, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Naked, Work
 
@@ -74,21 +74,23 @@ def planes_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     )
 
 
-def layer_of(site: Site, p: ConvParams, finish: Finish) -> RowLayer:
+def layer_of(site: Site, p: ConvParams, finish: Finish, bits: int) -> RowLayer:
     """What the code of one row depends on."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    return RowLayer(in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels, finish.requant, site.core)
+    sizes = (in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels)
+    return RowLayer(*sizes, finish.requant, site.core, bits)
 
 
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Kernel rows over each other, for 3x3 and less."""
     matrix = depthwise_matrix_of(p)
-    finish = WIDE.finish_of(matrix)
-    if finish is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
+    proved = depthwise.proved(site, matrix)
+    if proved is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
         return ()
-    layer = layer_of(site, p, finish)
+    bits, finish = proved
+    layer = layer_of(site, p, finish, bits)
     if not layer.fits:
         return ()
     function, executed = _function(layer)
@@ -112,14 +114,17 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 def _stream(p: ConvParams, layer: RowLayer, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     count = layer.channels
-    scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
+    scale = finish.weight_scale if layer.bits == 16 else np.full_like(finish.weight_scale, 16 - layer.bits)
+    scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
     taps = scaled[:count].reshape(count, layer.k_h, layer.k_w)
     words = [_word(taps[:, 0, k], taps[:, 1, k]) for k in range(layer.k_w)]
     if layer.has_single:
         single = np.concatenate([taps[:, 2], np.zeros((count, 1), np.int64)], axis=1)  # tap -1
         words += [_word(single[:, low], single[:, high]) for low, high in row_words(layer.k_w, layer.stride_w)]
     start = finish.start_values(matrix.p.bias.astype(np.int64))[:count, None]
-    rows = np.concatenate([start, np.stack(words, axis=1), finish.constants()[:count]], axis=1)
+    weights = np.stack(words, axis=1)
+    parts = [start, weights] if layer.bits == 16 else [depthwise.narrow(weights, layer.bits), start]
+    rows = np.concatenate([*parts, finish.constants()[:count]], axis=1)
     zero = (p.x_zero & 0xFF) * 0x01010101
     return as_words(np.concatenate([[zero], rows.ravel()]))
 
@@ -148,7 +153,7 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
     where = "on the stack" if layer.on_stack else "in scratch"
-    tile = tile_text(2, 1, f"planes {where}", f"{WIDE.weights}, in registers")
+    tile = tile_text(2, 1, f"planes {where}", f"{IN_PLANES[layer.bits].weights}, in registers")
     return LayerFunction(contract, fast, portable, tile=tile).named(stem, "tc_depthwise_planes.h")
 
 

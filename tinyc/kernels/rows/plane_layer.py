@@ -19,7 +19,7 @@ _STACK_BYTES = 256  # of planes that lie on the stack: no more than what the pix
 
 @dataclass(frozen=True)
 class RowLayer:
-    """What the code of a row depends on. Columns are counted from the left padding on."""
+    """What the code of a row depends on. Columns are counted from the left padding on. bits: of a weight in flash."""
 
     in_w: int
     out_w: int
@@ -30,15 +30,15 @@ class RowLayer:
     channels: int
     requant: Requantization
     core: Core
+    bits: int = 16
 
     @property
     def as_planes(self) -> PlaneLayer:
         """The same with a plane for each kernel row."""
         heights, windows = (self.k_h, self.in_w, 1, self.out_w), (self.k_h, self.k_w, 1, self.stride_w)
         steps = (self.channels, 0, self.channels, 0)
-        return PlaneLayer(
-            *(*heights, *windows, 0, self.pad_left, *steps, self.channels, 1), self.requant, self.core, by_rows=True
-        )
+        sizes = (*heights, *windows, 0, self.pad_left, *steps, self.channels, 1)
+        return PlaneLayer(*sizes, self.requant, self.core, by_rows=True, bits=self.bits)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -80,12 +80,13 @@ class RowLayer:
 
     @property
     def weight_words(self) -> int:
+        """Of a channel, two int16 in each."""
         return self.k_w + (len(row_words(self.k_w, self.stride_w)) if self.has_single else 0)
 
     @property
-    def channel_words(self) -> int:
-        """Words of the stream per channel: start value, weights, mult, add[, shift]."""
-        return 1 + self.weight_words + self.requant.constants
+    def stored_words(self) -> int:
+        """The same in flash."""
+        return -(-self.weight_words * self.bits // 16)
 
     @property
     def groups(self) -> int:

@@ -7,13 +7,14 @@ other, a word per column; a third row lies by pairs of columns. So an output tak
 3x3 taps, and the five words of its weights stay in registers:
 
     r0 planes of the channel, r1 its outputs, r2 r3 columns, r4 r5 accumulators, r6 start value, r7 ... r11
-    weights, r12 a temporary or counter, r14 stream.
+    weights, r12 a temporary, counter, or the multiplier, r14 stream.
 
 All bytes of four channels are read before their outputs are written, so the output row may be an input row.
 """
 
 from __future__ import annotations
 
+from tinyc.kernels.int4_words import MASKS, tops
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
 from tinyc.machine.frame import Frame
@@ -187,7 +188,8 @@ class _Writer:
     @property
     def _busy(self) -> bool:
         """Whether the requantization needs r12."""
-        return self.layer.requant.sign or self.layer.requant.shifts is None
+        requant = self.layer.requant
+        return requant.sign or requant.shifts is None or requant.base is not None
 
     @property
     def _is_unrolled(self) -> bool:
@@ -201,7 +203,15 @@ class _Writer:
         """All outputs of one channel: `planes` bytes behind r0, `out` bytes behind r1."""
         layer, asm = self.layer, self.asm
         asm.note("a channel: its start value and weights")
-        asm.op("ldm", "r14!", f"{{r6-r{6 + layer.weight_words}}}")
+        multiplier = ("r12",) if layer.requant.base is not None else ()
+        weights = [f"r{7 + i}" for i in range(layer.weight_words)]
+        if layer.bits < 16:
+            packed = ("r2", "r3", "r4")[: layer.stored_words]
+            asm.load_multiple("r14", (*packed, "r6", *multiplier))
+            asm.op("mov", "r5", f"#{MASKS[layer.bits]:#x}")
+            tops(asm, weights, packed, "r5", layer.bits)
+        else:
+            asm.load_multiple("r14", ("r6", *weights, *multiplier))
         for first in range(0, layer.out_w, 2):
             self._step(planes, out + first * layer.channels, first)
 
@@ -227,7 +237,10 @@ class _Writer:
         layer, asm, requant = self.layer, self.asm, self.layer.requant
         constants = ("r2", "r3", "r12")[: requant.constants]
         asm.note("requantize and store")
-        if requant.constants == 3:
+        if requant.base is not None:
+            constants = ("r12", "r3")
+            requant.load_base(asm, "r3")
+        elif requant.constants == 3:
             asm.op("ldm", "r14!" if last else "r14", "{r2, r3, r12}")
         else:
             asm.op("ldrd", "r2", "r3", "[r14], #8" if last else "[r14]")
