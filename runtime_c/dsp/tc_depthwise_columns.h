@@ -75,7 +75,7 @@ static TC_UNUSED void tc_depthwise_columns(const tc_depthwise_columns_t *p, cons
         }
         for (; channel < first + 4; channel++) {
             y[channel] = tc_finish(&p->finish, acc[channel - first] >> p->down, 0, 0, stream);
-            stream += tc_finish_words(&p->finish);
+            stream += tc_finish_words(&p->finish, 0);
         }
     }
 }
@@ -96,7 +96,7 @@ static TC_UNUSED void tc_depthwise_columns_add(const tc_depthwise_columns_t *p, 
 static TC_UNUSED void tc_depthwise_columns_end(const tc_depthwise_columns_t *p, const int32_t *constants,
                                                const int32_t *sums, int8_t *y)
 {
-    for (int32_t channel = 0; channel < p->channels; channel++, constants += tc_finish_words(&p->finish)) {
+    for (int32_t channel = 0; channel < p->channels; channel++, constants += tc_finish_words(&p->finish, 0)) {
         y[channel] = tc_finish(&p->finish, sums[channel] >> p->down, 0, 0, constants);
     }
 }

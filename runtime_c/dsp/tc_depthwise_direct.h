@@ -31,7 +31,7 @@ typedef struct {
 static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const int32_t *stream,
                                           const int8_t *const *x, int8_t *y)
 {
-    const int32_t words = tc_finish_words(&p->finish);
+    const int32_t words = tc_finish_words(&p->finish, 0);
     for (int32_t group = 0; group < p->out_c; group += 4) {
         const int32_t first = group + 4 > p->out_c ? p->out_c - 4 : group;
         const int32_t *weights = stream + 4, *constants = weights + 2 * p->k_h * p->k_w;

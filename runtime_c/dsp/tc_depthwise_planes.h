@@ -101,7 +101,7 @@ static TC_UNUSED void tc_depthwise_planes(const tc_depthwise_planes_t *p, const 
                 plane[i] = plane[fresh * p->columns + i];
             }
         }
-        stream = constants + tc_finish_words(&p->finish);
+        stream = constants + tc_finish_words(&p->finish, 0);
     }
 }
 

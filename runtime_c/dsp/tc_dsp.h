@@ -632,23 +632,28 @@ typedef struct {
     int32_t varies;   /* each channel has its shift there; else it is shift[channel % 4] */
     int32_t shift[4];
     int32_t y_min, y_max;
-    int32_t has_base; /* all channels add the same, and have mult alone */
+    int32_t based; /* 1: channels add the base, and have mult alone; 2: those at even positions */
     int32_t base;
 } tc_finish_t;
 
-/* Constants of a channel: mult[, add[, drop or shift]]. */
-static inline int32_t tc_finish_words(const tc_finish_t *p)
+static inline int32_t tc_finish_based(const tc_finish_t *p, int32_t channel)
 {
-    return p->has_base ? 1 : p->varies || p->drops ? 3 : 2;
+    return p->based == 1 || (p->based == 2 && channel % 2 == 0);
+}
+
+/* Constants of a channel: mult[, add[, drop or shift]]. */
+static inline int32_t tc_finish_words(const tc_finish_t *p, int32_t channel)
+{
+    return tc_finish_based(p, channel) ? 1 : p->varies || p->drops ? 3 : 2;
 }
 
 /* raised: X comes times 2^raised, and add and drop do. */
 static inline int8_t tc_finish(const tc_finish_t *p, int32_t x, int32_t channel, int32_t raised,
                                const int32_t *constants)
 {
-    const int32_t add = p->has_base           ? p->base
-                        : p->drops && x < 0 ? tc_wrap((int64_t)constants[1] - constants[2])
-                                            : constants[1];
+    const int32_t add = tc_finish_based(p, channel) ? p->base
+                        : p->drops && x < 0         ? tc_wrap((int64_t)constants[1] - constants[2])
+                                                    : constants[1];
     const int32_t high = p->sign && !p->drops ? tc_smmlar(x, constants[0], add) - (x < 0)
                                               : tc_smmla(x, constants[0], add);
     const int32_t shift = (p->varies ? constants[2] : p->shift[channel % 4]) + raised;

@@ -45,7 +45,7 @@ static inline void tc_row_direct(const tc_row_direct_t *p, const int32_t *stream
             }
             stream += after / 4;
         }
-        for (int32_t o = 0; o < 4; o++, stream += tc_finish_words(&p->finish)) {
+        for (int32_t o = 0; o < 4; o++, stream += tc_finish_words(&p->finish, o)) {
             *y++ = tc_finish(&p->finish, acc[o], o, 0, stream);
         }
     }

@@ -79,7 +79,7 @@ static inline int8_t tc_row_tiles_finish(const tc_row_tiles_t *p, int32_t x, int
 static inline void tc_row_tiles_products(const tc_row_tiles_t *p, const int32_t *stream,
                                          const int32_t *factors, int8_t *y, int8_t *y1)
 {
-    const int32_t steps = p->in_c / 2, constants = tc_finish_words(&p->finish);
+    const int32_t steps = p->in_c / 2, constants = tc_finish_words(&p->finish, 0);
     const int32_t tiles = p->together, channels = 4 / tiles, count = p->row_products * p->products;
     for (int32_t group = 0; group < p->out_c; group += channels) {
         const int32_t *x = factors;

@@ -14,7 +14,7 @@
  *                    d0 the int4 weight, d1 and
  *                d3 the weight + 8, d2 the weight or the weight + 8
  *                nibbles: 1 word; each half has the int4 weights of four channels, the first on top
- *   together     mult, add[, shift]: of each channel
+ *   together     mult[, add[, shift]]: of each channel
  *
  * The accumulator X of a channel becomes y as tc_finish (tc_dsp.h) says. The start values and constants
  * contain bias, zero points, rounding, and in wide streams a power of two.
@@ -138,7 +138,6 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {
-    const int32_t constants = tc_finish_words(&p->finish);
     for (int32_t i = 0; i < n; i += together, first += together * p->pixel_bytes) {
         const int32_t pixels = n - i < together ? n - i : together;
         for (int32_t k = 0; k < pixels && taps; k++) {
@@ -154,10 +153,11 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
             for (int32_t o = 0; o < p->out_c; o += p->together) {
                 int32_t acc[TC_STREAM_TOGETHER];
                 group = tc_stream_sums(p, group, &pixel, acc);
-                for (int32_t position = 0; position < p->together; position++, group += constants) {
+                for (int32_t position = 0; position < p->together; position++) {
                     if (o + position < p->out_c) {
                         *y++ = tc_finish(&p->finish, acc[position], position, 0, group);
                     }
+                    group += tc_finish_words(&p->finish, position);
                 }
             }
         }

@@ -157,7 +157,7 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
 static inline int8_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, int32_t o,
                                     const int32_t *constants)
 {
-    const int32_t *k = constants + f->block[raised] * 4 * tc_finish_words(&f->finish);
+    const int32_t *k = constants + f->block[raised] * 4 * tc_finish_words(&f->finish, 0);
     return f->lowers ? tc_finish(&f->finish, sum >> raised, o, 0, constants)
                      : tc_finish(&f->finish, sum, o, raised, k);
 }
@@ -182,7 +182,7 @@ static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream,
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
                                        const int32_t *factors, int8_t *const *y)
 {
-    const int32_t words = tc_finish_words(&f->finish),
+    const int32_t words = tc_finish_words(&f->finish, 0),
         weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
     for (int32_t o = 0; o < f->out_c; o++) {
         const int32_t *start = stream + o / 4 * (4 + weights),

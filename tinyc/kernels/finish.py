@@ -27,6 +27,8 @@ RAISED_DOWN = 11  # what registers of 2^12 acc are shifted right by, to 2 acc
 Strings = tuple[str, ...]
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
 _LARGEST_SCALE = 8  # 127 * 2^8 fits int16
+_BYTE = 8
+_USUAL_SHIFT = 11  # of sums times 2^8: few layers' multipliers ask for less, and hardly any for more
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
 
 
@@ -41,7 +43,7 @@ class Requantization:
     does.
     (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
     offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
-    base: what all channels add; else each has it in a register.
+    base: what all channels add, of packed ones positions 0 and 2; else each has its own.
     """
 
     packed: bool = False
@@ -74,9 +76,14 @@ class Requantization:
     def constants(self) -> int:
         """Words per channel after the weights: mult, add where channels differ, and the shift if it varies, or the
         drop."""
-        if self.base is not None:
+        if self.base is not None and not self.packed:
             return 1
         return 2 if self.shifts is not None and not self.drops else 3
+
+    def words(self, channels: int) -> int:
+        """Words of so many channels, from one at an even position on, after the weights."""
+        spared = -(-channels // 2) if self.packed and self.base is not None else 0
+        return channels * self.constants - spared
 
     @property
     def lowered(self) -> tuple[int, int]:
@@ -89,7 +96,12 @@ class Requantization:
         low, high = self.clamp or (-128, 127)
         shifts = ", ".join(map(str, self.shifts or (0,) * GROUP))
         words = f"{int(self.sign)}, {int(self.drops)}, {int(self.shifts is None)}, {{{shifts}}}, {low}, {high}"
-        return f"{{{words}, {int(self.base is not None)}, {self.base or 0}}}"
+        return f"{{{words}, {self._based}, {self.base or 0}}}"
+
+    @property
+    def _based(self) -> int:
+        """Which channels add the base: 1 all, 2 those at even positions, 0 none."""
+        return 0 if self.base is None else 1 + self.packed
 
     def load_base(self, asm: Asm, register: str) -> None:
         """What all channels add, to a register: an immediate (`finish_bytes`)."""
@@ -102,6 +114,9 @@ class Requantization:
         """The registers of each channel's constants, which are loaded when they are asked for: of two channels at a
         time where they are two words each. registers: four; or three, for one channel at a time. later: what stands for
         the first register once the first channels are done."""
+        if self.base is not None:
+            yield from self._based_constants(asm, stream, registers, channels, later)
+            return
         for channel in range(channels):
             if self.constants == 3 or len(registers) == 3:
                 constants = registers[: self.constants]
@@ -113,6 +128,23 @@ class Requantization:
             if channel % 2 == 0:
                 asm.load_multiple(stream, registers[: 4 if channel + 1 < channels else 2])
             yield registers[2:] if channel % 2 else registers[:2]
+
+    def _based_constants(
+        self, asm: Asm, stream: str, registers: Strings, channels: int, later: str
+    ) -> Iterator[Strings]:
+        """`constants_in_turn` with the base in the last register."""
+        base = registers[-1]
+        self.load_base(asm, base)
+        free = registers[-4:-1] if self.packed else registers[-3:-1]
+        for channel in range(channels):
+            if channel == 2 and later and self.packed:
+                free = (later, *free[1:])
+            if channel % 2 == 0:
+                asm.load_multiple(stream, free[: self.words(min(2, channels - channel))])
+            if self.packed:
+                yield free[1:] if channel % 2 else (free[0], base)
+            else:
+                yield (free[channel % 2], base)
 
     def emit_each(self, asm: Asm, accs: Sequence[str], constants: Strings, temp: str, add: str = "") -> Iterator[int]:
         """`emit` for several outputs of one channel; their numbers, when each is done. temp: a free register. add:
@@ -209,6 +241,15 @@ class Finish:
         columns = (self.scaling.mult, self.scaling.add, last)
         return np.stack(columns[: self.requant.constants], axis=1)
 
+    def constants_of_groups(self, together: int) -> Int64s:
+        """int64[groups, words], of so many channels together; of more than there are zeros."""
+        spare = -len(self.live) % together
+        groups = np.pad(self.constants(), ((0, spare), (0, 0))).reshape(-1, together, self.requant.constants)
+        has = np.ones(groups.shape[1:], np.bool_)
+        if self.requant.packed and self.requant.base is not None:
+            has[0::2, 1] = False
+        return groups[:, has]
+
 
 def finish_wide(
     matrix: Matrix,
@@ -248,31 +289,53 @@ def finish_wide(
 
 def finish_bytes(matrix: Matrix) -> Finish | None:
     """The cheapest proved requantization for int8 weights in the upper bits of int16, times 2^8; None if none is."""
+    based = matrix.once(_finish_based, False)
+    if based is not None:
+        return based
     p, steps = matrix.p, matrix.live_steps
-    down, scale = -p.shift.astype(np.int64), np.full_like(p.shift, 8, np.int64)
-    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << 8 >= _SUM_LIMIT - 2**20).any():
+    down, scale = -p.shift.astype(np.int64), np.full_like(p.shift, _BYTE, np.int64)
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << _BYTE >= _SUM_LIMIT - 2**20).any():
         return None
-    first = int(down[steps.is_live].min(initial=MAX_SHIFT)) + 7
-    shared = max((s for s in _SHARED_SHIFTS if s <= first), default=first)
-    for shift in dict.fromkeys(s for s in (shared, first) if s >= 0):
-        # The rounding half of y_zero, or one less: the nudges make up for that, and an immediate holds it.
-        base = ((2 * p.y_zero + 1) << shift >> 1) - (p.y_zero < 0)
-        requant = Requantization(shifts=(shift,) * GROUP, clamp=clamp_of(p), base=base)
-        constants = matrix.once(_solved_with_base, base, shift)
-        if constants is not None:
-            return Finish(requant, constants, steps.is_live)
-    for shift in dict.fromkeys((shared, first)):
+    for shift in _raised_shifts(matrix):
         constants = matrix.solved(Shifts(scale, np.full_like(down, shift), False), np.ones_like(down))
         if constants is not None:
             return Finish(Requantization(shifts=(shift,) * GROUP, clamp=clamp_of(p)), constants, steps.is_live)
-    return finish_wide(matrix, 8, lambda steps: scale)
+    return finish_wide(matrix, _BYTE, lambda steps: scale)
 
 
-def _solved_with_base(matrix: Matrix, base: int, shift: int) -> ScalingConstants | None:
-    """Constants with one `add` for all channels and accumulators that come times 2^8; None where there are none."""
-    count = len(matrix.taps)
-    shifts = Shifts(np.full(count, 8), np.full(count, shift), False)
-    return solve_with_base(matrix.p, matrix.live_steps, shifts, base)
+def finish_int16(matrix: Matrix) -> Finish | None:
+    """The cheapest proved requantization for int16 weights; None if none is. int8 ones may come times 2^8."""
+    small = matrix.taps.min(initial=0) >= -128 and matrix.taps.max(initial=0) <= 127
+    based = matrix.once(_finish_based, False) if small else None
+    return based if based is not None else finish_wide(matrix)
+
+
+def _raised_shifts(matrix: Matrix) -> tuple[int, ...]:
+    """Shifts to try for sums times 2^8: the usual one, one that layers share, the largest that there may be."""
+    down = -matrix.p.shift.astype(np.int64)[matrix.live_steps.is_live]
+    first = int(down.min(initial=MAX_SHIFT)) + _BYTE - 1
+    shared = max((s for s in _SHARED_SHIFTS if s <= first), default=first)
+    usual = min(_USUAL_SHIFT, first)
+    return tuple(dict.fromkeys(s for s in (usual, shared, first) if _BYTE <= s <= MAX_SHIFT))
+
+
+def _finish_based(matrix: Matrix, packed: bool) -> Finish | None:
+    """One addend for all channels, whose sums come times 2^8; with packed for those at even positions, where the others
+    come as they are. None if none is proved.
+
+    Half of an output and y_zero, or one less, which nudges make up for: so that an immediate holds it.
+    """
+    p, count = matrix.p, len(matrix.taps)
+    over = np.arange(count) % (1 + packed) == 0
+    for shift in _raised_shifts(matrix):
+        base = ((2 * p.y_zero + 1) << shift >> 1) - (p.y_zero < 0)
+        shifts = Shifts(over * _BYTE, shift - _BYTE * ~over, False)
+        constants = solve_with_base(p, matrix.live_steps, shifts, base, over)
+        if constants is not None:
+            fixed = tuple(int(s) for s in shifts.shift[:GROUP])
+            requant = Requantization(packed=packed, shifts=fixed, clamp=clamp_of(p), base=base)
+            return Finish(requant, constants, matrix.live_steps.is_live)
+    return None
 
 
 def _over(channels: int, packed: bool) -> Int64s:
@@ -346,6 +409,9 @@ def finish_packed(matrix: Matrix, unit: int = 0) -> Finish | None:
     p, steps = matrix.p, matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
         return None
+    based = matrix.once(_finish_based, True) if unit == 0 else None
+    if based is not None:
+        return based
     down = -p.shift.astype(np.int64)
     live = steps.is_live
     least = int(down[live].min()) if live.any() else 1

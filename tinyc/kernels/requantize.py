@@ -342,8 +342,29 @@ def _sloped(s: ScalingConstants, steps: Steps, rows: Int64s) -> tuple[ScalingCon
     return replace(s, mult=mult), (least[widest], greatest[widest])
 
 
-def solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int) -> ScalingConstants | None:
-    """Constants with one `add`, the base, for all channels; None where none are near each channel's widest interval.
+def solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int, based: Bools) -> ScalingConstants | None:
+    """Constants, proved, where the channels `based` have one `add`, the base. None where there are none."""
+    rows, others = np.flatnonzero(based), np.flatnonzero(~based)
+    solved = _solve_with_base(_channels(p, rows), _step_rows(steps, rows), shifts.of(rows), base)
+    if solved is None or not len(others):
+        return solved
+    grain = np.ones(len(others), np.int64)
+    own = solve(_channels(p, others), _step_rows(steps, others), shifts.of(others), grain)
+    if own is None:
+        return None
+
+    def column(name: str) -> Int64s:
+        together = np.empty(len(based), np.int64)
+        together[rows], together[others] = getattr(solved, name), getattr(own, name)
+        return together
+
+    return ScalingConstants(
+        column("scale"), column("shift"), column("mult"), column("add"), column("nudge"), shifts.sign
+    )
+
+
+def _solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int) -> ScalingConstants | None:
+    """Constants with one `add` for all channels; None where none are near each channel's widest interval.
 
     Channels differ in multiplier and nudge: of multipliers near the best one each has another multiple of its own in
     the interval, or none.

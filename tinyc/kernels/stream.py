@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Condition
 from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels import int4_words as digits
-from tinyc.kernels.finish import Finish, finish_bytes, finish_packed, finish_wide
+from tinyc.kernels.finish import Finish, finish_bytes, finish_int16, finish_packed
 from tinyc.kernels.form.function import array
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
@@ -60,7 +60,7 @@ class Packing:
 
 
 _INT4 = "a requantization that is proved for int4 weights"
-WIDE = Packing("int16 weights", 4, is_s8_or_w16, finish_wide, "a requantization that is proved for int16 weights")
+WIDE = Packing("int16 weights", 4, is_s8_or_w16, finish_int16, "a requantization that is proved for int16 weights")
 PACKED = Packing(
     "int8 weights, two channels over each other",
     2,
@@ -99,7 +99,7 @@ def stream(
     spare, own = groups * together - len(matrix.taps), len(matrix.taps) // len(words)
     weights = np.pad(words, ((0, spare // own), (0, 0))).reshape(groups, -1, words.shape[1]).transpose(0, 2, 1)
     start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
-    constants = np.pad(finish.constants(), ((0, spare), (0, 0)))
+    constants = finish.constants_of_groups(together)
     rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
     return as_words(rows.ravel())
 

@@ -75,7 +75,7 @@ class DirectLayer:
 
     @property
     def group_words(self) -> int:
-        return GROUP + 2 * self.k_h * self.k_w + GROUP * self.requant.constants
+        return GROUP + 2 * self.k_h * self.k_w + self.requant.words(GROUP)
 
     @property
     def chains(self) -> list[list[int]]:

@@ -82,7 +82,7 @@ class ResidentLayer:
 
     @property
     def group_words(self) -> int:
-        return OUTPUTS + 2 * self.in_c + OUTPUTS * self.requant.constants
+        return OUTPUTS + 2 * self.in_c + self.requant.words(OUTPUTS)
 
 
 def _at(name: str) -> str:

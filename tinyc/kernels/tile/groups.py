@@ -126,7 +126,7 @@ class GroupWriter:
         asm.op("str", "r2", frame.at("y"))
         end = layer.group_words * layer.groups
         if layer.out_c % GROUP:
-            end -= GROUP * layer.requant.constants  # a shorter last group is told before its constants
+            end -= layer.requant.words(GROUP)  # a shorter last group is told before its constants
         asm.add("r4", STREAM, 4 * end, "r5")
         asm.op("str", "r4", frame.at("end"))
         if not layer.alone:

@@ -130,7 +130,7 @@ class WeightedLayer:
     @property
     def group_words(self) -> int:
         """Words of the stream for four output channels."""
-        return GROUP + self.steps * self.words_per_step + GROUP * self.requant.constants
+        return GROUP + self.steps * self.words_per_step + self.requant.words(GROUP)
 
     @property
     def groups(self) -> int:
