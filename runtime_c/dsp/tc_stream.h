@@ -6,7 +6,7 @@
  * the input rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the
  * layer's.
  *
- * stream: for each four output channels (the last four padded with zeros), or of packed weights `together`
+ * stream: common: mult and add of all channels. Then for each four output channels (the last four padded with zeros), or of packed weights `together`
  *   together     start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
  *                packed: a word for each two channels, "A over B" (tc_dsp.h), of channels 0, 1; 2, 3 ...
@@ -14,7 +14,7 @@
  *                    d0 the int4 weight, d1 and
  *                d3 the weight + 8, d2 the weight or the weight + 8
  *                nibbles: 1 word; each half has the int4 weights of four channels, the first on top
- *   together     mult[, add[, shift]]: of each channel
+ *   together     mult[, add[, shift]]: of each channel, if they are not common
  *
  * The accumulator X of a channel becomes y as tc_finish (tc_dsp.h) says. The start values and constants
  * contain bias, zero points, rounding, and in wide streams a power of two.
@@ -35,8 +35,8 @@ typedef struct {
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
     int32_t nibbles;           /* int4 weights, each times 2^12 */
     /* nibbles: X is 4096 acc (halve: 2 acc). fours: X is 4096, 256, 16, 16 acc of the channels (halve: 2
-     * acc). packed: X is 256 acc (halve: 2 acc) of even channels, acc (twice: 2 acc) of odd ones */
-    int32_t halve, twice;
+     * acc). packed: X is 256 acc (halve: 2 acc) of even channels, 2^twice acc of odd ones */
+    int32_t halve, twice, common;
     tc_finish_t finish;
     const uint8_t *row;        /* [2 * steps] */
     const int16_t *at;         /* [2 * steps] */
@@ -127,7 +127,7 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
         for (int32_t o = 0; o < p->together; o += 2) {
             const int32_t over = tc_wrap((int64_t)acc[o] - acc[o + 1]);
             acc[o] = p->halve ? over >> 7 : over;
-            acc[o + 1] = p->twice ? tc_wrap((int64_t)acc[o + 1] * 2) : acc[o + 1];
+            acc[o + 1] = tc_wrap((int64_t)acc[o + 1] * (1 << p->twice));
         }
     }
     return w;
@@ -149,15 +149,16 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
         for (int32_t k = 0; k < pixels; k++) {
             const int32_t *const own = taps ? taps + k * p->steps : NULL;
             const tc_stream_pixel_t pixel = {own, x, first + k * p->pixel_bytes};
-            const int32_t *group = stream;
+            const int32_t *group = stream + 2 * p->common;
             for (int32_t o = 0; o < p->out_c; o += p->together) {
                 int32_t acc[TC_STREAM_TOGETHER];
                 group = tc_stream_sums(p, group, &pixel, acc);
                 for (int32_t position = 0; position < p->together; position++) {
                     if (o + position < p->out_c) {
-                        *y++ = tc_finish(&p->finish, acc[position], position, 0, group);
+                        const int32_t *const own = p->common ? stream : group;
+                        *y++ = tc_finish(&p->finish, acc[position], position, 0, own);
                     }
-                    group += tc_finish_words(&p->finish, position);
+                    group += p->common ? 0 : tc_finish_words(&p->finish, position);
                 }
             }
         }

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tinyc.base.numerics import Rounding
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve_with_base
@@ -44,6 +45,8 @@ class Requantization:
     (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
     offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
     base: what all channels add, of packed ones positions 0 and 2; else each has its own.
+    common: mult and add are those of all channels; they stand before the first. Of packed sums all come times 2^8, or
+    with halve times 2.
     """
 
     packed: bool = False
@@ -56,6 +59,7 @@ class Requantization:
     drops: bool = False
     unit: int = 0
     base: int | None = None
+    common: bool = False
 
     @property
     def extra_instructions(self) -> int:
@@ -76,9 +80,16 @@ class Requantization:
     def constants(self) -> int:
         """Words per channel after the weights: mult, add where channels differ, and the shift if it varies, or the
         drop."""
+        if self.common:
+            return 0
         if self.base is not None and not self.packed:
             return 1
         return 2 if self.shifts is not None and not self.drops else 3
+
+    @property
+    def head_words(self) -> int:
+        """Words before the first channel."""
+        return 2 * self.common
 
     def words(self, channels: int) -> int:
         """Words of so many channels, from one at an even position on, after the weights."""
@@ -88,6 +99,8 @@ class Requantization:
     @property
     def lowered(self) -> tuple[int, int]:
         """packed: by how much registers of positions 0 and 2, and of 1 and 3, are shifted right at first."""
+        if self.common and not self.halve:
+            return 0, -_BYTE
         return (7 + self.unit) * self.halve, (self.unit - 1) * self.double
 
     @property
@@ -109,11 +122,15 @@ class Requantization:
             asm.op("mov" if self.base >= 0 else "mvn", register, f"#{max(self.base, ~self.base):#x}")
 
     def constants_in_turn(
-        self, asm: Asm, stream: str, registers: Strings, channels: int, later: str = ""
+        self, asm: Asm, stream: str, registers: Strings, channels: int, later: str = "", common: Strings = ()
     ) -> Iterator[Strings]:
         """The registers of each channel's constants, which are loaded when they are asked for: of two channels at a
         time where they are two words each. registers: four; or three, for one channel at a time. later: what stands for
-        the first register once the first channels are done."""
+        the first register once the first channels are done. common: where mult and add of all channels wait."""
+        if self.common:
+            load_words(asm, registers[-2:], common)
+            yield from [registers[-2:]] * channels
+            return
         if self.base is not None:
             yield from self._based_constants(asm, stream, registers, channels, later)
             return
@@ -168,7 +185,7 @@ class Requantization:
             asm.op("sub", acc, acc, below)
             if self.halve:
                 asm.op("asr", acc, acc, f"#{self.lowered[0]}")
-        elif self.packed and self.double and self.lowered[1]:
+        elif self.packed and self.lowered[1]:
             asm.op("asr" if self.unit else "lsl", acc, acc, f"#{abs(self.lowered[1])}")
         elif self.halve and not self.packed and not self.offsets:
             asm.op("asr", acc, acc, f"#{RAISED_DOWN}")
@@ -187,6 +204,15 @@ class Requantization:
                 asm.op("cmp", acc, f"#{bound}")
                 asm.op("it", condition)
                 asm.op(f"mov{condition}", acc, f"#{bound}")
+
+
+def load_words(asm: Asm, registers: Strings, places: Strings) -> None:
+    """Words into registers, two by one instruction where they have one place."""
+    if len(places) == 1:
+        asm.op("ldrd", *registers, places[0])
+        return
+    for register, place in zip(registers, places, strict=True):
+        asm.op("ldr", register, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +265,23 @@ class Finish:
         """int64[O, words per channel] of mult, add[, shift or drop]."""
         last = self.scaling.shift if self.scaling.drop is None else self.scaling.drop
         columns = (self.scaling.mult, self.scaling.add, last)
-        return np.stack(columns[: self.requant.constants], axis=1)
+        return np.stack(columns, axis=1)[:, : self.requant.constants]
+
+    @property
+    def head(self) -> Int64s:
+        """The words before the first channel."""
+        own = (self.scaling.mult[:1], self.scaling.add[:1]) if self.requant.common else ()
+        return np.concatenate([*own, np.empty(0, np.int64)])
 
     def constants_of_groups(self, together: int) -> Int64s:
         """int64[groups, words], of so many channels together; of more than there are zeros."""
-        spare = -len(self.live) % together
-        groups = np.pad(self.constants(), ((0, spare), (0, 0))).reshape(-1, together, self.requant.constants)
-        has = np.ones(groups.shape[1:], np.bool_)
+        groups, each = -(-len(self.live) // together), self.requant.constants
+        spare = groups * together - len(self.live)
+        padded = np.pad(self.constants(), ((0, spare), (0, 0))).reshape(groups, together, each)
+        has = np.ones((together, each), np.bool_)
         if self.requant.packed and self.requant.base is not None:
             has[0::2, 1] = False
-        return groups[:, has]
+        return padded[:, has]
 
 
 def finish_wide(
@@ -308,6 +341,41 @@ def finish_int16(matrix: Matrix) -> Finish | None:
     small = matrix.taps.min(initial=0) >= -128 and matrix.taps.max(initial=0) <= 127
     based = matrix.once(_finish_based, False) if small else None
     return based if based is not None else finish_wide(matrix)
+
+
+def _finish_common(matrix: Matrix) -> Finish | None:
+    """One multiplier and addend for all channels, where the layer has one scale: the definition itself, of sums times
+    2^8, or with `sign` times 2. None if it is not proved, as where multipliers lose bits that count."""
+    p, steps = matrix.p, matrix.live_steps
+    live = steps.is_live
+    if not live.all() or len(set(zip(p.mult.tolist(), p.shift.tolist(), strict=True))) > 1:
+        return None
+    down, half = -int(p.shift[0]), 1 << max(-int(p.shift[0]), 0) >> 1
+    if down < 0 or p.rounding is not Rounding.DOUBLE:
+        return None
+    first = down + _BYTE - 1
+    for shift in dict.fromkeys(s for s in (*_SHARED_SHIFTS[1:], first) if s <= min(first, MAX_SHIFT)):
+        # What the definition adds to the sum times its multiplier before it shifts, first by 31, then by `down`.
+        added = ((1 << 30) + (half << 31)) << _BYTE >> (first - shift + 32)
+        mult = (int(p.mult[0]) + (1 << (first - shift) >> 1)) >> (first - shift)
+        finish = _common(matrix, Requantization(packed=True), _BYTE, shift, mult, added)
+        if finish is not None:
+            return finish
+    signed = Requantization(packed=True, halve=True, double=True, sign=True)
+    return _common(matrix, signed, 1, down, int(p.mult[0]), half)
+
+
+def _common(matrix: Matrix, requant: Requantization, scale: int, shift: int, mult: int, added: int) -> Finish | None:
+    """The finish with these constants for every channel, sums times 2^scale; None if it is not proved."""
+    p, steps = matrix.p, matrix.live_steps
+    if shift > MAX_SHIFT or (np.maximum(np.abs(steps.low), np.abs(steps.high)) << _BYTE >= _SUM_LIMIT - 2**20).any():
+        return None
+    every = np.ones(len(matrix.taps), np.int64)
+    add = (p.y_zero << shift) + added
+    scaling = ScalingConstants(every * scale, every * shift, every * mult, every * add, every * 0, requant.sign)
+    if not scaling.equals(steps).all():
+        return None
+    return Finish(replace(requant, shifts=(shift,) * GROUP, clamp=clamp_of(p), common=True), scaling, steps.is_live)
 
 
 def _raised_shifts(matrix: Matrix) -> tuple[int, ...]:
@@ -409,9 +477,9 @@ def finish_packed(matrix: Matrix, unit: int = 0) -> Finish | None:
     p, steps = matrix.p, matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
         return None
-    based = matrix.once(_finish_based, True) if unit == 0 else None
-    if based is not None:
-        return based
+    shared = (matrix.once(_finish_common) or matrix.once(_finish_based, True)) if unit == 0 else None
+    if shared is not None:
+        return shared
     down = -p.shift.astype(np.int64)
     live = steps.is_live
     least = int(down[live].min()) if live.any() else 1

@@ -101,7 +101,7 @@ def stream(
     start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
     constants = finish.constants_of_groups(together)
     rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
-    return as_words(rows.ravel())
+    return as_words(np.concatenate([finish.head, rows.ravel()]))
 
 
 class Tapped(Protocol):
@@ -137,7 +137,8 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
         "fours": (2 if requant.offsets[2] else 1) if requant.offsets else 0,
         **({"nibbles": 1} if layer.nibbles else {}),
         "halve": int(requant.halve),
-        "twice": int(requant.double),
+        "twice": max(-requant.lowered[1], 0),
+        **({"common": 1} if requant.common else {}),
         "finish": requant.c_text,
         "row": f"{name}_row",
         "at": f"{name}_at",

@@ -28,7 +28,6 @@ _FPU_REGISTERS = 32
 _UNSAVED = 16  # FPU registers that a function need not save
 _SLOTS = {"y": 0, "groups": 4, "x": 8, "at": 12, "end": 16}
 _FRAME = {"words": 20, "pairs": 12}  # with nine saved registers, a multiple of 8
-_PAIRS = _FRAME["pairs"]  # offset of those on the stack
 
 Hold = Literal["words", "pairs"]
 
@@ -67,9 +66,14 @@ class ResidentLayer:
         return min(self.words if self.hold == "words" else self.in_c // 2, _FPU_REGISTERS) if self.fpu else 0
 
     @property
+    def words_frame(self) -> int:
+        """Bytes of stack before the pairs, those of the constants of all outputs behind the others."""
+        return _FRAME[self.hold] + 4 * self.requant.head_words
+
+    @property
     def frame(self) -> int:
         """Bytes of stack below the saved registers; pairs on the stack are as even in number as those in registers."""
-        return _FRAME[self.hold] + (4 * (self.in_c // 2 - self.held) if self.hold == "pairs" else 0)
+        return self.words_frame + (4 * (self.in_c // 2 - self.held) if self.hold == "pairs" else 0)
 
     @property
     def groups(self) -> int:
@@ -96,6 +100,9 @@ def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     saved = fpu_registers(_UNSAVED, layer.held - _UNSAVED) if layer.held > _UNSAVED else ""
     asm.note("registers and arguments to the stack")
     asm.save("{r4-r11, lr}", saved, frame=layer.frame)
+    if layer.requant.common:
+        asm.op("ldrd", "r9", "r10", "[r0], #8")
+        asm.op("strd", "r9", "r10", _common(layer))
     asm.op("str", "r2", _at("y"))
     asm.constant("r9", layer.groups)
     asm.op("str", "r9", _at("groups"))
@@ -148,7 +155,12 @@ def _unpack(asm: Asm, layer: ResidentLayer) -> None:
 
 
 def _pair_at(layer: ResidentLayer, pair: int) -> str:
-    return f"[sp, #{_PAIRS + 4 * (pair - layer.held)}]"
+    return f"[sp, #{layer.words_frame + 4 * (pair - layer.held)}]"
+
+
+def _common(layer: ResidentLayer) -> str:
+    """Where mult and add of all outputs wait."""
+    return f"[sp, #{_FRAME[layer.hold]}]"
 
 
 def _sums(asm: Asm, layer: ResidentLayer) -> None:
@@ -239,9 +251,11 @@ def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
     """Scales and stores; constants come for two outputs at a time where they are two words each."""
     asm.note("requantize and store")
     asm.op("ldr", "r14", _at("y"))
-    in_turn = layer.requant.constants_in_turn(asm, "r0", ("r9", "r10", "r11", "r12"), OUTPUTS)
+    registers, common = ("r9", "r10", "r11", "r12"), (_common(layer),)
+    in_turn = layer.requant.constants_in_turn(asm, "r0", registers, OUTPUTS, common=common)
     for output, constants in zip(range(outputs), in_turn, strict=False):
         below = _ACC[output + 1] if output + 1 < OUTPUTS else ""
-        layer.requant.emit(asm, output % GROUP, _ACC[output], below, constants, constants[1])
+        free = registers[0] if layer.requant.common else constants[1]
+        layer.requant.emit(asm, output % GROUP, _ACC[output], below, constants, free)
         asm.op("strb", _ACC[output], "[r14], #1")
     asm.op("str", "r14", _at("y"))

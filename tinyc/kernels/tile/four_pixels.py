@@ -154,7 +154,8 @@ class FourPixelWriter(GroupWriter):
     def _scale(self) -> None:
         asm, requant = self.asm, self.layer.requant
         asm.note("requantize both channels of four pixels")
-        in_turn = requant.constants_in_turn(asm, STREAM, ("r9", "r10", "r11", "r12"), CHANNELS)
+        common = self.frame.common() if requant.common else ()
+        in_turn = requant.constants_in_turn(asm, STREAM, ("r9", "r10", "r11", "r12"), CHANNELS, common=common)
         for position, (registers, constants) in enumerate(zip((FIRST, SECOND), in_turn, strict=True)):
             for acc, below in zip(registers, SECOND, strict=True):
                 requant.emit(asm, position, acc, below, constants, "r14")

@@ -55,12 +55,18 @@ class WeightedFrame(Frame):
         names += [] if layer.alone else ["n"]
         names += ["x"] if layer.k_h == 1 else ["rows", "first"]
         names += ["buffer", "buffer_end"] if layer.in_scratch else []
+        names += ["mult", "add"] if layer.requant.common else []
         super().__init__(names, below=base, first="[sp, #0]")
         self.saved = max(2 * layer.held_steps - _SCRATCH_FPU, 0)
 
     def argument(self, index: int) -> str:
         """A stack argument of the function; number 4 is the first."""
         return f"[sp, #{self.size + 4 * self.saved + _SAVED_BYTES + 4 * (index - 4)}]"
+
+    def common(self) -> tuple[str, ...]:
+        """Where mult and add of all channels wait."""
+        both = self.both("mult")
+        return (both,) if both else (self.at("mult"), self.at("add"))
 
     def both(self, first: str) -> str | None:
         """Place of the word of that name and the next one, if LDRD reaches it."""
@@ -122,6 +128,10 @@ class GroupWriter:
         asm.note("registers and arguments to the stack")
         fpu = fpu_registers(_SCRATCH_FPU, frame.saved) if frame.saved else ""
         asm.save("{r4-r11, lr}", fpu, frame=frame.size)
+        if layer.requant.common:
+            asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
+            asm.op("str", "r4", frame.at("mult"))
+            asm.op("str", "r5", frame.at("add"))
         asm.op("str", STREAM, frame.at("stream"))
         asm.op("str", "r2", frame.at("y"))
         end = layer.group_words * layer.groups
@@ -221,14 +231,16 @@ class GroupWriter:
         layer, asm = self.layer, self.asm
         # After the first channel, r9 has the end of the stream, r1 and r5 are free.
         registers = ("r9", "r10", "r11", "r12")[layer.requant.constants == 3 :]
-        in_turn = layer.requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0])
+        common = self.frame.common() if layer.requant.common else ()
+        in_turn = layer.requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0], common=common)
         for position in range(channels):
             asm.note(f"channel {position} of four: requantize and store")
             constants, temp = next(in_turn), SECOND[0] if position else "r14"
             for acc in (FIRST, SECOND)[: 1 + paired]:
                 last_use = acc is SECOND or not paired
                 below = acc[position + 1] if position + 1 < GROUP else ""
-                layer.requant.emit(asm, position, acc[position], below, constants, constants[1] if last_use else temp)
+                free = constants[1] if last_use and not layer.requant.common else temp
+                layer.requant.emit(asm, position, acc[position], below, constants, free)
             if position == 0:
                 self._load_y(checked)
             moved = channels if position else 0  # the first store moves y on

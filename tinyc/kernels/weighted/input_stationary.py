@@ -82,7 +82,8 @@ def cost(work: ResidentPlan) -> Cost:
     """Exact but for the step around the call; code counted as all 32-bit instructions."""
     whole = work.executed + _CALL
     code = WrittenCode(work.layer, work.function.code_bytes)
-    flash = 4 * work.layer.groups * work.layer.group_words + code.size
+    words = work.layer.requant.head_words + work.layer.groups * work.layer.group_words
+    flash = 4 * words + code.size
     return Cost(whole.instructions, flash, 0, whole.cycles, code=code)
 
 

@@ -219,6 +219,6 @@ def tile_kernel(
         isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" else {"dsp"}),
         when=(packing.takes, *when),
         asks=packing.asks,
-        slow_flash=tile.short,
+        slow_flash=tile.short and tile.pixels != 2,
         written=True,
     )
