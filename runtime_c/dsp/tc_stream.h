@@ -6,7 +6,8 @@
  * the input rows x; a tap of at -1 is nothing, its weights are 0. Taps go by pairs, "steps"; the order is the
  * layer's.
  *
- * stream: common: mult and add of all channels. Then for each four output channels (the last four padded with zeros), or of packed weights `together`
+ * stream: common: mult and add of all channels. out_c 0: the bytes from the first group to the end, less the
+ * constants of a last group that is not full, and out_c. Then for each four output channels (the last four padded with zeros), or of packed weights `together`
  *   together     start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
  *                packed: a word for each two channels, "A over B" (tc_dsp.h), of channels 0, 1; 2, 3 ...
@@ -29,7 +30,8 @@
 #define TC_STREAM_TOGETHER 8
 
 typedef struct {
-    int32_t steps, out_c, pixel_bytes;
+    int32_t steps, pixel_bytes;
+    int32_t out_c;             /* 0: it is in the stream */
     int32_t together;          /* channels of a group of the stream, at most TC_STREAM_TOGETHER */
     int32_t packed;            /* int8 weights, A over B */
     int32_t fours;             /* int4 weights; 1: d2 is the weight, 2: the weight + 8 */
@@ -138,6 +140,8 @@ static inline const int32_t *tc_stream_sums(const tc_stream_t *p, const int32_t 
 static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stream, const int8_t *const *x,
                                        int32_t first, int32_t n, int8_t *y, int32_t together, int32_t *taps)
 {
+    const int32_t *const groups = stream + 2 * p->common + (p->out_c ? 0 : 2);
+    const int32_t out_c = p->out_c ? p->out_c : groups[-1];
     for (int32_t i = 0; i < n; i += together, first += together * p->pixel_bytes) {
         const int32_t pixels = n - i < together ? n - i : together;
         for (int32_t k = 0; k < pixels && taps; k++) {
@@ -149,12 +153,12 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
         for (int32_t k = 0; k < pixels; k++) {
             const int32_t *const own = taps ? taps + k * p->steps : NULL;
             const tc_stream_pixel_t pixel = {own, x, first + k * p->pixel_bytes};
-            const int32_t *group = stream + 2 * p->common;
-            for (int32_t o = 0; o < p->out_c; o += p->together) {
+            const int32_t *group = groups;
+            for (int32_t o = 0; o < out_c; o += p->together) {
                 int32_t acc[TC_STREAM_TOGETHER];
                 group = tc_stream_sums(p, group, &pixel, acc);
                 for (int32_t position = 0; position < p->together; position++) {
-                    if (o + position < p->out_c) {
+                    if (o + position < out_c) {
                         const int32_t *const own = p->common ? stream : group;
                         *y++ = tc_finish(&p->finish, acc[position], position, 0, own);
                     }

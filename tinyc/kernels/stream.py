@@ -82,10 +82,15 @@ def in_fours(taps: int) -> tuple[int, ...]:
 
 
 def stream(
-    matrix: Matrix, finish: Finish, slots: tuple[int, ...], together: int = GROUP, nibbles: bool = False
+    matrix: Matrix,
+    finish: Finish,
+    slots: tuple[int, ...],
+    together: int = GROUP,
+    nibbles: bool = False,
+    channels: int | None = None,
 ) -> npt.NDArray[np.int32]:
     """The words of the layer. slots: the tap of each half step, -1 for none. together: channels of a group. nibbles: of
-    `raised` weights, int4."""
+    `raised` weights, int4. channels: of a stream that says where it ends, how many there are."""
     s, places = finish.scaling, np.array(slots)
     taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]  # [O, half steps]
     if finish.requant.offsets:
@@ -101,7 +106,12 @@ def stream(
     start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
     constants = finish.constants_of_groups(together)
     rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
-    return as_words(np.concatenate([finish.head, rows.ravel()]))
+    head = finish.head
+    if channels is not None:
+        # Where the last group ends; one with fewer channels is told before its constants.
+        end = 4 * (rows.size - finish.requant.words(together) * (channels % together > 0))
+        head = np.concatenate([head, [end, channels]])
+    return as_words(np.concatenate([head, rows.ravel()]))
 
 
 class Tapped(Protocol):
@@ -119,6 +129,10 @@ class Tapped(Protocol):
     def together(self) -> int:
         """Channels of a group of the stream."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the stream says where it ends."""
+
     def tap_place(self, tap: int) -> tuple[int, int]:
         """Kernel row and byte of a tap."""
 
@@ -130,7 +144,7 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
     requant = finish.requant
     fields = {
         "steps": len(slots) // 2,
-        "out_c": layer.out_c,
+        "out_c": 0 if layer.ended else layer.out_c,
         "pixel_bytes": layer.pixel_bytes,
         "together": layer.together,
         "packed": int(requant.packed),

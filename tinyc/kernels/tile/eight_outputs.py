@@ -46,6 +46,7 @@ class ResidentLayer:
     pixel_bytes = 0
     nibbles = False
     together = OUTPUTS
+    ended = False
 
     @property
     def slots(self) -> tuple[int, ...]:

@@ -132,12 +132,16 @@ class GroupWriter:
             asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
             asm.op("str", "r4", frame.at("mult"))
             asm.op("str", "r5", frame.at("add"))
+        if layer.ended:
+            asm.op("ldr", "r4", f"[{STREAM}], #8")
+            asm.op("add", "r4", "r4", STREAM)
+        else:
+            end = layer.group_words * layer.groups
+            if layer.out_c % GROUP:
+                end -= layer.requant.words(GROUP)  # a shorter last group is told before its constants
+            asm.add("r4", STREAM, 4 * end, "r5")
         asm.op("str", STREAM, frame.at("stream"))
         asm.op("str", "r2", frame.at("y"))
-        end = layer.group_words * layer.groups
-        if layer.out_c % GROUP:
-            end -= layer.requant.words(GROUP)  # a shorter last group is told before its constants
-        asm.add("r4", STREAM, 4 * end, "r5")
         asm.op("str", "r4", frame.at("end"))
         if not layer.alone:
             asm.op("sub", "r3", "r3", "#2")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tinyc.kernels.finish import Requantization
@@ -51,6 +51,23 @@ class WeightedLayer:
     def looped(self) -> bool:
         """Whether the taps of a kernel row stay together; otherwise those beyond groups of four come last."""
         return self.tile.pixels != 2 or self.tile.short or self.k_h * self.row_taps > _UNROLLED_BYTES
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream says where it ends, so that the code is the same for any number of channels by fours."""
+        return self.alone and self.in_scratch
+
+    @property
+    def of_any_channels(self) -> WeightedLayer:
+        """What the code depends on: of a stream that says where it ends, no number of channels but the rest of them."""
+        if not self.ended:
+            return self
+        return replace(self, out_c=GROUP * (self.out_c >= GROUP) + self.out_c % GROUP)
+
+    @property
+    def head_words(self) -> int:
+        """Words of the stream before the first channel."""
+        return 2 * self.ended + self.requant.head_words
 
     @property
     def alone(self) -> bool:

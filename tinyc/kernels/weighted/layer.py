@@ -35,7 +35,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
-from tinyc.kernels.matrix import Matrix
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import Packing, stream, twin_text
 from tinyc.kernels.tile.groups import PARAMETERS, GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
@@ -76,6 +76,16 @@ class WeightedPlan:
         return self.walk.is_direct
 
     @property
+    def is_of_any_channels(self) -> bool:
+        """Whether layers with other numbers of channels have the same functions."""
+        return self.is_direct and self.layer.ended
+
+    @property
+    def words(self) -> int:
+        """Of the stream."""
+        return self.layer.head_words + self.layer.group_words * self.layer.groups
+
+    @property
     def scratch_bytes(self) -> int:
         """First the buffer of the taps if it is not on the stack, then the block."""
         return self.walk.block_bytes + (self.layer.buffer_bytes if self.layer.in_scratch else 0)
@@ -83,7 +93,8 @@ class WeightedPlan:
 
 def special(work: WeightedPlan, *_: Any, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
-    stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}_o{work.layer.out_c}"
+    channels = "" if work.is_of_any_channels else f"_o{work.layer.out_c}"
+    stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}{channels}"
     return _function(work).named(stem, "tc_stream.h")
 
 
@@ -107,8 +118,12 @@ def _contract(work: WeightedPlan) -> str:
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
     least = ", 2 or more" if layer.tile.pixels == 2 else ""
     n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
-    return f"""/* {layer.k_h} x {layer.row_taps} taps -> {layer.out_c} channels, {layer.packing.weights}: {what}.
- * x: {rows}. y: [pixels][{layer.out_c}].{n} stream: tc_stream.h.
+    channels = f"any number of channels that is {layer.out_c % GROUP} above a multiple of {GROUP}"
+    outputs = "channels"
+    if not work.is_of_any_channels:
+        channels, outputs = f"{layer.out_c} channels", str(layer.out_c)
+    return f"""/* {layer.k_h} x {layer.row_taps} taps -> {channels}, {layer.packing.weights}: {what}.
+ * x: {rows}. y: [pixels][{outputs}].{n} stream: tc_stream.h.
  */"""
 
 
@@ -151,7 +166,18 @@ def call(work: WeightedPlan, *_: Any) -> Call:
     layer = work.layer
     layout = f"stream of tc_stream.h, {layer.steps} steps"
     words = Const(
-        Once(lambda: stream(work.matrix, work.finish, layer.slots, layer.together, layer.nibbles)), layout, "stream"
+        Once(
+            lambda: stream(
+                work.matrix,
+                work.finish,
+                layer.slots,
+                layer.together,
+                layer.nibbles,
+                layer.out_c if layer.ended else None,
+            )
+        ),
+        layout,
+        "stream",
     )
     args: tuple[Arg, ...] = (words, In(0), Out())
     if work.is_direct:
@@ -179,10 +205,11 @@ def cost(work: WeightedPlan, *_: Any) -> Cost:
     copies = sum((block.work for block in work.walk.blocks), Work())
     pieces = sum((count.of(piece.pixels) for piece in work.walk.pieces), Work())
     per_row = pieces + copies + _CALL * len(work.walk.pieces) + _KERNEL_ROW * work.layer.k_h
-    flash = 4 * work.layer.group_words * work.layer.groups + work.code_bytes
+    flash = 4 * work.words + work.code_bytes
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
-    code = WrittenCode((work.layer, work.walk.pieces), work.code_bytes)
+    layer = work.layer.of_any_channels if work.is_of_any_channels else work.layer
+    code = WrittenCode((layer, work.walk.pieces), work.code_bytes)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 
 
@@ -191,9 +218,9 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
     channels."""
     layer = work.layer
     if layer.alone:
-        return Fetches.around(4 * layer.group_words * layer.groups * work.rows.out_h, count.group_bytes, executed)
+        return Fetches.around(4 * work.words * work.rows.out_h, count.group_bytes, executed)
     pairs = work.rows.out_h * sum(-(-piece.pixels // layer.tile.pixels) for piece in work.walk.pieces)
-    stream_bytes = 4 * layer.group_words * layer.groups
+    stream_bytes = 4 * work.words
     loops = ((work.code_bytes, pairs), (count.group_bytes, pairs * (layer.turns - 1)))
     copied = layer.tile.pixels == 2  # fours are for where there is no room for a copy
     return Fetches(stream_bytes * pairs, loops, (stream_bytes, pairs) if copied else (0, 0))
