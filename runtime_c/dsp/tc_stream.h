@@ -169,6 +169,50 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
     }
 }
 
+#define TC_STREAM_ANY_TAPS 128
+
+/* The taps of a step of 1x1 weights for any number of input channels: fours, the first of which overlaps with
+ * the second where there is no multiple of four; steps in reverse. */
+static inline int32_t tc_stream_any_pair(const int8_t *x, int32_t in_c, int32_t step)
+{
+    static const uint8_t order[4] = {0, 2, 1, 3};
+    const int32_t fours = (in_c + 3) / 4, four = step / 2, half = step % 2 * 2;
+    const int8_t *const from = four == 0 ? x : x + in_c - 4 * (fours - four);
+    return four < fours ? tc_halves(from[order[half + 1]], from[order[half]]) : 0;
+}
+
+/* n pixels of 1x1 weights, packed. The stream begins with the numbers of input and output channels; steps are
+ * filled up to eights. */
+static TC_UNUSED void tc_stream_any(const tc_finish_t *finish, int32_t halve, int32_t twice,
+                                    const int32_t *stream, const int8_t *x, int8_t *y, int32_t n)
+{
+    const int32_t in_c = stream[0], out_c = stream[1];
+    const tc_stream_t layer = {
+        .steps = (in_c + 15) / 16 * 8, .together = 4, .packed = 1, .halve = halve, .twice = twice};
+    int32_t taps[2][TC_STREAM_ANY_TAPS / 2];
+    for (int32_t i = 0; i < n; i += 2, x += 2 * in_c) {
+        const int32_t pixels = n - i < 2 ? 1 : 2;
+        for (int32_t k = 0; k < pixels * layer.steps; k++) {
+            const int32_t step = k % layer.steps, pixel = k / layer.steps;
+            taps[pixel][step] = tc_stream_any_pair(x + pixel * in_c, in_c, layer.steps - 1 - step);
+        }
+        for (int32_t pixel = 0; pixel < pixels; pixel++) {
+            const tc_stream_pixel_t own = {taps[pixel], NULL, 0};
+            const int32_t *group = stream + 2;
+            for (int32_t o = 0; o < out_c; o += 4) {
+                int32_t acc[4];
+                group = tc_stream_sums(&layer, group, &own, acc);
+                for (int32_t position = 0; position < 4; position++) {
+                    if (o + position < out_c) {
+                        *y++ = tc_finish(finish, acc[position], position, 0, group);
+                    }
+                    group += tc_finish_words(finish, position);
+                }
+            }
+        }
+    }
+}
+
 #endif
 
 /* k_h rows of `left` times x_zero, `copied` bytes of row x[k] from `begin` on, `right` times x_zero; rows[k]

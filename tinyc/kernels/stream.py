@@ -87,10 +87,10 @@ def stream(
     slots: tuple[int, ...],
     together: int = GROUP,
     nibbles: bool = False,
-    channels: int | None = None,
+    before: tuple[int, ...] = (),
 ) -> npt.NDArray[np.int32]:
     """The words of the layer. slots: the tap of each half step, -1 for none. together: channels of a group. nibbles: of
-    `raised` weights, int4. channels: of a stream that says where it ends, how many there are."""
+    `raised` weights, int4. before: words before the first channel, behind those of the requantization."""
     s, places = finish.scaling, np.array(slots)
     taps = np.where(places >= 0, matrix.taps[:, places], 0) * finish.live[:, None]  # [O, half steps]
     if finish.requant.offsets:
@@ -106,12 +106,7 @@ def stream(
     start = np.pad(finish.start_values(matrix.p.bias.astype(np.int64)), (0, spare))
     constants = finish.constants_of_groups(together)
     rows = np.concatenate([part.reshape(groups, -1) for part in (start, weights, constants)], axis=1)
-    head = finish.head
-    if channels is not None:
-        # Where the last group ends; one with fewer channels is told before its constants.
-        end = 4 * (rows.size - finish.requant.words(together) * (channels % together > 0))
-        head = np.concatenate([head, [end, channels]])
-    return as_words(np.concatenate([head, rows.ravel()]))
+    return as_words(np.concatenate([finish.head, np.array(before, np.int64), rows.ravel()]))
 
 
 class Tapped(Protocol):

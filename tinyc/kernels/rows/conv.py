@@ -31,6 +31,7 @@ from tinyc.kernels.tile.shape import (
     ONE_PIXEL_STACK,
     TWO_PIXELS,
     TWO_PIXELS_FPU,
+    TWO_PIXELS_OF_ANY,
     TWO_PIXELS_SHORT,
     Tile,
 )
@@ -56,7 +57,8 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
     pointwise = p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
     forms = [_tile_form(work, family, in_place)]
-    if work.pixels % 2 and work.is_direct and tile.pixels == 2 and (last := last_pixel(work.layer)):
+    pairs = tile.pixels == 2 and not tile.of_any
+    if work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
         forms = [_odd_form(work, last, family, in_place), *forms]
     if packing in (WIDE, FOURS) and tile is TWO_PIXELS:  # once for weights of a kind
         forms += rows_fast.row_forms(site, p)
@@ -174,6 +176,7 @@ KERNELS = (
     _kernel("tc_conv2d_s8_w16_fpu_asm", WIDE, TWO_PIXELS_FPU),
     _kernel("tc_conv2d_s8_fpu_asm", PACKED, TWO_PIXELS_FPU),
     _kernel("tc_conv2d_s8_rolled_asm", PACKED, TWO_PIXELS_SHORT),
+    _kernel("tc_conv2d_s8_shared_asm", PACKED, TWO_PIXELS_OF_ANY),
     _kernel("tc_conv2d_s8_4x2_asm", PACKED, FOUR_PIXELS),
 )
 INT4_KERNELS = (

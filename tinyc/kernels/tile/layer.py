@@ -17,6 +17,21 @@ _FPU_REGISTERS = 32
 _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 
 
+ANY_TURN = 8  # steps of a turn of the loop for any number of channels
+
+
+def _overlapping(taps: int) -> tuple[int, ...]:
+    """The tap of every half step for any number of channels: fours of which the first overlaps with the second where
+    taps are no multiple of four, filled to whole turns; steps in reverse."""
+    begin = range(taps % 4 or 4, taps, 4)
+    fours = [0, *begin]
+    places = [at + i for at in fours for i in (0, 2, 1, 3)]
+    places[4:] = [tap if tap >= 4 else -1 for tap in places[4:]]
+    places += [-1] * (-len(places) % (2 * ANY_TURN))
+    steps = [places[i : i + 2] for i in range(0, len(places), 2)]
+    return tuple(tap for step in reversed(steps) for tap in step)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """`size` consecutive taps, from byte `offset` of a window's row on."""
@@ -59,15 +74,30 @@ class WeightedLayer:
 
     @property
     def of_any_channels(self) -> WeightedLayer:
-        """What the code depends on: of a stream that says where it ends, no number of channels but the rest of them."""
+        """What the code depends on: where the stream says what there is, no number of channels but the rest of them, or
+        not even that."""
+        if self.tile.of_any:
+            return replace(self, runs=(), pixel_bytes=0, out_c=0, aligned=False)
         if not self.ended:
             return self
         return replace(self, out_c=GROUP * (self.out_c >= GROUP) + self.out_c % GROUP)
 
     @property
+    def head(self) -> tuple[int, ...]:
+        """Words of the stream before the first channel, behind those of the requantization: numbers of channels, or
+        where the last group ends and how many outputs there are. A group that is not full is told before its
+        constants."""
+        if self.tile.of_any:
+            return self.row_taps, self.out_c
+        if not self.ended:
+            return ()
+        told = self.requant.words(GROUP) if self.out_c % GROUP else 0
+        return 4 * (self.group_words * self.groups - told), self.out_c
+
+    @property
     def head_words(self) -> int:
         """Words of the stream before the first channel."""
-        return 2 * self.ended + self.requant.head_words
+        return len(self.head) + self.requant.head_words
 
     @property
     def alone(self) -> bool:
@@ -80,6 +110,8 @@ class WeightedLayer:
 
         Four taps go as (0, 2), (1, 3), since that is how SXTB16 unpacks a word.
         """
+        if self.tile.of_any:
+            return _overlapping(self.row_taps)
         places: list[int] = []
         tails: list[int] = []
         start = 0

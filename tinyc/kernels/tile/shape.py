@@ -15,13 +15,15 @@ Inputs = Literal["stack", "FPU registers", "scratch"]
 class Tile:
     """Pixels by channels. Taps of more than a stack's immediates reach are in scratch all the same.
 
-    short: all steps are a loop, that a small cache holds the code of four channels.
+    short: all steps are a loop, that a small cache holds the code of four channels. of_any: the code is the same for
+    any number of channels of 1x1 weights.
     """
 
     pixels: int
     channels: int
     inputs: Inputs
     short: bool = False
+    of_any: bool = False
 
     def text(self, inputs: Inputs, weights: str) -> str:
         """In words. inputs: where taps wait after all."""
@@ -48,6 +50,7 @@ def _count(number: int, what: str) -> str:
 TWO_PIXELS = Tile(2, 4, "stack")
 TWO_PIXELS_FPU = Tile(2, 4, "FPU registers")
 TWO_PIXELS_SHORT = Tile(2, 4, "scratch", short=True)
+TWO_PIXELS_OF_ANY = Tile(2, 4, "stack", of_any=True)
 FOUR_PIXELS = Tile(4, 2, "stack", short=True)
 ONE_PIXEL = Tile(1, 4, "scratch")
 ONE_PIXEL_SHORT = Tile(1, 4, "scratch", short=True)

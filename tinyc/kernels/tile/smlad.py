@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tinyc.kernels.tile.any_shape import AnyShapeWriter
 from tinyc.kernels.tile.four_pixels import FourPixelWriter
 from tinyc.kernels.tile.groups import GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
@@ -13,14 +14,16 @@ from tinyc.kernels.tile.two_pixels import TwoPixelWriter
 from tinyc.machine.thumb import Naked
 
 
-def _writer(layer: WeightedLayer) -> GroupWriter:
+def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
+    if layer.tile.of_any:
+        return AnyShapeWriter(layer)
     if layer.tile.pixels == 1:
         return OnePixelWriter(layer) if layer.in_scratch else OnePixelStackWriter(layer)
     return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)
 
 
 @lru_cache(maxsize=1024)
-def tile_code(layer: WeightedLayer) -> tuple[GroupWriter, PixelWork]:
+def tile_code(layer: WeightedLayer) -> tuple[GroupWriter | AnyShapeWriter, PixelWork]:
     """The function for as many pixels as the tile has, or more (four pixels: for any number), and what it executes."""
     writer = _writer(layer)
     return writer, writer.write()

@@ -15,7 +15,9 @@ from tinyc.kernel.kernel import Condition, Kernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window
 from tinyc.kernels.form.row_walk import POINT, RowWalk, row_pieces, walk
+from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import Packing, matrix_of
+from tinyc.kernels.tile.any_shape import MOST_TAPS
 from tinyc.kernels.tile.layer import Run, WeightedLayer
 from tinyc.kernels.tile.shape import (
     FOUR_PIXELS,
@@ -23,6 +25,7 @@ from tinyc.kernels.tile.shape import (
     ONE_PIXEL_SHORT,
     TWO_PIXELS,
     TWO_PIXELS_FPU,
+    TWO_PIXELS_OF_ANY,
     TWO_PIXELS_SHORT,
     Tile,
 )
@@ -39,7 +42,7 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
     is proved."""
     matrix = matrix_of(p)
     finish = packing.finish_of(matrix)
-    if finish is None:
+    if finish is None or (tile.of_any and finish.requant.common):
         return None
     out_c, k_h, k_w, in_c = p.w.shape
     window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
@@ -108,10 +111,18 @@ def is_in_fours(site: Site) -> bool:
     return Window.of(site.attrs, k_h, k_w) == POINT and fits and pixels >= FOUR_PIXELS.pixels
 
 
+def is_pointwise(site: Site) -> bool:
+    """1x1 weights of stride 1 without padding, 8 to 128 input channels, at least 4 output channels, several pixels"""
+    out_c, k_h, k_w, in_c = site.x(1).shape
+    several = site.y().elements > out_c
+    return Window.of(site.attrs, k_h, k_w) == POINT and 8 <= in_c <= MOST_TAPS and out_c >= GROUP and several
+
+
 _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
     TWO_PIXELS: (),
     TWO_PIXELS_FPU: (on_stack,),
     TWO_PIXELS_SHORT: (on_stack, is_long),
+    TWO_PIXELS_OF_ANY: (is_pointwise,),
     FOUR_PIXELS: (is_in_fours,),
 }
 

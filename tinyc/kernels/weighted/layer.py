@@ -37,6 +37,7 @@ from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import Packing, stream, twin_text
+from tinyc.kernels.tile.any_shape import AnyShapeWriter
 from tinyc.kernels.tile.groups import PARAMETERS, GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.kernels.tile.shape import Tile
@@ -61,7 +62,7 @@ class WeightedPlan:
     matrix: Matrix
 
     @cached_property
-    def code(self) -> tuple[GroupWriter, PixelWork]:
+    def code(self) -> tuple[GroupWriter | AnyShapeWriter, PixelWork]:
         """The function of the pixels. Only of the kernel that is chosen it is printed."""
         return tile_code(self.layer)
 
@@ -78,7 +79,7 @@ class WeightedPlan:
     @property
     def is_of_any_channels(self) -> bool:
         """Whether layers with other numbers of channels have the same functions."""
-        return self.is_direct and self.layer.ended
+        return self.is_direct and (self.layer.ended or self.layer.tile.of_any)
 
     @property
     def words(self) -> int:
@@ -93,8 +94,9 @@ class WeightedPlan:
 
 def special(work: WeightedPlan, *_: Any, family: str) -> SpecializedKernel:
     """The functions of the layer: pixels, blocks, and the row function that calls them."""
-    channels = "" if work.is_of_any_channels else f"_o{work.layer.out_c}"
-    stem = f"{family}_k{work.layer.k_h}x{work.layer.row_taps}{channels}"
+    layer = work.layer
+    channels = "" if work.is_of_any_channels else f"_o{layer.out_c}"
+    stem = family if layer.tile.of_any else f"{family}_k{layer.k_h}x{layer.row_taps}{channels}"
     return _function(work).named(stem, "tc_stream.h")
 
 
@@ -102,18 +104,23 @@ def _function(work: WeightedPlan) -> LayerFunction:
     """The functions of a row."""
     layer, (writer, _) = work.layer, work.code
     fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.fast for block in work.walk.blocks)]
-    portable = [
-        twin_text("@", work.finish, layer),
-        stream_twin("@_pixels", layer),
-        *(block.twin for block in work.walk.blocks),
-    ]
+    pixels = (
+        [_any_twin(layer)]
+        if layer.tile.of_any
+        else [twin_text("@", work.finish, layer), stream_twin("@_pixels", layer)]
+    )
+    portable = [*pixels, *(block.twin for block in work.walk.blocks)]
     driver = _row_function(work)
-    fpu = layer.held_steps > 0
+    fpu = layer.held_steps > 0 or layer.tile.of_any
     return LayerFunction(_contract(work), apart(fast), apart(portable), driver, fpu=fpu, tile=layer.text)
 
 
 def _contract(work: WeightedPlan) -> str:
     layer = work.layer
+    if layer.tile.of_any:
+        return f"""/* 1x1 weights of any number of input and output channels, {layer.packing.weights}: pixels of a row.
+ * x: 1 row pointer. y: [pixels][outputs]. n: pixels. stream: tc_stream.h, behind the two numbers.
+ */"""
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
     least = ", 2 or more" if layer.tile.pixels == 2 else ""
@@ -125,6 +132,15 @@ def _contract(work: WeightedPlan) -> str:
     return f"""/* {layer.k_h} x {layer.row_taps} taps -> {channels}, {layer.packing.weights}: {what}.
  * x: {rows}. y: [pixels][{outputs}].{n} stream: tc_stream.h.
  */"""
+
+
+def _any_twin(layer: WeightedLayer) -> str:
+    """C text of the function of pixels for any number of channels."""
+    requant = layer.requant
+    halve, twice = int(requant.halve), max(-requant.lowered[1], 0)
+    finish = f"static const tc_finish_t finish = {requant.c_text};"
+    call = f"tc_stream_any(&finish, {halve}, {twice}, stream, *x + first, y, n);"
+    return twin("@_pixels", PARAMETERS[:-1], finish, call)
 
 
 def stream_twin(name: str, layer: WeightedLayer) -> str:
@@ -173,7 +189,7 @@ def call(work: WeightedPlan, *_: Any) -> Call:
                 layer.slots,
                 layer.together,
                 layer.nibbles,
-                layer.out_c if layer.ended else None,
+                layer.head,
             )
         ),
         layout,
@@ -209,7 +225,8 @@ def cost(work: WeightedPlan, *_: Any) -> Cost:
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
     layer = work.layer.of_any_channels if work.is_of_any_channels else work.layer
-    code = WrittenCode((layer, work.walk.pieces), work.code_bytes)
+    cut = () if layer.tile.of_any else work.walk.pieces
+    code = WrittenCode((layer, cut), work.code_bytes)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 
 
@@ -243,7 +260,7 @@ def tile_kernel(
             cost=cost,
             special=partial(special, family=name),
         ),
-        isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" else {"dsp"}),
+        isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" or tile.of_any else {"dsp"}),
         when=(packing.takes, *when),
         asks=packing.asks,
         slow_flash=tile.short and tile.pixels != 2,
