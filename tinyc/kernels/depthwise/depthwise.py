@@ -133,6 +133,14 @@ def paired(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     yield from [one for one in layers if one.scratch_bytes <= _SCRATCH_FREE]
 
 
+def short(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+    """A turn of the loop over output rows for each of them: less code, and a few cycles a row more."""
+    for one in fast(layer):
+        single = replace(one, most_unrolled=one.out_w)
+        if single.turn < one.turn:
+            yield single
+
+
 def cut_in_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """A single row without padding as several rows that overlap: their code is a loop that a small cache holds."""
     for oriented in (layer, transposed(layer)):
@@ -313,11 +321,17 @@ _ASKS_CUT = (
     "one row (or column) without padding that comes apart in equal pieces whose code fits 1 KiB, stride 1 or 2, and "
     "a requantization that is proved"
 )
+_ASKS_SHORT = (
+    "rows (or columns) of at most 13 outputs, several in a turn of the other loop, stride 1 or 2, less padding than "
+    "taps, planes that fit, and a requantization that is proved"
+)
+_ASK: Mapping[Choices, str] = {cut_in_rows: _ASKS_CUT, short: _ASKS_SHORT}
 _CHOICES: Mapping[str, Choices] = {
     "": fast,
     "_low_scratch": least_scratch,
     "_rows": by_rows,
     "_bands": banded,
+    "_short": short,
     "_pairs": paired,
     "_cut": cut_in_rows,
 }
@@ -326,7 +340,7 @@ _CHOICES: Mapping[str, Choices] = {
 def kernels(name: str, packing: Packing) -> Iterator[Kernel]:
     """A kernel for each way to choose planes. packing: of its weights."""
     for suffix, choices in _CHOICES.items():
-        asks = _ASKS_CUT if choices is cut_in_rows else _ASKS
+        asks = _ASK.get(choices, _ASKS)
         yield Kernel(
             f"{name}{suffix}",
             planned(partial(plan, choices=choices), asks, call=call, cost=cost, special=special),
