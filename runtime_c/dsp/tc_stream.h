@@ -169,7 +169,7 @@ static TC_UNUSED void tc_stream_pixels(const tc_stream_t *p, const int32_t *stre
     }
 }
 
-#define TC_STREAM_ANY_TAPS 128
+#define TC_STREAM_ANY_TAPS 256
 
 /* The taps of a step of 1x1 weights for any number of input channels: fours, the first of which overlaps with
  * the second where there is no multiple of four; steps in reverse. */

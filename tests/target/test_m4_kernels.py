@@ -73,6 +73,7 @@ CONVS = {
     "1x1, fifteen taps, a channel more": layer((2, 4, 15), (5, 1, 1, 15)),
     "1x1, sixteen taps": relu((1, 3, 16), (11, 1, 1, 16)),
     "1x1, many taps and one more": relu((2, 2, 125), (4, 1, 1, 125)),
+    "1x1, most taps and one less": relu((3, 1, 255), (9, 1, 1, 255)),
     "first layer, 10x4": relu((13, 10, 1), (17, 10, 4, 1), Conv2D(Pair(2, 2), Padding(4, 1, 5, 1))),
     "first layer, RGB": relu((9, 33, 3), (8, 3, 3, 3), Conv2D(Pair(2, 2), Padding(0, 0, 1, 1))),
     "3x3": relu((5, 9, 16), (16, 3, 3, 16), Conv2D(pad=ONE)),

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import FIRST, PARAMETERS, SECOND, STREAM, PixelWork
-from tinyc.kernels.tile.layer import ANY_TURN, WeightedLayer
+from tinyc.kernels.tile.layer import ANY_TAPS, ANY_TURN, WeightedLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work
 
-MOST_TAPS = 128
+MOST_TAPS = ANY_TAPS[-1]
 _STEP_BYTES = 8
 _WORDS = ("stream", "x", "n", "in_c", "out_c")
 
@@ -41,7 +41,7 @@ class AnyShapeWriter:
 
     def __init__(self, layer: WeightedLayer) -> None:
         self.layer = layer
-        self.frame = Frame(_WORDS, below=_STEP_BYTES * MOST_TAPS // 2)
+        self.frame = Frame(_WORDS, below=_STEP_BYTES * layer.any_taps // 2)
         self.asm = Asm(layer.core)
         self.asm.reads_constants(STREAM)
         self.parameters = PARAMETERS[:-1]

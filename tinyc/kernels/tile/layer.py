@@ -17,6 +17,7 @@ _FPU_REGISTERS = 32
 _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 
 
+ANY_TAPS = (128, 256)  # that functions for any number of channels have room for
 ANY_TURN = 8  # steps of a turn of the loop for any number of channels
 
 
@@ -77,10 +78,15 @@ class WeightedLayer:
         """What the code depends on: where the stream says what there is, no number of channels but the rest of them, or
         not even that."""
         if self.tile.of_any:
-            return replace(self, runs=(), pixel_bytes=0, out_c=0, aligned=False)
+            return replace(self, runs=(Run(0, self.any_taps),), pixel_bytes=0, out_c=0, aligned=False)
         if not self.ended:
             return self
         return replace(self, out_c=GROUP * (self.out_c >= GROUP) + self.out_c % GROUP)
+
+    @property
+    def any_taps(self) -> int:
+        """For how many taps the function for any number of channels has room."""
+        return next(most for most in ANY_TAPS if self.row_taps <= most)
 
     @property
     def head(self) -> tuple[int, ...]:

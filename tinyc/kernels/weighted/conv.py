@@ -112,7 +112,7 @@ def is_in_fours(site: Site) -> bool:
 
 
 def is_pointwise(site: Site) -> bool:
-    """1x1 weights of stride 1 without padding, 8 to 128 input channels, at least 4 output channels, several pixels"""
+    """1x1 weights of stride 1 without padding, 8 to 256 input channels, at least 4 output channels, several pixels"""
     out_c, k_h, k_w, in_c = site.x(1).shape
     several = site.y().elements > out_c
     return Window.of(site.attrs, k_h, k_w) == POINT and 8 <= in_c <= MOST_TAPS and out_c >= GROUP and several
