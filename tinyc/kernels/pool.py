@@ -10,6 +10,7 @@ from tinyc.machine.thumb import Asm, Work, naked_function
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
 _TURN = 8  # pixels per turn of the loop, or less
+_FINISH_CALL = 3  # instructions around each finish
 _PAIR_REACH = 255  # bytes that a load moves its pointer on: of LDR, and what LDRD is used for
 
 
@@ -38,7 +39,7 @@ def global_pool_cost(pixels: int, channels: int, per_channel: int, core: Core) -
     """per_channel: instructions of the finish, an estimate."""
     function, executed = _function(pixels, channels, "", core)
     single = channels % 8 * pixels * 4
-    whole = channels // 8 * (executed + 10) + single + channels * per_channel
+    whole = channels // 8 * (executed + 10) + single + channels * (per_channel + _FINISH_CALL)
     code = 4 * function.text.count("\\n") + 120
     return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
 
@@ -57,7 +58,7 @@ def _function(pixels: int, channels: int, finish: str, core: Core) -> tuple[Laye
     }}
 }}
 """
-    driver = f"""{finish_text(finish)}
+    driver = f"""{finish_text(finish, "TC_ALONE")}
 
 static void @(const int8_t *x, int8_t *y)
 {{
@@ -81,9 +82,10 @@ static void @(const int8_t *x, int8_t *y)
     return LayerFunction(contract, fast, twin, driver), executed
 
 
-def finish_text(finish: str) -> str:
-    """C text of `@_finish`, from a sum to the output. finish: the statements between."""
-    return f"""static inline int8_t @_finish(int32_t sum)
+def finish_text(finish: str, how: str = "inline") -> str:
+    """C text of `@_finish`, from a sum to the output. finish: the statements between. how: `TC_ALONE` where compilers
+    would have it in the code for every channel of a loop that they unroll."""
+    return f"""static {how} int8_t @_finish(int32_t sum)
 {{
 {finish}
     return (int8_t)sum;
