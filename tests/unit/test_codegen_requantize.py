@@ -12,7 +12,7 @@ from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multipliers, requantize
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import requantize as requantizing
-from tinyc.kernels.finish import finish_packed, finish_wide
+from tinyc.kernels.finish import finish_bytes, finish_int16, finish_packed, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of, without_add
 
@@ -65,7 +65,7 @@ def test_thresholds_are_where_the_definition_steps(y_zero, rounding):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize(("y_zero", "y_min"), [(-128, -128), (5, -128), (-20, -20)])
-@pytest.mark.parametrize("fit", [finish_wide, finish_packed])
+@pytest.mark.parametrize("fit", [finish_wide, finish_packed, finish_bytes, finish_int16])
 def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, seed):
     p, taps = random_layer(seed, y_zero, rounding)
     p = replace(p, y_min=y_min)
@@ -75,6 +75,37 @@ def test_proved_constants_serve_every_accumulator(fit, y_zero, y_min, rounding, 
     low, high = finish.requant.clamp or (-128, 127)
     got = np.clip(np.clip(finish.scaling.outputs(acc), -128, 127), low, high)
     np.testing.assert_array_equal(got, definition(p, acc))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("spread", [1.5, 30.0])
+@pytest.mark.parametrize("fit", [finish_packed, finish_bytes, finish_int16])
+def test_channels_with_relu_add_the_same(fit, spread, rounding, seed):
+    p, taps = random_layer(seed, -128, rounding, spread)
+    finish = fit(Matrix(p, taps))
+    assert finish.requant.base is not None
+    based = slice(0, None, 2 if finish.requant.packed else 1)
+    assert set(finish.scaling.add[based]) == {finish.requant.base}
+    assert finish.constants_of_groups(4).shape == (2, 6 if finish.requant.packed else 4)
+
+
+@pytest.mark.parametrize("y_zero", [-128, -5, 60])
+@pytest.mark.parametrize("factor", [0.0004, 0.003, 0.02])
+def test_one_scale_needs_no_constants_of_a_channel(factor, y_zero):
+    _, taps = random_layer(3, y_zero, Rounding.DOUBLE)
+    p = params([factor] * 8, range(-400, 400, 100), y_zero)
+    finish = finish_packed(Matrix(p, taps))
+    assert finish.requant.common
+    assert (finish.requant.sign, finish.constants_of_groups(8).shape) == (y_zero != -128, (1, 0))
+    assert len(set(finish.scaling.mult)) == len(set(finish.scaling.add)) == 1
+    acc = all_accumulators(steps_of(p, taps))
+    np.testing.assert_array_equal(np.clip(finish.scaling.outputs(acc), -128, 127), definition(p, acc))
+
+
+def test_a_channel_of_another_scale_has_its_own():
+    _, taps = random_layer(3, -128, Rounding.DOUBLE)
+    assert not finish_packed(Matrix(params([0.003] * 7 + [0.004], [0] * 8), taps)).requant.common
 
 
 @pytest.mark.parametrize("seed", range(6))
