@@ -21,6 +21,7 @@ from tinyc.ops.choose import Choose
 from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.gather import Gather
+from tinyc.ops.lookup_channels import LookupChannels
 from tinyc.ops.pad import Pad
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
@@ -145,6 +146,30 @@ def test_slopes(board_name: str, ending: str) -> None:
         return
     for executed, cost in zip(counts_together(cases), costs, strict=True):
         assert cost == pytest.approx(executed, rel=0.12, abs=40)
+
+
+TABLES = [(1, 1, 1), (1, 70, 3), (2, 3, 33), (1, 5, 80)]  # shapes, without the first axis
+
+
+@pytest.mark.parametrize(
+    ("board_name", "ending"),
+    [("cortex-m4", "thumb2"), ("cortex-m55", "mve"), ("riscv32-zve32x", "rvv")],
+)
+def test_tables_of_channels(board_name: str, ending: str) -> None:
+    cases, costs = [], []
+    for number, shape in enumerate(TABLES):
+        rng = np.random.default_rng(number)
+        table = rng.integers(-128, 128, (shape[-1], 256)).astype(np.int8)
+        values = [tensor("x", (1, *shape), 0.1, 7), tensor("t", table.shape, 0.1, 7)]
+        graph = one_node("lookup_channels", LookupChannels(), values, 0.1, 7, {"t": table})
+        kernel = next(k for k in all_ops()["lookup_channels"].every_kernel if k.name.endswith(ending))
+        cases.append((graph, [samples_of(graph)], kernel.name))
+        costs.append(offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost.instructions)
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    for executed, cost in zip(counts_together(cases), costs, strict=True):
+        assert cost == pytest.approx(executed, rel=0.2, abs=60)
 
 
 FRAMES = [(2, 3, 12, 5), (1, 2, 40, 40), (3, 1, 77, 30), (1, 4, 160, 80)]  # lines, frames, samples, step

@@ -28,6 +28,7 @@ from tinyc.loops.expression import (
     Saturate,
     SaturatedSum,
     Scaled,
+    TableEntry,
     Where,
     has_words,
     loads,
@@ -45,7 +46,7 @@ from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.thumb import naked_function
 
 TYPES = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32, "float": np.float32}
-CODE, STACK, APART = 0x8000, 0x3000, 0x400  # where things are, and from one object to the next
+CODE, STACK, APART = 0x10000, 0xC000, 0x1000  # where things are, and from one object to the next
 ON: list[tuple[LoopCore, Core]] = [(DSP, CORES[name]) for name in ("cortex-m4", "cortex-m7", "cortex-m33")]
 ON += [(HELIUM, CORTEX_M55), (THUMB2, CORES["cortex-m3"]), (THUMB2, CORES["cortex-m4"])]
 
@@ -102,6 +103,8 @@ def of_words(node: Node, params: Mapping[str, int], inputs: list[np.ndarray]) ->
     """What only expressions of words have."""
     values = [meaning(each, params, inputs) for each in operands(node)]
     match node:
+        case TableEntry():
+            return values[0].reshape(-1, 256)[np.arange(len(values[1])), 128 + values[1]]
         case Number(number) | Real(number):
             return np.array([number])
         case Plus():
@@ -201,7 +204,16 @@ def drawn_floats(seed: int) -> Case:
     return Case(LoopFunction(f"floats_{seed}", "y", root, "", (), LoopLines((), count)), {}, inputs, count)
 
 
-DRAWN = (drawn, drawn_bytes, drawn_halves, drawn_words, drawn_floats)
+def drawn_tables(seed: int) -> Case:
+    """Bytes, each by a table of its own."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 11))
+    inputs = [rng.integers(-128, 128, size).astype(np.int8) for size in (count, 256 * count)]
+    root = TableEntry(Element(1), Element(0))
+    return Case(LoopFunction(f"tables_{seed}", "y", root, "", (), LoopLines((), count)), {}, inputs, count)
+
+
+DRAWN = (drawn, drawn_bytes, drawn_halves, drawn_words, drawn_floats, drawn_tables)
 CASES = [case for draw in DRAWN for case in map(draw, range(60 if draw in (drawn, drawn_bytes) else 24))]
 
 

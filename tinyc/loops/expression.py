@@ -82,6 +82,14 @@ class Nearest:
 
 
 @dataclass(frozen=True, slots=True)
+class TableEntry:
+    """Of the table of element i, 256 bytes that lie in a row for all i, the int8 at 128 + x, which is int8."""
+
+    table: Element
+    x: Node
+
+
+@dataclass(frozen=True, slots=True)
 class SaturatedSum:
     """a + b, limited to int16, of which both are."""
 
@@ -128,6 +136,7 @@ Node = (
     | AddProduct
     | Scaled
     | Nearest
+    | TableEntry
     | SaturatedSum
     | Saturate
     | Extreme
@@ -154,6 +163,9 @@ def ordered(root: Node) -> list[Node]:
 
     visit(root)
     return list(order)
+
+
+TABLE_BYTES, TABLE_ZERO = 256, 128  # of a table; where 0 is
 
 
 def loads(root: Node) -> list[Element]:
@@ -191,6 +203,11 @@ def result_type(root: Node) -> str:
     return "int8_t"
 
 
+def tables(root: Node) -> list[Element]:
+    """The inputs that are tables."""
+    return [node.table for node in ordered(root) if isinstance(node, TableEntry)]
+
+
 def is_packed(root: Node) -> bool:
     """Whether all values have the few bits of an element, so that a register holds several."""
     return all(isinstance(node, Element | Extreme | Where | SaturatedSum) for node in ordered(root))
@@ -203,4 +220,6 @@ def packed_size(root: Node) -> int:
 
 def has_words(root: Node) -> bool:
     """Whether it is more than a sum of products of bytes and parameters, in words of 32 bits."""
-    return any(isinstance(node, Number | Real | Plus | Negative | Scaled | Nearest) for node in ordered(root))
+    return any(
+        isinstance(node, Number | Real | Plus | Negative | Scaled | Nearest | TableEntry) for node in ordered(root)
+    )

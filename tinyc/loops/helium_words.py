@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tinyc.loops.expression import (
+    TABLE_BYTES,
+    TABLE_ZERO,
     AddProduct,
     Element,
     Nearest,
@@ -25,6 +27,7 @@ from tinyc.loops.expression import (
     Real,
     Saturate,
     Scaled,
+    TableEntry,
     inner,
     loads,
     moves,
@@ -32,6 +35,7 @@ from tinyc.loops.expression import (
     operands,
     ordered,
     result_type,
+    tables,
 )
 from tinyc.loops.helium import CALL, GUARD, offset
 from tinyc.loops.registers import Registers
@@ -46,9 +50,15 @@ GUARD_FLOAT = f"{GUARD} && (__ARM_FEATURE_MVE & 2)"
 _TURN = 4  # elements
 _VECTORS = ("q0", "q1", "q2", "q3")  # which a function need not save
 _NUMBERS = ("r12", "r4", "r5", "r6", "r7")
-_LOADS = {"int8_t": ("b.s32", 4), "int16_t": ("h.s32", 8), "int32_t": ("w.u32", 16), "float": ("w.u32", 16)}
+_LOADS = {
+    "int8_t": ("b.s32", 4),
+    "int16_t": ("h.s32", 8),
+    "int32_t": ("w.u32", 16),
+    "float": ("w.u32", 16),
+}
 _STORES = {"int8_t": ("b", 4), "float": ("w", 16)}
-_ZERO = Number(0)
+# Vectors: of zeros; where 0 is in the tables of the elements; where their entries are.
+_ZERO, _PLACES, _OFFSETS = Number(0), Number(TABLE_BYTES), Number(TABLE_BYTES - 1)
 _NARROWED = 16  # what the first of two narrowings shifts by, at most
 
 
@@ -84,6 +94,14 @@ def code(root: Node, names: tuple[str, ...], _size: int = 0) -> Asm:
     for constant in dict.fromkeys(numbers(root)):
         asm.constant(homes[constant], _bits(constant))
     free = list(_VECTORS)
+    for table in tables(root):
+        homes[table] = f"r{1 + table.number}"
+        homes[_PLACES], homes[_OFFSETS] = free.pop(), free.pop()
+        for element in range(2):
+            for register, place in (("r4", element), ("r5", element + 2)):
+                asm.op("mov", register, f"#{TABLE_ZERO + TABLE_BYTES * place}")
+            vector = homes[_PLACES]
+            asm.op("vmov", f"{vector}[{element + 2}]", f"{vector}[{element}]", "r4", "r5")
     for load in inputs:
         if not moves(load):
             homes[load] = free.pop()
@@ -131,7 +149,8 @@ def _bits(node: Number | Real) -> int:
 
 def _vector(asm: Asm, loop: _Loop, when: str) -> None:
     """A vector, or with `t` the elements of the predicate; all are read before one is written."""
-    moving, nodes = [load for load in loads(loop.root) if moves(load)], inner(loop.root)
+    nodes = inner(loop.root)
+    moving = [load for load in loads(loop.root) if moves(load) and load not in loop.homes]
     reads: Counter[Hashable] = Counter(each for node in nodes for each in operands(node) if each not in loop.homes)
     reads[loop.root] += 1
     registers = Registers(loop.pool, reads)
@@ -145,7 +164,10 @@ def _vector(asm: Asm, loop: _Loop, when: str) -> None:
         values = [each for each in operands(node) if each not in loop.homes]
         places = {**loop.homes, **{each: registers[each] for each in values}}
         to = registers.define(node, _overwritten_first(node, values))
-        _node(asm, node, to, places)
+        if isinstance(node, TableEntry):
+            _entries(asm, node, to, places, when)
+        else:
+            _node(asm, node, to, places)
     if when:
         asm.op("vpst")
     name, size = _STORES[result_type(loop.root)]
@@ -182,6 +204,15 @@ def _node(asm: Asm, node: Node, to: str, places: Mapping[Node, str]) -> None:
             _narrow(asm, node, to, places)
         case _:
             raise ValueError(f"{node} is no function of words")
+
+
+def _entries(asm: Asm, node: TableEntry, to: str, places: Mapping[Node, str], when: str) -> None:
+    """Of four tables; the next four come next."""
+    asm.op("vadd.i32", places[_OFFSETS], places[node.x], places[_PLACES])
+    if when:
+        asm.op("vpst")
+    asm.op(f"vldrb{when}.u32", to, f"[{places[node.table]}, {places[_OFFSETS]}]")
+    asm.op("add", places[node.table], places[node.table], f"#{_TURN * TABLE_BYTES}")
 
 
 def _narrow(asm: Asm, node: Saturate, to: str, places: Mapping[Node, str]) -> None:

@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 from tinyc.base.escape import float_literal
 from tinyc.loops.expression import (
+    TABLE_BYTES,
+    TABLE_ZERO,
     AddProduct,
     Element,
     Extreme,
@@ -22,6 +24,7 @@ from tinyc.loops.expression import (
     Saturate,
     SaturatedSum,
     Scaled,
+    TableEntry,
     Where,
     has_words,
     operands,
@@ -87,15 +90,19 @@ def _of_words(node: Node, of: Callable[[Node], str]) -> str:
     """The value of a node that only expressions of words have."""
     match node:
         case Real(number):
-            return f"{float_literal(number)}f"
+            value = f"{float_literal(number)}f"
         case Number(number):
-            return f"({number})" if number < 0 else str(number)
+            value = f"({number})" if number < 0 else str(number)
         case Plus(a, b):
-            return f"({of(a)} + {of(b)})"
+            value = f"({of(a)} + {of(b)})"
         case Negative(x):
-            return f"({of(x)} < 0 ? {of(x)} : 0)"
+            value = f"({of(x)} < 0 ? {of(x)} : 0)"
         case Scaled(x, factor):
-            return f"(float){of(x)} * {of(factor)}"
+            value = f"(float){of(x)} * {of(factor)}"
+        case TableEntry(table, x):
+            value = f"x{table.number}[{TABLE_BYTES} * i + {TABLE_ZERO} + {of(x)}]"
         case Nearest(x, least):
-            return f"tc_round_half_even({of(x)} > {of(least)} ? {of(x)} : {of(least)})"
-    raise ValueError(f"{node} has no words in C")
+            value = f"tc_round_half_even({of(x)} > {of(least)} ? {of(x)} : {of(least)})"
+        case _:
+            raise ValueError(f"{node} has no words in C")
+    return value

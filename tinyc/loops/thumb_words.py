@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tinyc.loops.expression import (
+    TABLE_BYTES,
+    TABLE_ZERO,
     AddProduct,
     Element,
     Negative,
@@ -16,11 +18,13 @@ from tinyc.loops.expression import (
     Param,
     Plus,
     Saturate,
+    TableEntry,
     inner,
     loads,
     moves,
     operands,
     result_type,
+    tables,
 )
 from tinyc.loops.registers import Registers
 from tinyc.machine.cores import Core
@@ -50,8 +54,8 @@ class _Loop:
 
 @lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
-    """The assembly of f(p, x0, ..., y). names: fields of p behind n. Units: a `turn` of the loop, an element of the
-    rest (`last`).
+    """The assembly of f(p, x0, ..., y), or without names, fields of p behind n, of f(n, x0, ..., y). Units: a `turn` of
+    the loop, an element of the rest (`last`).
 
     r0: p, then elements left; r1 and on: inputs, then the output; r12, r14 and on: parameters.
     """
@@ -65,12 +69,16 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     asm.save("{r4-r11, lr}")
     for number, register in enumerate(homes.values(), 1):
         asm.op("ldr", register, f"[r0, #{4 * number}]")
-    asm.op("ldr", "r0", "[r0]")
+    if names:
+        asm.op("ldr", "r0", "[r0]")
+    for table in tables(root):
+        homes[table] = at[table]
+        asm.op("add", at[table], at[table], f"#{TABLE_ZERO}")
     for load in inputs:
         if not moves(load):
             homes[load] = at[load]
             asm.op(_LOADS[load.ctype][0], at[load], f"[{at[load]}]")
-    loop = _Loop(root, homes, {load: at[load] for load in inputs if moves(load)}, y, pool)
+    loop = _Loop(root, homes, {load: at[load] for load in inputs if moves(load) and load not in homes}, y, pool)
     asm.op("subs", "r0", "r0", f"#{_TOGETHER}")
     asm.branch("blt.w", "rest")
     with asm.loop("turn", "turn", of_call=True):
@@ -113,6 +121,8 @@ def _elements(asm: Asm, loop: _Loop, count: int) -> None:
             values = [each for each in operands(node) if each not in loop.homes]
             places = {**loop.homes, **{each: registers[each, k] for each in values}}
             _node(asm, node, registers.define((node, k), [(each, k) for each in values]), places)
+            if isinstance(node, TableEntry):
+                asm.op("add", places[node.table], places[node.table], f"#{TABLE_BYTES}")
     name, size = _STORES[result_type(loop.root)]
     for k in range(count):
         asm.op(name, registers[loop.root, k], f"[{loop.y}]", f"#{size}")
@@ -120,6 +130,8 @@ def _elements(asm: Asm, loop: _Loop, count: int) -> None:
 
 def _node(asm: Asm, node: Node, to: str, places: Mapping[Node, str]) -> None:
     match node:
+        case TableEntry(table, x):
+            asm.op("ldrb", to, f"[{places[table]}, {places[x]}]")
         case Plus(a, b):
             asm.op("add", to, places[a], places[b])
         case Negative(x):

@@ -8,16 +8,20 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 
 from tinyc.loops.expression import (
+    TABLE_BYTES,
+    TABLE_ZERO,
     AddProduct,
     Negative,
     Node,
     Param,
     Plus,
     Saturate,
+    TableEntry,
     inner,
     loads,
     moves,
     operands,
+    tables,
 )
 from tinyc.loops.registers import Registers
 from tinyc.loops.vectors import CALL, GUARD, LANES, WITHIN, next_turn, saturate
@@ -42,12 +46,20 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     moving = [load for load in inputs if moves(load)]
     y = f"a{1 + len(inputs)}"
     homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
-    asm.words("lw", ["t1", *homes.values()], "a0")
+    if names:
+        asm.words("lw", ["t1", *homes.values()], "a0")
+    else:
+        asm.op("mv", "t1", "a0")
+    for table in tables(root):
+        homes[table] = f"a{1 + table.number}"
+        moving.remove(table)
+        asm.add(homes[table], homes[table], TABLE_ZERO)
     for load in inputs:
         if not moves(load):
             homes[load] = f"a{1 + load.number}"
             asm.op("lw", homes[load], f"0({homes[load]})")
-    asm.op("csrwi", "vxrm", "2")  # down
+    if any(isinstance(node, Saturate) for node in inner(root)):
+        asm.op("csrwi", "vxrm", "2")  # down
     with asm.loop("turn", "turn", aligned=False, of_call=True):
         asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
         nodes = inner(root)
@@ -65,7 +77,8 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
             first = sorted(values, key=lambda each: isinstance(node, AddProduct) and each not in (node.start, node.x))
             _node(asm, node, registers.define(node, first), places)
         asm.op("vse8.v", registers[root], f"({y})")
-        next_turn(asm, {f"a{1 + load.number}": _SIZES[load.ctype] for load in moving} | {y: 1})
+        sizes = {f"a{1 + load.number}": _SIZES[load.ctype] for load in moving} | {y: 1}
+        next_turn(asm, sizes | {homes[table]: TABLE_BYTES for table in tables(root)})
     asm.op("ret")
     return asm
 
@@ -77,6 +90,13 @@ def work(asm: RiscvAsm, elements: int) -> Work:
 
 def _node(asm: RiscvAsm, node: Node, to: str, places: Mapping[Node, str]) -> None:
     match node:
+        case TableEntry(table, x):
+            places_of = _GROUPS[-1]
+            asm.op("vid.v", places_of)
+            asm.op("vsll.vi", places_of, places_of, str(TABLE_BYTES.bit_length() - 1))
+            asm.op("vadd.vv", places_of, places_of, places[x])
+            asm.op("vsetvli", "zero", "zero", "e8", "m2", "ta", "ma")
+            asm.op("vluxei32.v", to, f"({places[table]})", places_of)
         case Plus(a, b):
             asm.op("vadd.vx", to, places[a], places[b])
         case Negative(x):

@@ -12,6 +12,9 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type, elementwise
+from tinyc.loops.expression import Element, TableEntry
+from tinyc.loops.lines import LoopLines
+from tinyc.loops.written import WORD_CORES, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.op import Kept, Op
 from tinyc.ops.signals import no_reals
 from tinyc.ops.tables import Table, is_byte_to_byte, need_bytes
@@ -50,6 +53,38 @@ def cost(site: Site, p: Table) -> Cost:
     return Cost(6 * site.x(0).elements + 20, p.lut.nbytes + 60, 0)
 
 
+def is_s8_to_s8(site: Site) -> bool:
+    """int8 input and output"""
+    return (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
+
+
+def _loop(site: Site, p: Table, core: str) -> LoopFunction:
+    """The loop of a pixel."""
+    x = site.x(0)
+    pixels, channels = x.elements // x.shape[-1], x.shape[-1]
+    root = TableEntry(Element(1), Element(0))
+    says = "y[i] = entry 128 + x0[i] of table i, 256 bytes each, from x1 on; y may be x0."
+    lines = LoopLines(((pixels, channels, 0),) if pixels > 1 else (), channels)
+    return LoopFunction(f"tc_lut_channels_s8_{core}", says, root, "", (), lines, p.lut.nbytes)
+
+
+def lower_loop(site: Site, p: Table) -> Call:
+    """The call of the loop."""
+    table = Const(np.roll(p.lut, 128, axis=1), "[channels][256] by the input + 128", "lut")
+    return Call((site.x(0).shape[-1], In(0), table, Out()))
+
+
+def _in_words(core: str, on: LoopCore) -> Kernel:
+    return loop_kernel(
+        f"tc_lut_channels_s8_{core}",
+        on,
+        lambda site, p: _loop(site, p, core),
+        lower_loop,
+        (is_s8_to_s8,),
+        inplace=(0,),
+    )
+
+
 OP = Op(
     name="lookup_channels",
     attrs=LookupChannels,
@@ -59,6 +94,9 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Kept(), Kept()),
     quant_out=(Kept(),),
-    kernels=(Kernel("tc_lut_channels_s8", offered(lower, cost=cost), when=(is_byte_to_byte,), inplace=(0,)),),
+    kernels=(
+        *(_in_words(ending, on) for ending, on in WORD_CORES.items()),
+        Kernel("tc_lut_channels_s8", offered(lower, cost=cost), when=(is_byte_to_byte,), inplace=(0,)),
+    ),
     rowwise=elementwise,
 )
