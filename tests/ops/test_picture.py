@@ -73,6 +73,15 @@ def test_kernels(kind: str) -> None:
     assert len(check_kernels(graph, samples)) == (4 if kind == "lookup" else 1)
 
 
+@pytest.mark.parametrize("rows", [3, 5, 8])
+def test_means_of_two_rows(rows: int) -> None:
+    """Loops make them, of any number of elements; each kernel gives the reference's bytes."""
+    taps = ResampleRows(taps_of("pillow-bilinear", 4, rows))
+    for width in (1, 5, 11, 43):
+        x = tensor("x", (1, 4, width, 3), 1.0, -128)
+        assert len(check_kernels(*layer(one_node("resample_rows", taps, [x], 1.0, -128)))) == 4
+
+
 def _kind(graph: Graph) -> str:
     node = graph.nodes[0]
     return family(node.attrs.format) if node.op == "picture" else node.op

@@ -36,5 +36,6 @@ def picture_cases() -> Iterator[Graph]:
     yield one_node("resample_columns", ResampleColumns(taps_of("pillow-bilinear", 9, 13)), [one], 1.0, -128)
     yield one_node("resample_rows", ResampleRows(taps_of("area", 9, 4)), [x], 1.0, -128)
     yield one_node("resample_rows", ResampleRows(taps_of("pillow-bilinear", 7, 3)), [one], 1.0, -128)
+    yield one_node("resample_rows", ResampleRows(taps_of("pillow-bilinear", 7, 9)), [one], 1.0, -128)
     table = np.random.default_rng(3).integers(-128, 128, (3, 256)).astype(np.int8)
     yield one_node("lookup_channels", LookupChannels(), [x, tensor("t", (3, 256), 0.1, 7)], 0.1, 7, {"t": table})

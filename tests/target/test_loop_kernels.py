@@ -11,6 +11,7 @@ from signal_cases import count, node_of
 
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
+from tinyc.frontend.resizing import taps_of
 from tinyc.ir.graph import Array, Graph, Shape
 from tinyc.kernel.site import Site
 from tinyc.loops.written import WORD_CORES
@@ -25,6 +26,7 @@ from tinyc.ops.lookup_channels import LookupChannels
 from tinyc.ops.pad import Pad
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
+from tinyc.ops.resample_rows import ResampleRows
 from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.signal_overlap_add import SignalOverlapAdd
 from tinyc.ops.slice import Slice
@@ -164,6 +166,25 @@ def test_tables_of_channels(board_name: str, ending: str) -> None:
         graph = one_node("lookup_channels", LookupChannels(), values, 0.1, 7, {"t": table})
         kernel = next(k for k in all_ops()["lookup_channels"].every_kernel if k.name.endswith(ending))
         cases.append((graph, [samples_of(graph)], kernel.name))
+        costs.append(offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost.instructions)
+    if board_name != "cortex-m4":
+        check_together(cases, board_name=board_name)
+        return
+    for executed, cost in zip(counts_together(cases), costs, strict=True):
+        assert cost == pytest.approx(executed, rel=0.2, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("board_name", "ending"), [("cortex-m4", "dsp"), ("cortex-m55", "mve"), ("riscv32-zve32x", "rvv")]
+)
+def test_means_of_two_rows(board_name: str, ending: str) -> None:
+    cases, costs = [], []
+    for rows, width in ((3, 1), (5, 11), (8, 43), (20, 60)):
+        taps, x = ResampleRows(taps_of("pillow-bilinear", 4, rows)), tensor("x", (1, 4, width, 3), 1.0, -128)
+        graph = one_node("resample_rows", taps, [x], 1.0, -128)
+        (kernel,) = (k for k in all_ops()["resample_rows"].every_kernel if k.name.endswith(ending))
+        ends = [{"x": np.full(x.shape, end, np.int8)} for end in (-128, 127)]
+        cases.append((graph, [samples_of(graph), *ends], kernel.name))
         costs.append(offer_of(kernel, Site(graph, graph.nodes[0], Numerics.TFLM)).cost.instructions)
     if board_name != "cortex-m4":
         check_together(cases, board_name=board_name)
