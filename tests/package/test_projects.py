@@ -36,6 +36,7 @@ HEARD = [
     "clip 4: go, as expected",
     "all clips as expected",
 ]
+COMPARES = ("cmake", "cpp", "baremetal", "rust")
 RIGHT = "clip_said[CLIP_COUNT] = {0, 4, 8, 9}", "SAID: [usize; 4] = [0, 4, 8, 9]"
 
 
@@ -176,7 +177,21 @@ def told(command: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("name", HOW)
 def test_a_project_hears_the_words(name: str, place: Callable[[str], Place]) -> None:
-    assert spoken(HOW[name].build(place(name))) == HEARD
+    """And programs that compare say a wrong word, and end in an error: the shared one in C, on both machines, and those
+    of the other languages. What was built is built on, as a reader does who changes a file."""
+    there = place(name)
+    assert spoken(HOW[name].build(there)) == HEARD
+    if name not in COMPARES:
+        return
+    for file in project_clips.FILES:
+        held = there.root / file.relative_to(ROOT)
+        text = held.read_text(encoding="utf-8")
+        wrong = [text.replace(right, right.replace("4, 8", "5, 8")) for right in RIGHT if right in text]
+        assert len(wrong) == 1
+        held.write_text(wrong[0], encoding="utf-8")
+    with pytest.raises(AssertionError, match="clip 2: left, expected right\n") as failed:
+        HOW[name].build(there)
+    assert spoken(str(failed.value))[-1] == "NOT all clips as expected"
 
 
 def test_platformio_s_program_hears_them_on_a_board_too(place: Callable[[str], Place]) -> None:
@@ -190,21 +205,6 @@ def test_platformio_s_program_hears_them_on_a_board_too(place: Callable[[str], P
     shutil.copy(there.project / "src" / "main.cpp", sketch)
     write_packages(there.root / "build" / "kws", kinds_of("arduino"), DEFAULT_VERSION)
     assert spoken(in_qemu(there, sketch)) == HEARD
-
-
-@pytest.mark.parametrize("name", ["cmake", "cpp", "baremetal", "rust"])
-def test_a_wrong_word_is_said_and_ends_in_an_error(name: str, place: Callable[[str], Place]) -> None:
-    """Each program that compares: the shared one in C, on both machines, and those of the other languages."""
-    there = place(name)
-    for file in project_clips.FILES:
-        held = there.root / file.relative_to(ROOT)
-        text = held.read_text(encoding="utf-8")
-        wrong = [text.replace(right, right.replace("4, 8", "5, 8")) for right in RIGHT if right in text]
-        assert len(wrong) == 1
-        held.write_text(wrong[0], encoding="utf-8")
-    with pytest.raises(AssertionError, match="clip 2: left, expected right\n") as failed:
-        HOW[name].build(there)
-    assert spoken(str(failed.value))[-1] == "NOT all clips as expected"
 
 
 @pytest.mark.parametrize("file", project_clips.FILES, ids=lambda file: file.name)

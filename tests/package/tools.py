@@ -61,11 +61,11 @@ def emulated(elf: Path) -> str:
 
 
 def debian_crates(home: Path) -> dict[str, str]:
-    """The settings with which cargo takes Debian's crates for those of its registry; `home` is made."""
+    """The settings with which cargo takes Debian's crates for those of its registry, in the folder `home`."""
     crates = Path("/usr/share/cargo/registry")
     if not list(crates.glob("cc-*")):
         pytest.skip("librust-cc-dev is not installed")
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(
         f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{crates}"\n'
     )

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from tinyc.cli.sweep import command
 from tinyc.sweep import Cluster, Job, ResultRow, Store, load_sweep, run_job, run_sweep
 from tinyc.sweep.job import SentFile
 
-distributed = pytest.importorskip("distributed", reason="the package distributed is not installed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="the package distributed is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = b"a model"
 
@@ -58,6 +59,8 @@ def test_a_worker_that_is_killed_loses_nothing(machines: Machines, tmp_path: Pat
     asked, notes = jobs(12, str(tmp_path / "notes")), tmp_path / "notes"
     machines.worker()
     victim = machines.worker()
+    import distributed  # noqa: PLC0415  half a second, which only this test needs
+
     with distributed.Client(machines.address, set_as_default=False) as client:
         client.wait_for_workers(2)
     seen: list[str] = []

@@ -197,15 +197,18 @@ def test_links_with_nothing(
 ) -> None:
     """All kernels with the usual flags: no symbol of a C library."""
     board = load_board(board_name)
-    try:
-        command = find_toolchain(board, "gcc").command if family == "gcc" else ("clang",)
-    except TinycError as error:
-        pytest.skip(error.message)
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    flags = board.cflags["gcc"] if family == "gcc" else CLANG_TARGETS[board_name]
     source, output = kernel_library(board.isa).folder / "all.c", tmp_path / "all.o"
-    subprocess.run([*command, *flags, level, "-ffreestanding", "-c", source, "-o", output], check=True)
+    arguments: tuple[str | Path, ...] = (level, "-ffreestanding", "-c", source, "-o", output)
+    if family == "gcc":
+        try:
+            gcc = find_toolchain(board, "gcc")
+        except TinycError as error:
+            pytest.skip(error.message)
+        gcc.run(arguments, "compiling all kernels")
+    elif shutil.which("clang"):
+        subprocess.run(["clang", *CLANG_TARGETS[board_name], *arguments], check=True)
+    else:
+        pytest.skip("clang is not installed")
     listed = subprocess.run(["nm", "-u", output], capture_output=True, text=True, check=True).stdout
     needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
     assert not {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
