@@ -111,9 +111,10 @@ def test_every_room_that_raises_errors_has_a_page() -> None:
 def test_the_command_prints_json_and_no_color_into_a_file(forked: Forked) -> None:
     assert json.loads(forked.tinyc("explain", "1", "--json").stdout)["meanings"][0]["kind"] == "exit code"
     terminal = {**os.environ, "TERM": "xterm-256color", "FORCE_COLOR": ""}
-    text = forked.tinyc("explain", "tc_conv2d_s8_dsp", environment=terminal).stdout
-    assert "computes: conv2d" in text
-    assert "\x1b" not in text
+    for words, said in ((["explain", "tc_conv2d_s8_dsp"], "computes: conv2d"), (["boards"], "cortex-m4")):
+        text = forked.tinyc(*words, environment=terminal).stdout
+        assert said in text
+        assert "\x1b" not in text
 
 
 @pytest.mark.quick_cases(2)
