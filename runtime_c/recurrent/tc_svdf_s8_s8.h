@@ -3,7 +3,7 @@
  *
  *   after[f][m] = before[f][m + 1], after[f][memory - 1] =
  *       clamp(requantize(feature_bias[f] + sum over c of x[c] * feature f at c, in_mult, in_shift),
- *           of int8_t)
+ *           of int8_t) + state_zero, wrapped to int8_t
  *   y[u] = clamp(requantize(bias[u] + sum over the rank filters f of unit u, and m,
  *       of after[f][m] * times[f][m],
  *                           mult, shift) + y_zero, y_min, y_max)
@@ -21,11 +21,12 @@ typedef struct {
     const int8_t *features;      /* [ceil(filters / 4)][in_c][4], 0 beyond the last filter */
     const int8_t *times;         /* [filters][memory] */
     const int32_t *feature_bias; /* [4 * ceil(filters / 4)] -x_zero * sum of the filter's features */
-    const int32_t *bias;         /* [filters / rank] */
+    const int32_t *bias;         /* [filters / rank] less state_zero * sum of the unit's times */
     int32_t filters, rank, memory, in_c;
     int32_t in_mult, in_shift; /* to the scale of the state */
     int32_t mult, shift, rounds;
     int32_t y_zero, y_min, y_max;
+    int32_t state_zero;
 } tc_svdf_s8_s8_t;
 
 /* The filter's state moved by one, with `newest` behind it, and `sum` plus its product with `times`. */
@@ -62,7 +63,7 @@ static void tc_svdf_s8_s8(const tc_svdf_s8_s8_t *p, const int8_t *x, const int8_
             sum = (uint32_t)*bias++;
         }
         const int32_t scaled = tc_requantize(newest[f % 4], p->in_mult, p->in_shift, p->rounds);
-        const int32_t now = tc_clamp(scaled, INT8_MIN, INT8_MAX);
+        const int32_t now = (int8_t)(tc_clamp(scaled, INT8_MIN, INT8_MAX) + p->state_zero);
         sum = tc_svdf_s8_s8_times(before, times, memory, now, after, sum);
         if (--left == 0) {
             const int32_t q = tc_requantize((int32_t)sum, p->mult, p->shift, p->rounds) + p->y_zero;

@@ -81,9 +81,9 @@ def assert_sequence_is_tflms(graph: Graph, model: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", SVDFS)
-@pytest.mark.parametrize("state", ["s16", "s8"])
-def test_svdf_is_tflms(name, state):
-    graph = with_states(svdf(*SVDFS[name], state), {"state": "after"})
+@pytest.mark.parametrize(("state", "zero"), [("s16", 0), ("s8", 0), ("s8", 50), ("s8", -128)])
+def test_svdf_is_tflms(name, state, zero):
+    graph = with_states(svdf(*SVDFS[name], state, zero), {"state": "after"})
     rank = SVDFS[name][1]
     fields = {"Rank": rank, "FusedActivationFunction": 1}
     assert_sequence_is_tflms(graph, as_file(graph, "SVDF", "SVDFOptions", fields, ("x", "w", "t", "b", "state")))
@@ -191,9 +191,9 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     return found
 
 
-@pytest.mark.parametrize(("name", "state"), [("rank 2", "s16"), ("long", "s8")])
-def test_kernels_of_svdf(name, state):
-    graph = svdf(*SVDFS[name], state)
+@pytest.mark.parametrize(("name", "state", "zero"), [("rank 2", "s16", 0), ("long", "s8", 0), ("long", "s8", 50)])
+def test_kernels_of_svdf(name, state, zero):
+    graph = svdf(*SVDFS[name], state, zero)
     check_kernels(graph, [random_inputs(graph, seed) for seed in range(3)])
 
 

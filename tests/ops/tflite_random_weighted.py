@@ -148,7 +148,8 @@ def svdf(r: Generator) -> Layer:
     limit = pick(r, 2**10, 2**20)
     bias = r.integers(-limit, limit, units).astype(np.int32)
     b = Tensor("b", (units,), "s32", (s_scale * t_scale,), (0,), data=bias)
-    kept = Tensor("state", (1, filters * memory), state, (s_scale,), (0,), variable=True)
+    s_zero = pick(r, 0, 50, -128, 13, 127) if state == "s8" else 0
+    kept = Tensor("state", (1, filters * memory), state, (s_scale,), (s_zero,), variable=True)
     y = act(r, "y", (1, units), "s8", pick(r, 0.02, 0.2, 0.002))
     names = ("x", "w", "t", "b", "state")
     fields = {"Rank": rank, "FusedActivationFunction": pick(r, 0, 1)}

@@ -17,13 +17,13 @@ from tinyc.ops.softmax import Softmax
 from tinyc.ops.svdf import Svdf
 
 
-def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16") -> Graph:
-    """One call of an SVDF layer with random weights; int16 states are in steps of 1/2^12."""
+def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16", zero: int = 0) -> Graph:
+    """One call of an SVDF layer with random weights; int16 states are in steps of 1/2^12. zero: of an int8 state."""
     filters = units * rank
     rng = np.random.default_rng(units + memory)
     s_scale, t_scale = (2.0**-12, 2.0**-17) if state == "s16" else (0.03, 0.01)
     most = 8000 if state == "s16" else 127
-    kept = tensor("state", (1, filters * memory), s_scale, 0, state)
+    kept = tensor("state", (1, filters * memory), s_scale, zero, state)
     times = rng.integers(-most, most + 1, (filters, memory)).astype(np.int16 if state == "s16" else np.int8)
     inputs = [
         tensor("x", (1, in_c), 0.05, 7),
@@ -37,7 +37,7 @@ def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16") ->
         "t": times,
         "b": rng.integers(-(2**20), 2**20, units).astype(np.int32),
     }
-    after = tensor("after", kept.shape, s_scale, 0, state)
+    after = tensor("after", kept.shape, s_scale, zero, state)
     return one_node("svdf", Svdf(rank, RELU), inputs, 0.02, -128, consts, others=[after])
 
 

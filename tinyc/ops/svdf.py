@@ -83,10 +83,11 @@ def _shifted(state: Array, newest: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SvdfParams:
-    """Integers of the layer: requantize(feature_bias[f] + x . w[f], in_mult, in_shift) goes into the state, and
-    y[u] = clamp(requantize(bias[u] + sum, mult, shift) + y_zero, y_min, y_max).
+    """Integers of the layer: clamp(requantize(feature_bias[f] + x . w[f], in_mult, in_shift)) + state_zero goes into
+    the state, and y[u] = clamp(requantize(bias[u] + sum, mult, shift) + y_zero, y_min, y_max).
 
-    feature_bias: -x_zero * sum(w[f]). The sums over time wrap as int32 does, where the weights allow them to leave it.
+    feature_bias: -x_zero * sum(w[f]). bias: less state_zero times the sum of the unit's times. The sums over time wrap
+    as int32 does, where the weights allow them to leave it.
     """
 
     rank: int
@@ -103,12 +104,13 @@ class SvdfParams:
     y_min: int
     y_max: int
     state_dtype: DType
+    state_zero: int  # of int8; int16 has none
 
     def run(self, x: Array, state: Array) -> tuple[Array, Array]:
         lo, hi = INT_RANGE[self.state_dtype]
         acc = self.feature_bias.astype(np.int64) + self.w.astype(np.int64) @ x[0].astype(np.int64)
-        newest = np.clip(requantize(acc, self.in_mult, self.in_shift, self.rounding), lo, hi)
-        after = _shifted(state.reshape(self.times.shape), newest.astype(state.dtype))
+        newest = np.clip(requantize(acc, self.in_mult, self.in_shift, self.rounding), lo, hi) + self.state_zero
+        after = _shifted(state.reshape(self.times.shape), newest.astype(state.dtype))  # wraps, as theirs does
         sums = (after.astype(np.int64) * self.times).sum(axis=1).reshape(-1, self.rank).sum(axis=1)
         wrapped = (sums + self.bias + (1 << 31)) % (1 << 32) - (1 << 31)
         y = requantize(wrapped, self.mult, self.shift, self.rounding) + self.y_zero
@@ -136,8 +138,8 @@ def prepare(site: Site) -> SvdfParams:
     (x_scale, x_zero), (w_scale, w_zero) = site.scale_zero(x), site.scale_zero(w)
     (t_scale, t_zero), (s_scale, s_zero) = site.scale_zero(times), site.scale_zero(state)
     y_scale, y_zero = site.scale_zero(y)
-    if w_zero or t_zero or s_zero:
-        raise TinycError("weights and state of SVDF need a symmetric quantization (zero point 0)", site.node.where)
+    if w_zero or t_zero or (s_zero and state.dtype != "s8"):
+        raise TinycError("weights of SVDF, and a state of int16, need zero point 0", site.node.where)
     features = site.const(1).astype(np.int64)
     folded = -x_zero * features.sum(axis=1)
     # As TensorFlow Lite Micro: products of float32 scales, in float32.
@@ -147,7 +149,8 @@ def prepare(site: Site) -> SvdfParams:
     if worst >= 2**31 or out[1] > 0:
         raise TinycError("a sum of SVDF, scaled up, could leave int32", site.node.where)
     units = features.shape[0] // site.attrs.rank
-    bias = site.const(3) if site.has(3) else np.zeros(units, np.int32)
+    bias = site.const(3).astype(np.int64) if site.has(3) else np.zeros(units, np.int64)
+    bias = bias - s_zero * site.const(2).astype(np.int64).reshape(units, -1).sum(axis=1)
     # Both runtimes clamp to int8 only: they ask for a RELU and take the output's zero point for its least integer.
     is_theirs = site.numerics in (Numerics.TFLM, Numerics.LITERT)
     lo, hi = INT_RANGE[y.dtype] if is_theirs else site.attrs.act.range_of(y)
@@ -166,6 +169,7 @@ def prepare(site: Site) -> SvdfParams:
         y_min=lo,
         y_max=hi,
         state_dtype=state.dtype,
+        state_zero=s_zero,
     )
 
 
@@ -197,6 +201,8 @@ def lower(site: Site, p: SvdfParams) -> Call:
     spare = -len(p.w) % 4
     fours = np.pad(p.w, ((0, spare), (0, 0))).reshape(-1, 4, p.w.shape[1]).transpose(0, 2, 1)
     fields = {"features": Const(fours, "[fours of filters][in_c][4]", "w"), **_fields(p, spare)}
+    if p.state_dtype == "s8":
+        fields["state_zero"] = p.state_zero
     ctype = "tc_svdf_s8_t" if p.state_dtype == "s16" else "tc_svdf_s8_s8_t"
     return Call((Params(), In(0), In(4), Out(0), Out(1)), Struct(ctype, fields))
 
@@ -249,11 +255,11 @@ def is_vectored(site: Site) -> bool:
     return (has_wide_state(site) or has_byte_state(site)) and site.builtin_rounding is Rounding.DOUBLE
 
 
-_MVE_ASKS = "sums over the input that are scaled by less than 2^31"
+_MVE_ASKS = "sums over the input that are scaled by less than 2^31, a state with zero point 0"
 
 
 def plan_mve(site: Site, p: SvdfParams) -> mve.SvdfLayer | None:
-    if p.in_shift > 30:
+    if p.in_shift > 30 or p.state_zero:
         return None
     filters, memory = p.times.shape
     factors = (p.in_mult, p.in_shift), (p.mult, p.shift)
