@@ -25,7 +25,10 @@ ENDS = {
     "a text": "sys.exit('why')",
     "an error": "raise ValueError('no')",
     "a signal": f"os.kill(os.getpid(), {int(signal.SIGTERM)})",
-    "Ctrl-C": f"os.kill(os.getpid(), {int(signal.SIGINT)}); import time; time.sleep(60)",
+    "Ctrl-C": (
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background
+        "os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+    ),
     "at once": "os.write(1, b'x'); os._exit(3)",
     "at exit": "import atexit; atexit.register(print, 'late'); print('early', end='')",
 }
