@@ -4,7 +4,7 @@
     python bench/ablation.py [--board cortex-m4] [--model kws ...]
 
 Every row of the first is a build of the five int8 MLPerf Tiny models with one thing forbidden to the compiler, proved
-byte for byte and counted like any other. All are planned layer by layer (`--memory speed`), so that rows differ by
+byte for byte and counted like any other. All are planned layer by layer (`--prefer time`), so that rows differ by
 the lever alone. With --model the text is printed, not written.
 """
 
@@ -35,7 +35,7 @@ from tinyc.pipeline import integers, lowering
 from tinyc.pipeline.building import build
 from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.plan import shrink
+from tinyc.plan import draft_plan
 from tinyc.verify.report import Report
 
 Found = Mapping[str, Sequence[Choice]]
@@ -103,8 +103,7 @@ def _all_channels() -> Iterator[None]:
 
 @contextmanager
 def _no_overlap() -> Iterator[None]:
-    draft_plan = shrink.draft_plan
-    with patch.object(shrink, "draft_plan", lambda *given, **more: draft_plan(*given, **{**more, "slide": False})):
+    with patch("tinyc.plan.families.draft_plan", lambda *given, **more: draft_plan(*given, **{**more, "slide": False})):
         yield
 
 
@@ -146,7 +145,7 @@ def main() -> int:
 
 
 def _options(folder: Path, model: str, board: str) -> Options:
-    return Options(board=board, memory="speed", inputs=folder / f"{INPUTS[model]}.npz", samples=1)
+    return Options(board=board, prefer="time", inputs=folder / f"{INPUTS[model]}.npz", samples=1)
 
 
 # ---- levers ----
@@ -166,7 +165,7 @@ def _levers(folder: Path, models: Sequence[str], board: str) -> str:
     )
     tables = [_table(title, models, rows, figure) for title, figure in figures]
     how = "In brackets: how much more or less than with all levers; empty where nothing changes."
-    return "\n\n".join(["`--optimize speed --memory speed`. " + how, *tables]) + "\n"
+    return "\n\n".join(["`--prefer time --prefer time`. " + how, *tables]) + "\n"
 
 
 def _measure(folder: Path, models: Sequence[str], board: str) -> list[Report]:

@@ -164,7 +164,7 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
 
 def report_of(path: Path, joined: bool, board: str = "cortex-m4") -> Report:
     """Of a build, proved; joined: with attention in one step."""
-    options = Options(board, recipe=QUICK, memory="speed", samples=1)
+    options = Options(board, recipe=QUICK, prefer="time", samples=1)
     with tempfile.TemporaryDirectory() as out:
         if joined:
             made, _ = build(path, Path(out, "out"), options, Progress())

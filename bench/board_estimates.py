@@ -40,7 +40,7 @@ PLAIN = "estimated"
 # What tinyc is asked for, and what its row says of that.
 ASKED: Mapping[str, Mapping[str, Any]] = {
     PLAIN: {},
-    "`--memory speed`": {"memory": "speed"},
+    "`--prefer time`": {"memory": "speed"},
     "`--ram-code 64K`": {"ram_code": 65_536},
 }
 

@@ -31,19 +31,17 @@ SAMPLES = 8  # instructions are those of one inference, whatever the number
 
 CHOICES: dict[str, dict[str, Any]] = {
     "default": {},
-    "--memory speed": {"memory": "speed"},
-    "--memory min": {"memory": "min"},
-    "--memory min --input-rows": {"memory": "min", "input_rows": True},
-    "--optimize balanced": {"optimize": "balanced"},
-    "--optimize size": {"optimize": "size"},
-    "--optimize size --memory min": {"optimize": "size", "memory": "min"},
+    "--prefer time": {"prefer": "time"},
+    "--prefer ram": {"prefer": "ram"},
+    "--prefer ram --input-rows": {"prefer": "ram", "input_rows": True},
+    "--prefer flash": {"prefer": "flash"},
 }
 HEAD = ("options", "instructions", "modelled cycles", "arena", "stack", "code", "constants", "flash", "different bytes")
 
 
 def main() -> int:
     args = _arguments()
-    parts = ["Every model's first row is the default, `--optimize speed --memory balanced`."]
+    parts = ["Every model's first row is the default, `--prefer balanced`."]
     good = True
     for model in args.model or MODELS:
         measured = [(name, measure(model, Options(args.board, **change))) for name, change in CHOICES.items()]

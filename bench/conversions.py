@@ -4,7 +4,7 @@ channels would take of RAM.
 
     python bench/conversions.py [--model kws ...]
 
-Would the layer before write the planes, this is the most that it could save. `--memory speed`; cycles by the rules of
+Would the layer before write the planes, this is the most that it could save. `--prefer time`; cycles by the rules of
 docs/cycles.md, of the functions with and without that part.
 """
 
@@ -49,7 +49,7 @@ def main() -> int:
     board = load_board(BOARD)
     rows = []
     for model in args.model or MODELS:
-        options = Options(board=BOARD, memory="speed")
+        options = Options(board=BOARD, prefer="time")
         compiled = compile_model(folder / f"{model}_int8.tflite", board, options, Progress())
         rows.append(measure(model, compiled))
     head = ("model", "cycles of planes", "of depthwise layers", "of all layers", "image", "as planes", "arena")

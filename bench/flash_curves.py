@@ -3,7 +3,7 @@
 
     python bench/flash_curves.py [--board cortex-m4] [--model kws ...]
 
-From the least flash (`--optimize size`) to the fastest kernels (`--memory speed`), budgets between in equal ratios.
+From the least flash (`--prefer flash`) to the fastest kernels (`--prefer time`), budgets between in equal ratios.
 Every point is a build, proved byte for byte against TensorFlow Lite Micro's outputs; its options are the row's first
 column. With --model the text is printed, not written.
 """
@@ -35,7 +35,7 @@ def main() -> int:
     args = parser.parse_args()
     parts = [
         f"Each row is `tinyc build MODEL --board {args.board}` with these options. No library takes more "
-        "than its budget. Without `--memory speed` rows are streamed where that makes the arena "
+        "than its budget. Without `--prefer time` rows are streamed where that makes the arena "
         "smaller, for up to 5 % more instructions: so a faster library may have the larger arena. Budgets "
         "that no library of these options keeps are left out."
     ]
@@ -57,14 +57,14 @@ def main() -> int:
 
 def curve(model: str, board: str) -> Mapping[str, Report]:
     """The reports by their options, from the least flash to the most."""
-    least, most = _report(model, board, optimize="size"), _report(model, board, memory="speed")
+    least, most = _report(model, board, prefer="flash"), _report(model, board, prefer="time")
     low, high = _flash(least), _flash(most)
-    points = {"--optimize size": least}
+    points = {"--prefer flash": least}
     for number in range(1, POINTS + 1):
         kib = round(low * (high / low) ** (number / (POINTS + 1)) / 1024)
         with suppress(TinycError):  # for speed a compiler makes the same C larger
-            points[f"--flash-budget {kib}K"] = _report(model, board, flash_budget=1024 * kib)
-    return points | {"--memory speed": most}
+            points[f"--flash {kib}K"] = _report(model, board, flash=1024 * kib)
+    return points | {"--prefer time": most}
 
 
 def _report(model: str, board: str, **asked: Any) -> Report:

@@ -128,8 +128,8 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
     plain = Options(board="cortex-m4", name="forest")
     ways = (
         ("tinyc", plain),
-        ("tinyc, --memory speed", replace(plain, memory="speed")),
-        ("tinyc, --optimize size", replace(plain, optimize="size")),
+        ("tinyc, --prefer time", replace(plain, prefer="time")),
+        ("tinyc, --prefer flash", replace(plain, prefer="flash")),
     )
     for tool, chosen in ways:
         made = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())

@@ -24,21 +24,20 @@ from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import forms_of, lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
-from tinyc.plan.front import Corner, Front
+from tinyc.plan.front import Front
 
-WAYS = ("", "--memory speed", "--memory min", "--optimize size", "--optimize size --memory min", "--flash-budget 64K")
+WAYS = ("", "--prefer time", "--prefer ram", "--prefer flash", "--flash 64K")
 _QUIET = Progress()
 
 
 def options_of(words: str, board: str) -> Options:
     """The options of a line of `WAYS`."""
     given = dict(zip(words.split()[::2], words.split()[1::2], strict=True))
-    budget = given.get("--flash-budget")
+    flash = given.get("--flash")
     return Options(
         board,
-        memory=given.get("--memory", "balanced"),  # type: ignore[arg-type]
-        optimize=given.get("--optimize", "speed"),  # type: ignore[arg-type]
-        flash_budget=int(budget.removesuffix("K")) * 1024 if budget else None,
+        prefer=given.get("--prefer", "balanced"),  # type: ignore[arg-type]
+        flash=int(flash.removesuffix("K")) * 1024 if flash else None,
     )
 
 
@@ -52,7 +51,7 @@ def better(front: Front, plan: Plan) -> Plan:
         fits = np.flatnonzero(table.flash_bytes <= plan.flash_bytes)
         state = int(fits[-1]) if len(fits) else -1
         while state >= 0 and table.cycles[state] < best.cycles:
-            own = family.plan(Corner(int(table.cycles[state]), 0, table.live_bytes, family, table, state))
+            own = family.plan(table, state)
             if own.flash_bytes <= plan.flash_bytes and own.arena_bytes <= plan.arena_bytes:
                 best = own
                 break

@@ -4,7 +4,7 @@
     python bench/int4.py [--board cortex-m4] [--model kws ...]
 
 Every weight of a model is rounded to 4 bits: what that does to accuracy is the quantizer's matter. Both are planned
-layer by layer (`--memory speed`) with the same options, proved byte for byte and counted. First without kernels that
+layer by layer (`--prefer time`) with the same options, proved byte for byte and counted. First without kernels that
 widen weights in flash: neither to int16 nor by exact fast convolutions. Then with all kernels. Then within a budget of
 flash, what the first int8 library takes. With --model the text is printed, not written.
 """
@@ -96,9 +96,7 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
 
 def measure(folder: Path, model: str, board: str, bits: int, packed: bool = False, budget: int | None = None) -> Report:
     """The report of a build. TinycError if a byte differs from the reference."""
-    options = Options(
-        board=board, memory="speed", inputs=folder / f"{INPUTS[model]}.npz", samples=1, flash_budget=budget
-    )
+    options = Options(board=board, prefer="time", inputs=folder / f"{INPUTS[model]}.npz", samples=1, flash=budget)
     with tempfile.TemporaryDirectory(prefix="tinyc-int4-") as out, _weights_of(bits, packed):
         report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, options, Progress())
     assert isinstance(report, Report)

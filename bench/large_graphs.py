@@ -4,7 +4,7 @@
     python bench/large_graphs.py               # 100, 300 and 1,000 layers for the Cortex-M4, as a table
     python bench/large_graphs.py 2000
 
-Layer by layer: the search for kernels and places within 20 % more time (`--memory min`). Streamed: the search for
+Layer by layer: the search for kernels and places within 20 % more time (`--prefer ram`). Streamed: the search for
 groups of layers that run row by row, which looks at groups between the narrowest places, as far as its work allows.
 """
 
@@ -19,19 +19,20 @@ import numpy as np
 
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.select import Goal, candidates, choose
+from tinyc.choose.select import candidates
 from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
 from tinyc.kernel.site import RELU, Padding, Pair
 from tinyc.ops.add import Add
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.plan.rows import Limits, plan_streamed
-from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
+from tinyc.plan.families import by_rows, families_of
+from tinyc.plan.front import Front
+from tinyc.plan.worth import Worth
 
 BOARD = "cortex-m4"
 CHANNELS, SIDE = 8, 16
 X = Quant((0.02,), (-3,))
-SHARE = 0.2  # of all time that a smaller arena may cost
+LEAST = 4  # an arena smaller by 1 % is worth so many per cent of time
 
 
 class Network:
@@ -92,18 +93,16 @@ def measure(layers: int) -> str:
     graph, board = network(layers), load_board(BOARD)
     began = time.perf_counter()
     choices = candidates(graph, board.isa, Numerics.TFLM)
-    chosen = choose(choices, Goal("speed"))
     selected = time.perf_counter()
-    _, plan = shrink(graph, choices, chosen, Budget(MEMORY_PRICE["min"], None, board.flash_bytes))
+    least = Worth(0, LEAST)
+    whole = Front(families_of(graph, choices, up_to=0)).best(least)
     planned = time.perf_counter()
-    instructions = sum(choice.cost.instructions for choice in chosen.values())
-    total = sum(choice.cost.time for choice in chosen.values())
-    limits = Limits(instructions * (1 + SHARE), total * (1 + 2 * SHARE), None, None)
-    streamed = plan_streamed(graph, choices, "speed", limits)
+    rows = Front(by_rows(graph, choices, None)).best(least)
     done = time.perf_counter()
-    bytes_ = f"{streamed.arena_bytes:,}" if streamed else "-"
+    assert whole is not None
+    bytes_ = f"{rows.plan.arena_bytes:,}" if rows else "-"
     seconds = f"{selected - began:.1f} | {planned - selected:.1f} | {done - planned:.1f}"
-    return f"| {len(graph.nodes):,} | {plan.arena_bytes:,} | {plan.gap_bytes:,} | {bytes_} | {seconds} |"
+    return f"| {len(graph.nodes):,} | {whole.plan.arena_bytes:,} | {whole.plan.gap_bytes:,} | {bytes_} | {seconds} |"
 
 
 def main() -> int:

@@ -55,7 +55,7 @@ def write(folder: Path, size: int = 224) -> Path:
 
 def measure(path: Path, board: str, budget: int | None) -> Report:
     """The report of a build that was proved. RuntimeError where bytes differ."""
-    options = Options(board=board, ram_budget=budget, emulator="unicorn", samples=1, recipe=UNPROVEN)
+    options = Options(board=board, ram=budget, emulator="unicorn", samples=1, recipe=UNPROVEN)
     report = verify_model(path, options, Progress())
     if not report.passed:
         raise RuntimeError(f"{path.stem}: output differs from the reference")

@@ -73,7 +73,7 @@ def pieces_of(core: str) -> Iterator[Piece]:
     """Of every function in assembly of the models' libraries for a board of that core; each piece once."""
     seen = set()
     for name in NAMES:
-        options = Options(core, memory="speed")
+        options = Options(core, prefer="time")
         compiled = compile_model(MODELS / f"{name}_int8.tflite", load_board(core), options, Progress())
         for text in compiled.files.values():
             for function, lines in functions_in(text).items():

@@ -23,13 +23,13 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from tinyc.ir.graph import Array
-from tinyc.options.build import Memory, Options
+from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.building import verify_model
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import UNPROVEN
 from tinyc.verify.report import Report
 
-MEMORIES: tuple[Memory, ...] = ("speed", "balanced", "min")
+PREFERENCES: tuple[Prefer, ...] = ("time", "balanced", "ram")
 CALIBRATION, SAMPLES = 8, 2  # inputs to quantize with, and to compare
 
 
@@ -309,9 +309,9 @@ def write(name: str, folder: Path) -> Path:
     return path
 
 
-def measure(path: Path, board: str, memory: Memory) -> Report:
+def measure(path: Path, board: str, prefer: Prefer) -> Report:
     """The report of a build that was proved. RuntimeError where bytes differ."""
-    options = Options(board=board, memory=memory, samples=SAMPLES, recipe=UNPROVEN)
+    options = Options(board=board, prefer=prefer, samples=SAMPLES, recipe=UNPROVEN)
     report = verify_model(path, options, Progress())
     if not report.passed:
         raise RuntimeError(f"{path.stem}: output differs from the reference")
@@ -346,7 +346,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in args.network:
             path = write(name, Path(folder))
-            print(row(name, [measure(path, args.board, memory) for memory in MEMORIES]), flush=True)
+            print(row(name, [measure(path, args.board, prefer) for prefer in PREFERENCES]), flush=True)
     return 0
 
 

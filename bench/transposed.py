@@ -44,7 +44,7 @@ def write(kernel: int, in_c: int, out_c: int, folder: Path) -> Path:
 
 def measure(path: Path) -> Iterator[Report]:
     """Proved builds: as it is compiled, and by the kernel for any layer."""
-    options = Options("cortex-m4", memory="speed", samples=SAMPLES, recipe=UNPROVEN)
+    options = Options("cortex-m4", prefer="time", samples=SAMPLES, recipe=UNPROVEN)
     yield verify_model(path, options, Progress())
     with patch.object(lowering, "as_convolutions", as_they_are):
         yield verify_model(path, options, Progress())

@@ -70,7 +70,7 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {
     "size": {"optimize": "size"},
     "balanced": {"optimize": "balanced"},
     "litert": {"numerics": Numerics.LITERT},
-    "flash": {"flash_budget": 158_000},
+    "flash": {"flash": 158_000},
     "window": {"incremental": 1},
 }
 RECIPES: Mapping[str, Recipe] = {

@@ -43,7 +43,7 @@ from tinyc.board import load_board  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
 from tinyc.machine.target import written_for  # noqa: E402
-from tinyc.options.build import Memory, Optimize, Options  # noqa: E402
+from tinyc.options.build import Options, Prefer  # noqa: E402
 from tinyc.pipeline.compiling import compile_model  # noqa: E402
 from tinyc.pipeline.progress import Progress  # noqa: E402
 from tinyc.pipeline.proving import input_bytes, proof_samples  # noqa: E402
@@ -204,9 +204,8 @@ def network_case(seed: int, board: str, folder: Path) -> Case:
     onnx.save(model, path)
     arrays: dict[str, Any] = samples(model, seed, 8)  # numpy types what it is given by name as `allow_pickle`
     np.savez(folder / f"n{seed}.calib.npz", **arrays)
-    memories: tuple[Memory, ...] = ("balanced", "min", "speed")
-    ways: tuple[Optimize, ...] = ("speed", "size", "balanced")
-    options = Options(board=board, samples=SAMPLES, memory=memories[seed % 3], optimize=ways[seed // 3 % 3])
+    preferences: tuple[Prefer, ...] = ("balanced", "ram", "time", "flash")
+    options = Options(board=board, samples=SAMPLES, prefer=preferences[seed % 4])
     compiled = compile_model(path, load_board(board), options, Progress())
     _, proof = proof_samples(compiled, options)
     wanted = reference_outputs(compiled.graph, compiled.program, proof)

@@ -30,7 +30,7 @@ from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap, map_of
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
-from tinyc.options.build import Memory, Optimize, Options, Precision
+from tinyc.options.build import Optimize, Options, Precision, Prefer
 from tinyc.options.keywords import LibraryOptions, NumericsName, ProofOptions
 from tinyc.options.recipe import Effort, Recipe
 from tinyc.pipeline import building
@@ -58,7 +58,7 @@ class QuantizeOptions(TypedDict, total=False):
     """Further options of `tinyc quantize`."""
 
     effort: Effort
-    flash_budget: int | None
+    flash: int | None
     states: tuple[str, ...]
     sequence: int
 
@@ -95,14 +95,14 @@ class BenchedOptions(TypedDict, total=False):
     """Those options of a build that `tinyc bench` takes."""
 
     numerics: NumericsName | None
-    optimize: Optimize
+    prefer: Prefer
     precision: Precision
     signature: str | None
     float_layers: tuple[str, ...]
     float_fallback: bool
-    memory: Memory
-    flash_budget: int | None
-    ram_budget: int | None
+    flash: int | None
+    ram: int | None
+    time: str | None
     recipe: Recipe | None
     samples: int
     toolchain: str | None
@@ -298,7 +298,7 @@ def quantize(
     """A float model in integers, beside the float model, as `tinyc quantize`: layer by layer where accuracy is lost.
 
     out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data as `build` takes them, with labels as
-    `y`; evaluate defaults to the calibration inputs. recipe: default: automatic. flash_budget: bytes for the weights,
+    `y`; evaluate defaults to the calibration inputs. recipe: default: automatic. flash: bytes for the weights,
     with `Recipe(weights="auto")`. states, sequence, state_init: as `build` has them. Raises TinycError.
     """
     with _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files:

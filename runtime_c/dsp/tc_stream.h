@@ -7,7 +7,8 @@
  * layer's.
  *
  * stream: common: mult and add of all channels. out_c 0: the bytes from the first group to the end, less the
- * constants of a last group that is not full, and out_c. Then for each four output channels (the last four padded with zeros), or of packed weights `together`
+ * constants of a last group that is not full, and out_c. Then for each four output channels (the last four
+ * padded with zeros), or of packed weights `together`
  *   together     start values of the accumulators
  *   steps times  wide: 4 words, the int16 weights of each channel for both taps, first tap in the low half
  *                packed: a word for each two channels, "A over B" (tc_dsp.h), of channels 0, 1; 2, 3 ...

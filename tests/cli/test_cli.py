@@ -177,13 +177,13 @@ def test_a_library_without_a_proof_has_a_size_where_a_compiler_is(tinyc, model: 
 
 
 def test_a_library_without_a_proof_is_proved_later(tinyc, model: Path, tmp_path: Path) -> None:
-    folder, proved, same = tmp_path / "later", tmp_path / "proved", ("--board", "host", "--memory", "min")
+    folder, proved, same = tmp_path / "later", tmp_path / "proved", ("--board", "host", "--prefer", "ram")
     assert tinyc("build", model, *same, "-o", folder, "--no-proof").code == 0
     assert (folder / "tiny.h").read_text().startswith("/* NOT PROVED")
     other = tinyc("verify", model, "--board", "host", "--numerics", "litert", "--built", folder)
     assert other.code == 2
     assert "these options" in other.err
-    assert "tinyc build tiny.onnx --board host --memory min" in " ".join(other.err.split())
+    assert "tinyc build tiny.onnx --board host --prefer ram" in " ".join(other.err.split())
     assert json.loads((folder / "report.json").read_text())["verify"] is None
 
     ran = tinyc("verify", model, *same, "--built", folder, "--json")
@@ -196,7 +196,7 @@ def test_a_library_without_a_proof_is_proved_later(tinyc, model: Path, tmp_path:
     said = json.loads((folder / "report.json").read_text())
     assert said == ran.json
     assert said["verify"]["mismatches"] == 0
-    assert said["arguments"] == ["--board", "host", "--memory", "min"]
+    assert said["arguments"] == ["--board", "host", "--prefer", "ram"]
     again = tinyc("verify", model, *same, "--built", folder)
     assert again.code == 2
     assert "proved already" in again.err
@@ -263,7 +263,7 @@ def test_inspect_lists_operators(tinyc, model: Path) -> None:
 
 def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
-    whole = ("--board", "host", "--memory", "speed")  # layer by layer
+    whole = ("--board", "host", "--prefer", "time")  # layer by layer
     built = tinyc("build", model, *whole, "-o", tmp_path / "out", "--json").json
     picture = tmp_path / "map.svg"
     found = tinyc("plan", model, *whole, "--json", "--plot", picture).json
@@ -335,8 +335,8 @@ def test_boards_and_doctor(tinyc, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         (["build", "{model}", "--board", "cortex-m4", "--emulator", "bochs"], "bochs"),
         (["build"], "MODEL"),
         (["build", "{model}", "--optimise", "speed"], "No such option"),
-        (["build", "{model}", "--optimize", "fast"], "Invalid value for '--optimize': 'fast' is not one of"),
-        (["build", "{model}", "--ram-budget", "-5"], "give bytes, like 65536"),
+        (["build", "{model}", "--prefer", "fast"], "Invalid value for '--prefer': 'fast' is not one of"),
+        (["build", "{model}", "--ram", "-5"], "give bytes, like 65536"),
         (["build", "{model}", "--outputs", "absent"], "makes a tensor 'absent'"),
         (["build", "{model}", "--state", "a:b"], "no input 'a'"),
         (["run", "{model}", "--board", "cortex-m4"], "runs it on a flashed board"),

@@ -211,7 +211,7 @@ def test_a_quantized_model_does_not_replace_the_float_one(tinyc, model: Path) ->
 
 @pytest.mark.parametrize(("words", "code"), [("1K", 0), ("1KiB", 0), ("1_024", 0), ("1k", 2), ("-1", 2), ("K", 2)])
 def test_budgets(tinyc, model: Path, words: str, code: int) -> None:
-    ran = tinyc("plan", model, "-b", "host", f"--ram-budget={words}", "--json")
+    ran = tinyc("plan", model, "-b", "host", f"--ram={words}", "--json")
     assert ran.code == code
     if code:
         assert "give bytes, like 65536, 64K or 1M" in ran.err
@@ -223,7 +223,7 @@ def test_budgets(tinyc, model: Path, words: str, code: int) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *("plan --ram-budget=@", "plan --flash-budget=@", "plan --incremental=@", "plan --incremental=1 --hop=@"),
+        *("plan --ram=@", "plan --flash=@", "plan --incremental=@", "plan --incremental=1 --hop=@"),
         *("plan --picture-std=@", "plan --max-loss=@ --weights=auto", "plan --width=@", "build --samples=@"),
         *("build --sequence=@", "profile --top=@", "bench --seconds=@", "bench --threads=@"),
         *("monitor --port=x --seconds=@", "monitor --port=x --baud=@", "run --port=x --baud=@"),

@@ -108,7 +108,7 @@ def test_int16(tinyc, model: Path, tmp_path: Path, ending: str) -> None:  # noqa
         (("--precision", "float32"), "No such option"),
         (("--frontend", "micro"), "No such option"),
         (("-c", "no_such_module:f"), "calibration function failed"),
-        (("--weights", "auto", "--flash-budget", "10", *QUICK), "too few"),
+        (("--weights", "auto", "--flash", "10", *QUICK), "too few"),
     ],
 )
 def test_bad_words(tinyc, model: Path, words: tuple[str, ...], message: str) -> None:  # noqa: F811

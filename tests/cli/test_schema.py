@@ -31,7 +31,7 @@ QUICK = {
     "explore kws.onnx --boards host,cortex-m4 --pick ram<=1M": 0,
     "inspect kws.onnx": 0,
     "monitor": 0,
-    "plan kws.onnx --board cortex-m4 --memory min": 0,
+    "plan kws.onnx --board cortex-m4 --prefer ram": 0,
     "plan kws.onnx --board cortex-m4 --front": 0,
     "quantize kws.onnx": 0,
     "build kws.onnx --board cortex-m4 --no-proof -o planned": 0,

@@ -127,10 +127,11 @@ def test_a_program_by_clang(tinyc, project: Project) -> None:  # noqa: F811
 def test_a_wrong_weight(tinyc, project: Project) -> None:  # noqa: F811
     """The name of the layer, and exit code 1."""
     weights = (project.folder / "kws" / "kws_weights.h").read_text()
-    first = weights.index("{\n", weights.index("fully_connected_stream["))
-    numbers = weights[first + 2 :].split(",")[8].strip()
-    assert numbers.lstrip("-").isdigit()
-    changed = weights[:first] + weights[first:].replace(f" {numbers},", f" {int(numbers) ^ 0x60},", 1)
+    first = weights.index("{\n", weights.index("fully_connected_stream[")) + 2
+    stop = weights.index("}", first)
+    numbers = weights[first:stop].split(",")
+    numbers[6] = f" {int(numbers[6]) ^ 0x6000}"  # a weight of 16 bits
+    changed = weights[:first] + ",".join(numbers) + weights[stop:]
     (project.folder / "kws" / "kws_weights.h").write_text(changed)
     ran = tinyc(*arguments(project, "--elf", project.link("-O2")))
     assert ran.code == 1, ran.err

@@ -21,7 +21,7 @@ from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.pipeline.proving import as_integers, check_ram_budget, compile_library, run_samples, with_window
+from tinyc.pipeline.proving import as_integers, check_ram, compile_library, run_samples, with_window
 from tinyc.reference.samples import Samples, synthetic_samples
 from tinyc.run import Target, find_target
 from tinyc.run.host import HostTarget
@@ -54,10 +54,10 @@ def _of(key: str, *values: Any) -> Choice:
 
 # Each may be left out, as the blocks of the network may.
 CHOICES: tuple[tuple[float, Choice], ...] = (
-    (0.7, _of("memory", "speed", "min")),
-    (0.5, _of("optimize", "size", "balanced")),
-    (0.1, _of("flash_budget", 6_000, 12_000, 40_000)),
-    (0.15, _of("ram_budget", 700, 1_500, 4_000)),
+    (0.7, _of("prefer", "time", "ram")),
+    (0.5, _of("prefer", "flash", "balanced")),
+    (0.1, _of("flash", 6_000, 12_000, 40_000)),
+    (0.15, _of("ram", 700, 1_500, 4_000)),
     (0.2, _of("input_rows", True)),
     (0.2, lambda rng: {"incremental": 2, "hop": int(rng.integers(1, 6)), "stream_unpadded": bool(rng.random() < 0.7)}),
     (0.25, _of("weights", "int4", "int4", "auto")),
@@ -146,7 +146,7 @@ def check_on(seed: int, path: Path, board: Board, options: Options, folder: Path
     asked = replace(options, board=board.name)
     try:
         compiled = compile_model(path, board, asked, Progress())
-        check_ram_budget(compiled, asked)
+        check_ram(compiled, asked)
     except TinycError as error:
         return "too large" if error.exit_code == 1 else "refused"
     prove_twice(seed, compiled, board, asked, folder)

@@ -28,7 +28,7 @@ from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.pipeline.proving import check_ram_budget, compile_library, input_bytes, with_window
+from tinyc.pipeline.proving import check_ram, compile_library, input_bytes, with_window
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation
 from tinyc.run.trace import TracePlan, plan_trace
@@ -197,7 +197,7 @@ def watch(path: Path, options: Options, seed: int, folder: Path) -> str:
     board = load_board(options.board)
     try:
         compiled = compile_model(path, board, options, Progress())
-        check_ram_budget(compiled, options)
+        check_ram(compiled, options)
     except TinycError as error:
         return "too large" if error.exit_code == 1 else "refused"
     folder.mkdir()

@@ -98,7 +98,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def model(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     """Four steps on a Cortex-M4, the tensors between them in two places by turns."""
     path, _ = builds.prepare(9, frozenset(range(5)), tmp_path_factory.mktemp("net"))
-    compiled = compile_model(path, load_board("cortex-m4"), Options("cortex-m4", memory="speed"), Progress())
+    compiled = compile_model(path, load_board("cortex-m4"), Options("cortex-m4", prefer="time"), Progress())
     assert len(compiled.program.steps) == 4
     return compiled
 

@@ -233,7 +233,7 @@ GRAPHS: list[tuple[list[Any], list[str], str]] = [
     ([op("Relu", "x", "y")], ["x"], "'x' is not computed"),
     ([op("Relu", "x", "y")], ["y", "y"], "two outputs are called 'y'"),
     ([op("Relu", "x", "y")], [], "no outputs"),
-    ([op("MaxPool", "i", "y indices", kernel_shape=[2, 2])], ["y", "indices"], "only the first output"),
+    ([op("Dropout", "i", "y mask")], ["y", "mask"], "only the first output"),
 ]
 
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.options.build import Options
+from tinyc.options.build import Options, Prefer
 from tinyc.options.recipe import Recipe
 from tinyc.pipeline.building import build
 from tinyc.pipeline.compiling import compile_model
@@ -35,7 +34,6 @@ QUICK = {
     ("vww", "cortex-m55"),
     ("sww", "riscv32imc"),
 }
-GOALS = [(optimize, memory) for optimize in ("speed", "balanced", "size") for memory in ("speed", "min")]
 
 
 def run_on(
@@ -110,10 +108,10 @@ def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: st
 
 
 @pytest.mark.quick_cases(6)
-@pytest.mark.parametrize(("optimize", "memory"), GOALS)
+@pytest.mark.parametrize("prefer", ["balanced", "time", "ram", "flash"])
 @pytest.mark.parametrize("file", MODELS)
-def test_whatever_it_is_optimized_for(tmp_path: Path, models_dir: Path, file: str, optimize: str, memory: str) -> None:
-    options = Options("cortex-m4", optimize=optimize, memory=memory)  # type: ignore[arg-type]
+def test_whatever_is_preferred(tmp_path: Path, models_dir: Path, file: str, prefer: Prefer) -> None:
+    options = Options("cortex-m4", prefer=prefer)
     got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
@@ -142,12 +140,10 @@ def test_every_model_file_becomes_a_library_that_equals_the_reference(
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize(("optimize", "code", "flash"), [("size", 6 * 1024, 38_000), ("speed", 24 * 1024, 68_000)])
-def test_flash_of_the_keyword_model(
-    tmp_path: Path, models_dir: Path, optimize: Literal["size", "speed"], code: int, flash: int
-) -> None:
-    """What `--optimize` promises of code, and what the library has come down to."""
-    options = Options("cortex-m4", optimize=optimize, samples=1)
+@pytest.mark.parametrize(("prefer", "code", "flash"), [("flash", 6 * 1024, 34_000), ("balanced", 11 * 1024, 40_000)])
+def test_flash_of_the_keyword_model(tmp_path: Path, models_dir: Path, prefer: Prefer, code: int, flash: int) -> None:
+    """What the library has come down to."""
+    options = Options("cortex-m4", prefer=prefer, samples=1)
     report, _ = build(models_dir / "mlperf_tiny" / "kws_int8.tflite", tmp_path / "kws", options, Progress())
     assert report.flash.code_bytes < code
     assert report.flash.code_bytes + report.flash.const_bytes < flash

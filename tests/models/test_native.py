@@ -46,9 +46,7 @@ RUNS = [
 @pytest.mark.parametrize(("model", "inputs", "outputs", "board"), RUNS)
 def test_bytes(models_dir: Path, tmp_path: Path, model: str, inputs: str, outputs: str, board: str) -> None:
     folder = models_dir / "mlperf_tiny"
-    made = compile_model(
-        folder / f"{model}_int8.tflite", load_board(board), Options(board, flash_budget=1 << 20), Progress()
-    )
+    made = compile_model(folder / f"{model}_int8.tflite", load_board(board), Options(board, flash=1 << 20), Progress())
     for name, text in made.files.items():
         (tmp_path / name).write_text(text)
     library = tinyc.load(tmp_path, "balanced")

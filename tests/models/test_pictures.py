@@ -63,7 +63,7 @@ def test_every_format_before_a_published_model(
         outputs=graph.outputs,
         inputs=tmp_path / "in.npz",
         expect=str(tmp_path / "wanted.npz"),
-        memory="speed" if input_rows else "balanced",  # so that whole frames fit 256 KB
+        prefer="time" if input_rows else "balanced",  # so that whole frames fit 256 KB
     )
     report, folder = build(models_dir / model, tmp_path / "out", options, Progress())
     assert report.passed

@@ -78,12 +78,12 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     _write_larger(folder / "large.onnx")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name, model, optimize in (
-            *(("kws", "kws", "speed"), ("twin", "kws", "speed")),
-            *(("small", "kws", "size"), ("large", "large", "size")),
+        for name, model, prefer in (
+            *(("kws", "kws", "balanced"), ("twin", "kws", "balanced")),
+            *(("small", "kws", "flash"), ("large", "large", "flash")),
         ):
             words = ("build", f"{model}.onnx", "--board", "cortex-m4", "--samples", "1", "--name", name)
-            assert run(*words, "--optimize", optimize) == 0
+            assert run(*words, "--prefer", prefer) == 0
     return [folder / "build" / name for name in ("kws", "twin", "small", "large")]
 
 

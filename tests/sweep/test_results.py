@@ -34,9 +34,9 @@ def row(model: str, board: str, options: str = "", **figures: object) -> ResultR
 def rows() -> list[ResultRow]:
     """Two models; of the first one job is refused, and one was beaten."""
     return [
-        row("kws.onnx", "cortex-m4", "--memory speed", sqnr_db=30.0),
-        row("kws.onnx", "cortex-m4", "--memory min", milliseconds=3.0, arena_bytes=200, sqnr_db=30.0),
-        row("kws.onnx", "cortex-m4", "--memory balanced", milliseconds=3.5, arena_bytes=300, sqnr_db=29.0),
+        row("kws.onnx", "cortex-m4", "--prefer time", sqnr_db=30.0),
+        row("kws.onnx", "cortex-m4", "--prefer ram", milliseconds=3.0, arena_bytes=200, sqnr_db=30.0),
+        row("kws.onnx", "cortex-m4", "--prefer balanced", milliseconds=3.5, arena_bytes=300, sqnr_db=29.0),
         row("kws.onnx", "cortex-m0plus", milliseconds=9.0, sqnr_db=30.0),
         replace(row("kws.onnx", "tiny"), status="refused", reason="the arena needs 300 bytes", instructions=None),
         row("vww.onnx", "cortex-m4", agreement=0.995),
@@ -58,8 +58,8 @@ def test_the_page_says_what_the_rows_do() -> None:
         "Sweep s.sqlite",
         "6 jobs: 5 passed, 1 refused.",
         "kws.onnx tiny refused the arena needs 300 bytes",
-        "cortex-m4 --memory min 1,000 2,000 3.00 200 4,000 30.0 passed ●",
-        "cortex-m4 --memory balanced 1,000 2,000 3.50 300 4,000 29.0 passed",
+        "cortex-m4 --prefer ram 1,000 2,000 3.00 200 4,000 30.0 passed ●",
+        "cortex-m4 --prefer balanced 1,000 2,000 3.50 300 4,000 29.0 passed",
         "99.5",
     ):
         assert part in words, part
@@ -133,7 +133,7 @@ def test_what_got_worse(tmp_path: Path, changed: dict[str, object], worse: list[
     new = written(tmp_path / "new.sqlite", [replace(rows()[0], **changed), *rows()[1:]])  # type: ignore[arg-type]
     found = compare_sweeps(old, new)
     assert [change.figure for change in found if change.worse] == worse
-    assert {(change.model, change.where) for change in found} <= {("kws.onnx --memory speed", "cortex-m4")}
+    assert {(change.model, change.where) for change in found} <= {("kws.onnx --prefer time", "cortex-m4")}
     assert not any(change.worse for change in compare_sweeps(old, old))
 
 
@@ -162,7 +162,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert run(bench, "--compare", old, new, "--threshold", "2").exit_code == 0
     told = run(bench, "--compare", old, new, "--format", "github")
     assert told.exit_code == 1
-    title = "kws.onnx --memory speed%3A cycles%2C cortex-m4"
+    title = "kws.onnx --prefer time%3A cycles%2C cortex-m4"
     assert f"::error title={title}::cycles: 2,000 -> 4,000 (+100.0%25)" in told.output
     suite = ET.fromstring(run(bench, "--compare", old, new, "--format", "junit").output)
     assert suite.get("failures") == "1"

@@ -159,7 +159,7 @@ def test_a_worker_with_another_tinyc_says_so() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two models, and a sweep of both for two boards and two ways to plan memory."""
+    """Two models, and a sweep of both for two boards and two preferences."""
     rng = np.random.default_rng(0)
     for name, channels in (("small", 2), ("large", 5)):
         nodes = [op("Conv", "x w b", "c", pads=[1] * 4), op("Relu", "c", "y")]
@@ -169,7 +169,7 @@ def folder(tmp_path: Path) -> Path:
     np.savez(tmp_path / "data.npz", x=rng.standard_normal((4, 1, 6, 6)).astype(np.float32))
     (tmp_path / "s.toml").write_text(
         'models = ["*.onnx"]\nboards = ["host", "cortex-m4"]\nkind = "estimate"\n'
-        '[options]\nmemory = ["speed", "min"]\n[calibration]\n"*" = "data.npz"\n'
+        '[options]\nprefer = ["time", "ram"]\n[calibration]\n"*" = "data.npz"\n'
     )
     return tmp_path
 
@@ -191,7 +191,7 @@ def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["ran"] == len(found["rows"]) == 8
     assert {row["status"] for row in found["rows"]} == {"estimated"}
     assert {(row["model"], row["board"], row["options"]) for row in found["rows"]} >= {
-        ("large.onnx", "cortex-m4", "--memory min")
+        ("large.onnx", "cortex-m4", "--prefer ram")
     }
     again = json.loads(sweep(folder, "--json")[1])
     assert (again["ran"], again["rows"]) == (0, found["rows"])
@@ -207,7 +207,7 @@ def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_proof_in_a_worker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One job that passes and one that is refused; its reason is in its row."""
     monkeypatch.setenv("TINYC_CACHE", str(folder / "cache"))
-    text = 'models = ["small.onnx"]\nboards = ["host"]\n[options]\nram_budget = [100000, 1]\n'
+    text = 'models = ["small.onnx"]\nboards = ["host"]\n[options]\nram = [100000, 1]\n'
     text += '[inputs]\nsmall = "data.npz"\n'
     (folder / "s.toml").write_text(text)
     made = load_sweep(folder / "s.toml")
@@ -242,7 +242,7 @@ def test_the_file_of_the_page(folder: Path) -> None:
         ("models = ['small.onnx']\nboards = ['host']\nkinds = 1", "there is no key 'kinds'"),
         ("models = ['small.onnx']\nboards = ['host']\nkind = 'guess'", "kind is 'guess'"),
         ("models = ['small.onnx']\nboards = ['host']\n[options]\nmemori = 'min'", "there is no 'memori'"),
-        ("models = ['small.onnx']\nboards = ['host']\n[options]\nmemory = ['tiny']", "tiny"),
+        ("models = ['small.onnx']\nboards = ['host']\n[options]\nprefer = ['tiny']", "tiny"),
         ("models = ['small.onnx']\nboards = ['host']\n[options]\nhop = '1'", "hop is '1'"),
         ("models = ['small.onnx']\nboards = ['host']\n[inputs]\nother = 'data.npz'", "there is no model 'other'"),
         ("models = ['small.onnx']\nboards = ['host']\n[options]\nnumerics = 'x'", "numerics|Numerics"),
@@ -265,7 +265,7 @@ def test_an_interrupted_sweep_keeps_its_rows(folder: Path) -> None:
     """Ctrl-C: the rows that were written are there, and the exit code says interrupted."""
     (folder / "s.toml").write_text(
         'models = ["small.onnx"]\nboards = ["host"]\nkind = "estimate"\n[options]\nhop = [1]\n'
-        f"flash_budget = {list(range(10**6, 10**6 + 400))}\n"
+        f"flash = {list(range(10**6, 10**6 + 400))}\n"
     )
     command = [sys.executable, "-m", "tinyc.cli.main", "sweep", str(folder / "s.toml"), "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TINYC_CACHE": str(folder / "cache")}

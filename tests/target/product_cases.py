@@ -35,6 +35,9 @@ def product_cases() -> Iterator[Graph]:
     number = {"m": np.array([77], np.int8)}
     yield one_node("squared_difference", SquaredDifference(), [x, tensor("m", (1,), 0.03, 5)], 0.3, -128, number)
     yield one_node("prelu", Prelu(), [x, tensor("s", (9,), 0.01, -3)], 0.03, -90)
+    slopes = {"s": np.arange(1, 128, 3, np.int8)[:40].reshape(1, 1, 1, 40)}
+    wide = [tensor("x", (1, 3, 5, 40), 0.05, -128), tensor("s", (1, 1, 1, 40), 0.004, 0)]
+    yield one_node("prelu", Prelu(), wide, 0.03, -128, slopes)
     yield one_node("function", Function("elu"), [x], 0.03, -90)
     yield one_node("power", Power(-0.5), [x], 0.05, -128)
     wide = tensor("x", (1, 5, 9), 0.0002, 0, "s16")

@@ -70,7 +70,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _compiled(model: Path, board: str, **others: object) -> tuple[Compiled, Options]:
-    asked = replace(Options(board=board, memory="speed", stream_weights=BUDGET, samples=2), **others)  # type: ignore[arg-type]
+    asked = replace(Options(board=board, prefer="time", stream_weights=BUDGET, samples=2), **others)  # type: ignore[arg-type]
     return compile_model(model, load_board(board), asked, Progress()), asked
 
 

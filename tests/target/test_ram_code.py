@@ -12,7 +12,7 @@ from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, CodeRam, load_board
-from tinyc.choose.select import FASTEST, Goal, candidates, choose, repriced
+from tinyc.choose.select import candidates, fastest, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.library import Info, emit_library
@@ -44,9 +44,10 @@ def _board(name: str) -> Board:
 def _program(board: Board, budget: int | None) -> Program:
     graph = graph_of(LAYER)
     flash = None if board.flash_timing is None else SlowFlash(board.flash_timing)
-    found = candidates(graph, board.isa, Numerics.TFLM, flash=flash)
+    kernel = "tc_conv2d_3x3_s8_tiles2_asm" if flash is None else "tc_conv2d_s8_rolled_asm"
+    found = candidates(graph, board.isa, Numerics.TFLM, {"layer": kernel}, flash=flash)
     read_from_flash = {node: [one for one in own if not one.offer.copies] for node, own in found.items()}
-    choices = choose(read_from_flash, Goal("speed"))
+    choices = fastest(read_from_flash)
     program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     if budget is None:
         return program
@@ -145,15 +146,13 @@ def test_kernels_are_chosen_with_ram_in_mind() -> None:
     board = load_board("nucleo-l4r5zi")
     assert board.flash_timing is not None
     found = candidates(graph_of(LAYER), board.isa, Numerics.TFLM, flash=SlowFlash(board.flash_timing))
-    goal = Goal("speed", price=FASTEST)
     best = [
-        choose(repriced(found, SlowFlash(board.flash_timing, RamCode(price))), goal)["layer"]
-        for price in (0.0, 4.0, 64.0)
+        fastest(repriced(found, SlowFlash(board.flash_timing, RamCode(price))))["layer"] for price in (0.0, 4.0, 64.0)
     ]
     bytes_taken = [choice.cost.ram_code + choice.cost.ram_consts for choice in best]
     assert bytes_taken == sorted(bytes_taken, reverse=True)
     assert bytes_taken[0] > 0
-    free = choose(candidates(graph_of(LAYER), board.isa, Numerics.TFLM), goal)["layer"]
+    free = fastest(candidates(graph_of(LAYER), board.isa, Numerics.TFLM))["layer"]
     assert best[0].kernel.name == free.kernel.name
 
 

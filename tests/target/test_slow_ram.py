@@ -19,7 +19,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 
 BOARD = "cortex-m7-psram"
-BUDGET = 480
+BUDGET = 270
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(**others: object) -> Options:
-    return replace(Options(board=BOARD, memory="speed", ram_budget=BUDGET, samples=2), **others)  # type: ignore[arg-type]
+    return replace(Options(board=BOARD, prefer="time", ram=BUDGET, samples=2), **others)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_boards_with_two_rams(model: Path, board: str, emulator: str) -> None:
     """An arena in both, and on those with a RAM for code some of that."""
     target_for(board, emulator)
     found = load_board(board)
-    asked = options(board=board, emulator=emulator, ram_budget=256, ram_code=4096 if found.code_ram else None)
+    asked = options(board=board, emulator=emulator, ram=256, ram_code=4096 if found.code_ram else None)
     report = prove(compile_model(model, found, asked, Progress()), found, asked, Progress())
     assert report.passed
     assert report.slow is not None

@@ -16,7 +16,7 @@ from tests.ops.test_recurrent import with_states
 from tests.target.state_cases import svdf
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.select import Goal, candidates, choose
+from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
@@ -28,8 +28,11 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
-from tinyc.plan.layout import Aim, Kernels, plan_memory
+from tinyc.plan.families import families_of
+from tinyc.plan.front import Front
+from tinyc.plan.persistent import place_states
 from tinyc.plan.states import overwritten
+from tinyc.plan.worth import Worth
 from tinyc.reference.interpreter import prepare_int
 from tinyc.reference.samples import Samples
 from tinyc.run.native import load_library
@@ -75,7 +78,9 @@ def delays() -> Graph:
 
 def library(graph: Graph, board: str) -> Program:
     found = candidates(graph, load_board(board).isa, Numerics.TFLM)
-    plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
+    best = Front(families_of(graph, found)).best(Worth(1 / 3, 1 / 3))
+    assert best is not None
+    plan = place_states(graph, best.plan)
     return lower(graph, plan, Numerics.TFLM, "toy")
 
 

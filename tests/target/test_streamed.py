@@ -17,7 +17,7 @@ from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 
-MEMORY = "min"
+PREFER = "ram"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def compiled(model: Path, options: Options) -> Compiled:
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("board", "rows"), [("cortex-m4", False), ("cortex-m0plus", True), ("host", False)])
 def test_streamed_models_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
-    options = Options(board=board, memory=MEMORY, input_rows=rows, samples=2)
+    options = Options(board=board, prefer=PREFER, input_rows=rows, samples=2)
     built = compiled(model, options)
     assert built.plan.runs_by_rows
     report = prove(built, load_board(board), options, Progress())
@@ -59,7 +59,7 @@ def test_streamed_models_give_the_bytes_of_the_reference(model: Path, board: str
 @pytest.mark.parametrize("rows", [False, True])
 def test_a_wrong_row_is_traced_to_its_step(model: Path, rows: bool) -> None:
     """A row of a streamed layer is damaged in the C text: that layer is the first to differ."""
-    options = Options(board="host", memory=MEMORY, input_rows=rows, samples=2)
+    options = Options(board="host", prefer=PREFER, input_rows=rows, samples=2)
     built = compiled(model, options)
     step = [step for step in built.program.steps if step.row_step is not None][-2]
     name = f"{built.program.name}_step_{step.index}_{step.node.op}(uint8_t *arena, int32_t r)\n{{\n"
@@ -79,11 +79,11 @@ def test_a_wrong_row_is_traced_to_its_step(model: Path, rows: bool) -> None:
 
 
 def test_a_budget_that_cannot_be_met_says_what_is_missing(model: Path) -> None:
-    options = Options(board="cortex-m4", memory=MEMORY, ram_budget=1, samples=1)
+    options = Options(board="cortex-m4", prefer=PREFER, ram=1, samples=1)
     built = compiled(model, options)
     with pytest.raises(TinycError) as caught:
         prove(built, load_board("cortex-m4"), options, Progress())
-    assert f"takes {built.plan.arena_bytes:,} bytes, the budget is 1: {built.plan.arena_bytes - 1:,} too few" in str(
+    assert f"takes {built.plan.arena_bytes:,} bytes, --ram is 1: {built.plan.arena_bytes - 1:,} too few" in str(
         caught.value.message
     )
     assert "--input-rows" in str(caught.value.hint)
@@ -139,7 +139,7 @@ def test_an_input_larger_than_the_boards_ram_is_given_row_by_row(tmp_path: Path,
     path = tmp_path / "large.onnx"
     path.write_bytes(net.model().SerializeToString())
     told: list[str] = []
-    options = Options(board, memory=MEMORY, input_rows=True, samples=1)
+    options = Options(board, prefer=PREFER, input_rows=True, samples=1)
     report, folder = build(path, tmp_path / "large", options, Progress(on_warning=told.append))
     assert report.passed
     assert report.arena_bytes < memory.ram_bytes - memory.stack_bytes

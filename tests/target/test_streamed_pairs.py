@@ -14,7 +14,7 @@ from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 
-RAM = 5_300
+RAM = 3_450
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("board", "rows"), [("cortex-m4", False), ("cortex-m4", True), ("host", False)])
 def test_pairs_of_rows_give_the_bytes_of_the_reference(model: Path, board: str, rows: bool) -> None:
-    options = Options(board=board, memory="speed", ram_budget=RAM, input_rows=rows, samples=2)
+    options = Options(board=board, prefer="time", ram=RAM, input_rows=rows, samples=2)
     built = compile_model(model, load_board(board), options, Progress())
     assert built.plan.runs_by_rows
     geometries = [form.row.call.rows for form in built.plan.forms if form.row]

@@ -20,18 +20,20 @@ from tinyc.choose.select import candidates
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.kernel.site import Site
 from tinyc.ops import all_ops
-from tinyc.options.build import Optimize
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan.answer import Move, Plan
+from tinyc.plan.families import by_rows as families_by_rows
+from tinyc.plan.families import window
+from tinyc.plan.front import Front
 from tinyc.plan.liveness import reads_of, writes_of
 from tinyc.plan.problem import WHOLE, Turn
-from tinyc.plan.rows import Limits, plan_streamed
+from tinyc.plan.worth import Worth
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
 
 NUMERICS = Numerics.OURS
-ANY = Limits(float("inf"), float("inf"), None, None)
+LEAST_ARENA = Worth(0, 1e6)
 
 
 @cache
@@ -63,10 +65,18 @@ def smallest_plan(
     numerics: Numerics = NUMERICS,
     *,
     by_rows: bool = False,
-    optimize: Optimize = "speed",
 ) -> Plan | None:
-    """The streamed plan with the fewest bytes at any price."""
-    return plan_streamed(graph, candidates(graph, isa, numerics), optimize, ANY, by_rows=by_rows)
+    """The plan by rows with the fewest bytes at any price; None if no layer runs by rows."""
+    families = families_by_rows(graph, candidates(graph, isa, numerics), None, input_rows=by_rows)
+    best = Front(families).best(LEAST_ARENA)
+    return None if best is None else best.plan
+
+
+def window_plan(graph: Graph, hop: int, isa: frozenset[str] = frozenset()) -> Plan:
+    """Of one call of an incremental library, as by default."""
+    best = Front([window(graph, candidates(graph, isa, NUMERICS), hop, None)]).best(Worth(1 / 3, 1 / 3))
+    assert best is not None
+    return best.plan
 
 
 def random_sample(graph: Graph, seed: int) -> dict[str, Array]:

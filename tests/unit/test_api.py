@@ -145,14 +145,14 @@ def test_options_are_those_of_the_pipeline() -> None:
 
 def test_an_option_that_there_is_not(tmp_path: Path) -> None:
     for function in (tinyc.build, tinyc.verify, tinyc.bench, tinyc.estimate):
-        with pytest.raises(TypeError, match=r"there is no option 'task'; there are .*optimize"):
+        with pytest.raises(TypeError, match=r"there is no option 'task'; there are .*prefer"):
             function(tmp_path / "model.onnx", "host", task="kws01")
 
 
 def test_plan_is_that_of_the_build(tmp_path: Path) -> None:
     model = classifier(tmp_path)
     fast = tinyc.Recipe("minmax", equalize=False, rounding="nearest", augment=False)
-    options = {"memory": "speed", "recipe": fast}
+    options = {"prefer": "time", "recipe": fast}
     found, estimated = tinyc.plan(model, "host", **options), tinyc.estimate(model, "host", **options)
     assert found.arena_bytes == estimated.arena_bytes >= found.lower_bound_bytes > 0
     assert {tenant.name for tenant in found.at(0)} >= {"x"}
@@ -311,9 +311,7 @@ def test_bad_calls(library: tinyc.Library, tmp_path: Path) -> None:
         Port("x", (1, 2), np.dtype(np.float32), None, 0).quantize([0.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    "words", [{"optimize": "fast"}, {"memory": "tiny"}, {"numerics": "exact"}, {"board": "cortex-m44"}]
-)
+@pytest.mark.parametrize("words", [{"prefer": "fast"}, {"numerics": "exact"}, {"board": "cortex-m44"}])
 def test_unknown_words_are_answered_with_the_known_ones(tmp_path: Path, words: dict[str, str]) -> None:
     with pytest.raises(tinyc.TinycError, match=next(iter(words.values()))) as raised:
         tinyc.build(tmp_path / "any.onnx", **{"board": "host", **words})

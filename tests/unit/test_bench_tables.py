@@ -126,7 +126,7 @@ def test_peers_are_complete() -> None:
 def test_board_estimates_stand_beside_what_was_published_for_that_board() -> None:
     _, published = peers.read_peers()
     own = {"kws": 4_000_000, "person": 9_300_000}
-    asked = {board_estimates.PLAIN: own, "`--memory speed`": {model: cycles // 2 for model, cycles in own.items()}}
+    asked = {board_estimates.PLAIN: own, "`--prefer time`": {model: cycles // 2 for model, cycles in own.items()}}
     found = {published.board: asked, "stm32f4-discovery": {board_estimates.PLAIN: {"kws": 3_000_000}}}
     text = board_estimates.section(found, published)
     mine, *others = [
@@ -134,7 +134,7 @@ def test_board_estimates_stand_beside_what_was_published_for_that_board() -> Non
     ]
     assert mine == "| tinyc, estimated | 4 (3.7 to 4.35) | 9.3 (8.61 to 10.1) |"
     assert "| tinyc, estimated, uJ | 1,583 to 2,846 | 3,680 to 6,617 |" in others
-    assert others[0] == "| tinyc, `--memory speed` | 2 (1.85 to 2.17) | 4.65 (4.31 to 5.05) |"
+    assert others[0] == "| tinyc, `--prefer time` | 2 (1.85 to 2.17) | 4.65 (4.31 to 5.05) |"
     assert "| ST X-CUBE-AI 9 (v1.2) | 5.18 | - |" in others
     assert text.count("X-CUBE-AI 9") == 1  # nothing was published for the other board
     assert "68.2 M cycles" in text

@@ -42,6 +42,6 @@ def flattened(path: Path, channels: int) -> Path:
 @pytest.mark.parametrize("board", ["cortex-m4", "cortex-m33"])
 def test_the_arena_is_the_dense_layers_tensors(tmp_path: Path, board: str, channels: int) -> None:
     path = flattened(tmp_path / "m.tflite", channels)
-    compiled = compile_model(path, load_board(board), Options(board=board, memory="min"), Progress())
+    compiled = compile_model(path, load_board(board), Options(board=board, prefer="ram"), Progress())
     tensors = SIDE * SIDE * channels + OUTPUTS
     assert compiled.plan.arena_bytes <= tensors + 3  # word aligned

@@ -15,7 +15,7 @@ import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys, step_cost
-from tinyc.options.build import Options
+from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
@@ -74,7 +74,7 @@ def test_cycles_of_a_core_that_has_so_many_for_each_instruction(tmp_path: Path) 
 def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(16, 24), path)
-    board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", memory="min")
+    board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", prefer="ram")
     program = compile_model(path, board, options, Progress()).program
     nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": {"": (0.0,)}}, {"cortex-m4": ""})
     waits = estimate("m", program, board, nothing_else).cycles
@@ -86,15 +86,15 @@ def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
 
 
 @pytest.mark.quick_cases(2)
-@pytest.mark.parametrize("memory", ["speed", "min"])
+@pytest.mark.parametrize("prefer", ["time", "ram"])
 @pytest.mark.parametrize("width", [8, 16])
-def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, memory: str) -> None:
+def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, prefer: Prefer) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(width, 24), path)
-    board, options = load_board("cortex-m4"), Options("cortex-m4", samples=1, memory=memory)  # type: ignore[arg-type]
+    board, options = load_board("cortex-m4"), Options("cortex-m4", samples=1, prefer=prefer)
     compiled = compile_model(path, board, options, Progress())
     report = prove(compiled, board, options, Progress())
-    said = tinyc.estimate(path, "cortex-m4", memory=memory)  # type: ignore[arg-type]
+    said = tinyc.estimate(path, "cortex-m4", prefer=prefer)
     assert said.arena_bytes == report.arena_bytes
     assert abs(said.const_bytes - report.flash.const_bytes) < 200
     assert report.instructions is not None
@@ -167,7 +167,7 @@ def test_no_stack_without_measurements(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_no_error_but_said() -> None:
-    found = tinyc.estimate(network(4, 210), "cortex-m0plus", memory="speed")  # the input alone is larger than its RAM
+    found = tinyc.estimate(network(4, 210), "cortex-m0plus", prefer="time")  # the input alone is larger than its RAM
     assert not found.fits
     assert re.search(r"the arena takes [\d,]+ bytes, cortex-m0plus has [\d,]+ of RAM", found.problem or "")
 

@@ -78,7 +78,7 @@ ERRORS: dict[str, Callable[[Path], object]] = {
     "a file that is not there": lambda folder: tinyc.inspect(folder / "no.onnx"),
     "no model": lambda folder: tinyc.inspect(Path(__file__)),
     "a board that is none": lambda folder: tinyc.build(folder / "m.onnx", "no-board"),
-    "an option that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", memory="much"),  # type: ignore[arg-type]
+    "an option that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", prefer="much"),  # type: ignore[arg-type]
     "state that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", states=["z:w"]),
     "data of another shape": lambda folder: tinyc.build(folder / "m.onnx", "host", calibration=np.ones((3, 2), "f4")),
     "an operator that is none": lambda folder: tinyc.plan(folder / "det.onnx", "host"),

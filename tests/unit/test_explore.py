@@ -27,11 +27,11 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
-    space = Space(("cortex-m4",), optimize=("speed", "size"), flash_budgets=(None, 100))
+    space = Space(("cortex-m4",), flash=(None, 100))
     found = explore_model(model, space, Options("cortex-m4"), Progress())
-    assert len(found) == 3 * 2 * 2
+    assert len(found) == 4 * 2
     failed = [point for point in found if point.problem]
-    assert all(point.flash_budget == 100 and not point.best for point in failed)
+    assert all(point.flash == 100 and not point.best for point in failed)
     assert failed
     there = [point for point in found if not point.problem]
     best = [point for point in there if point.best]
@@ -42,37 +42,40 @@ def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
 
 
 def test_proved_points_have_measured_figures(model: Path) -> None:
-    space = Space(("cortex-m4",), memory=("speed",), optimize=("speed",))
+    space = Space(("cortex-m4",), prefer=("time",))
     (said,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress())
     (point,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress(), proof=True)
     assert point.proved
     assert not said.proved
     assert point.ram_bytes == said.ram_bytes
     assert abs(point.instructions / said.instructions - 1) < 0.08
-    assert point.options() == "--board cortex-m4 --memory speed --optimize speed"
+    assert point.options() == "--board cortex-m4 --prefer time"
 
 
 def test_a_later_point_beats_an_earlier_one() -> None:
     slow, fast, equal = (
-        Point("a", "speed", optimize, "", None, False, None, 1, time, 6516, flash)
-        for optimize, time, flash in (("speed", 10.5, 16524), ("balanced", 10.3, 13900), ("size", 10.3, 13900))
+        Point("a", prefer, "", None, None, False, None, 1, time, 6516, flash)
+        for prefer, time, flash in (("time", 10.5, 16524), ("balanced", 10.3, 13900), ("flash", 10.3, 13900))
     )
     assert [_is_best(point, [slow, fast, equal]) for point in (slow, fast, equal)] == [False, True, False]
 
 
 def test_what_a_point_may_need_is_a_limit_of_its_own(model: Path) -> None:
-    open_ = Space(("cortex-m4",), memory=("speed", "min"), optimize=("speed",))
+    open_ = Space(("cortex-m4",), prefer=("time", "ram"))
     fast, small = explore_model(model, open_, Options("cortex-m4"), Progress())
     assert small.ram_bytes < fast.ram_bytes
-    found = explore_model(model, replace(open_, ram_bytes=small.ram_bytes), Options("cortex-m4"), Progress())
-    assert found[0].problem == f"{fast.ram_bytes:,} bytes of RAM, {small.ram_bytes:,} allowed"
-    assert [point.best for point in found] == [False, True]
-    found = explore_model(model, replace(open_, flash_bytes=1000), Options("cortex-m4"), Progress())
-    assert all("bytes of flash, 1,000 allowed" in (point.problem or "") for point in found)
+    limited = Space(("cortex-m4",), prefer=("time",), ram=(None, small.ram_bytes, 16))
+    first, second, third = explore_model(model, limited, Options("cortex-m4"), Progress())
+    assert first.key == fast.key
+    assert second.ram_bytes <= small.ram_bytes
+    assert second.options() == f"--board cortex-m4 --prefer time --ram {small.ram_bytes}"
+    assert "bytes of RAM, 16 allowed" in (third.problem or "")
+    found = explore_model(model, replace(open_, flash=(1000,)), Options("cortex-m4"), Progress())
+    assert all("1,000" in (point.problem or "") for point in found)
 
 
 def test_accuracy_counts_between_proved_points() -> None:
-    wide = Point("a", "min", "speed", "int8", None, False, None, 1000, 2.0, 9000, 5000, 30.0, proved=True)
+    wide = Point("a", "ram", "int8", None, None, False, None, 1000, 2.0, 9000, 5000, 30.0, proved=True)
     worse = replace(wide, weights="int4", sqnr_db=20.0)
     smaller = replace(worse, flash_bytes=4000)
     assert wide.beats(worse)
@@ -82,10 +85,10 @@ def test_accuracy_counts_between_proved_points() -> None:
 
 
 POINTS = [
-    Point("a", "speed", "speed", "", None, False, None, 1000, 2.0, 20000, 50000),
-    Point("a", "min", "speed", "", None, False, None, 1500, 3.0, 10000, 50000),
-    Point("a", "min", "size", "", None, False, None, 9000, 9.0, 9000, 20000, agreement=0.95),
-    Point("b", "min", "size", "", None, True, "too large"),
+    Point("a", "time", "", None, None, False, None, 1000, 2.0, 20000, 50000),
+    Point("a", "ram", "", None, None, False, None, 1500, 3.0, 10000, 50000),
+    Point("a", "flash", "", None, None, False, None, 9000, 9.0, 9000, 20000, agreement=0.95),
+    Point("b", "flash", "", None, None, True, "too large"),
 ]
 
 
@@ -122,15 +125,15 @@ def test_the_command(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "front.svg"
-    words = ("explore", model, "--boards", "cortex-m4", "--memory", "min", "--optimize", "speed,size")
+    words = ("explore", model, "--boards", "cortex-m4", "--prefer", "ram,flash")
     assert run(monkeypatch, *words, "--plot", picture, "--pick", "ram<=64K") == 0
     out = capsys.readouterr().out
-    assert f"tinyc build {model} --board cortex-m4 --memory min --optimize" in out
+    assert f"tinyc build {model} --board cortex-m4 --prefer" in out
     assert "<svg" in picture.read_text()
     assert run(monkeypatch, *words, "--json", "--pick", "ram<=64K") == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["points"]) == 2
     assert found["pick"]["options"].startswith("--board cortex-m4")
     assert run(monkeypatch, *words, "--pick", "ram<=1") == 1
-    assert run(monkeypatch, *words, "--memory", "least") == 2
+    assert run(monkeypatch, *words, "--prefer", "least") == 2
     assert run(monkeypatch, *words, "--pick", "speed") == 2

@@ -16,12 +16,11 @@ import pytest
 
 from tests.golden.test_emit import small_graph
 from tests.ops.one_node import one_node, tensor
-from tests.unit.stream_cases import NUMERICS, integer_graph, smallest_plan
+from tests.unit.stream_cases import NUMERICS, integer_graph, smallest_plan, window_plan
 from tests.unit.test_hostile_names import greatest, lowered, lowered_by_rows
 from tinyc.base.errors import Loc
 from tinyc.base.numerics import Numerics
 from tinyc.base.runtime_headers import header_names, header_of
-from tinyc.choose.select import candidates
 from tinyc.emit.columns import COLUMNS, narrow, prose
 from tinyc.emit.library import Info, Proof, emit_library, with_proof
 from tinyc.emit.lower import lower
@@ -31,7 +30,6 @@ from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.options.build import Options
 from tinyc.options.words import shaping
-from tinyc.plan.rows import Limits, plan_incremental
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("whole", "remembers", "streamed", "by_rows", "window")
@@ -42,9 +40,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-Wno-u
 
 def window_program(name: str) -> Program:
     graph = one_node("clip", Clip(RELU), [tensor("x", (1, 6, 5, 4), 0.1, 3)], 0.1, 3)
-    plan = plan_incremental(graph, candidates(graph, frozenset(), NUMERICS), "speed", 0.2, Limits(), 2)
-    assert plan is not None
-    return lower(graph, plan, NUMERICS, name)
+    return lower(graph, window_plan(graph, 2), NUMERICS, name)
 
 
 def streamed_program(name: str) -> Program:
@@ -78,7 +74,7 @@ def named_twice(graph: Graph) -> Graph:
 
 
 def files_of(program: Program) -> Mapping[str, str]:
-    return emit_library(program, Info(f"{program.name}.tflite", "ab" * 32, "host", "0.0.0", ("--memory min",)))
+    return emit_library(program, Info(f"{program.name}.tflite", "ab" * 32, "host", "0.0.0", ("--prefer ram",)))
 
 
 @pytest.fixture(params=KINDS)
@@ -109,7 +105,7 @@ def test_the_first_lines_tell_the_story(program: Program) -> None:
     top = "\n".join(banner.split("\n")[:60])
     for label in LABELS + MEASURED:
         assert re.search(rf"^ \*   {label} +\S", top, re.MULTILINE), label
-    assert "--memory min" in top
+    assert "--prefer ram" in top
     assert f"{program.arena_bytes:,} bytes" in top
     assert "To call it: " in top
     for step in program.steps:
@@ -248,8 +244,8 @@ def again(kind: str, name: str) -> Program:
 
 def test_options_are_those_of_the_command_line() -> None:
     assert shaping(Options("host")) == ()
-    options = Options("host", name="x", numerics=Numerics.ONNX, memory="min", ram_budget=4096, input_rows=True)
-    assert shaping(options) == ("--numerics onnx", "--memory min", "--ram-budget 4096", "--input-rows")
+    options = Options("host", name="x", numerics=Numerics.ONNX, prefer="ram", ram=4096, input_rows=True)
+    assert shaping(options) == ("--numerics onnx", "--prefer ram", "--ram 4096", "--input-rows")
     assert shaping(Options("host", frontend="micro")) == ("--frontend micro",)
     assert shaping(Options("host", frontend="my/settings.toml")) == ("--frontend FILE",)
     assert shaping(Options("host", calibration=Path("/some/where.npz"))) == ("--calibration FILE",)

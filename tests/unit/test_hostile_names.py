@@ -19,14 +19,17 @@ from tests.unit.stream_cases import NUMERICS, integer_graph, smallest_plan
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.select import Goal, candidates, choose
+from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.ops.add import Add
 from tinyc.ops.extremum import Extremum
-from tinyc.plan.layout import Aim, Kernels, plan_memory
+from tinyc.plan.families import families_of
+from tinyc.plan.front import Front
+from tinyc.plan.persistent import place_states
+from tinyc.plan.worth import Worth
 from tinyc.toolchain.compilers import find_toolchain
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\.?\d[\w.]*(?:(?<=[eEpP])[+-]\w*)?|\S')
@@ -89,7 +92,9 @@ def greatest() -> Graph:
 
 def lowered(graph: Graph, prefix: str) -> Program:
     found = candidates(graph, frozenset(), Numerics.TFLM)
-    plan = plan_memory(graph, Kernels(found, choose(found, Goal("speed"))), Aim())
+    best = Front(families_of(graph, found)).best(Worth(1 / 3, 1 / 3))
+    assert best is not None
+    plan = place_states(graph, best.plan)
     return lower(graph, plan, Numerics.TFLM, prefix)
 
 

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import Goal, candidates, choose
-from tinyc.plan import Plan, draft_plan
-from tinyc.plan import layout as memory
-from tinyc.plan import shrink as shrinking
+from tinyc.choose.select import candidates
+from tinyc.plan import Plan, draft_plan, families, front
 from tinyc.plan.builder import problem_of
 from tinyc.plan.rows import cuts
 from tinyc.plan.rows.cuts import WORK, measure
 from tinyc.plan.turns import ORDERS
 from tinyc.plan.uses import uses_of
 from tinyc.plan.validate import validate
+from tinyc.plan.worth import Worth
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -26,6 +25,7 @@ import large_graphs
 
 ISA = frozenset[str]()
 COUNT = 100
+MOST_PLANS = 4
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,14 @@ def test_few_plans_of_a_large_graph_are_tried(network: large_graphs.Graph, monke
         plans.append(draft_plan(*args, **options))  # type: ignore[arg-type]
         return plans[-1]
 
-    monkeypatch.setattr(shrinking, "draft_plan", counted)
-    found = candidates(network, ISA, Numerics.TFLM)
-    chosen = choose(found, Goal("speed"))
-    for price in (0.01, 0.2):
+    monkeypatch.setattr(families, "draft_plan", counted)
+    offered = families.families_of(network, candidates(network, ISA, Numerics.TFLM), up_to=0)
+    for worth in (Worth(0.02, 0.02), Worth(1 / 3, 4)):
         plans.clear()
-        _, plan = shrinking.shrink(network, found, chosen, shrinking.Budget(price))
-        assert len(plans) <= shrinking.PLANS // 4 + 2
-        assert plan.arena_bytes <= plans[0].arena_bytes
-        assert plan.gap_bytes == 0
+        best = front.Front(offered).best(worth)
+        assert best is not None
+        assert len(plans) <= MOST_PLANS
+        assert best.plan.gap_bytes == 0
 
 
 def test_of_the_plans_that_are_tried_the_one_that_is_taken_is_validated(
@@ -66,29 +65,18 @@ def test_of_the_plans_that_are_tried_the_one_that_is_taken_is_validated(
         seen.append(plan)
         validate(plan)
 
-    monkeypatch.setattr(sys.modules["tinyc.plan.validate"], "validate", counted)  # the package has a function so called
-    found = candidates(network, ISA, Numerics.TFLM)
-    kernels = memory.Kernels(found, choose(found, Goal("speed")))
-    plan = memory.plan_memory(network, kernels, memory.Aim(memory="speed"))
-    assert seen == [plan]
+    monkeypatch.setattr(front, "validate", counted)
+    offered = families.families_of(network, candidates(network, ISA, Numerics.TFLM), up_to=0)
+    best = front.Front(offered).best(Worth(0.02, 0.02))
+    assert best is not None
+    assert seen == [best.plan]
 
 
-def test_very_large_graphs_are_streamed_only_where_they_must(
-    network: large_graphs.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[float] = []
-
-    def counted(*args: object, **options: object) -> None:
-        tried.append(1)
-
-    monkeypatch.setattr(memory, "plan_streamed", counted)
-    monkeypatch.setattr(memory, "STREAMED_UP_TO", COUNT - 1)
-    found = candidates(network, ISA, Numerics.TFLM)
-    chosen = choose(found, Goal("speed"))
-    memory.plan_memory(network, memory.Kernels(found, chosen), memory.Aim())
-    assert not tried
-    memory.plan_memory(network, memory.Kernels(found, chosen), memory.Aim(ram_bytes=1))
-    assert tried
+def test_very_large_graphs_have_no_rows_where_that_is_not_asked_for(network: large_graphs.Graph) -> None:
+    every = candidates(network, ISA, Numerics.TFLM)
+    (whole,) = families.families_of(network, every, up_to=COUNT - 1)
+    assert whole.problem is None
+    assert len(families.families_of(network, every, up_to=len(network.nodes))) == 2
 
 
 @pytest.mark.slow

@@ -30,5 +30,5 @@ def test_every_keyword_is_an_option() -> None:
 
 def test_a_sweep_varies_whatever_a_value_of_a_file_can_say() -> None:
     names = setting_kinds().keys()
-    assert {"precision", "outputs", "float", "memory", "calibration_method", "equalize", "numerics"} <= names
+    assert {"precision", "outputs", "float", "prefer", "calibration_method", "equalize", "numerics"} <= names
     assert not {"board", "calibration", "recipe", "wav", "proof", "like", "state"} & names

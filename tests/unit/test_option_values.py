@@ -57,7 +57,7 @@ def test_a_group_of_options_is_a_value_of_its_own_type(values: dict[str, Any]) -
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    assert Options(flash_budget=np.int64(4096), hop=np.int32(2)).flash_budget == 4096
+    assert Options(flash=np.int64(4096), hop=np.int32(2)).flash == 4096
     assert Recipe(weights="auto", max_loss=np.float32(0.5)).max_loss == 0.5
 
 

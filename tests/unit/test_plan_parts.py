@@ -8,10 +8,13 @@ import pytest
 
 from tests.ops.harness import HOST_ISA, run_program
 from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
-from tinyc.choose.select import Goal, candidates, choose
+from tinyc.board import load_board
+from tinyc.choose.select import candidates, select
 from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph
-from tinyc.plan import layout, plan_graph
+from tinyc.options.build import Options
+from tinyc.pipeline.choosing import Candidates, lay_out
+from tinyc.plan import plan_graph
 from tinyc.plan.answer import SLOW, Plan
 from tinyc.plan.parts import SlowPart, in_parts
 from tinyc.plan.replay import InvalidPlanError
@@ -23,7 +26,7 @@ SLOW_RAM = SlowPart(1 << 20, 3.0, 1.5)
 
 def whole(seed: int) -> tuple[Graph, Plan]:
     graph = integer_graph(seed)
-    return graph, plan_graph(graph, choose(candidates(graph, HOST_ISA, NUMERICS), Goal("speed")), slide=True)
+    return graph, plan_graph(graph, select(graph, HOST_ISA, NUMERICS), slide=True)
 
 
 def check_bytes(graph: Graph, plan: Plan, seed: int) -> None:
@@ -100,10 +103,14 @@ def test_bytes_of_rows_in_two_parts(seed: int) -> None:
 def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another is taken, and what the validator said of the better one comes with it."""
     graph, whole_plan = whole(4)
-    offered = candidates(graph, HOST_ISA, NUMERICS)
-    kernels = layout.Kernels(offered, choose(offered, Goal("speed")))
-    aim = layout.Aim(memory="speed", ram_bytes=int(0.8 * whole_plan.arena_bytes), slow=SLOW_RAM)
-    good = layout.plan_memory(graph, kernels, aim)
+    board = load_board("cortex-m7-psram")
+    forms = [Candidates(graph, candidates(graph, board.isa, NUMERICS))]
+    options = Options(board.name, prefer="time", ram=int(0.8 * whole_plan.arena_bytes))
+
+    def planned() -> Plan:
+        return lay_out(forms, board, options, lambda form, plan: plan.flash_bytes).plan
+
+    good = planned()
     assert good.slow_bytes
     assert good.refused == ()
 
@@ -113,6 +120,6 @@ def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyP
         validate(plan)
 
     monkeypatch.setitem(first_valid.__globals__, "validate", refuses)
-    other = layout.plan_memory(graph, kernels, aim)
+    other = planned()
     assert not other.slow_bytes
     assert "two tensors in one place" in other.refused

@@ -23,7 +23,7 @@ CASES: dict[str, dict[str, Any]] = {
     "nothing": {},
     "files": {"calibration": Path("calib.npz"), "inputs": Path("my test.npz"), "state_init": Path("s.npz")},
     "words": {"name": "kws", "outputs": ("a", "b/c"), "states": ("h:hn", "c:cn"), "numerics": Numerics.ONNX},
-    "kernels": {"optimize": "size", "flash_budget": 65536, "ram_budget": 4096, "memory": "min", "input_rows": True},
+    "kernels": {"prefer": "flash", "flash": 65536, "ram": 4096, "time": "12ms", "input_rows": True},
     "streams": {"incremental": 2, "hop": 3, "stream_unpadded": True},
     "floats": {"float_layers": ("x*",), "float_fallback": True, "precision": "float32"},
     "blob": {"weights_blob": True, "like": Path("kws")},
@@ -69,8 +69,7 @@ WORDS: dict[str, object] = {
     "precision": "float32",
     "effort": "fast",
     "harness": "mlperf",
-    "optimize": "size",
-    "memory": "min",
+    "prefer": "flash",
     "recipe": Recipe(weights="int4"),
     "pictures": Pictures(fit="stretch"),
 }

@@ -97,7 +97,7 @@ def test_rows_live_from_the_turn_that_makes_them_to_the_last_that_reads_them() -
 @pytest.mark.parametrize("by_scratch", [0, 100])
 def test_options_are_the_forms_that_no_cheaper_one_beats(by_scratch: int) -> None:
     def weigh(form: Form) -> int:
-        return form.time // 1000 + by_scratch * form.scratch_bytes
+        return form.cycles // 1000 + by_scratch * form.scratch_bytes
 
     measured = measure(problem())
     weighed = tuple(map(Weighing(weigh).candidate, measured))

@@ -16,9 +16,8 @@ from tests.load.onnx_models import load
 from tests.ops.harness import HOST_ISA
 from tests.ops.sanitized import WARNINGS
 from tests.unit.networks import Network
-from tests.unit.stream_cases import NUMERICS, integer_graph
+from tests.unit.stream_cases import NUMERICS, integer_graph, window_plan
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.ir.check import check
@@ -28,7 +27,7 @@ from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
 from tinyc.plan.answer import Plan
-from tinyc.plan.rows import Limits, plan_incremental, without_time_padding
+from tinyc.plan.rows import without_time_padding
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import prepare_int
 
@@ -69,8 +68,7 @@ def network(strided: bool, padded: bool = False) -> Graph:
 
 
 def planned(graph: Graph, hop: int, isa: frozenset[str] = HOST_ISA) -> Plan:
-    plan = plan_incremental(graph, candidates(graph, isa, NUMERICS), "speed", 0.2, Limits(), hop)
-    assert plan is not None
+    plan = window_plan(graph, hop, isa)
     validate(plan)
     return plan
 

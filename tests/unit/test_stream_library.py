@@ -12,14 +12,13 @@ import pytest
 from tests.ops.harness import HOST_ISA, run_program
 from tests.ops.one_node import one_node, tensor
 from tests.ops.sanitized import WARNINGS, sanitized
-from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan
-from tinyc.choose.select import candidates
+from tests.unit.stream_cases import NUMERICS, integer_graph, random_sample, smallest_plan, window_plan
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.kernel.site import RELU
 from tinyc.ops.clip import Clip
 from tinyc.plan.problem import WHOLE
-from tinyc.plan.rows import Limits, plan_incremental, without_time_padding
+from tinyc.plan.rows import without_time_padding
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library
 
@@ -63,8 +62,7 @@ def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
 def test_an_incremental_library_in_python_is_a_function_of_one_window(seed: int, hop: int, tmp_path: Path) -> None:
     """Each window after a reset; one that is no whole number of hops begins with rows that are out of it at the end."""
     graph = without_time_padding(integer_graph(seed))
-    plan = plan_incremental(graph, candidates(graph, HOST_ISA, NUMERICS), "speed", 0.2, Limits(), hop)
-    assert plan is not None
+    plan = window_plan(graph, hop, HOST_ISA)
     for name, text in emit_library(lower(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host")).items():
         (tmp_path / name).write_text(text)
     library = load_library(tmp_path)
@@ -105,8 +103,7 @@ int main(void)
 def test_no_warning_where_rows_come_and_every_layer_runs_whole(hop: int, tmp_path: Path) -> None:
     x = tensor("x", (1, 6, 5, 4), 0.1, 3)
     graph = one_node("clip", Clip(RELU), [x], 0.1, 3)
-    found = candidates(graph, frozenset(), NUMERICS)
-    plan = plan_incremental(graph, found, "speed", 0.2, Limits(), hop) if hop else smallest_plan(graph, by_rows=True)
+    plan = window_plan(graph, hop) if hop else smallest_plan(graph, by_rows=True)
     assert plan is not None
     assert hop or plan.turns == ((0, WHOLE),)
     files = emit_library(lower(graph, plan, NUMERICS, "unit"), Info("unit", "0" * 64, "host"))

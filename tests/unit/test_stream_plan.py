@@ -12,25 +12,30 @@ import numpy as np
 import pytest
 
 from tests.ops.one_node import one_node, tensor
-from tests.unit.stream_cases import NUMERICS, Machine, graph_of_inputs, integer_graph, random_sample, smallest_plan
+from tests.unit.stream_cases import (
+    LEAST_ARENA,
+    NUMERICS,
+    Machine,
+    graph_of_inputs,
+    integer_graph,
+    random_sample,
+    smallest_plan,
+)
 from tinyc.base.numerics import Numerics
-from tinyc.choose.select import FLASH_PER_RAM, Goal, candidates, choose
+from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph
 from tinyc.load import load_model
 from tinyc.ops.slice import Slice
 from tinyc.passes import normalize
 from tinyc.passes.dead_channels import drop_dead_channels
-from tinyc.plan import InvalidPlanError, validate
+from tinyc.plan import InvalidPlanError, families, front, validate
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.blocks import Block, Member
 from tinyc.plan.builder import problem_of
-from tinyc.plan.layout import Aim, Kernels, plan_memory
 from tinyc.plan.live import lower_bound_of
 from tinyc.plan.placement import in_order, plan_of
 from tinyc.plan.problem import Problem
-from tinyc.plan.rows import plan_streamed
 from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
-from tinyc.plan.shrink import MEMORY_PRICE, Budget, shrink
 
 SEEDS = range(10)
 
@@ -70,7 +75,7 @@ def test_every_row_is_right_with_several_inputs(seed: int) -> None:
 
 def cheapest_plan(problem: Problem) -> Plan | None:
     """Of the least time, at any arena."""
-    cut = cheapest(weigh_all(measure(problem), lambda form: form.time), 2**40)
+    cut = cheapest(weigh_all(measure(problem), lambda form: form.cycles), 2**40)
     return None if cut is None else plan_of(problem, cut, work=1)
 
 
@@ -85,11 +90,11 @@ def test_a_plan_by_rows_that_is_refused_is_replaced(monkeypatch: pytest.MonkeyPa
     graph = integer_graph(0)
     assert not streamed(0)[1].refused
 
-    def wrong(problem: Problem, cut: Partition, work: int = 1, room: int = 0, moves: bool = True) -> Plan:
-        plan = plan_of(problem, cut, work, room, moves)
+    def wrong(problem: Problem, cut: Partition, work: int = 1, moves: bool = True) -> Plan:
+        plan = plan_of(problem, cut, work, moves)
         return on_one_heap(plan) if moves else plan
 
-    monkeypatch.setitem(plan_streamed.__globals__, "plan_of", wrong)
+    monkeypatch.setattr(families, "plan_of", wrong)
     plan = smallest_plan(graph)
     assert plan is not None
     validate(plan)
@@ -99,12 +104,24 @@ def test_a_plan_by_rows_that_is_refused_is_replaced(monkeypatch: pytest.MonkeyPa
 
 def test_a_plan_layer_by_layer_that_is_refused_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = integer_graph(0)
-    found = candidates(graph, frozenset(), NUMERICS)
-    kernels = Kernels(found, choose(found, Goal("speed")))
-    plan = plan_memory(graph, kernels, Aim(memory="speed"))
-    assert not plan.refused
-    monkeypatch.setitem(plan_memory.__globals__, "shrink", lambda *_: (kernels.chosen, on_one_heap(plan)))
-    other = plan_memory(graph, kernels, Aim(memory="speed"))
+    every = candidates(graph, frozenset(), NUMERICS)
+
+    def best() -> Plan:
+        answer = front.Front(families.families_of(graph, every, up_to=0)).best(LEAST_ARENA)
+        assert answer is not None
+        return answer.plan
+
+    assert not best().refused
+    refused: list[Plan] = []
+
+    def refuses_the_first(plan: Plan) -> None:
+        if not refused:
+            refused.append(plan)
+            validate(on_one_heap(plan))
+        validate(plan)
+
+    monkeypatch.setattr(front, "validate", refuses_the_first)
+    other = best()
     validate(other)
     assert other.refused
     assert Machine(graph, other, NUMERICS, random_sample(graph, 3)).run() == []
@@ -156,7 +173,7 @@ def test_fewer_bytes_never_cost_less(seed: int) -> None:
     """The cut is the cheapest within its bytes: more room cannot make it dearer."""
     graph = integer_graph(seed)
     problem = problem_of(graph, candidates(graph, frozenset(), NUMERICS))
-    options = weigh_all(measure(problem), lambda form: form.time)
+    options = weigh_all(measure(problem), lambda form: form.cycles)
     needs = sorted({o.need for c in options for choices in c.options for o in choices})
     cuts = [cheapest(options, limit) for limit in needs]
     weights = [cut.weight for cut in cuts if cut is not None]
@@ -186,20 +203,6 @@ def test_published_models(name: str, by_rows: bool, models_dir: Path) -> None:
         return
     assert plan.arena_bytes <= PUBLISHED[name][by_rows]
     assert Machine(graph, plan, Numerics.TFLM, random_sample(graph, 5)).run() == []
-
-
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("seed", range(4))
-def test_balanced_pays_flash_only_for_what_it_is_worth(seed: int) -> None:
-    """With `--optimize balanced` rows take no more flash than the bytes of arena that they save are worth."""
-    graph = integer_graph(seed)
-    found = candidates(graph, frozenset({"dsp"}), NUMERICS)
-    chosen, price = choose(found, Goal("balanced")), FLASH_PER_RAM["balanced"]
-    choices, layers = shrink(graph, found, chosen, Budget(MEMORY_PRICE["balanced"], None, 1 << 20, price))
-    plan = plan_memory(graph, Kernels(found, chosen), Aim("balanced", flash_bytes=1 << 20))
-    flash = sum(choice.cost.flash_bytes for choice in choices.values())
-    spent = plan.flash_bytes - flash if plan.runs_by_rows else 0
-    assert spent <= price * (layers.arena_bytes - plan.arena_bytes)
 
 
 @pytest.mark.parametrize("first", [0, 3])

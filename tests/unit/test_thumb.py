@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinyc.machine.cores import ABOUT_M4, CORTEX_M4
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.lines import Line
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -174,8 +174,7 @@ def test_what_runs_for_one_unit_cannot_run_for_another():
 def test_work_is_added_and_multiplied():
     one = Work(2, 3)
     assert 3 * (one + 1) == Work(9, 12)
-    assert (one + one - one).time(CORTEX_M4) == 6
-    assert (one + one - one).time(ABOUT_M4) == 5
+    assert one + one - one == one
 
 
 @pytest.mark.parametrize(

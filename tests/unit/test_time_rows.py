@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,9 @@ from tinyc.board import load_board
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.ops import all_ops
-from tinyc.options.build import Memory, Options
+from tinyc.options.build import Options, Prefer
 from tinyc.passes.time_rows import in_rows, time_as_rows, turned
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.lowering import LaidOut, better_of
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 from tinyc.plan.rows import without_time_padding
@@ -241,7 +239,7 @@ def test_they_lose_their_padding_in_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [Options("cortex-m4", incremental=2, samples=3), Options("cortex-m4", input_rows=True, samples=3, memory="min")],
+    [Options("cortex-m4", incremental=2, samples=3), Options("cortex-m4", input_rows=True, samples=3, prefer="ram")],
     ids=["incremental", "rows"],
 )
 def test_the_library_is_proved(options: Options, tmp_path: Path) -> None:
@@ -258,7 +256,7 @@ def test_the_library_is_proved(options: Options, tmp_path: Path) -> None:
 def test_on_a_cortex_m55(seed: int, by_rows: bool, tmp_path: Path) -> None:
     """Where the window of one column is dilated, and where gcc warned of a copy of three bytes."""
     onnx.save(random_series(seed), tmp_path / "series.onnx")
-    options = Options("cortex-m55", memory="min" if by_rows else "speed", input_rows=by_rows)
+    options = Options("cortex-m55", prefer="ram" if by_rows else "time", input_rows=by_rows)
     assert check_on(seed, tmp_path / "series.onnx", load_board("cortex-m55"), options, tmp_path / "out") == "equal"
 
 
@@ -298,36 +296,12 @@ def causal() -> onnx.ModelProto:
 
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("board", ["cortex-m4", "cortex-m55"])
-@pytest.mark.parametrize("memory", ["balanced", "min"])
-def test_arenas_are_those_of_images(board: str, memory: Memory, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefer", ["balanced", "ram"])
+def test_arenas_are_those_of_images(board: str, prefer: Prefer, tmp_path: Path) -> None:
     """Of the same network with time as rows in the file."""
     arenas = []
     for name, model in (("series", causal()), ("image", as_images(causal()))):
         onnx.save(model, tmp_path / f"{name}.onnx")
-        options = Options(board, memory=memory, recipe=UNPROVEN)
+        options = Options(board, prefer=prefer, recipe=UNPROVEN)
         arenas.append(compile_model(tmp_path / f"{name}.onnx", load_board(board), options, Progress()).plan.arena_bytes)
     assert arenas[0] == arenas[1]
-
-
-def test_the_better_of_two_plans() -> None:
-    one = compile_plan(100, 1000)
-    assert better_of(one, compile_plan(90, 1000), Options("host")).plan.time == 90
-    assert better_of(one, compile_plan(100, 1000), Options("host")) is one
-    assert better_of(one, compile_plan(104, 500), Options("host")).plan.time == 104  # 4 % slower, half the arena
-    assert better_of(one, compile_plan(120, 500), Options("host")) is one
-    assert better_of(one, compile_plan(104, 500), Options("host", memory="speed")) is one
-    assert better_of(one, compile_plan(500, 2000, fits=True), Options("host")) is one
-    assert better_of(replace(one, fits=False), compile_plan(500, 500), Options("host")).plan.time == 500
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is compared of a plan."""
-
-    time: int
-    arena_bytes: int
-    runs_by_rows: bool = False
-
-
-def compile_plan(time: int, arena: int, fits: bool = True) -> LaidOut:
-    return LaidOut(Graph((), (), (), {}, {}), {}, _Plan(time, arena), fits)  # type: ignore[arg-type]

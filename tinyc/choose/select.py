@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel runs each node: the cheapest that core and node allow, under a budget of flash for all.
+"""Which kernels can run each node, and what each of them costs there.
 
-Every usable kernel of every node has a Cost. `speed` and `balanced` weigh time (`Cost.time`) against
-bytes of flash (PRICE); for `size` a byte is dear, but not beyond all time.
-Under a budget this is the multiple-choice knapsack problem (`knapsack.py`), solved exactly up to FLASH_GRAIN; of
-graphs with hundreds of layers to within one exchange of kernels.
+What is chosen among them depends on all layers together: `plan/front.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyc.base.errors import TinycError
-from tinyc.base.knapsack import exact, greedy
 from tinyc.base.numerics import Numerics
 from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
@@ -23,28 +19,9 @@ from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
-from tinyc.options.build import Optimize
 
-FLASH_GRAIN = 128  # bytes; sums are compared in these
-EXACT_UP_TO = 256  # layers; of more the rounding to grains would cost more than the exact solution is worth
-# Time of one inference that a byte of flash must save to be spent. For `size` what keeps the kernels of the core: the
-# last bytes (docs/build.md) would be portable ones in their place, which take twice the time.
-PRICE: Mapping[str, int] = {"speed": 12, "balanced": 32, "size": 4096}
-FASTEST = 1  # the price where time is wanted before all else
-# Flash bytes that a byte of arena is worth, where flash alone makes the arena smaller.
-FLASH_PER_RAM: Mapping[str, int] = {"speed": 32, "balanced": 8, "size": 0}
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
 _TAKEN = "docs/operators.md lists what each kernel takes"
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What to choose kernels for. flash_bytes: budget of all constants and kernel code together; None: no limit.
-    price: time that a byte of flash must save to be spent, where that is not what `optimize` says."""
-
-    optimize: Optimize = "speed"
-    flash_bytes: int | None = None
-    price: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +48,19 @@ def select(
     isa: frozenset[str],
     numerics: Numerics,
     prefer: Mapping[str, str] | None = None,
-    goal: Goal | None = None,
     core: Core = CORTEX_M4,
 ) -> dict[str, Choice]:
-    """The best Choice for each node that does work (views have none), by node name: `choose` of `candidates`."""
-    return choose(candidates(graph, isa, numerics, prefer, core=core), goal or Goal())
+    """The fastest Choice for each node that does work (views have none), by node name: of `candidates`."""
+    return fastest(candidates(graph, isa, numerics, prefer, core=core))
+
+
+def fastest(choices: Mapping[str, Sequence[Choice]]) -> dict[str, Choice]:
+    """Of each node's candidates the one of fewest cycles, of equal ones that of fewest bytes."""
+    return {node: min(own, key=_cycles) for node, own in choices.items()}
+
+
+def _cycles(choice: Choice) -> tuple[int, int]:
+    return choice.cost.cycles, choice.cost.flash_bytes
 
 
 def candidates(
@@ -123,12 +108,6 @@ def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]
 def layers_of(costs: Iterable[Iterable[Cost]]) -> Mapping[Hashable, int]:
     """How many layers may have a function, by the key of its code. costs: of each layer's choices."""
     return Counter(key for own in costs for key in {cost.code.key for cost in own if cost.code})
-
-
-def choose(choices: Mapping[str, Sequence[Choice]], goal: Goal) -> dict[str, Choice]:
-    """The best of each node's candidates. TinycError with exit code 1, and the bytes that are missing, if
-    nothing fits the flash budget."""
-    return dict(zip(choices, _cheapest(list(choices.values()), goal), strict=True))
 
 
 def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | None = None) -> Offer | Refused:
@@ -203,53 +182,13 @@ def _slower(offer: Offer, times: float) -> Offer:
 
 
 def cost_of(offer: Offer, site: Site) -> Cost:
-    """What the kernel says, with the scratch that it asks for, on the site's core."""
-    return offer.cost.in_scratch(offer.scratch_bytes).on(site.core)
-
-
-def weight_of(choice: Choice, goal: Goal) -> int:
-    """What is minimized."""
-    return choice.cost.time + (goal.price or PRICE[goal.optimize]) * choice.cost.flash_bytes
+    """What the kernel says, with the scratch that it asks for."""
+    return offer.cost.in_scratch(offer.scratch_bytes)
 
 
 def least_flash(choices: Mapping[str, Sequence[Choice]]) -> int:
     """Bytes of the smallest kernels and their constants."""
     return sum(min(choice.cost.flash_bytes for choice in options) for options in choices.values())
-
-
-def _cheapest(classes: Sequence[Sequence[Choice]], goal: Goal) -> list[Choice]:
-    """One Choice of each class: best by the goal, and within the flash budget."""
-
-    def weight(choice: Choice) -> int:
-        return weight_of(choice, goal)
-
-    best = [min(options, key=weight) for options in classes]
-    if goal.flash_bytes is None or _flash(best) <= goal.flash_bytes:
-        return best
-    least = [min(options, key=lambda choice: choice.cost.flash_bytes) for options in classes]
-    if _flash(least) > goal.flash_bytes:
-        heaviest = max(least, key=lambda choice: choice.cost.flash_bytes)
-        raise TinycError(
-            f"the smallest kernels and constants take about {_flash(least):,} bytes of flash, "
-            f"the budget is {goal.flash_bytes:,}: {_flash(least) - goal.flash_bytes:,} too few",
-            heaviest.site.node.where,
-            f"this layer is the largest, with {heaviest.cost.flash_bytes:,} bytes: shrink it, or raise the budget",
-            exit_code=1,
-        )
-    return _within(classes, weight, goal.flash_bytes) or least
-
-
-def _flash(choices: Sequence[Choice]) -> int:
-    return sum(choice.cost.flash_bytes for choice in choices)
-
-
-def _within(classes: Sequence[Sequence[Choice]], weight: Callable[[Choice], int], budget: int) -> list[Choice] | None:
-    """The least total weight within the budget; None if rounding to grains leaves no solution."""
-    large = len(classes) > EXACT_UP_TO
-    grain = 1 if large else FLASH_GRAIN
-    items = [[(-(-choice.cost.flash_bytes // grain), weight(choice)) for choice in options] for options in classes]
-    taken = (greedy if large else exact)(items, budget // grain)
-    return None if taken is None else [options[i] for options, i in zip(classes, taken, strict=True)]
 
 
 def _no_kernel(site: Site, kernels: Sequence[Kernel], params: Once[Any]) -> TinycError:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -17,29 +16,30 @@ from tinyc.cli.output import Color, Output, guarded, plural, table
 from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
 from tinyc.explain.front_plot import PlotPoint, plot_front
-from tinyc.options.build import Memory, Optimize, Options
+from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.exploring import Point, Space, explore_model, pick
 
 WEIGHTS = ("int8", "int4")
 
 Boards = Annotated[str, typer.Option("--boards", "-b", help="Boards with commas between them, or `all`.")]
-Memories = Annotated[str, typer.Option("--memory", help="Values of --memory to try: speed, balanced, min.")]
-Optimizes = Annotated[str, typer.Option("--optimize", help="Values of --optimize to try: speed, balanced, size.")]
+Prefers = Annotated[str, typer.Option("--prefer", help="Values of --prefer to try: balanced, time, ram, flash.")]
 Weights = Annotated[
     str | None, typer.Option("--weights", help="For a float model, weights to try: int8, int4.", show_default="int8")
 ]
-FlashBudgets = Annotated[
-    str | None,
-    typer.Option(
-        "--flash-budgets", help="Flash budgets to try, with commas between them: 64K,128K.", show_default="the board's"
-    ),
-]
 Rows = Annotated[bool, typer.Option("--input-rows", help="Try libraries that take their input by rows, too.")]
 Ram = Annotated[
-    str | None, typer.Option("--ram", help="RAM that a point may need for its arena: 16K.", show_default="the board's")
+    str | None,
+    typer.Option(
+        "--ram", help="RAM that the arena may take, with commas between several: 8K,16K.", show_default="the board's"
+    ),
 ]
 Flash = Annotated[
-    str | None, typer.Option("--flash", help="Flash that a point may need: 64K.", show_default="the board's")
+    str | None,
+    typer.Option(
+        "--flash",
+        help="Flash that a library may take, with commas between several: 64K,128K.",
+        show_default="the board's",
+    ),
 ]
 Pick = Annotated[
     str | None,
@@ -50,7 +50,7 @@ Plot = Annotated[
     Path | None, typer.Option("--plot", help="Draw them into this .svg, .png or .pdf.", show_default=False)
 ]
 
-_VARIED = ("board", "memory", "optimize", "weights", "flash_budget", "input_rows", "name")
+_VARIED = ("board", "prefer", "weights", "ram", "flash", "input_rows", "name")
 Word = TypeVar("Word", bound=str)
 
 
@@ -59,10 +59,8 @@ def command(
     model: Model,
     options: Options,
     boards: Boards = "cortex-m4",
-    memories: Memories = "speed,balanced,min",
-    optimizes: Optimizes = "speed,balanced,size",
+    prefers: Prefers = "balanced,time,ram,flash",
     widths: Weights = None,
-    flash_budgets: FlashBudgets = None,
     rows: Rows = False,
     ram: Ram = None,
     flash: Flash = None,
@@ -83,16 +81,13 @@ def command(
         pick((), pick_words or "")
         space = Space(
             boards=board_names(boards),
-            memory=_words("way to plan memory", memories, get_args(Memory)),
-            optimize=_words("way to optimize", optimizes, get_args(Optimize)),
+            prefer=_words("preference", prefers, get_args(Prefer)),
             weights=_words("width of weights", widths, WEIGHTS) if widths else (),
-            flash_budgets=tuple(number_of_bytes(word) for word in _split(flash_budgets)) if flash_budgets else (None,),
+            ram=tuple(number_of_bytes(word) for word in _split(ram)) if ram else (None,),
+            flash=tuple(number_of_bytes(word) for word in _split(flash)) if flash else (None,),
             input_rows=(False, True) if rows else (False,),
-            ram_bytes=number_of_bytes(ram) if ram else None,
-            flash_bytes=number_of_bytes(flash) if flash else None,
         )
-        asked = replace(options, flash_budget=None)
-        points = run_stages(out, lambda progress: explore_model(model, space, asked, progress, prove))
+        points = run_stages(out, lambda progress: explore_model(model, space, options, progress, prove))
         chosen = pick(points, pick_words) if pick_words is not None else None
         picked = {"pick": chosen.to_json() if chosen else None} if pick_words is not None else {}
         out.json({"model": model.name, "points": [point.to_json() for point in points], **picked})
@@ -141,17 +136,18 @@ def _show(out: Output, points: Sequence[Point], everything: bool) -> None:
     weighted = any(point.weights for point in points)
     proved = any(point.sqnr_db is not None for point in points)
     heads = [
-        *("board", "memory", "optimize"),
+        *("board", "prefer"),
         *(["weights"] if weighted else []),
-        *("flash budget", "by rows", "ms", "instructions", "RAM", "flash"),
+        *("limits", "by rows", "ms", "instructions", "RAM", "flash"),
         *(["SQNR"] if proved else []),
         "",
     ]
     rows = table("", *heads, right=("ms", "instructions", "RAM", "flash", "SQNR"))
     shown = [point for point in points if point.best or point.problem or everything]
     for point in shown:
-        cells = [point.board, point.memory, point.optimize, *([point.weights] if weighted else [])]
-        cells.append("" if point.flash_budget is None else f"{point.flash_budget:,}")
+        cells = [point.board, point.prefer, *([point.weights] if weighted else [])]
+        limits = (("RAM", point.ram), ("flash", point.flash))
+        cells.append(", ".join(f"{what} {most:,}" for what, most in limits if most is not None))
         cells.append("yes" if point.input_rows else "")
         if point.problem is None or point.instructions:
             time = "-" if point.milliseconds is None else f"{point.milliseconds:,.2f}"

@@ -58,7 +58,7 @@ def command(
             return
         compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
         memory_map = map_of(compiled.graph, compiled.plan)
-        said = boundaries(compiled.graph, compiled.choices, compiled.plan, options.memory)
+        said = boundaries(compiled.graph, compiled.choices, compiled.plan)
         if plot is not None:
             plot_map(memory_map, plot, f"{model.stem} on {board.name}: {memory_map.arena_bytes:,} bytes of arena")
         out.json({**memory_map.to_json(), "boundaries": [asdict(one) for one in said]})

@@ -26,11 +26,11 @@ _NOT_HERE = (  # they change what is built of the quantized model, or how it is 
     "samples",
     "name",
     "numerics",
-    "optimize",
-    "ram_budget",
+    "prefer",
+    "time",
+    "ram",
     "ram_code",
     "stream_weights",
-    "memory",
     "input_rows",
     "toolchain",
     "emulator",
@@ -68,7 +68,7 @@ def command(
 ) -> None:
     """Quantize the float MODEL, measure it beside the float model, and say which layer loses most.
 
-    --flash-budget is here what the weights may take.
+    --flash is here what the weights may take.
     """
     with guarded(color, json, verbose) as out_to:
         report = run_stages(out_to, lambda progress: quantize_file(model, options, evaluate, out, progress))

@@ -15,10 +15,9 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.transpose import Transpose
-from tinyc.options.build import Memory
 from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
-from tinyc.plan.layout import STREAMED_UP_TO
+from tinyc.plan.families import STREAMED_UP_TO
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.rows.cuts import measure_rows
@@ -48,12 +47,10 @@ class Boundary:
         return [f"{self.steps} {how}: {self.reason}{mark}", *([f"  {self.hint}"] if self.hint else [])]
 
 
-def boundaries(
-    graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
-) -> tuple[Boundary, ...]:
-    """Of all steps in order. found: all kernels of each node; memory: the option that the plan was made by."""
+def boundaries(graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan) -> tuple[Boundary, ...]:
+    """Of all steps in order. choices: all kernels of each node."""
     if not plan.runs_by_rows:
-        return _layer_by_layer(graph, choices, plan, memory)
+        return _layer_by_layer(graph, choices, plan)
     nodes = {node.name: node for node in graph.nodes}
     said = []
     peak, _ = plan.turns[map_of(graph, plan).peak[0]]
@@ -114,26 +111,22 @@ def _title(graph: Graph, layer: Layer) -> str:
     return f"{node.op} '{node.layer}'"
 
 
-def _layer_by_layer(
-    graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan, memory: Memory
-) -> tuple[Boundary, ...]:
+def _layer_by_layer(graph: Graph, choices: Mapping[str, Sequence[Choice]], plan: Plan) -> tuple[Boundary, ...]:
     last = max(len(plan.turns) - 1, 0)
     if graph.states:
         reason = "a model with state runs layer by layer: what it keeps from run to run has a place of its own"
         return (Boundary(0, last, False, reason, "the state's own bytes are the least that any plan could take"),)
-    if memory == "speed":
-        hint = "--memory balanced, or min: layers row by row"
-        return (Boundary(0, last, False, "--memory speed plans layer by layer", hint),)
-    if memory == "balanced" and len(plan.turns) > STREAMED_UP_TO:
-        reason = f"--memory balanced plans models of more than {STREAMED_UP_TO} layers layer by layer"
-        return (Boundary(0, last, False, reason, "--memory min looks for groups that run row by row"),)
+    if len(plan.turns) > STREAMED_UP_TO:
+        reason = f"models of more than {STREAMED_UP_TO} layers run layer by layer where that fits the RAM"
+        return (Boundary(0, last, False, reason, "--ram BYTES, less than this arena, looks for groups by rows"),)
     problem = problem_of(graph, choices)
     nodes = {node.name: node for node in graph.nodes}
     steps = {layer.node: number for number, layer in enumerate(plan.layers)}
     stopping = [layer for layer in problem.layers if layer.walk is None and layer.node in steps]
-    saving = "a tenth of the arena" if memory == "balanced" else "a byte"
-    reason = f"row by row would not save {saving} within the time that --memory {memory} may spend"
-    said = [Boundary(0, last, False, reason, "--ram-budget BYTES spends any time" if len(stopping) < last else "")]
+    reason = "row by row would cost more time and flash than the bytes that it saves are worth"
+    said = [
+        Boundary(0, last, False, reason, "--prefer ram, or --ram BYTES, spends more" if len(stopping) < last else "")
+    ]
     for layer in sorted(stopping, key=lambda one: steps[one.node]):
         why, hint = _needs_all(graph, problem, nodes[layer.node], layer)
         said.append(Boundary(steps[layer.node], steps[layer.node], False, why, hint))

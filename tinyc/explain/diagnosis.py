@@ -290,7 +290,7 @@ def advice(quantized: Quantized, layer: LayerError) -> str:
         )
     if layer.weights_db is not None and layer.weights_db < layer.values_db:
         if layer.bits == 4:
-            return "keep its weights in 8 bits: --weights auto with a larger --flash-budget or a smaller --max-loss"
+            return "keep its weights in 8 bits: --weights auto with a larger --flash or a smaller --max-loss"
         return (
             "its weights lose more than its values: --rounding learned"
             if not quantized.plan.learned

@@ -36,7 +36,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from tinyc.options.build import Memory, Optimize, Precision
+from tinyc.options.build import Precision, Prefer
 from tinyc.options.recipe import Effort, Pictures, Recipe
 
 NumericsName = Literal["tflm", "litert", "single", "onnx"]

@@ -15,14 +15,12 @@ Two kinds of call:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site
-from tinyc.machine.cores import Core
-from tinyc.machine.target import cycles_alone, weighed
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -251,7 +249,6 @@ class Cost:
     ram_code: int = 0  # bytes of code that are worth their place in RAM (`--ram-code`)
     ram_consts: int = 0  # the same of constants
     waits: int = 0  # of the cycles, those for slow flash
-    by_cycles: bool = False  # instructions say nothing more of time (`cycles_alone`)
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -273,23 +270,9 @@ class Cost:
         """The same with so many times the instructions and cycles."""
         return replace(self, instructions=round(self.instructions * times), cycles=round(self.cycles * times))
 
-    @property
-    def time(self) -> int:
-        """What select and shrink compare: instructions and cycles together, or cycles alone (`weighed`)."""
-        return weighed(self, self.by_cycles)
-
-    def on(self, core: Core) -> Cost:
-        """The same, of a layer that this core runs."""
-        return replace(self, by_cycles=True) if cycles_alone(core) and not self.by_cycles else self
-
     def in_scratch(self, size: int) -> Cost:
         """The same with so many bytes of scratch."""
         return self if self.scratch_bytes == size else replace(self, scratch_bytes=size)
-
-
-def instructions_of(costs: Collection[Cost]) -> float:
-    """All of them together, as a limit for other ways to run the layers; infinite where cycles alone count."""
-    return float("inf") if any(cost.by_cycles for cost in costs) else sum(cost.instructions for cost in costs)
 
 
 class Once(Generic[T]):

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tinyc.machine.cores import Core
-from tinyc.machine.target import cycles_alone, weighed
-
 CALL = ""  # the unit of what a call executes anyway
 
 Often = Mapping[str, int]
@@ -40,10 +37,6 @@ class Work:
         return Work(self.instructions * times, self.cycles * times)
 
     __rmul__ = __mul__
-
-    def time(self, core: Core) -> int:
-        """What is compared of two functions for the core: as of a Cost."""
-        return weighed(self, cycles_alone(core))
 
 
 def _plus(a: Often, b: Often, sign: int = 1) -> Often:

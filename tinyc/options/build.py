@@ -13,8 +13,8 @@ from tinyc.options.option import Heading, check_values, option
 from tinyc.options.recipe import Effort, Pictures, Recipe, hurried
 
 Precision = Literal["auto", "integer", "float32"]
-Optimize = Literal["speed", "balanced", "size"]
-Memory = Literal["speed", "balanced", "min"]
+Prefer = Literal["balanced", "time", "ram", "flash"]
+Optimize = Literal["speed", "balanced", "size"]  # of a C compiler: -O3, -O2, -Os
 Protocol = Literal["tinyc", "mlperf"]
 
 _KERNELS: Heading = "Kernels and memory"
@@ -65,23 +65,33 @@ class Options:
         shapes=True,
     )
     float_fallback: bool = option(False, "Layers that no integer kernel runs are run in float32.", shapes=True)
-    optimize: Optimize = option("speed", "Choose kernels by time or by flash.", heading=_KERNELS, shapes=True)
-    flash_budget: int | None = option(
+    prefer: Prefer = option(
+        "balanced",
+        "What is wanted within the limits. balanced: 1 % of time is worth 3 % of flash or of RAM.",
+        heading=_KERNELS,
+        shapes=True,
+    )
+    flash: int | None = option(
         None,
-        "Flash that constants and kernels may take; 64K is 65,536.",
-        shown_default="half of the flash",
+        "Flash that constants and code may take; 64K is 65,536.",
+        shown_default="the board's",
         is_bytes=True,
         heading=_KERNELS,
         shapes=True,
     )
-    memory: Memory = option(
-        "balanced", "Spend 1, 5 or 20 % more time on a smaller arena.", heading=_KERNELS, shapes=True
-    )
-    ram_budget: int | None = option(
+    ram: int | None = option(
         None,
-        "RAM that the arena may take, whatever that costs in time; 64K is 65,536.",
-        shown_default="the board's RAM",
+        "RAM that the arena may take; 64K is 65,536.",
+        shown_default="the board's",
         is_bytes=True,
+        heading=_KERNELS,
+        shapes=True,
+    )
+    time: str | None = option(
+        None,
+        "Time that an inference may take, as it is estimated: 12ms, or cycles: 3.3M.",
+        metavar="TIME",
+        shown_default="any",
         heading=_KERNELS,
         shapes=True,
     )
@@ -215,6 +225,11 @@ class Options:
     def asked_recipe(self) -> Recipe | None:
         """How a float model is quantized, the effort counted in; None: automatically."""
         return hurried(self.recipe or Recipe()) if self.effort == "fast" else self.recipe
+
+    @property
+    def optimize(self) -> Optimize:
+        """What the C compiler is told."""
+        return "size" if self.prefer == "flash" else "speed"
 
     @property
     def by_calls(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from tinyc.options.build import Memory, Optimize, Precision
+from tinyc.options.build import Precision, Prefer
 from tinyc.options.recipe import Effort, Pictures, Recipe
 
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
@@ -23,10 +23,10 @@ class LibraryOptions(TypedDict, total=False):
     precision: Precision
     float_layers: tuple[str, ...]
     float_fallback: bool
-    optimize: Optimize
-    flash_budget: int | None
-    memory: Memory
-    ram_budget: int | None
+    prefer: Prefer
+    flash: int | None
+    ram: int | None
+    time: str | None
     ram_code: int | None
     stream_weights: int | None
     input_rows: bool

@@ -41,7 +41,7 @@ class Recipe:
     )
     _: KW_ONLY
     weights: WeightBits = option(  # auto: per layer, for weight_bytes or max_loss (quantize/mixed.py)
-        "int8", "Bits of weights; auto: per layer, for --flash-budget or --max-loss.", heading=_QUANTIZING, shapes=True
+        "int8", "Bits of weights; auto: per layer, for --flash or --max-loss.", heading=_QUANTIZING, shapes=True
     )
     max_loss: float | None = option(  # percent
         None,

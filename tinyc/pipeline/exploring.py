@@ -15,7 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import load_board
 from tinyc.explain.estimate import estimate
-from tinyc.options.build import Memory, Optimize, Options
+from tinyc.options.build import Options, Prefer
 from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import compile_integers
 from tinyc.pipeline.integers import IntegerModel, make_integers
@@ -27,16 +27,14 @@ from tinyc.pipeline.proving import prove
 @dataclass(frozen=True, slots=True)
 class Space:
     """What is tried: every combination. weights: `int8`, `int4`, of float models; () for one that came quantized.
-    ram_bytes, flash_bytes: what a point may need of RAM and flash, beside what its board has."""
+    ram, flash: bytes that a library may take; None: what its board has."""
 
     boards: tuple[str, ...]
-    memory: tuple[Memory, ...] = ("speed", "balanced", "min")
-    optimize: tuple[Optimize, ...] = ("speed", "balanced", "size")
+    prefer: tuple[Prefer, ...] = ("balanced", "time", "ram", "flash")
     weights: tuple[str, ...] = ()
-    flash_budgets: tuple[int | None, ...] = (None,)
+    ram: tuple[int | None, ...] = (None,)
+    flash: tuple[int | None, ...] = (None,)
     input_rows: tuple[bool, ...] = (False,)
-    ram_bytes: int | None = None
-    flash_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,10 @@ class Point:
     a proved float model."""
 
     board: str
-    memory: Memory
-    optimize: Optimize
+    prefer: Prefer
     weights: str
-    flash_budget: int | None
+    ram: int | None
+    flash: int | None
     input_rows: bool
     problem: str | None = None
     instructions: int = 0
@@ -74,9 +72,10 @@ class Point:
 
     def options(self) -> str:
         """The words of `tinyc build` for this point."""
-        words = [f"--board {self.board}", f"--memory {self.memory}", f"--optimize {self.optimize}"]
+        words = [f"--board {self.board}", f"--prefer {self.prefer}"]
         words += [f"--weights {self.weights}"] if self.weights else []
-        words += [f"--flash-budget {self.flash_budget}"] if self.flash_budget is not None else []
+        words += [f"--ram {self.ram}"] if self.ram is not None else []
+        words += [f"--flash {self.flash}"] if self.flash is not None else []
         return " ".join([*words, *(["--input-rows"] if self.input_rows else [])])
 
     def to_json(self) -> dict[str, Any]:
@@ -101,39 +100,39 @@ def explore_model(path: Path, space: Space, options: Options, progress: Progress
     for number, point in enumerate(points):
         progress.on_share("estimate", number / len(points))
         estimated = _estimated(models[point.weights], point, _asked(options, point), progress)
-        explored.append(_within(estimated, space))
+        explored.append(_within(estimated))
     marked = [replace(point, best=True) if _is_best(point, explored) else point for point in explored]
     best = [point for point in marked if point.best] if proof else []
     proved = {}
     for number, point in enumerate(best):
         progress.on_share("prove", number / len(best))
-        proved[point] = _within(_proved(models[point.weights], point, _asked(options, point), progress), space)
+        proved[point] = _within(_proved(models[point.weights], point, _asked(options, point), progress))
     rivals = [point for point in proved.values() if point.problem is None]
     beaten = [point for point in rivals if any(o.board == point.board and o.beats(point) for o in rivals)]
     final = (proved.get(point, point) for point in marked)
     return [replace(point, best=False) if point in beaten else point for point in final]
 
 
-def _within(point: Point, space: Space) -> Point:
-    """The point, with a problem where it needs more than the space allows."""
-    needs = (("RAM", point.ram_bytes, space.ram_bytes), ("flash", point.flash_bytes, space.flash_bytes))
+def _within(point: Point) -> Point:
+    """The point, with a problem where it needs more than its limits allow."""
+    needs = (("RAM", point.ram_bytes, point.ram), ("flash", point.flash_bytes, point.flash))
     over = [f"{need:,} bytes of {what}, {most:,} allowed" for what, need, most in needs if most and need > most]
     return replace(point, problem="; ".join(over), best=False) if over and point.problem is None else point
 
 
 def _combinations(space: Space) -> Iterable[Point]:
-    parts = (space.weights or ("",), space.boards, space.memory, space.optimize, space.flash_budgets, space.input_rows)
-    for weights, board, memory, optimize, budget, rows in itertools.product(*parts):
-        yield Point(board, memory, optimize, weights, budget, input_rows=rows)
+    parts = (space.weights or ("",), space.boards, space.prefer, space.ram, space.flash, space.input_rows)
+    for weights, board, prefer, ram, flash, rows in itertools.product(*parts):
+        yield Point(board, prefer, weights, ram, flash, input_rows=rows)
 
 
 def _asked(options: Options, point: Point) -> Options:
     return replace(
         _with_weights(options, point.weights),
         board=point.board,
-        memory=point.memory,
-        optimize=point.optimize,
-        flash_budget=point.flash_budget,
+        prefer=point.prefer,
+        ram=point.ram,
+        flash=point.flash,
         input_rows=point.input_rows,
     )
 

@@ -48,11 +48,11 @@ def quantize_float(
     recipe = options.asked_recipe
     if options.like is not None:
         recipe = replace(recipe or Recipe(), like=read_activations(options.like))
-    if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash_budget is not None:
+    if recipe is not None and recipe.weights == "auto" and recipe.max_loss is None and options.flash is not None:
         spent = 0 if board is None else _flash_beside_weights(graph, data, board, options)
-        recipe = replace(recipe, weight_bytes=max(options.flash_budget - spent, 0))
-    if recipe is not None and recipe.activations == "auto" and options.ram_budget is not None:
-        recipe = replace(recipe, ram_bytes=options.ram_budget)
+        recipe = replace(recipe, weight_bytes=max(options.flash - spent, 0))
+    if recipe is not None and recipe.activations == "auto" and options.ram is not None:
+        recipe = replace(recipe, ram_bytes=options.ram)
 
     def work() -> Quantized:
         return quantize(graph, data, recipe, progress.on_share)

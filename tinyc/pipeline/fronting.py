@@ -15,11 +15,13 @@ from tinyc.board import Board
 from tinyc.explain.estimate import Estimate, estimate
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
+from tinyc.pipeline.choosing import Candidates, as_compiled
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import Candidates, as_compiled, forms_of, lower_forms, program_of
+from tinyc.pipeline.lowering import forms_of, lower_forms, program_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
-from tinyc.plan.front import Front, front_of
+from tinyc.plan.families import families_of
+from tinyc.plan.front import Front
 from tinyc.plan.persistent import place_states
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
@@ -92,7 +94,11 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
         for number, corner in enumerate(corners):
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError):  # what its check refuses is no point
-                points.append(_placed(made, board, options, graphs[id(corner.family)], corner.family.plan(corner)))
+                points.append(
+                    _placed(
+                        made, board, options, graphs[id(corner.family)], corner.family.plan(corner.table, corner.state)
+                    )
+                )
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
@@ -102,7 +108,7 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
 def fronts_of(forms: Sequence[Candidates], board: Board, options: Options) -> list[tuple[Graph, Front]]:
     """The front of each form of the graph."""
     compiled = [(own.graph, as_compiled(own.choices, options)) for own in forms]
-    return [(graph, front_of(graph, choices, flash_bytes=board.flash_bytes)) for graph, choices in compiled]
+    return [(graph, Front(families_of(graph, choices, flash_bytes=board.flash_bytes))) for graph, choices in compiled]
 
 
 def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:

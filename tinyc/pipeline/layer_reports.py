@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.choose.select import Choice, Goal, weight_of
+from tinyc.choose.select import Choice
 from tinyc.emit.program import Step
 from tinyc.explain.cycles import ModelledCycles
 from tinyc.ir.graph import Array, Graph, Value
-from tinyc.options.build import Optimize
 from tinyc.pipeline.compiling import Compiled
 from tinyc.reference.interpreter import prepare_float, prepare_int
 from tinyc.reference.samples import SYNTHETIC, Samples
@@ -25,7 +24,6 @@ _LOOKED_AT = 4  # samples that layers are compared with the float model on
 
 def layer_reports(
     compiled: Compiled,
-    optimize: Optimize,
     counted: InferenceCount | None = None,
     modelled: ModelledCycles | None = None,
     sqnr: Mapping[str, float | None] | None = None,
@@ -33,7 +31,7 @@ def layer_reports(
     """One of each step. counted, modelled: what a run told. sqnr: of values by name, see `layer_sqnr`."""
     reads = _reads(compiled)
     return tuple(
-        replace(_layer(compiled, step, optimize, counted, modelled, sqnr or {}), reads=reads[step.index])
+        replace(_layer(compiled, step, counted, modelled, sqnr or {}), reads=reads[step.index])
         for step in compiled.program.steps
     )
 
@@ -91,7 +89,6 @@ def _alike(floats: Graph, integers: Graph, name: str) -> bool:
 def _layer(
     compiled: Compiled,
     step: Step,
-    optimize: Optimize,
     counted: InferenceCount | None,
     modelled: ModelledCycles | None,
     sqnr: Mapping[str, float | None],
@@ -117,7 +114,7 @@ def _layer(
         weights=_weights(step),
         sqnr_db=sqnr.get(output.value.name),
         tile=step.special.tile if step.special else "",
-        why=_why(step.choice, choices, optimize),
+        why=_why(step.choice, choices),
         alternatives=_alternatives(step.choice, choices),
         in_slow=output.is_slow,
     )
@@ -139,14 +136,25 @@ def _integers(value: Value) -> Integers | None:
     )
 
 
-def _why(chosen: Choice, choices: Sequence[Choice], optimize: Optimize) -> str:
+def _why(chosen: Choice, choices: Sequence[Choice]) -> str:
     """Why the layer has its kernel, in a sentence."""
     if len(choices) == 1:
         return "no other kernel takes this layer on this core"
-    best = min(choices, key=lambda choice: weight_of(choice, Goal(optimize)))
-    if best.kernel.name == chosen.kernel.name:
-        return f"the cheapest of {len(choices)} for {optimize}"
-    return f"{best.kernel.name} alone costs less; with this one the arena is smaller, or all fits the budget of flash"
+    fastest = min(choices, key=lambda choice: (choice.cost.cycles, choice.cost.flash_bytes))
+    if fastest.kernel.name == chosen.kernel.name:
+        return f"the fastest of {len(choices)}"
+    spent = chosen.cost.cycles - fastest.cost.cycles
+    saved = [
+        f"{bytes_:,} bytes of {what}"
+        for what, bytes_ in (
+            ("flash", fastest.cost.flash_bytes - chosen.cost.flash_bytes),
+            ("scratch", fastest.scratch_bytes - chosen.scratch_bytes),
+        )
+        if bytes_ > 0
+    ]
+    if not saved:
+        return f"{fastest.kernel.name} is faster by {max(spent, 0):,} cycles; with this one the arena is smaller"
+    return f"for {max(spent, 0):,} cycles it saves {' and '.join(saved)} against {fastest.kernel.name}, the fastest"
 
 
 def _alternatives(chosen: Choice, choices: Sequence[Choice]) -> tuple[Alternative, ...]:

@@ -64,7 +64,7 @@ def prove(compiled: Compiled, board: Board, options: Options, progress: Progress
 
 def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, progress: Progress) -> Report:
     graph, program = compiled.graph, compiled.program
-    check_ram_budget(compiled, options)
+    check_ram(compiled, options)
     check_program_fits(board, compiled, None)
     originals, samples = proof_samples(compiled, options)
     toolchain = find_toolchain(board, options.toolchain)
@@ -76,7 +76,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         firmware = replace(firmware, sequence=samples.sequence)
         size = library_size(firmware.library_object, toolchain, board, folder / "firmware")
         check_program_fits(board, compiled, size)
-        check_flash_budget(compiled, size, options)
+        check_compiled_flash(compiled, size, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
         wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
@@ -141,7 +141,7 @@ def write_unproved(
 ) -> UnprovedReport:
     """Writes the library into the folder, and what can be said without running it. It is compiled where there is a
     compiler, to tell its size. Raises TinycError, with exit code 1, where it does not fit the board."""
-    check_ram_budget(compiled, options)
+    check_ram(compiled, options)
     check_program_fits(board, compiled, None)
     size: LibrarySize | None = None
     with progress.stage("compile"):
@@ -151,10 +151,10 @@ def write_unproved(
                 made = compile_library(Path(work), compiled, board, options, toolchain)
                 size = library_size(made.library_object, toolchain, board, Path(work) / "firmware")
             check_program_fits(board, compiled, size)
-            check_flash_budget(compiled, size, options)
+            check_compiled_flash(compiled, size, options)
     return UnprovedReport(
         **_planned(compiled, board, options),
-        layers=layer_reports(compiled, options.optimize),
+        layers=layer_reports(compiled),
         toolchain=None if toolchain is None else str(toolchain),
         flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
         ram_code=None if size is None else _ram_code(size, options),
@@ -306,10 +306,10 @@ def _bisect(
     return difference or f"every step equals the {reference}: the expected outputs come from other arithmetic"
 
 
-def check_ram_budget(compiled: Compiled, options: Options) -> None:
-    """Raises TinycError (exit code 1) when the arena is larger than the budget that the user gave, with what is
+def check_ram(compiled: Compiled, options: Options) -> None:
+    """Raises TinycError (exit code 1) when the arena is larger than the user allows, with what is
     missing, where, and what would help."""
-    budget, plan = options.ram_budget, compiled.plan
+    budget, plan = options.ram, compiled.plan
     if budget is None or plan.arena_bytes <= budget:
         return
     steps = {step.node.name: step for step in compiled.program.steps}
@@ -324,7 +324,7 @@ def check_ram_budget(compiled: Compiled, options: Options) -> None:
         helps.append(f"the input takes {inputs:,} of them: try --input-rows")
     helps.append("`tinyc plan` shows what lies in the arena when")
     raise TinycError(
-        f"the smallest arena found takes {plan.arena_bytes:,} bytes, the budget is {budget:,}: "
+        f"the smallest arena found takes {plan.arena_bytes:,} bytes, --ram is {budget:,}: "
         f"{plan.arena_bytes - budget:,} too few",
         layer.node.where,
         "; ".join(helps),
@@ -332,21 +332,21 @@ def check_ram_budget(compiled: Compiled, options: Options) -> None:
     )
 
 
-def check_flash_budget(compiled: Compiled, size: LibrarySize, options: Options) -> None:
-    """Raises TinycError (exit code 1) when the compiled library is larger than the budget that the user gave: kernels
+def check_compiled_flash(compiled: Compiled, size: LibrarySize, options: Options) -> None:
+    """Raises TinycError (exit code 1) when the compiled library is larger than the user allows: kernels
     were chosen by estimates of what a compiler makes of C."""
-    budget, taken = options.flash_budget, size.code_bytes + size.const_bytes
+    budget, taken = options.flash, size.code_bytes + size.const_bytes
     if budget is None or taken <= budget:
         return
     layer = max(compiled.program.steps, key=lambda step: step.const_bytes)
-    # Kernels fill a larger budget with more code, by estimates: only without one a build is sure to say what it takes.
-    smaller = "with the same budget takes less"
-    if options.optimize == "size":
-        smaller = "without --flash-budget builds a small library, and says how many bytes it takes"
+    # Within a larger limit more code is chosen, by estimates: only without one a build is sure to say what it takes.
+    smaller = "with the same limit takes less"
+    if options.prefer == "flash":
+        smaller = "without --flash builds a small library, and says how many bytes it takes"
     raise TinycError(
-        f"the compiled library takes {taken:,} bytes of flash, the budget is {budget:,}: {taken - budget:,} too few",
+        f"the compiled library takes {taken:,} bytes of flash, --flash is {budget:,}: {taken - budget:,} too few",
         layer.node.where,
-        f"kernels were chosen by estimates of their code; `--optimize size` {smaller}; this layer has the most "
+        f"kernels were chosen by estimates of their code; `--prefer flash` {smaller}; this layer has the most "
         f"constants, {layer.const_bytes:,} bytes",
         exit_code=1,
     )
@@ -380,7 +380,7 @@ def _counted(
         "stack_bytes": ran.stack_bytes,
         "instructions": counted.total if counted else None,
         "overhead_instructions": counted.overhead if counted else None,
-        "layers": layer_reports(compiled, options.optimize, counted, modelled, sqnr),
+        "layers": layer_reports(compiled, counted, modelled, sqnr),
         "cycles": modelled.total if modelled and core else None,
         "cycle_model": rules_in_words(core) if core else None,
     }

@@ -43,12 +43,8 @@ class Partition:
     weight: int
 
     @property
-    def time(self) -> int:
-        return sum(form.time for form in self.forms)
-
-    @property
-    def instructions(self) -> int:
-        return sum(form.cost.instructions for form in self.forms)
+    def cycles(self) -> int:
+        return sum(form.cycles for form in self.forms)
 
     @property
     def flash_bytes(self) -> int:
@@ -158,11 +154,6 @@ class Plan:
     def is_fused(self) -> bool:
         """Whether concats or slices are not run, because addresses do what they would."""
         return bool(self.problem.joins or self.problem.cuts)
-
-    @property
-    def time(self) -> int:
-        """Estimated, of an inference: see Cost.time."""
-        return sum(form.time for form in self.forms)
 
     @property
     def cycles(self) -> int:

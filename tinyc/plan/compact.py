@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tinyc.plan.blocks import Block, Layout
-from tinyc.plan.slots import highest, lowest, taken
+from tinyc.plan.intervals import Interval, joined
 
 _FEW = 4  # rows of another size that have places of their own
 _LONG = 4  # blocks that live for a fourth of the turns lie below the slots
@@ -222,3 +222,27 @@ class _Packing:
                 for turn in range(start + 1, min(end + 1, self.turns)):
                     before[turn] = max(before[turn], slot + 1)
         return before, after
+
+
+def taken(layout: Layout, offsets: Sequence[int], i: int) -> list[Interval]:
+    """The offsets that the blocks placed so far forbid a block, as open intervals that do not overlap, ascending.
+    offsets: negative where a block has none."""
+    return joined((offsets[j] + low, offsets[j] + high) for j, low, high in layout.rivals[i] if offsets[j] >= 0)
+
+
+def highest(held: Sequence[Interval], most: int, step: int) -> int:
+    """The largest multiple of step up to `most` that is in none of the intervals; negative: there is none."""
+    at = most // step * step
+    for low, high in reversed(held):
+        if low < at < high:
+            at = low // step * step
+    return at
+
+
+def lowest(held: Sequence[Interval], step: int) -> int:
+    """The least multiple of step that is in none of the intervals."""
+    at = 0
+    for low, high in held:
+        if low < at < high:
+            at = -(-high // step) * step
+    return at

@@ -4,39 +4,47 @@
 A family is one way to lay out the arena: layer by layer, or by rows. Within a number of live bytes its cheapest cuts,
 one for each number of grains of flash, are a table (`tables.py`), exact by the estimates of the costs. The tables of
 the numbers of live bytes at which another form fits, some per cent apart, are the front. What lies on it does not
-depend on what is asked for. What the arena of a cut takes beside its live bytes is known when it is placed.
+depend on what is asked for, so that a larger limit never leads to what is worth less.
+
+What the arena of a cut takes beside its live bytes is known when it is placed, and what its library takes of flash
+beside its layers, when it is lowered. So cuts are placed in the order of what they are worth at best, until one is
+worth as much as the next could be (best first; Hart, Nilsson and Raphael, 1968).
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.choose.select import Choice
-from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Partition, Plan
-from tinyc.plan.builder import problem_of
-from tinyc.plan.liveness import Load
-from tinyc.plan.needs import Needs
-from tinyc.plan.placement import plan_of
-from tinyc.plan.planner import draft_plan
-from tinyc.plan.problem import Form, Layer, Problem
-from tinyc.plan.row_forms import Candidates
-from tinyc.plan.rows.choose import ROW_ADDRESSES, UNITS
-from tinyc.plan.rows.cuts import Measured, measure
-from tinyc.plan.rows.wider import widened
+from tinyc.plan.problem import Problem
+from tinyc.plan.replay import InvalidPlanError
+from tinyc.plan.rows.cuts import Measured
 from tinyc.plan.tables import NEVER, CutTable, CutTables, undominated
-from tinyc.plan.turns import slots_of, whole_turn
 from tinyc.plan.uses import Ints
+from tinyc.plan.validate import validate
+from tinyc.plan.worth import Floats, Limits, Worth
 
-Floats = npt.NDArray[np.float64]
 _NEAR = 0.01  # of corners in each figure: one of them says as much as both
-_STEP = 1.02  # from one number of live bytes to the next, where there are many
+_STEP = 1.01  # from one number of live bytes to the next, where there are many
+_COARSE = 2  # every which of them is shown
+_ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
+_GAP = 0.02  # of an arena above its bound, from which on a better place is looked for
+_PLACED = 24  # cuts that are placed for one question
+_ROUNDS = 6  # of one table, for a limit of flash
+_LEAST_BESIDE = 16  # of a limit: what layers take less, because they share code
+_SHARED = 50  # of a limit of flash one part of so many is what the sharing of code is known to
+
+Effort = Literal["quick", "thorough", "plain"]  # plain: nothing moves or is fused, which is harder to get wrong
+Place = Callable[[Partition, Effort], Plan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +60,48 @@ class Corner:
 
 
 class Family:
-    """The cuts of one way to lay out the arena."""
+    """The cuts of one way to lay out the arena. problem: of layers that run by rows; None: they all run whole. place:
+    the plan of a cut, placed with an effort."""
 
     def __init__(
-        self, measured: Sequence[Measured], flash_bytes: int | None, place: Callable[[Partition], Plan]
+        self, measured: Sequence[Measured], flash_bytes: int | None, place: Place, problem: Problem | None = None
     ) -> None:
-        self._place = place
+        self._place, self.problem = place, problem
+        self.measured = measured
         self.solver = CutTables(measured, flash_bytes)
-        self._plans: dict[tuple[int, ...], Plan] = {}  # by id of the forms, which the plans keep alive
+        self.ladder = tuple(_ladder(self.solver.needs()))
+        self._tables: dict[int, CutTable | None] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}  # by id of the forms, which the plans keep alive
 
-    @cached_property
+    def table(self, rung: int) -> CutTable | None:
+        """Of a number of live bytes of the ladder."""
+        if rung not in self._tables:
+            self._tables[rung] = self.solver.within(self.ladder[rung])
+        return self._tables[rung]
+
+    @property
     def tables(self) -> tuple[CutTable, ...]:
-        """By live bytes, ascending; of numbers that lead to the same cuts the first."""
-        tables = (self.solver.within(live) for live in _ladder(self.solver.needs()))
-        return tuple(table for table in tables if table is not None)
+        """By live bytes, ascending."""
+        rungs = {*range(0, len(self.ladder), _COARSE), len(self.ladder) - 1}
+        return tuple(table for rung in sorted(rungs) if (table := self.table(rung)) is not None)
 
-    def plan(self, corner: Corner) -> Plan:
-        """The plan of a corner's cut, placed; not yet validated."""
-        cut = corner.table.cut(corner.state)
-        key = (*map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
+    def rungs_within(self, arena_bytes: int | None) -> int:
+        """How many numbers of live bytes may be placed in an arena."""
+        if arena_bytes is None:
+            return len(self.ladder)
+        rows = 0 if self.problem is None else sum(self.problem.tensors[name].rows for name in self.problem.inputs)
+        return bisect_right(self.ladder, arena_bytes + _ROUNDING * rows)
+
+    def plan(self, table: CutTable, state: int, effort: Effort = "quick") -> Plan:
+        """The plan of a cut, placed; not yet validated."""
+        cut = table.cut(state)
+        key = (effort, *map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
         if key not in self._plans:
-            self._plans[key] = self._place(cut)
+            self._plans[key] = self._place(cut, effort)
         return self._plans[key]
+
+
+FlashOf = Callable[[Family, Plan], int]
 
 
 class _Stairs:
@@ -95,11 +123,63 @@ class _Stairs:
         return _Stairs(every[order], np.minimum.accumulate(least[order]))
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The answer to a question: the plan, validated; its family; and bytes of flash as a limit counts them, where there
+    is one."""
+
+    plan: Plan
+    family: Family
+    flash_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rungs:
+    """Numbers of live bytes [low, high] of a family's ladder."""
+
+    family: Family
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A cut, and how often another one of its table took too much flash, or too little."""
+
+    family: Family
+    rung: int
+    state: int
+    tried: int = 0
+
+    def plan(self, effort: Effort = "quick") -> Plan:
+        """Placed."""
+        table = self.family.table(self.rung)
+        assert table is not None
+        return self.family.plan(table, self.state, effort)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A cut with its plan."""
+
+    cut: _State
+    plan: Plan
+    flash_bytes: int | None
+    effort: Effort = "quick"
+
+
 class Front:
     """All that families of cuts of one model offer."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self.families = families
+
+    def best(self, worth: Worth, limits: Limits | None = None, flash_of: FlashOf | None = None) -> Best | None:
+        """The plan worth most within the limits, validated; None where none is found within them.
+
+        flash_of: bytes of a plan's library, which are what a limit of flash counts; None: those of its forms.
+        """
+        return _Search(self.families, worth, limits or Limits(), flash_of).run()
 
     @cached_property
     def corners(self) -> tuple[Corner, ...]:
@@ -137,63 +217,126 @@ class Front:
         return float(np.expm1(far.max())), tuple(self.corners[i] for i in sorted(chosen))
 
 
+class _Search:
+    """Best first: rungs of ladders by the value that they have at best, cuts by that of their live bytes, plans by
+    their own."""
+
+    def __init__(self, families: Sequence[Family], worth: Worth, limits: Limits, flash_of: FlashOf | None) -> None:
+        self.worth, self.limits, self.flash_of = worth, limits, flash_of
+        # By id of the family: bytes of flash that its last library took beside its layers; before the first one, the
+        # least that may be.
+        self.beside = {id(family): -(limits.flash_bytes or 0) // _LEAST_BESIDE for family in families}
+        self.refused: list[str] = []  # by the validator: faults of the planner
+        self._queue: list[tuple[float, int, _Rungs | _State | _Placed]] = []
+        self._number = itertools.count()
+        for family in families:
+            self._offer(_Rungs(family, 0, family.rungs_within(limits.arena_bytes) - 1))
+
+    def run(self) -> Best | None:
+        left = _PLACED
+        while self._queue:
+            value, _, item = heapq.heappop(self._queue)
+            if isinstance(item, _Rungs):
+                middle = (item.low + item.high) // 2
+                self._offer(replace(item, high=middle))
+                self._offer(replace(item, low=middle + 1))
+            elif isinstance(item, _State):
+                if not item.tried and not self._is_current(item):
+                    self._offer(_Rungs(item.family, item.rung, item.rung))
+                    continue
+                left -= 1
+                if left >= 0 or not any(isinstance(other[2], _Placed) for other in self._queue):
+                    self._place(item)
+            elif item.effort == "quick" and item.plan.gap_bytes > _GAP * item.plan.arena_bytes:
+                self._push(value, replace(item, plan=self._smaller(item.cut, item.plan), effort="thorough"))
+            elif self._is_valid(item.plan):
+                return Best(replace(item.plan, refused=tuple(self.refused)), item.cut.family, item.flash_bytes)
+            elif item.effort != "plain":
+                plain = item.cut.plan("plain")
+                if plain.arena_bytes <= (self.limits.arena_bytes or plain.arena_bytes):
+                    self._push(value, replace(item, plan=plain, effort="plain"))
+        return None
+
+    def _push(self, value: float, item: _Rungs | _State | _Placed) -> None:
+        heapq.heappush(self._queue, (value, next(self._number), item))
+
+    def _offer(self, rungs: _Rungs, cut: _State | None = None) -> None:
+        """Rungs, by the cuts of the last of them in the arena of the first. cut: of a single one, that took too much or
+        too little flash."""
+        best = self._best_of(rungs)
+        if best is None or (cut is not None and best[1] == cut.state):
+            return
+        tried = 0 if cut is None else cut.tried + 1
+        single = rungs.low == rungs.high
+        self._push(best[0], _State(rungs.family, rungs.low, best[1], tried) if single else rungs)
+
+    def _best_of(self, rungs: _Rungs) -> tuple[float, int] | None:
+        """The value of the best cut of the last of the rungs in the arena of the first, and its state."""
+        table = rungs.family.table(rungs.high) if rungs.low <= rungs.high else None
+        if table is None:
+            return None
+        return _best_state(
+            table, self.worth, self.limits, self.beside[id(rungs.family)], rungs.family.ladder[rungs.low]
+        )
+
+    def _is_current(self, cut: _State) -> bool:
+        """Whether the cut is what is best by what is now known of flash."""
+        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung))
+        return best is not None and best[1] == cut.state
+
+    def _place(self, cut: _State) -> None:
+        plan = cut.plan()
+        most = self.limits.arena_bytes
+        if most is not None and plan.lower_bound_bytes <= most < plan.arena_bytes:
+            plan = self._smaller(cut, plan)
+        if most is not None and plan.arena_bytes > most:
+            return
+        flash, limit = None, self.limits.flash_bytes
+        if limit is not None:
+            flash = plan.flash_bytes if self.flash_of is None else self.flash_of(cut.family, plan)
+            beside = flash - plan.flash_bytes
+            if flash <= limit:  # more layers than said may share their code: what seems a little too large may fit, too
+                beside -= limit // _SHARED
+            self.beside[id(cut.family)] = beside
+            if cut.tried < _ROUNDS:
+                self._offer(_Rungs(cut.family, cut.rung, cut.rung), cut)
+        if limit is None or flash is None or flash <= limit:
+            value = self.worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
+            self._push(value, _Placed(cut, plan, flash))
+
+    def _smaller(self, cut: _State, plan: Plan) -> Plan:
+        """The plan of a cut, placed with more effort."""
+        return min(plan, cut.plan("thorough"), key=lambda one: one.arena_bytes)
+
+    def _is_valid(self, plan: Plan) -> bool:
+        try:
+            validate(plan)
+        except InvalidPlanError as error:
+            self.refused.append(str(error))
+            return False
+        return True
+
+
+def _best_state(
+    table: CutTable, worth: Worth, limits: Limits, beside: int, arena_bytes: int
+) -> tuple[float, int] | None:
+    """The value of the best cut of a table in an arena, and its state; None where none is within the limits. beside:
+    bytes of flash that a library takes beside its layers."""
+    flash = table.flash_bytes
+    allowed = table.cycles < (NEVER if limits.cycles is None else limits.cycles + 1)
+    if limits.flash_bytes is not None:
+        allowed &= flash <= limits.flash_bytes - beside
+    if not allowed.any():
+        return None
+    values = np.where(allowed, worth.of_all(table.cycles, flash, arena_bytes), np.inf)
+    state = int(values.argmin())
+    return float(values[state]), state
+
+
 def _distances(figures: Floats, place: int) -> Floats:
     """How much worse one corner is than each of all in the figure where it is worst; in logarithms."""
     worse: Floats = (figures[place] - figures).max(axis=1)
     return worse
-
-
-def front_of(graph: Graph, choices: Candidates, *, flash_bytes: int | None = None) -> Front:
-    """The front of an integer graph whose nodes these kernels may run. One with states runs layer by layer: what lasts
-    has a place that no row of another tensor takes."""
-    families = [_whole(graph, choices, flash_bytes)]
-    problem = None if graph.states else problem_of(graph, choices)
-    if problem is not None and any(layer.walk for layer in problem.layers):
-        families.append(_by_rows(problem, flash_bytes))
-    return Front(families)
-
-
-def _by_rows(problem: Problem, flash_bytes: int | None) -> Family:
-    def place(cut: Partition) -> Plan:
-        plan = plan_of(problem, cut)
-        if plan.arena_bytes < problem.unit * ROW_ADDRESSES:
-            return plan
-        return plan_of(replace(problem, unit=UNITS[-1], scratch_unit=UNITS[-1]), cut)
-
-    return Family(widened(problem, measure(problem)), flash_bytes, place)
-
-
-def _whole(graph: Graph, choices: Candidates, flash_bytes: int | None) -> Family:
-    """Layer by layer, in the order that the fastest kernels are best in."""
-    fastest = {node: min(own, key=lambda choice: choice.cost.cycles) for node, own in choices.items()}
-    draft = draft_plan(graph, fastest, slide=True)
-    needs = Needs(graph, fastest, [layer.node for layer in draft.layers], draft.is_fused)
-    measured = [_step(number, layer, choices[layer.node], needs) for number, layer in enumerate(draft.layers)]
-
-    def place(cut: Partition) -> Plan:
-        picked: Mapping[str, Choice] = {form.choice.site.node.name: form.choice for form in cut.forms}
-        return draft_plan(graph, picked, slide=True, fuse=draft.is_fused)
-
-    return Family(measured, flash_bytes, place)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Whole(Load):
-    """Of a layer that runs whole. needs: by id of the choice."""
-
-    needs: Mapping[int, int]
-
-    def need(self, form: Form) -> int:
-        return self.needs[id(form.choice)]
-
-
-def _step(number: int, layer: Layer, choices: Sequence[Choice], needs: Needs) -> Measured:
-    forms = tuple(Form(choice, None, choice.cost.in_scratch(choice.scratch_bytes)) for choice in choices)
-    by_choice = {id(choice): max(needs.of(layer.node, choice), needs.floor) for choice in choices}
-    least = min(by_choice.values())
-    own = Layer(layer.node, layer.reads, layer.writes, None, (), forms)
-    load = _Whole(np.array([least]), {}, {(): least}, by_choice)
-    return Measured(number, number + 1, slots_of(whole_turn(number)), (own,), (load,), least)
 
 
 def _ladder(needs: Sequence[int]) -> Iterator[int]:

@@ -2,13 +2,13 @@
 """Addresses: every buffer is placed where those alive with it leave room, whether layers run whole or by rows.
 
 What places them is `arena.place`, or `ends.py` where that finds less, or `exact.py` where it is asked for; of rows also
-`slots.py`, where forms were chosen for it, or `compact.py`, where moving from turn to turn makes the arena smaller.
+`compact.py`, where moving from turn to turn makes the arena smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -23,7 +23,6 @@ from tinyc.plan.live import lower_bound, lower_bound_of, round_up
 from tinyc.plan.liveness import lifetimes
 from tinyc.plan.problem import WHOLE, Problem, Turn
 from tinyc.plan.slide import slide_of
-from tinyc.plan.slots import place_in_slots
 from tinyc.plan.turns import slots_of, whole_turn
 from tinyc.plan.uses import uses_of
 
@@ -51,15 +50,14 @@ def plan_order(problem: Problem, order: Sequence[int], exact: bool = False, work
     return draft.plan(free, proof.offsets, proof.lower_bound)
 
 
-def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int = 0, moves: bool = True) -> Plan:
-    """The plan of a cut: an address for every row and all scratch. Not yet validated. room: bytes in which rows may
-    have slots, which is tried first; 0: they have not. moves: rows may move, if that makes the arena smaller."""
+def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, moves: bool = True) -> Plan:
+    """The plan of a cut: an address for every row and all scratch. Not yet validated. moves: rows may move, if that
+    makes the arena smaller."""
     draft = _Draft(running_of(problem.for_forms(cut.forms), cut))
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
     bound = lower_bound_of(layout.blocks, len(draft.running.turns), unit)
-    in_slots = place_in_slots(layout, layout.scratch, room) if room else None
-    starts = in_slots or _starts(layout, bound, _enough(bound), work)
+    starts = _starts(layout, bound, _enough(bound), work)
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
         kinds = Kinds(frozenset(layout.scratch), buffers.tall, buffers.still(problem))
@@ -67,15 +65,6 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, room: int 
         if moved is not None:
             return draft.moving_plan(buffers, moved, bound)
     return draft.plan(buffers, starts, bound)
-
-
-def plan_like(plan: Plan, problem: Problem, cut: Partition) -> Plan | None:
-    """The plan of a cut in the places of another plan that `plan_of` made for the problem: the same turns, and forms
-    that ask for the same bytes. None where they do not."""
-    alike = plan.groups == cut.groups and all(
-        one.asks == other.asks for one, other in zip(plan.forms, cut.forms, strict=True)
-    )
-    return replace(plan, problem=problem.for_forms(cut.forms), forms=cut.forms) if alike else None
 
 
 def in_order(problem: Problem, order: Sequence[int]) -> Partition:

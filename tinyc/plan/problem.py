@@ -93,8 +93,8 @@ class Form:
         return (*turns, self.inplace, self.scratch_bytes, spared, self.spare_turns, self.sliding)
 
     @property
-    def time(self) -> int:
-        return self.cost.time
+    def cycles(self) -> int:
+        return self.cost.cycles
 
     @property
     def flash_bytes(self) -> int:

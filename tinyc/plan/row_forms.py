@@ -57,9 +57,9 @@ def _worthwhile(
     rows: Sequence[Form], wider: Sequence[tuple[Walk, tuple[Form, ...]]]
 ) -> Iterator[tuple[Walk, tuple[Form, ...]]]:
     """The walks of more rows per call that are faster than all of fewer, with every phase."""
-    fastest = {1: min((form.time for form in rows), default=0)}
+    fastest = {1: min((form.cycles for form in rows), default=0)}
     for walk, forms in wider:
-        fastest[walk.rows] = min(fastest.get(walk.rows, forms[0].time), forms[0].time)
+        fastest[walk.rows] = min(fastest.get(walk.rows, forms[0].cycles), forms[0].cycles)
     for walk, forms in wider:
         if fastest[walk.rows] < min(time for count, time in fastest.items() if count < walk.rows):
             yield walk, forms
@@ -162,7 +162,7 @@ def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequen
 def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
     """Cheapest first, without those that another one beats or equals in everything."""
     kept: list[tuple[int, int, int, Form]] = []
-    asked = [(form.time, form.flash_bytes, form.scratch_bytes, form) for form in forms]
+    asked = [(form.cycles, form.flash_bytes, form.scratch_bytes, form) for form in forms]
     for time, flash, scratch, form in sorted(asked, key=lambda one: (*one[:3], not one[3].inplace)):
         beaten = (flash >= k[1] and scratch >= k[2] and set(k[3].inplace) >= set(form.inplace) for k in kept)
         if not any(beaten):
@@ -183,8 +183,7 @@ def _each_once(choices: Iterable[Choice]) -> Iterator[tuple[Choice, RowForm]]:
         for form in _row_forms(choice):
             if id(form) not in known:
                 known[id(form)] = form
-                cost = form.cost.on(choice.site.core)
-                yield choice, form if cost is form.cost else replace(form, cost=cost)
+                yield choice, form
 
 
 def _row_forms(choice: Choice) -> Iterator[RowForm]:

@@ -87,7 +87,7 @@ def choose_values(
             raise TinycError(
                 f"an SQNR of {aim:g} dB is out of reach: with int16 wherever it may be there are "
                 f"{reached(choices[-1]):.1f} dB",
-                hint="a smaller --min-sqnr, --weights int8, --rounding learned, or a larger --ram-budget",
+                hint="a smaller --min-sqnr, --weights int8, --rounding learned, or a larger --ram",
                 exit_code=1,
             )
         return chosen.wide

@@ -85,9 +85,9 @@ def compiler_error(name: str, what: str, command: Sequence[str], output: str) ->
     overflow = re.search(r"region [`']?(\w+)'?.*?overflowed by (\d+) bytes", output)
     if overflow:
         memory = {"FLASH": "flash", "RAM": "RAM"}.get(overflow[1], overflow[1])
-        hint = "--optimize size or a smaller --flash-budget"
+        hint = "--prefer flash or a smaller --flash"
         if memory == "RAM":
-            hint = "--memory min; --input-rows where the input fills the arena (`tinyc plan` shows what does)"
+            hint = "--prefer ram; --input-rows where the input fills the arena (`tinyc plan` shows what does)"
         return TinycError(
             f"the firmware does not fit the board: its {memory} is too small by {int(overflow[2]):,} bytes",
             hint=f"{hint}; else a larger board, or a smaller model",

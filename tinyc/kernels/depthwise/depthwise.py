@@ -71,7 +71,7 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)}
     if not written:
         return None
-    best = min(written, key=lambda layer: (written[layer][1].time(site.core), layer.scratch_bytes))
+    best = min(written, key=lambda layer: (written[layer][1].cycles, layer.scratch_bytes))
     return PlanePlan(best, finish, matrix, *_moved(best))
 
 

@@ -115,7 +115,7 @@ def plan(site: Site, p: ConvParams, by_rows: bool = False) -> tuple[MvePlan, Wri
     """The function that runs the layer in the least time, with by_rows one output row per call; None where no
     requantization is proved."""
     plans = [(one, _written(one)) for one in _plans(site, p, by_rows)]
-    return min(plans, key=lambda one: _whole(*one).time(site.core) // 2 + one[1].code_bytes, default=None)
+    return min(plans, key=lambda one: _whole(*one).cycles + one[1].code_bytes, default=None)
 
 
 def _whole(work: MvePlan, written: Written) -> Work:

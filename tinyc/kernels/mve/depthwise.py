@@ -62,7 +62,7 @@ def plan(site: Site, p: ConvParams, ways: frozenset[By]) -> MveDepthwisePlan | N
     walks = [walk for walk in _walks(site, p, finish.requant) if walk.by in ways]
     if not walks:
         return None
-    best = min(walks, key=lambda walk: write(walk).work.time(site.core) + write(walk).code_bytes)
+    best = min(walks, key=lambda walk: 2 * write(walk).work.cycles + write(walk).code_bytes)
     return MveDepthwisePlan(best, finish, matrix)
 
 

@@ -48,7 +48,7 @@ def int4_row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 def _fastest_first(site: Site, p: ConvParams, *makers: RowForms) -> tuple[RowForm, ...]:
     forms = [form for make in makers for form in make(site, p)]
-    return tuple(sorted(forms, key=lambda form: form.cost.on(site.core).time))
+    return tuple(sorted(forms, key=lambda form: form.cost.cycles))
 
 
 def _in_place(site: Site, p: ConvParams) -> tuple[int, ...]:

@@ -251,7 +251,6 @@ def mixture(fast: Form, spare: Form, spare_turns: tuple[int, ...], turns: int) -
         fast.flash_bytes + spare.flash_bytes,
         fast.scratch_bytes,
         share(fast.cost.cycles, spare.cost.cycles),
-        by_cycles=fast.cost.by_cycles,
     )
     return replace(fast, cost=cost, spare=spare.row, spare_turns=spare_turns)
 
@@ -339,19 +338,3 @@ def _trace(last: Sequence[tuple[Candidate, tuple[Form, ...]] | None], stop: int,
         forms[:0] = chosen
         stop = candidate.measured.start
     return Partition(tuple(groups), tuple(forms), weight)
-
-
-def smallest(candidates: Sequence[Candidate], allowed: Callable[[Partition], bool]) -> tuple[int, Partition] | None:
-    """(bytes, cut) of the fewest bytes whose cheapest cut is allowed; None if none is."""
-    different = {id(options): options for candidate in candidates for options in candidate.options}
-    limits = sorted({option.need for options in different.values() for option in options})
-    low, high = 0, len(limits)
-    best = None
-    while low < high:
-        middle = (low + high) // 2
-        cut = cheapest(candidates, limits[middle])
-        if cut is not None and allowed(cut):
-            best, high = (limits[middle], cut), middle
-        else:
-            low = middle + 1
-    return best

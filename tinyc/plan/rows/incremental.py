@@ -225,7 +225,7 @@ def _form(choice: Choice, form: RowForm, part: Rows, names: Sequence[str], reads
         form.cost.flash_bytes,
         form.scratch_bytes,
         int(form.cost.cycles * share) + 2 * TURN_COST * turns,
-    ).on(choice.site.core)
+    )
     moved = replace(form, call=replace(form.call, rows=part))
     inplace = tuple(dict.fromkeys(names[i] for i in form.inplace if i < len(names) and names[i] in reads))
     return Form(choice, moved, cost, inplace)

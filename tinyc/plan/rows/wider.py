@@ -8,7 +8,7 @@ within a number of bytes when all calls make one row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tinyc.plan.answer import Partition
@@ -21,38 +21,15 @@ from tinyc.plan.rows.cuts import (
     Measuring,
     Weighing,
     cheapest,
-    smallest,
 )
 from tinyc.plan.turns import Eager, Slots, different_orders
 from tinyc.plan.uses import Access, Uses, access_of, uses_of
 
 _WIDTH = 4  # choices that are carried on
-_ROOM = (1.0, 0.98, 0.96)  # shares of the RAM that are searched: placements do not reach the live bytes
-_STEP = 0.9  # from arena to arena, where the smallest is wanted
+_STEP = 0.9  # from arena to arena
 _TURNS = 200_000  # of all groups that are tried: some seconds
 
 WalkChoice = tuple[tuple[int, int], ...]  # (rows, phase) of each layer of a group
-
-
-def with_wider(
-    problem: Problem, measured: tuple[Measured, ...], allowed: Callable[[Partition], bool], ram: int | None
-) -> tuple[Measured, ...]:
-    """The groups, and others of several rows per call that seem useful: within `ram` bytes, or for the smallest arena
-    that is allowed."""
-    if not any(layer.wider for layer in problem.layers):
-        return measured
-    search = _Search(problem)
-    plain = tuple(map(search.weighing.candidate, measured))
-    least = smallest(plain, allowed)
-    limit = least[0] if least else max(option.need for c in plain for options in c.options for option in options)
-    if ram is not None and limit > ram:
-        for room in _ROOM:
-            search.widen(cheapest(plain, int(ram * room)), int(ram * room))
-        limit = ram if least is None else 0  # what is too slow by single rows need not be
-    while cut := cheapest(plain, int(limit * _STEP)):
-        limit = int(limit * _STEP)
-        search.widen(cut, limit)
-    return tuple(sorted((*measured, *search.wider), key=lambda one: one.stop))
 
 
 def widened(problem: Problem, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
@@ -73,17 +50,13 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.uses = problem, uses_of(problem)
-        self.weighing = Weighing(lambda form: form.time)
+        self.weighing = Weighing(lambda form: form.cycles)
         self._wider = [_walks(problem, layer) for layer in problem.layers]
         self._known: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
         self._turns = _TURNS
         self._useful: dict[tuple[int, int, WalkChoice], None] = {}  # of all that were measured
         self._scratch = LeastScratch()
         self._eager: dict[tuple[int, WalkChoice], Eager] = {}  # of the first layers of a group, with their walks
-
-    @property
-    def wider(self) -> tuple[Measured, ...]:
-        return tuple(measured for group in self._known.values() for measured, _ in group)
 
     @property
     def useful(self) -> tuple[Measured, ...]:

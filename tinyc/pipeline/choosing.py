@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which library a model becomes on a board: the point of its front that is worth most within the limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tinyc.base.errors import TinycError
+from tinyc.board import Board
+from tinyc.board.parts import FlashTiming
+from tinyc.choose.select import Choice, fastest, made_small, repriced
+from tinyc.choose.slow_flash import RamCode, SlowFlash
+from tinyc.ir.graph import Graph
+from tinyc.options.build import Options, Prefer
+from tinyc.plan.answer import Plan
+from tinyc.plan.families import STREAMED_UP_TO, by_rows, families_of, window
+from tinyc.plan.front import Best, Family, Front
+from tinyc.plan.parts import SlowPart, in_parts
+from tinyc.plan.persistent import place_states, state_bytes
+from tinyc.plan.planner import plan_graph
+from tinyc.plan.replay import InvalidPlanError
+from tinyc.plan.validate import first_valid
+from tinyc.plan.worth import Limits, Worth
+
+APPLICATION_BYTES = 12 * 1024  # of flash that are left beside a library where it would fill it: our test firmware's
+BESIDE_ARENA = 4096  # bytes of other variables, where the arena may take all of a RAM
+# 1 % of time is worth 3 % of flash or of RAM. Of what is preferred, 1 % is worth 4 % of time; 16 % where it is flash,
+# most of which are weights that no choice makes fewer. Time is worth nearly any bytes that there are.
+WORTH: Mapping[Prefer, Worth] = {
+    "balanced": Worth(1 / 3, 1 / 3),
+    "time": Worth(1 / 50, 1 / 50),
+    "ram": Worth(1 / 3, 4),
+    "flash": Worth(16, 1 / 3),
+}
+_WORD = 4  # bytes that most accesses of kernels have
+_LEAST_FLASH, _LEAST_ARENA = Worth(1e6, 1), Worth(1, 1e6)
+_MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
+_PRICES = 9
+_TIME = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(|K|M|s|ms|us)")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A graph, and every kernel that may run each node on the board, with the waits of its flash, whatever the library
+    shall be best in."""
+
+    graph: Graph
+    choices: Mapping[str, Sequence[Choice]]
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A graph, the kernels that may run each node, and the plan of its memory. flash_bytes: of its library, where that
+    is limited."""
+
+    graph: Graph
+    choices: Mapping[str, Sequence[Choice]]
+    plan: Plan
+    flash_bytes: int | None = None
+
+
+def worth_of(options: Options) -> Worth:
+    """What the user wants."""
+    return WORTH[options.prefer]
+
+
+def limits_of(board: Board, options: Options) -> Limits:
+    """What the user allows, and else what the board has, but for what the smallest application takes."""
+    ram = board.ram_bytes if options.ram is None else options.ram
+    if options.ram is None and board.memory is not None and slow_part(board, options) is not None:
+        ram = board.memory.ram_bytes - board.memory.stack_bytes - BESIDE_ARENA
+    flash = options.flash
+    if flash is None and board.flash_bytes is not None:
+        flash = board.flash_bytes - APPLICATION_BYTES
+    return Limits(flash, ram, None if options.time is None else _cycles(options.time, board))
+
+
+def _cycles(text: str, board: Board) -> int:
+    """Cycles of a time: `3.3M`, `250K`, or `12ms`, `800us`, at the board's clock. Raises TinycError for other words."""
+    match = _TIME.fullmatch(text.replace("_", ""))
+    if match is None:
+        raise TinycError(f"--time {text!r} is no time", hint="like 12ms, 800us, or in cycles: 250K, 3.3M")
+    if match[2] in ("ms", "us", "s") and not board.clock_hz:
+        raise TinycError(f"--time {text}: the clock of {board.name} is not known", hint="give cycles, like 3.3M")
+    units = {"": 1.0, "K": 1e3, "M": 1e6, "s": board.clock_hz, "ms": board.clock_hz / 1e3, "us": board.clock_hz / 1e6}
+    return int(float(match[1]) * units[match[2]])
+
+
+def lay_out(
+    forms: Sequence[Candidates], board: Board, options: Options, flash_of: Callable[[Candidates, Plan], int]
+) -> LaidOut:
+    """The plan of one of the forms of the graph. flash_of: bytes of the library of a form's plan.
+
+    Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
+    row, and has none.
+    """
+    if not any(form.choices for form in forms):  # outputs are inputs
+        return LaidOut(forms[0].graph, {}, plan_graph(forms[0].graph, {}))
+    limits = limits_of(board, options)
+    compiled = [replace(form, choices=_in_ram(as_compiled(form.choices, options), board, options)) for form in forms]
+    graph = forms[0].graph
+    if graph.states and limits.arena_bytes is not None:
+        limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
+    offers = _Offers(compiled, board, options)
+
+    def library_flash(family: Family, plan: Plan) -> int:
+        form = offers.of(family)
+        return flash_of(form, place_states(form.graph, plan))
+
+    best = _best(offers, worth_of(options), limits, library_flash)
+    form, plan = offers.of(best.family), best.plan
+    slow = slow_part(board, options)
+    if slow is not None and limits.arena_bytes is not None:
+        plan = _in_parts(offers, worth_of(options), limits, slow, best)
+    return LaidOut(form.graph, form.choices, place_states(form.graph, plan), best.flash_bytes)
+
+
+def as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
+    """The kernels as the compiler makes them with these options."""
+    return made_small(choices) if options.optimize == "size" else choices
+
+
+class _Offers:
+    """The families of all forms of a graph."""
+
+    def __init__(self, forms: Sequence[Candidates], board: Board, options: Options) -> None:
+        self.forms = forms
+        self._board, self._options = board, options
+        self._form: dict[int, Candidates] = {}  # by id of the family
+        self.front = Front(self._families(STREAMED_UP_TO))
+
+    def of(self, family: Family) -> Candidates:
+        return self._form[id(family)]
+
+    def every(self) -> Front:
+        """With rows of large graphs, too."""
+        return Front(self._families(None))
+
+    def _families(self, up_to: int | None) -> list[Family]:
+        families: list[Family] = []
+        refused: TinycError | None = None
+        for form in self.forms:
+            try:
+                own = self._of_form(form, up_to)
+            except TinycError as error:  # of another form of the graph there may be one
+                refused = refused or error
+            else:
+                families += own
+                self._form |= {id(family): form for family in own}
+        if refused is not None and not families:
+            raise refused
+        return families
+
+    def _of_form(self, form: Candidates, up_to: int | None) -> list[Family]:
+        graph, choices, options, flash = form.graph, form.choices, self._options, self._board.flash_bytes
+        if options.by_calls:
+            if graph.states:
+                raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
+            return [window(graph, choices, options.hop, flash)]
+        if not options.input_rows:
+            return families_of(graph, choices, flash_bytes=flash, up_to=up_to)
+        hint = "leave out --input-rows"
+        if graph.states:
+            raise TinycError("a model with state takes its input whole", hint=hint)
+        if len(graph.inputs) != 1:
+            words = f"only a model with one input can take it row by row; this one has {len(graph.inputs)}"
+            raise TinycError(words, hint=hint)
+        first = graph.values[graph.inputs[0]]
+        families = by_rows(graph, choices, flash, input_rows=True)
+        if not any(family.problem and family.problem.tensors[first.name].rows > 1 for family in families):
+            words = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
+            raise TinycError(words, first.loc, hint)
+        return families
+
+
+def _best(offers: _Offers, worth: Worth, limits: Limits, flash_of: Callable[[Family, Plan], int]) -> Best:
+    """Within the limits; else in all the flash, whatever the RAM; else in the least flash."""
+    best = offers.front.best(worth, limits, flash_of)
+    if best is None and limits.cycles is not None:
+        fast = _best(offers, WORTH["time"], replace(limits, cycles=None), flash_of).plan
+        raise TinycError(
+            f"no library of this model takes {limits.cycles:,} cycles within these limits of flash and RAM: "
+            f"the fastest takes about {fast.cycles:,}",
+            hint="a larger --time, --flash or --ram",
+            exit_code=1,
+        )
+    if best is None and limits.arena_bytes is not None:
+        best = offers.every().best(worth, limits, flash_of)
+    if best is None:
+        best = offers.every().best(_LEAST_ARENA, replace(limits, arena_bytes=None), flash_of)
+    if best is None:
+        every = Limits(flash_bytes=1 << 40) if limits.flash_bytes is not None else Limits()
+        best = offers.every().best(_LEAST_FLASH, every, flash_of)
+    if best is None:
+        raise InvalidPlanError("no plan of this model passes its check")
+    return best
+
+
+def _in_parts(offers: _Offers, worth: Worth, limits: Limits, slow: SlowPart, best: Best) -> Plan:
+    """The best plan, or one with tensors in the slow RAM, where that is worth more."""
+    most = limits.arena_bytes
+    assert most is not None
+    free = offers.front.best(worth, replace(limits, arena_bytes=None))
+    small = offers.front.best(_LEAST_ARENA, replace(limits, arena_bytes=None))
+    plans = [one.plan for one in (free, small) if one is not None and one.plan.arena_bytes > most]
+    parted = [part for plan in plans if (part := in_parts(plan, most - most % plan.arena_align, slow)) is not None]
+    fits = best.plan.arena_bytes <= most
+
+    def value(plan: Plan) -> float:
+        cycles, arena = plan.cycles + plan.slow_waits, plan.arena_bytes + plan.slow_bytes
+        return worth.of(cycles, plan.flash_bytes, arena)
+
+    better = [plan for plan in sorted(parted, key=value) if not fits or value(plan) < value(best.plan)]
+    return first_valid((*better, best.plan))
+
+
+def slow_part(board: Board, options: Options) -> SlowPart | None:
+    """The board's second RAM, for libraries that can have a part of their arena there: those that are called once for
+    an inference, with all of the input."""
+    ram = board.slow_ram
+    if ram is None or options.input_rows or options.by_calls or options.frontend is not None:
+        return None
+    share = ram.accesses(_WORD) / _WORD
+    return SlowPart(ram.bytes, ram.read_waits * share, ram.write_waits * share)
+
+
+def _in_ram(choices: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
+    """The candidates at the price of a byte of RAM at which the fastest of them take what `--ram-code` allows."""
+    timing = board.flash_timing
+    if options.ram_code is None or timing is None:
+        return choices
+    low, high, best = 0.0, _MOST_FOR_A_BYTE, choices
+    for price in (0.0, *[None] * _PRICES):
+        tried = (low + high) / 2 if price is None else price
+        offered = _repriced(choices, timing, tried, code=board.runs_code_from_ram)
+        taken = fastest(offered).values()
+        if sum(choice.cost.ram_code + choice.cost.ram_consts for choice in taken) <= options.ram_code:
+            best, high = offered, tried
+        else:
+            low = tried
+        if best is offered and tried == 0:
+            break
+    return best
+
+
+def _repriced(
+    choices: Mapping[str, Sequence[Choice]], timing: FlashTiming, price: float, *, code: bool
+) -> Mapping[str, Sequence[Choice]]:
+    return repriced(choices, SlowFlash(timing, RamCode(price, code)))
