@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import tinyc
+from tinyc.options.build import Prefer
 from tinyc.package.link import link_libraries
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,17 +26,17 @@ def main() -> int:
     if not folder.is_dir():
         print(f"no models in {folder}; set TINYC_MODELS", file=sys.stderr)
         return 2
-    print("| `--optimize` | arena together, apart | code together, apart |\n|---|---|---|")
-    for optimize in ("default", "size"):
+    print("| `--prefer` | arena together, apart | code together, apart |\n|---|---|---|")
+    preferences: tuple[Prefer, ...] = ("balanced", "flash")
+    for prefer in preferences:
         with tempfile.TemporaryDirectory() as held:
-            chosen: dict[str, str] = {} if optimize == "default" else {"optimize": optimize}
             built = []
             for name in MODELS:
-                made = tinyc.build(folder / f"{name}_int8.tflite", out=Path(held) / name, samples=1, **chosen)  # type: ignore[arg-type]
+                made = tinyc.build(folder / f"{name}_int8.tflite", out=Path(held) / name, samples=1, prefer=prefer)
                 built.append(made.folder)
             sizes = link_libraries(built, "models", Path(held) / "models")
         arenas = f"{sizes.arena_bytes:,}, {sizes.separate_arena_bytes:,}"
-        print(f"| {optimize} | {arenas} | {sizes.code_bytes:,}, {sizes.separate_code_bytes:,} |")
+        print(f"| {prefer} | {arenas} | {sizes.code_bytes:,}, {sizes.separate_code_bytes:,} |")
     return 0
 
 

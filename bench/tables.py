@@ -153,7 +153,7 @@ def section(board: str, ints: Sequence[Measured], floats: Sequence[Measured]) ->
     first = ints[0].report
     peers, _ = read_peers()
     parts = [
-        f"{first.machine}, {first.toolchain}, `--optimize {first.optimize}`, tinyc {first.tinyc}.",
+        f"{first.machine}, {first.toolchain}, compiled for {first.optimize}, tinyc {first.tinyc}.",
         f"### int8 TFLite models ({board})",
         _costs(ints),
         f"Modelled cycles: {first.cycle_model}." if first.cycle_model else "",

@@ -64,11 +64,10 @@ FIVE = ("kws", "vww", "ic", "ad", "sww")
 
 OPTIONS: Mapping[str, Mapping[str, object]] = {
     "default": {},
-    "speed": {"memory": "speed"},
-    "min": {"memory": "min"},
-    "rows": {"memory": "min", "input_rows": True},
-    "size": {"optimize": "size"},
-    "balanced": {"optimize": "balanced"},
+    "time": {"prefer": "time"},
+    "ram": {"prefer": "ram"},
+    "rows": {"prefer": "ram", "input_rows": True},
+    "size": {"prefer": "flash"},
     "litert": {"numerics": Numerics.LITERT},
     "flash": {"flash": 158_000},
     "window": {"incremental": 1},

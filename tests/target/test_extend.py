@@ -95,9 +95,9 @@ class House:
         data = {name: rng.normal(size=(16, 3, 31, 29)).astype(np.float32) for name in "xz"}
         np.savez(self.folder / "inputs.npz", **data)
 
-    def built(self, board: str, optimize: str) -> dict[str, str]:
+    def built(self, board: str, prefer: str) -> dict[str, str]:
         """Kernel by operator, of `net.onnx` built for the board and proved on its emulators."""
-        asked = ("--board", board, "--optimize", optimize, "--calibration", "inputs.npz", "--json")
+        asked = ("--board", board, "--prefer", prefer, "--calibration", "inputs.npz", "--json")
         report = json.loads(self.tinyc("build", "net.onnx", *asked))
         assert report["verify"]["output_bytes"] > 0 == report["verify"]["mismatches"]
         return {layer["op"]: layer["kernel"] for layer in report["layers"]}
@@ -134,11 +134,11 @@ def test_an_operator_and_its_kernel(house: House) -> None:
     house.follow("An operator")
     house.network()
     house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
-    assert house.built("cortex-m4", "size")["shrink"] == "tc_lut_s8"
+    assert house.built("cortex-m4", "flash")["shrink"] == "tc_lut_s8"
     house.follow("A kernel")
     house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
-    chosen = {optimize: house.built("cortex-m4", optimize)["shrink"] for optimize in ("speed", "size")}
-    assert chosen == {"speed": "tc_lut_s8", "size": "tc_shrink_s8"}
+    chosen = {prefer: house.built("cortex-m4", prefer)["shrink"] for prefer in ("time", "flash")}
+    assert chosen == {"time": "tc_lut_s8", "flash": "tc_shrink_s8"}
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_networks_of_an_instruction_set(house: House) -> None:
     house.follow("An instruction set")
     assert house.machines("./a64.toml") == {"QEMU"}
     house.sums()
-    assert house.built("./a64.toml", "speed") == {"add": "tc_add_linear_s8_a64", "extremum": "tc_extremum_s8_a64"}
+    assert house.built("./a64.toml", "time") == {"add": "tc_add_linear_s8_a64", "extremum": "tc_extremum_s8_a64"}
     kws = ROOT / "examples" / "kws"
     asked = (str(kws / "kws.onnx"), "--board", "./a64.toml", "--calibration", str(kws / "kws.calib.npz"))
     report = json.loads(house.tinyc("build", *asked, "--effort", "fast", "--samples", "2", "--json"))
