@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+from tests.load.onnx_models import build, op
 from tests.unit.stream_cases import NUMERICS, integer_graph
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
@@ -195,6 +197,19 @@ def test_limits_are_kept_and_time_is_one_of_them(models_dir: Path) -> None:
         planned(time="soon")
     with pytest.raises(TinycError, match="no library of this model takes 1,000 cycles"):
         planned(time="1K")
+
+
+def test_a_model_of_which_nothing_runs_is_a_library(tmp_path: Path) -> None:
+    """Rows that follow each other, taken out: the output is a place in the input."""
+    model = build(
+        [op("Compress", "x taken", "y", axis=0)], {"x": [3, 2]}, ["y"], {"taken": np.array([False, True, True])}
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    options = Options("host", precision="float32")
+    made = make_integers(tmp_path / "m.onnx", load_board("host"), options, Progress())
+    lowered = lower_integers(made, load_board("host"), options, Progress())
+    assert not lowered.program.steps
+    assert lowered.plan.arena_bytes >= 6 * 4
 
 
 def test_the_front_of_a_model_says_what_is_built(models_dir: Path) -> None:

@@ -96,14 +96,15 @@ def lay_out(
     Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
     row, and has none.
     """
-    if not any(form.choices for form in forms):  # outputs are inputs
-        return LaidOut(forms[0].graph, {}, plan_graph(forms[0].graph, {}))
     limits = limits_of(board, options)
     compiled = [replace(form, choices=_in_ram(as_compiled(form.choices, options), board, options)) for form in forms]
     graph = forms[0].graph
     if graph.states and limits.arena_bytes is not None:
         limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
     offers = _Offers(compiled, board, options)
+    if not any(family.measured for family in offers.front.families):  # nothing runs: addresses do all that there is
+        choices = compiled[0].choices
+        return LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))
 
     def library_flash(family: Family, plan: Plan) -> int:
         form = offers.of(family)
