@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
@@ -135,9 +136,11 @@ class _Offers:
     def of(self, family: Family) -> Candidates:
         return self._form[id(family)]
 
+    @cached_property
     def every(self) -> Front:
-        """With rows of large graphs, too."""
-        return Front(self._families(None))
+        """With rows of large graphs, too; the same front where none is large."""
+        large = any(len(form.choices) > STREAMED_UP_TO for form in self.forms)
+        return Front(self._families(None)) if large else self.front
 
     def _families(self, up_to: int | None) -> list[Family]:
         families: list[Family] = []
@@ -187,13 +190,13 @@ def _best(offers: _Offers, worth: Worth, limits: Limits, flash_of: Callable[[Fam
             hint="a larger --time, --flash or --ram",
             exit_code=1,
         )
-    if best is None and limits.arena_bytes is not None:
-        best = offers.every().best(worth, limits, flash_of)
+    if best is None and offers.every is not offers.front:
+        best = offers.every.best(worth, limits, flash_of)
     if best is None:
-        best = offers.every().best(_LEAST_ARENA, replace(limits, arena_bytes=None), flash_of)
+        best = offers.every.best(_LEAST_ARENA, replace(limits, arena_bytes=None), flash_of)
     if best is None:
         every = Limits(flash_bytes=1 << 40) if limits.flash_bytes is not None else Limits()
-        best = offers.every().best(_LEAST_FLASH, every, flash_of)
+        best = offers.every.best(_LEAST_FLASH, every, flash_of)
     if best is None:
         raise InvalidPlanError("no plan of this model passes its check")
     return best

@@ -34,10 +34,6 @@ class Worth:
         values: Floats = np.log(np.maximum(cycles, 1)) + self.flash * np.log(flash_bytes + _FEW)
         return values + self.arena * math.log(arena_bytes + _FEW)
 
-    def cycles_per_byte(self, cycles: float, flash_bytes: float) -> float:
-        """How many cycles a byte of flash is worth at a point."""
-        return self.flash * cycles / (flash_bytes + _FEW)
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
