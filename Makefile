@@ -6,12 +6,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PROCESSES := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 8 ? cores + 1 : 8)))
 
-# One process more than there are cores, as some tests wait. Each begins with a part of the list of its own, so that
-# what tests share is made only a few times; then whoever is done helps.
+# One process more than there are cores, as some tests wait, and at most eight (tests/workers.py).
 # Tests start Python hundreds of times: what it has compiled is kept, whatever the surroundings say.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --maxprocesses 8 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --processes $(PROCESSES)
 
 .PHONY: demo test test-slow test-frameworks test-all fuzz lint bench docs site plot screenshots tools test-tools browser clean
 

@@ -67,13 +67,8 @@ def forked() -> Iterator[Forked]:
 
 
 def pytest_configure() -> None:
-    """Objects of texts that are no more are removed before there are workers.
-
-    A BLAS library has a thread for each core, which wait by counting: beside other tests that is time of theirs. It
-    reads the number when it is loaded, with numpy."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        SharedFolder(OBJECTS).forget(days=10)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    """Objects of texts that are no more are removed before there are workers."""
+    SharedFolder(OBJECTS).forget(days=10)
 
 
 @pytest.hookimpl(wrapper=True)

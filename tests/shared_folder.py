@@ -23,9 +23,8 @@ class SharedFolder:
 
     @classmethod
     def of_the_run(cls, factory: pytest.TempPathFactory) -> SharedFolder:
-        """The one folder of all workers of pytest-xdist, or of the only process."""
-        own = factory.getbasetemp()
-        return cls((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared")
+        """The one folder of all processes of the run."""
+        return cls(factory.getbasetemp() / "shared")
 
     def made(self, key: object, make: Callable[[Path], None]) -> Path:
         """The path of what `make` wrote to the path that it was given. What failed is tried again by who asks next."""

@@ -48,7 +48,7 @@ def _pass_without(faults: list[Fault], jobs: int) -> bool:
     """Whether the tests of the faults pass where there is none."""
     tests = dict.fromkeys(test for fault in faults for test in fault.tests)
     with copy_of(ROOT) as copy:
-        code, output = run_tests(copy, list(tests), "-n", str(jobs), "--dist", "worksteal")
+        code, output = run_tests(copy, list(tests), "--processes", str(jobs))
     if code:
         print(f"without a fault the tests do not pass:\n{output}", file=sys.stderr)
     return code == 0
