@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import visible
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from types import ModuleType
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 
 _NAME = re.compile(r"[\w.-]+")

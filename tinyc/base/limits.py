@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 
 MAX_ELEMENTS = 1 << 24  # of a tensor: 16 MiB in int8, more than the RAM of any microcontroller

@@ -11,12 +11,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from numpy.linalg import _umath_linalg
+
+from tinyc.base.dataclass import dataclass
 
 # What reads and what sets the number of threads: OpenBLAS (as numpy builds it, with 64-bit integers, plain), MKL, BLIS.
 _FUNCTIONS = (

@@ -10,13 +10,13 @@ import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import serial
 from serial.tools import list_ports
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 
 _BROKEN: tuple[type[Exception], ...] = (serial.SerialException, OSError)

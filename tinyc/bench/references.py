@@ -8,13 +8,13 @@ import importlib.util
 import platform
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.bench.report import Computer
 from tinyc.bench.timing import Once
 from tinyc.ir.graph import Array

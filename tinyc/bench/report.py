@@ -6,9 +6,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.verify.report import EnergyReport
 
 SCHEMA = 1

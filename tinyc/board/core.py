@@ -7,8 +7,9 @@ A core that is missing here works all the same: it is not looked for instruction
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from tinyc.base.dataclass import dataclass
 
 _V8M = frozenset({"fpv5", "v8m"})
 _V81M = frozenset({"fpv5", "v8m", "v8.1m"})

@@ -5,9 +5,10 @@ machine/sets.py; the host, whose firmware is a process, has none of this."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 
 

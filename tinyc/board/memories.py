@@ -5,8 +5,8 @@ the arena, and RAM for code."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board.instruction_set import INSTRUCTION_SETS
 from tinyc.board.table import TomlTable
 from tinyc.board.words import read_word

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_label, read_word
 

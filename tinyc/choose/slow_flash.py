@@ -8,8 +8,9 @@ instructions holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board.parts import FlashTiming
 from tinyc.kernel.kernel import STREAM, Arg, Call, Const, Copied, Cost, Fetches, Kernel, Offer, Once, RowForm
 from tinyc.machine.work import Work

@@ -10,10 +10,11 @@ from __future__ import annotations
 import types
 from collections import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.serial_line import SerialPortFound
 from tinyc.bench import BenchReport
 from tinyc.bench.compare import BenchChange

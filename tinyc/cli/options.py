@@ -9,13 +9,14 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from tinyc.base import paths
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import rich.progress
 
+from tinyc.base.dataclass import dataclass
 from tinyc.cli.output import Output
 from tinyc.pipeline.progress import Progress
 from tinyc.verify.report import timings_text

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import C
 from tinyc.emit.constants import ConstantArray
 from tinyc.emit.program import Program, Step

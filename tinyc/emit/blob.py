@@ -25,8 +25,9 @@ import re
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.emit.constants import ConstantArray
 from tinyc.emit.program import Blob, Program

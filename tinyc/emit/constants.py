@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.names import Names
 from tinyc.ir.graph import Node, read_only
 from tinyc.kernel.kernel import Const

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.knapsack import exact
 from tinyc.board.parts import FlashTiming
 from tinyc.choose.slow_flash import Waits, fetched, split_waits

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tinyc import __version__
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import C
 from tinyc.base.templates import render
 from tinyc.emit import alignment, arrays, blob, schedule, steps

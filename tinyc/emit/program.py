@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, key_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import C
 from tinyc.emit.program import Program, RowStep, RowTable, Step
 from tinyc.emit.text import CTYPE, c_float, c_int, const_cast, element_ctype

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.explain.memory_map import map_of

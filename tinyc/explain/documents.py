@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from tinyc import __version__
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible
 from tinyc.explain.cycles import InferenceCost, Profile

@@ -13,11 +13,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.emit.program import Program, Step

@@ -5,9 +5,9 @@ library's front, flash upwards, and RAM as the size."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import visible
 from tinyc.explain.drawing import drawing
 

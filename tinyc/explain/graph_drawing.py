@@ -7,8 +7,8 @@ All is in pixels. A report from before `reads` was written has boxes alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import Html
 from tinyc.explain.report_charts import cost_of, cut
 from tinyc.verify.report import LayerReport, Report, UnprovedReport

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Allocation, Plan, in_line
 from tinyc.plan.problem import WHOLE

@@ -12,9 +12,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from tinyc.base.dataclass import dataclass
 
 GAP = "…"  # in place of what differs from one message to the next
 _LEAST = 6  # letters that a text has to share with a message, beside its gaps

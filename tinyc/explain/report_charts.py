@@ -8,10 +8,10 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import Html, visible
 from tinyc.explain.drawing import drawing
 from tinyc.explain.front_plot import COLORS, LARGEST_DOT, WIDE, corners

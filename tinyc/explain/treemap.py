@@ -8,7 +8,8 @@ shorter side; a row takes the next item for as long as its worst proportion gets
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from tinyc.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import flatbuffers
@@ -12,6 +12,7 @@ import numpy as np
 import tflite
 from flatbuffers import flexbuffers
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 
 TYPES = {

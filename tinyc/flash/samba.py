@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import binascii
 import re
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.flash.base import FlashError, Report, silent
 from tinyc.flash.stm32_commands import SerialLine

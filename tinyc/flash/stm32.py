@@ -8,8 +8,8 @@ sector that does not hold its part of the image is erased and written once more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.board.parts import Flashing
 from tinyc.flash.base import PLAINLY, FlashError, Manner, Report, Sector, check_image, sectors_of, sectors_under

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
 from itertools import islice
 from operator import xor
 from typing import Protocol, TypeVar
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.flash.base import FlashError
 from tinyc.flash.stm32_filler import LIMIT, filler

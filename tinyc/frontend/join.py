@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.frontend.declared import Declared
 from tinyc.frontend.declared_nodes import DeclaredNodes

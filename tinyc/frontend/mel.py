@@ -9,10 +9,11 @@ over Hz, as in librosa and torchaudio, or over mel, as in TensorFlow and the HTK
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from tinyc.base.dataclass import dataclass
 
 Reals = npt.NDArray[np.float64]
 

@@ -8,13 +8,13 @@ made in float32; so are these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.frontend.features import features_of
 from tinyc.frontend.front import quant_of

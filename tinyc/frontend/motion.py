@@ -7,13 +7,14 @@ float32 for decision trees and models that compute in it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.frontend.declared import Scaling

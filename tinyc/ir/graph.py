@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 
 DType = Literal["f32", "s4", "s8", "u8", "s16", "s32", "s64", "u16", "u32", "u64", "bool"]

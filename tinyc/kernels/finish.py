@@ -13,10 +13,11 @@ Accumulators reach the end of a kernel in one of two forms:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.matrix import GROUP, Matrix

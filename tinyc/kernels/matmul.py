@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.windows import ConvParams

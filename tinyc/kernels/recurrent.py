@@ -9,12 +9,12 @@ the other of two vectors. tc_recurrent.h says what is computed, tc_recurrent_pac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
 from tinyc.kernels.form.function import LayerFunction, twin

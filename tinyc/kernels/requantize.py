@@ -19,11 +19,12 @@ halves-away-from-zero of double rounding, where outputs below y_zero can be seen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import requantize
 from tinyc.kernel.windows import ConvParams, accumulator_bounds

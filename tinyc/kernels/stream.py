@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Condition
 from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels import int4_words as digits

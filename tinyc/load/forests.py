@@ -9,12 +9,13 @@ the arithmetic that the operators before the trees define.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.kernels.trees.keys import NO_NUMBER, keys_of, reals_of

@@ -9,7 +9,7 @@ generated from it (package `tflite`). They verify nothing, so every access here 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import tflite
 from flatbuffers.number_types import Int32Flags
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.damage import DAMAGED_HINT, reading

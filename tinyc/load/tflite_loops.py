@@ -8,8 +8,9 @@ the sequence go from step to step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.load.tflite_arrays import dtype_of, quant_of

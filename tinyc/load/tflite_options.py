@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +18,7 @@ import tflite
 from flatbuffers.number_types import SOffsetTFlags, VOffsetTFlags
 from flatbuffers.table import Table
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.load.damage import reading
 

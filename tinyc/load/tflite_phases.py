@@ -12,8 +12,9 @@ Source: TensorFlow Lite's reference kernels of the two operators (the batch coun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Shape, Value
 from tinyc.kernel.site import Padding, Pair

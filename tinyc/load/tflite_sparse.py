@@ -9,13 +9,13 @@ not stored are 0. Source: `SparsityParameters` in TensorFlow Lite's schema.fbs, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tflite
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Shape
 

@@ -10,11 +10,12 @@ all decisions are made with its integers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.ir.names import free_name
 from tinyc.load.forests import MOST_NODES, integer_leaves

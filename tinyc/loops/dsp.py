@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tinyc.base.dataclass import dataclass
 from tinyc.loops.before import products_before
 from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, inner, loads, moves, operands
 from tinyc.loops.registers import NoRegisterError, Registers

@@ -7,7 +7,9 @@ Nodes are values, so an expression that occurs twice is one node, and what does 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from tinyc.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.work import Work
 
 LINE = Work(9, 14)  # around the call of a line, as gcc has it: counter, addresses, arguments

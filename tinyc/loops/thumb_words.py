@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
     TABLE_BYTES,
     TABLE_ZERO,

@@ -5,10 +5,11 @@ call costs, counted from that."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered
 from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction, twin

@@ -5,9 +5,10 @@ what each rule is worth, and the errors against published measurements."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded

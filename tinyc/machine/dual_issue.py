@@ -8,8 +8,8 @@ import functools
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Register, Shift

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tinyc.base.dataclass import dataclass
 
 UNKNOWN = ""  # the mnemonic of what the disassembler does not know: MVE, and loops of Armv8.1-M
 

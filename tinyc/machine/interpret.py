@@ -12,8 +12,8 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.memory import Area, Bytes, Fault
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Lane, Operand, Register, RegisterList, Shift

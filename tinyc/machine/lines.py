@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short, moves_stack_pointer
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse

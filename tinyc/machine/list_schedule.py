@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.lines import Line
 from tinyc.machine.op import Decoded
 from tinyc.machine.schedule import bytes_of

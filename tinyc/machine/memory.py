@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from tinyc.base.dataclass import dataclass
 
 
 class Fault(Exception):  # noqa: N818 (it is the code that failed, not we)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.operands import Address, Operand, Register, RegisterList, operands_of
 from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+
+from tinyc.base.dataclass import dataclass
 
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "r13": "sp", "r14": "lr", "r15": "pc"}
 _NAME = r"(?:r\d+|sb|sl|fp|ip|sp|lr|pc|[sdq]\d+)"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address
 from tinyc.machine.table import Kind

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.rv32_bits import needed_extension, with_bits

@@ -15,11 +15,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.float32 import fma
 from tinyc.machine.instruction import UNKNOWN
 

@@ -5,8 +5,8 @@ docs/cycles.md has the source of each, and how far the sums are from boards."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded
 from tinyc.machine.table import Kind

@@ -10,8 +10,9 @@ Terms are those of DWARF 5, section 6.4. The canonical frame address is the stac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Register
 from tinyc.machine.table import Kind

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.machine.three_stage import LONG_RUN
 
 LONG, SHORT = 4, 2

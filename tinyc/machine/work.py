@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tinyc.base.dataclass import dataclass
 
 CALL = ""  # the unit of what a call executes anyway
 

@@ -8,11 +8,11 @@ matrix product (im2col).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Pair
 from tinyc.kernel.windows import Sliding, Window

@@ -7,12 +7,13 @@ But TensorFlow Lite Micro's RELU6 takes them as equal: it clips the input's inte
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16

@@ -7,11 +7,11 @@ What radial kernels of support vector machines and nearest neighbours are made o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tinyc.base import float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32, in_float32

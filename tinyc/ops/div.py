@@ -6,12 +6,11 @@ Where x1 is 0 the integers take it as the smallest step there is, so that the re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import fixedpoint, float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_multiplier, rounding_divide_by_pot, saturating_rounding_doubling_high_mul

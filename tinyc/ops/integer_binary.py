@@ -9,11 +9,11 @@ keeps low bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, offered

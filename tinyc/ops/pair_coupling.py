@@ -11,10 +11,10 @@ Runtime: T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability Estimates for Multi-class
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.float32 import Floats, clip, fma, sigmoid
 from tinyc.ir.graph import Array, Value

@@ -9,12 +9,12 @@ a vector in the pairs of its class with each other class, in order; b [C*(C-1)/2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32, in_float32

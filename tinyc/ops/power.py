@@ -7,12 +7,13 @@ numpy does, and the integers the output's largest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize

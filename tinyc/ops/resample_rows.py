@@ -7,10 +7,10 @@ x int8 [1,H,W,C] -> y int8 [1,H',W,C]: y[r] = (sum_k w[r][k] x[first[r] + k] + b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import (
     Arg,

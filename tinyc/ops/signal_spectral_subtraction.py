@@ -13,10 +13,10 @@ Even and odd channels have a smoothing each. With `clamps` an estimate above `up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type

@@ -8,10 +8,10 @@ would round up to 2^32 stay below it, as in TensorFlow Lite Micro.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type

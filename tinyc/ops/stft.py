@@ -11,11 +11,11 @@ zero, and bins times 2^-k * n / radix. Where a u is no number, no bin of its fra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32

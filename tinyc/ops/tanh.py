@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base import exact, fixedpoint, float32
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import rounding_divide_by_pot
 from tinyc.ir.graph import Array

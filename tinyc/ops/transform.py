@@ -20,11 +20,11 @@ about one count of the result (root mean square).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.unbuffered import unbuffered
 from tinyc.ir.graph import Array

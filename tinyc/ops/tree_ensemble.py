@@ -10,10 +10,10 @@ is leaf -1 - child), roots [T] (nodes), leaves [L,C], base [C], which every sum 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type

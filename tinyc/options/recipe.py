@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.options.option import Heading, check_values, option
 
 AUTO = "auto"

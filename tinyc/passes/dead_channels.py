@@ -17,11 +17,12 @@ channel, with every weight that made or read it, goes away. Three steps:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value, read_only
 from tinyc.kernel.site import Site

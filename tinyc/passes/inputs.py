@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.ops import node_of
 from tinyc.ops.reshape import Reshape

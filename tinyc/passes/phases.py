@@ -11,10 +11,11 @@ not exist. Convolutions have the faster kernels, on every core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Node, Value
 from tinyc.kernel.site import Padding, Pair
 from tinyc.ops.concat import Concat

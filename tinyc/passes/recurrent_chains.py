@@ -5,11 +5,12 @@ inputs are neighbouring rows of one value."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.passes.recurrent_cells import Cell, Elements, GateSum, Reader
 

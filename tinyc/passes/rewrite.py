@@ -8,9 +8,10 @@ another value. It never removes the nodes around it: what nobody reads any more 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, read_only
 from tinyc.ir.names import free_name

@@ -8,10 +8,11 @@ convolutions or products with cosines and sines; their sizes as norms of real an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Node, Shape, Value
 from tinyc.ops.add import Add
 from tinyc.ops.dft import Dft, matrix

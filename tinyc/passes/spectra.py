@@ -8,11 +8,12 @@ with cosines and sines, which is the same transform.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Node, Shape
 from tinyc.kernel.site import Act, Padding, Pair
 from tinyc.ops.add import Add

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.choose.select import Choice

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tinyc import __version__
 from tinyc.base import paths
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.extras import installed_version, requirements
 from tinyc.board import Board, list_boards

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.names import some_of
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread

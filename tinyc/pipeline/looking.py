@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board import load_board
 from tinyc.options.build import Options
 from tinyc.pipeline.answers import answer, labels_of, reals_of

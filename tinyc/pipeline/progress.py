@@ -7,7 +7,9 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from tinyc.base.dataclass import dataclass
 
 
 @dataclass

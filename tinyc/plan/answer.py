@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.choose.select import Choice
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.intervals import Interval, joined
 
 Ints = npt.NDArray[np.int64]

@@ -9,9 +9,10 @@ is contiguous, with as many rows as it may have: mostly one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Group, Partition
 from tinyc.plan.blocks import Block, Layout, Member, conflicts
 from tinyc.plan.intervals import Interval

@@ -8,8 +8,9 @@ form and each tensor one row; where layers may run by rows, they have the forms 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice, layers_of
 from tinyc.ir.graph import Graph, Node, Shape

@@ -12,9 +12,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.blocks import Block, Layout
 from tinyc.plan.intervals import Interval, joined
 

@@ -9,8 +9,8 @@ instead of timing it, so one version of it gives one answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.extras import load_extra
 from tinyc.plan.arena import height
 from tinyc.plan.blocks import Layout

@@ -5,10 +5,11 @@ cut of each is placed."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.choose.select import Choice, fastest
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Partition, Plan

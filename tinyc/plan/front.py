@@ -17,13 +17,14 @@ import heapq
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.problem import Problem
 from tinyc.plan.replay import InvalidPlanError

@@ -11,9 +11,9 @@ from __future__ import annotations
 import csv
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.files import read_text
 from tinyc.plan.blocks import Block, Layout, Member, conflicts

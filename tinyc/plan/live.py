@@ -9,9 +9,9 @@ say what shares bytes: of layers that run by rows, whose overlaps the cut has de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.blocks import Block
 from tinyc.plan.intervals import joined
 from tinyc.plan.problem import Layer, Problem

@@ -7,11 +7,11 @@ A group's bytes depend on where it begins and ends, not on how the layers before
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.live import round_up
 from tinyc.plan.problem import WHOLE, Form, Problem, TensorRows, Turn
 from tinyc.plan.turns import Slots

@@ -10,9 +10,10 @@ by one: where the fast part is fullest, the one that costs least for the bytes t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import SLOW, Partition, Plan
 from tinyc.plan.live import costs_of, round_up
 from tinyc.plan.placement import plan_of, plan_order

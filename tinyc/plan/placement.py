@@ -8,10 +8,10 @@ What places them is `arena.place`, or `ends.py` where that finds less, or `exact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
 from tinyc.plan.arena import WORK, height, is_least, place
 from tinyc.plan.blocks import Layout

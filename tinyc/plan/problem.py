@@ -22,8 +22,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.choose.select import Choice
 from tinyc.kernel.kernel import Cost, RowForm, Rows
 from tinyc.plan.moves import Cut, Part

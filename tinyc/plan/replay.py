@@ -9,11 +9,12 @@ place, and row by row over its own used-up input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.answer import Move
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, SlidingInput, Turn

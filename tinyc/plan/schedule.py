@@ -16,8 +16,8 @@ When that still leaves too many states, a beam search takes over; it proves noth
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.live import Costs, costs_of
 from tinyc.plan.problem import Problem
 

@@ -20,10 +20,11 @@ left are `low` and below, `high` and above, and islands between, where the outpu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Across, Rows
 from tinyc.plan.intervals import Interval, joined
 

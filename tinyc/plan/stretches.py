@@ -10,8 +10,9 @@ equal sizes and distances are placed once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.blocks import Layout
 from tinyc.plan.ceiling import CeilingFit
 

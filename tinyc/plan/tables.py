@@ -10,10 +10,10 @@ layers, in other orders of turns, are one offer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition
 from tinyc.plan.liveness import Load
 from tinyc.plan.problem import Form, Layer

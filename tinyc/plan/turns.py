@@ -11,10 +11,10 @@ On chains both are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.problem import WHOLE, Turn
 from tinyc.plan.uses import Access, Ints, Uses
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from tinyc.base.dataclass import dataclass
 
 Floats = npt.NDArray[np.float64]
 _FEW = 256  # bytes: a library of so few takes half of what it seems, so that a handful of bytes costs no time

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Graph
 from tinyc.options.recipe import AUTO, KeptActivations, Pictures, Recipe, Rounding
 from tinyc.quantize.activations import need_ram

@@ -9,8 +9,9 @@ reads integers for a layer in float32 runs in integers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.site import Act
 from tinyc.ops import is_a, op_of

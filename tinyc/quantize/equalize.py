@@ -11,11 +11,12 @@ Equalization and Bias Correction", 2019; there for weights with one scale per te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tinyc.base import exact
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.ops import op_of
 from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs

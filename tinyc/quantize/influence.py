@@ -12,10 +12,10 @@ could cancel holds for the calibration samples only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.exact import gram, precise_product, product
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import is_a

@@ -9,10 +9,11 @@ rounding.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
 from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.assign import symmetric_weights

@@ -12,12 +12,13 @@ directly; Cai et al., "ZeroQ", 2020, make inputs for them.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph, Node

@@ -9,8 +9,8 @@ problem, which is solved exactly by keeping the undominated sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node

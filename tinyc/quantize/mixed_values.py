@@ -8,10 +8,11 @@ measured on calibration samples that were not learned from; an aim has to be met
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph, Quant
 from tinyc.ops import all_ops

@@ -14,11 +14,10 @@ is that of AdaRound (Nagel et al., 2020); the search is discrete, so it needs no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.exact import gram, precise_product
 from tinyc.ir.graph import Array, Node
 from tinyc.ops import op_of

@@ -8,11 +8,12 @@ return is then called per sample. `run_int` and `run_float` do both for a single
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value

@@ -7,9 +7,9 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.run.trace import build_trace_library
 from tinyc.run.unicorn import (
     add_native_access_hook,

@@ -10,10 +10,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.run import protocol
 from tinyc.run.base import INSTRUCTION_LIMIT, Conversation, Inputs, Progress, RunError, RunResult, check_inputs

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 
 VERSION = 1

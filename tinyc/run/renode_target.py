@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.templates import render
 from tinyc.board import Board
 from tinyc.board.instruction_set import INSTRUCTION_SETS

@@ -8,10 +8,10 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.base import paths, private
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board.instruction_set import Widths, set_of_elf
 from tinyc.run.base import OVERHEAD, BlockCount, Counts, InferenceCount, JumpCount

@@ -11,9 +11,9 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.extras import load_extra
 from tinyc.sweep.job import Job, ResultRow, empty_row, run_job

@@ -10,12 +10,13 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, asdict, dataclass, replace
+from dataclasses import Field, asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
 from tinyc import __version__
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.files import read_file, write_file
 from tinyc.base.numerics import Numerics, numerics_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import Html, visible
 from tinyc.base.templates import render
 from tinyc.explain.report_charts import PlotDot, cut, dots

@@ -8,7 +8,6 @@ import functools
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_ST_INFO_BIND, ENUM_ST_INFO_TYPE
 from elftools.elf.sections import SymbolTableSection
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.files import plain_file
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.toolchain.elf import Elf
 

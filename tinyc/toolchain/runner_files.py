@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
+
+from tinyc.base.dataclass import dataclass
 
 # It knows boards by the USB ids of their serial ports. Those of the debug probes and adapters that boards come with; it
 # asks what is there for its name, so there may be more than one.

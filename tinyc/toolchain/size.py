@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from tinyc.base import paths
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.toolchain.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags

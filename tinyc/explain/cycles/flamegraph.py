@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.escape import xml_text
 from tinyc.explain.cycles.profile import Profile, stacks
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board.instruction_set import set_of_elf
 from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction

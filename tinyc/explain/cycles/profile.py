@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.board.parts import Energy
 from tinyc.explain.cycles.model import InstructionShare, ModelledCycles
 from tinyc.explain.cycles.source import line_table

@@ -11,8 +11,7 @@ The other function adds one row into sums that last from call to call: int32 of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels import int4_words
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP

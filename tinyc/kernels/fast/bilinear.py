@@ -15,7 +15,9 @@ tap takes a product for each output. `s24`: rows by s2, columns by s4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from tinyc.base.dataclass import dataclass
 
 Rows = tuple[tuple[int, ...], ...]
 

@@ -14,8 +14,7 @@ lower pair's words, then those of the upper pair's second row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import toom_of_registers
 from tinyc.machine.thumb import Asm, Work, naked_function

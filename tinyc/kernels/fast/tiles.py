@@ -14,8 +14,7 @@ third:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP

@@ -10,9 +10,9 @@ parts of a row they make is said in C (`matrix.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.float32.arguments import HEADER, at
 from tinyc.kernels.float32.vectors import VectorBlock, block_code

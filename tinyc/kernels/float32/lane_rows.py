@@ -7,11 +7,11 @@ twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.float32 import Floats
 from tinyc.kernel.float32 import in_float32
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered

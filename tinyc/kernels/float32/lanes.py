@@ -10,8 +10,8 @@ numbers: `vectors.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.float32.arguments import HEADER, at
 from tinyc.kernels.float32.vectors import LANES, VECTORS, begin, clip, end

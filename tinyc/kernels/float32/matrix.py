@@ -8,10 +8,11 @@ one. Output channels go by eights; what is left over by four or eight that overl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.float32 import Floats
 from tinyc.kernel.float32 import in_float32
 from tinyc.kernel.kernel import Call, Condition, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered

@@ -11,8 +11,7 @@ vectors: the bytes are those of all other cores, and where no number is subnorma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.float32.arguments import at
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work

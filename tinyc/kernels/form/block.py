@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.form.function import twin
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function

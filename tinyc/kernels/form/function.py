@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
 
 # Macros of tc_compiler.h: whether there are the instructions of a function in assembly.

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s
 from tinyc.machine.thumb import Naked, Work

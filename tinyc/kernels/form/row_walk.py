@@ -8,9 +8,9 @@ their columns with the padding filled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Rows
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import Window, row_geometry

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.form.function import twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.machine.cores import CORTEX_M55

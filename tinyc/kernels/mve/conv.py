@@ -8,11 +8,12 @@ and right border a piece of the row is copied, with the padding filled in (form/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import (
     Arg,
     Call,

@@ -16,10 +16,11 @@ The last shift rounds because GNU as 2.40 writes VQSHRN as VQRSHRN; both assembl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import (

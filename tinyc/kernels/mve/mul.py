@@ -7,9 +7,9 @@ half of what it divides by comes off the addend first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Cost, SpecializedKernel
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.mve.finish import half

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.mve.dot import ACCUMULATORS, BYTE_REACH, LANES, STEP, VECTORS, Dot, DotStep
 from tinyc.kernels.mve.lanes import STREAM, ScalePower, narrow, needed, scale_sums, set_power, to_bytes
 from tinyc.machine.cores import CORTEX_M55

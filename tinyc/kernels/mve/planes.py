@@ -8,12 +8,12 @@ the layer; each has its own vector of weights, the same 16 bytes shifted. Lines 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
 from tinyc.kernels.mve.finish import LaneRequantization
 from tinyc.machine.cores import CORTEX_M55

@@ -8,13 +8,13 @@ their weights over time, so that a unit is one dot product, modulo 2^32 as in th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.form.function import MVE, LayerFunction, twin

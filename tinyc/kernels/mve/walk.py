@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.planes import (

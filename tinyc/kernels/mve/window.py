@@ -8,12 +8,12 @@ even channels and those of odd ones, which is how narrowing puts them together a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8

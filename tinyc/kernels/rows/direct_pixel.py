@@ -9,8 +9,7 @@ r0 stream, r1 ... r4 accumulators, r5 r6 taps, r7 input, r8 ... r12 and r14 weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import Weights

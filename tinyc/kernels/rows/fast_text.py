@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.rows.pair_factors import pair_factors_function

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.depthwise.plane_layer import Mac, PlaneLayer, row_macs, row_words
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP

@@ -15,8 +15,8 @@ A walk (`walks.py`) says what comes after what: products, sums of them, outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
 from tinyc.kernels.fast.transforms import toom
 from tinyc.kernels.finish import Requantization

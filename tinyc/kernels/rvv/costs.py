@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Cost
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 

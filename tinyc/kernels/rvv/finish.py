@@ -11,10 +11,10 @@ product over 2^31, halves up), and VSSRA, after 1 is subtracted from negatives, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Const

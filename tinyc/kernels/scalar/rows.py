@@ -10,11 +10,12 @@ in two words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows, Scratch, SpecializedKernel
 from tinyc.kernel.site import Site

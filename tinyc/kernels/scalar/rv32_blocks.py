@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.machine.frame import Frame

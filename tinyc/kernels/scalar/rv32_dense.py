@@ -10,11 +10,12 @@ a segment's dot product may not fit, a part of a weight is taken off and added o
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import (
     Call,
     Const,

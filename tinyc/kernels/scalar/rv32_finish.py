@@ -10,11 +10,10 @@ floor((z + n) / 2^k) for integers n.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Const
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.scalar.rv32_conv import channel_constants, scaled_finish

@@ -15,8 +15,7 @@ outputs to the second's, s4 the end of the last group, if it is full, s5 the cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import FIRST, PARAMETERS, SECOND, STREAM, PixelWork
 from tinyc.kernels.tile.layer import ANY_TAPS, ANY_TURN, WeightedLayer

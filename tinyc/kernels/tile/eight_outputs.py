@@ -8,10 +8,10 @@ first 64 in FPU registers (if there are any), the others on the stack; a fetch i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import in_fours

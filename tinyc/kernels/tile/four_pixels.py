@@ -16,9 +16,9 @@ Of a last group of fewer pixels the last one stands in for those that are missin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork
 from tinyc.machine.thumb import Work
 

@@ -8,8 +8,8 @@ or weights, r9-r12 and r14 taps, weights, and after the sums constants and the o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.layer import WeightedLayer

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tinyc.base.dataclass import dataclass
 
 # Where int16 taps wait, which every group of channels reads: at the bottom of the stack, at addresses that are
 # immediates; the first of them in registers of the FPU; or in scratch, where a register walks over them.

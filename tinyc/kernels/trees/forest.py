@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 
 Node = tuple[int, int, int, int]  # code, cut, child below, child above

@@ -8,11 +8,10 @@ differ by 1, and no cut lies between them. The cuts of one feature, sorted, give
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernel.kernel import Const
 from tinyc.kernel.site import Site

@@ -8,11 +8,11 @@ behind the first child, which is the next node, the second is; or which leaf it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, DType
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered, only_if
 from tinyc.kernel.site import Site

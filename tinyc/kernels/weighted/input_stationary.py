@@ -8,9 +8,9 @@ time. Here eight accumulators for each input fetched make up for unpacking again
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams

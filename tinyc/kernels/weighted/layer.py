@@ -7,11 +7,11 @@ What conv2d and fully_connected share.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from math import gcd
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import (
     Arg,
     Call,

@@ -8,11 +8,12 @@ is the layer's own rounding; single rounding and that of 64-bit accumulators are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.kernel import (
     Call,

@@ -8,12 +8,12 @@ moves the integers moves those along, and which axis they belong to is read off 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Quant
 
 Move = Callable[[Array], Array]

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from onnx import TensorProto
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import NUMPY_DTYPE, DType, Value
 from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep
 from tinyc.ops.integer_binary import IntegerBinary

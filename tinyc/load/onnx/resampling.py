@@ -5,10 +5,10 @@ picks, linear and cubic as products with a constant matrix."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS, check_shape
 from tinyc.ir.graph import Array, Value

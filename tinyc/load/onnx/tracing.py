@@ -8,10 +8,11 @@ run time: the thresholds can be taken back through it (`load/forests.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Node, Quant, Value
 from tinyc.load.forests import CodedForest, Feature, key_of_number
 from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep

@@ -12,9 +12,10 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Cost
 from tinyc.plan.answer import Group, Partition
 from tinyc.plan.liveness import Liveness, Load, Names

@@ -8,9 +8,10 @@ first whole window on the outputs are those of the model, bit for bit; before th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, State, Value
 from tinyc.ir.names import free_name

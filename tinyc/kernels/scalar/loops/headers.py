@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from tinyc.base.dataclass import dataclass
 from tinyc.kernel.counted import SCALE
 from tinyc.kernels.scalar.loops import columns, pairs, products
 from tinyc.kernels.scalar.loops.plain import PlainColumns, PlainPairs, PlainProducts, Statements

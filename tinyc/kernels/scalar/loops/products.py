@@ -8,8 +8,9 @@ overwrite its factors, how many output channels, "lanes", have registers) is the
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+from tinyc.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
