@@ -165,7 +165,7 @@ def best(ops: Sequence[Decoded], core: Pipeline, known: Addresses, at_most: int,
     for n, op in enumerate(ops):
         model.add_exactly_one(starts[n])
         model.add(when[n] + core.alone(op) <= end)
-    behind = dependences(ops, core, known)
+    behind, pairing = dependences(ops, core, known), [core.pairing(op) for op in ops]
     for first, later in enumerate(behind):
         for second, cycles in later.items():
             model.add(when[second] >= when[first] + cycles)
@@ -178,16 +178,15 @@ def best(ops: Sequence[Decoded], core: Pipeline, known: Addresses, at_most: int,
         model.add(sum(busy) <= core.width)
     for first in range(len(ops)):
         for second in range(first + 1, len(ops)):
-            back = second not in behind[first] and core.pairs(ops[second], ops[first])
-            if core.width > 1 and not back and not core.pairs(ops[first], ops[second]):
+            back = second not in behind[first] and core.pairs(pairing[second], pairing[first])
+            if core.width > 1 and not back and not core.pairs(pairing[first], pairing[second]):
                 for t in places:
                     model.add_at_most_one(starts[first][t], starts[second][t])
     model.minimize(end)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 2
     status = solver.solve(model)
-    alone = -(-sum(core.alone(op) for op in ops) // core.width)  # were nothing to wait for
-    bound = max(alone, round(solver.best_objective_bound))
+    bound = max(core.least(ops), round(solver.best_objective_bound))
     return bound, status == cp_model.OPTIMAL or bound == at_most
 
 

@@ -14,6 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.choose.select import candidates
 from tinyc.machine.cores import CORES
+from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.interpret import Machine
 from tinyc.machine.lines import Line, line_of
 from tinyc.machine.list_schedule import Addresses, Pipeline, better, dependences, scheduled
@@ -27,6 +28,8 @@ from tinyc.machine.thumb import Asm
 from tinyc.ops.conv2d import Conv2D
 
 M7, M33 = CORES["cortex-m7"], CORES["cortex-m33"]
+assert isinstance(M7, CortexM7)
+assert isinstance(M33, CortexM33)
 CORE_NAMES = ("cortex-m4", "cortex-m7", "cortex-m33")
 POINT = Layer("conv2d", Conv2D(), (1, 4, 4, 8), (16, 1, 1, 8))
 KERNEL = "tc_conv2d_s8_asm"
@@ -259,3 +262,38 @@ def test_layers_are_chosen_and_written_for_the_core() -> None:
     offers = [own["layer"][0].offer for own in found]
     texts = [offer.special().text for offer in offers if offer.special]
     assert len(set(texts)) == len({own["layer"][0].cost.cycles for own in found}) == len(CORE_NAMES)
+
+
+@pytest.mark.parametrize("core", [M7, M33], ids=lambda core: core.name)
+def test_no_order_takes_fewer_cycles_than_the_bound(core: Pipeline) -> None:
+    near = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        ops = [line(random_text(rng)).op for _ in range(20)]
+        cycles, bound = scheduled(ops, core, Addresses(own_stack=True)).cycles, core.least(ops)
+        assert bound <= cycles
+        near += cycles <= 1.5 * bound
+        for _ in range(5):
+            rng.shuffle(ops)
+            assert bound == core.least(ops) <= sum(core.costs(ops))
+    assert near > 10
+
+
+def test_an_instruction_waits_for_all_that_it_sees() -> None:
+    """By the definition: each as early as its operands are there, which is asked of each of the last seven."""
+    for seed in range(200):
+        rng = random.Random(seed)
+        ops = [line(random_text(rng)).op for _ in range(20)]
+        begun: list[int] = []
+        free, end = None, 0
+        for number, op in enumerate(ops):
+            seen = range(max(0, number - 7), number)
+            ready = max([begun[n] + M7.lag(ops[n], op) for n in seen if ops[n].writes & op.touched], default=0)
+            last = begun[-1] if begun else 0
+            if free is not None and ready <= last and M7.pairs(M7.pairing(free), M7.pairing(op)):
+                begun.append(last)
+                free = None
+            else:
+                begun.append(max(ready, end, last))
+                end, free = begun[-1] + M7.alone(op), op if M7.alone(op) == 1 else None
+        assert sum(M7.costs(ops)) == end

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
@@ -43,11 +42,19 @@ class CortexM33:
         """Cycles of an instruction without others."""
         return _m33_cost(op, None)
 
+    def least(self, ops: Sequence[Decoded]) -> int:
+        """Cycles that these take in any order: nothing waits."""
+        return sum([_m33_cost(op, None) for op in ops])
+
     def lag(self, first: Decoded, second: Decoded) -> int:
         """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
         return _m33_lag(first, second)
 
-    def pairs(self, older: Decoded, younger: Decoded) -> bool:
+    def pairing(self, op: Decoded) -> int:
+        """Of all the same."""
+        return 0
+
+    def pairs(self, older: int, younger: int) -> bool:
         """Only short branches do, which stay at the end of a piece."""
         return False
 
@@ -140,26 +147,31 @@ class CortexM7:
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
         """In order, each as early as it may begin; the second instruction of a pair costs nothing."""
-        recent: deque[tuple[int, frozenset[str], Decoded]] = deque(
-            maxlen=SEEN - 1
-        )  # with the cycle in which each began
-        older: Decoded | None = None  # the instruction that still has a free place beside it
+        line = [*before, *ops]
+        facts = [_facts(op) for op in line]
+        begun: list[int] = []  # the cycle in which each began
+        longest = 0  # of the last instructions, from the first one on whose results may not be there yet
+        older = -1  # the pairing of the instruction that still has a free place beside it
         began = end = 0  # of the last one: the cycle in which it began, and in which it is done
         costs: list[int] = []
-        for op in (*before, *ops):
-            start, ready, done, registers = began, began, end, op.touched
-            for earlier, writes, first in recent:
-                if not writes.isdisjoint(registers):
-                    lag = _lag(first, op)
-                    ready = max(ready, earlier + lag)
-            if older is not None and ready <= start and _may_pair(older, op):
-                older, began = None, start
+        for number, (touched, _, cycles, pairing, _, _) in enumerate(facts):
+            ready = began
+            while longest < number and (begun[longest] + facts[longest][4] <= began or longest <= number - SEEN):
+                longest += 1
+            for earlier in range(longest, number):
+                if facts[earlier][1] & touched:
+                    there = begun[earlier] + _lag(line[earlier], line[number])
+                    if there > ready:  # noqa: PLR1730  a call of `max` takes longer
+                        ready = there
+            if older >= 0 and ready <= began and _pairs(older, pairing):
+                older = -1
+                costs.append(0)
             else:
-                began, cycles = max(ready, end), _cycles_of(op)
-                older = op if cycles == 1 else None
+                began = ready if ready > end else end
+                older = pairing if cycles == 1 else -1
+                costs.append(began + cycles - end)
                 end = began + cycles
-            recent.append((began, op.writes, op))
-            costs.append(end - done)
+            begun.append(began)
         return costs[len(before) :]
 
     def taken(self, op: Decoded, target: Instruction | None, before: Sequence[Decoded] = ()) -> int:
@@ -169,13 +181,22 @@ class CortexM7:
         """Cycles of an instruction without others."""
         return _cycles_of(op)
 
+    def least(self, ops: Sequence[Decoded]) -> int:
+        """Cycles that these take in any order: nothing waits, and of what never pairs each has cycles of its own."""
+        every = [_facts(op) for op in ops]
+        return max(-(-sum([facts[2] for facts in every]) // 2), sum([facts[5] for facts in every]))
+
     def lag(self, first: Decoded, second: Decoded) -> int:
         """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
         return _lag(first, second)
 
-    def pairs(self, older: Decoded, younger: Decoded) -> bool:
-        """Whether both may begin in one cycle, as far as they share no registers."""
-        return _may_pair(older, younger)
+    def pairing(self, op: Decoded) -> int:
+        """A number that says with which others it begins: instructions of one number do so with the same."""
+        return _facts(op)[3]
+
+    def pairs(self, older: int, younger: int) -> bool:
+        """Whether instructions of these `pairing` may begin in one cycle, as far as they share no registers."""
+        return _pairs(older, younger)
 
 
 SEEN = 8  # instructions whose results may not be there yet: two in each of the cycles that a result takes
@@ -188,7 +209,42 @@ def _cycles_of(op: Decoded) -> int:
     return FIXED.get(op.kind, 1)
 
 
-@functools.lru_cache(maxsize=1 << 16)
+# Of an instruction: registers that it touches, and that it writes, each a bit; its cycles; its pairing; cycles after
+# which its results are there for all; and cycles in which no other one of those that have such begins.
+_Facts = tuple[int, int, int, int, int, int]
+_bits: dict[str, int] = {}  # of each register
+_first_of: dict[tuple[object, ...], int] = {}  # the pairing of what looks so to others
+_examples: list[Decoded] = []  # by pairing
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _facts(op: Decoded) -> _Facts:
+    cycles = _cycles_of(op)
+    apart = op.is_product or op.kind is Kind.STORE or _alone(op)
+    longest = max(cycles, op.words, 2) + 2
+    return _mask(op.touched), _mask(op.writes), cycles, _pairing(op), longest, cycles * apart
+
+
+def _mask(registers: Iterable[str]) -> int:
+    return sum(_bits.setdefault(register, 1 << len(_bits)) for register in registers)
+
+
+def _pairing(op: Decoded) -> int:
+    """What `_clash` asks, as a number."""
+    places = [(place.base, place.offset & 4, place.index) for place in op.operands if isinstance(place, Address)]
+    asked = (op.leaves, _alone(op), op.kind is Kind.STORE, op.is_product, _is_field(op), _shifted(op))
+    key = (*asked, *(places if op.is_memory else ()), op.is_memory)
+    if key not in _first_of:
+        _first_of[key] = len(_examples)
+        _examples.append(op)
+    return _first_of[key]
+
+
+@functools.cache
+def _pairs(older: int, younger: int) -> bool:
+    return _may_pair(_examples[older], _examples[younger])
+
+
 def _may_pair(older: Decoded, younger: Decoded) -> bool:
     if older.leaves or _alone(older) or _alone(younger):
         return False

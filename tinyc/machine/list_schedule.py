@@ -8,10 +8,12 @@ its order: registers, flags, and accesses to memory that are not known to be apa
 
 from __future__ import annotations
 
+import itertools
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from heapq import heappop, heappush
 from typing import Protocol
 
 from tinyc.base.dataclass import dataclass
@@ -37,11 +39,17 @@ class Pipeline(Protocol):
     def alone(self, op: Decoded) -> int:
         """Cycles of an instruction without others."""
 
+    def least(self, ops: Sequence[Decoded]) -> int:
+        """Cycles that these take in any order."""
+
     def lag(self, first: Decoded, second: Decoded) -> int:
         """Cycles from the beginning of an instruction to that of a later one that reads or writes what it wrote."""
 
-    def pairs(self, older: Decoded, younger: Decoded) -> bool:
-        """Whether both may begin in one cycle, as far as they share no registers."""
+    def pairing(self, op: Decoded) -> int:
+        """A number that says with which others it begins: instructions of one number do so with the same."""
+
+    def pairs(self, older: int, younger: int) -> bool:
+        """Whether instructions of these `pairing` may begin in one cycle, as far as they share no registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +68,20 @@ class Addresses:
 @lru_cache(maxsize=4096)  # layers of one kernel share many pieces
 def better(lines: tuple[Line, ...], core: Pipeline, memory: Addresses) -> tuple[Line, ...]:
     """A straight piece of code in a better order, with single loads where that saves cycles; of equals the shortest."""
-    tried = [lines]
+    pieces = [lines]
     with_single_loads = tuple(single_loads(lines))
     if with_single_loads != lines:
-        tried.append(with_single_loads)
-    timed = [(scheduled([line.op for line in piece], core, memory), piece) for piece in tried]
-    order, piece = min(timed, key=lambda timed: (timed[0].cycles, len(timed[1])))
-    return tuple(piece[number] for number in order.numbers)
+        pieces.append(with_single_loads)
+    bounds = [core.least([line.op for line in piece]) for piece in pieces]
+    best: tuple[float, int, int] | None = None  # cycles, lines, the first of equals
+    better = lines
+    for bound, number, piece in sorted(zip(bounds, itertools.count(), pieces, strict=False)):
+        if best is None or (bound, len(piece), number) < best:
+            order = scheduled([line.op for line in piece], core, memory)
+            if best is None or (order.cycles, len(piece), number) < best:
+                best = order.cycles, len(piece), number
+                better = tuple([piece[place] for place in order.numbers])
+    return better
 
 
 Behind = list[dict[int, int]]  # of each instruction: those that come behind it, and so many cycles later at least
@@ -79,20 +94,23 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
     writer: dict[str, int] = {}
     readers: defaultdict[str, list[int]] = defaultdict(list)
     accesses = _Accesses(memory)
-    lag = core.lag
+    through, lag = accesses.through, core.lag
     for number, op in enumerate(ops):
         reads, writes, both = _registers(op)
         for register in both:
             if register in writer:
                 first = writer[register]
+                behind = waits[first]
                 cycles = 1 if register == FLAGS else lag(ops[first], op)
-                if waits[first].get(number, -1) < cycles:
-                    waits[first][number] = cycles
+                if behind.get(number, -1) < cycles:
+                    behind[number] = cycles
         for register in writes:
-            for reader in readers.pop(register, ()):
-                waits[reader].setdefault(number, 0)
+            if register in readers:
+                for reader in readers.pop(register):
+                    waits[reader].setdefault(number, 0)
             writer[register] = number
-            accesses.written(register)
+            if register in through:
+                accesses.written(register)
         for register in reads:
             readers[register].append(number)
         if op.is_memory and not memory.is_constant(op):
@@ -122,7 +140,7 @@ class _Accesses:
         self._own_stack = memory.own_stack
         self._loads: list[_Access] = []
         self._stores: list[_Access] = []
-        self._through: defaultdict[str, list[_Access]] = defaultdict(list)
+        self.through: defaultdict[str, list[_Access]] = defaultdict(list)  # by address register
 
     def add(self, number: int, op: Decoded) -> list[tuple[int, int]]:
         """The next access; gives those behind which it has to stay, by their numbers, and cycles."""
@@ -139,7 +157,7 @@ class _Accesses:
                 self._loads = [load for load in self._loads if load not in loads_before]
         (self._loads if loads else self._stores).append(access)
         for register in op.address:
-            self._through[register].append(access)
+            self.through[register].append(access)
         return before
 
     def _conflicts(self, earlier: Sequence[_Access], access: _Access) -> list[_Access]:
@@ -157,7 +175,7 @@ class _Accesses:
         ]
 
     def written(self, register: str) -> None:
-        for access in self._through.pop(register, ()):
+        for access in self.through.pop(register, ()):
             access.moved = True
 
 
@@ -172,13 +190,15 @@ def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[s
     return reads, writes, reads | writes
 
 
-def heights(ops: Sequence[Decoded], behind: Behind, core: Pipeline) -> list[int]:
-    """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other."""
-    heights = [max(core.alone(op), 0) for op in ops]
-    for number in range(len(ops) - 1, -1, -1):
+def heights(alone: Sequence[int], behind: Behind) -> list[int]:
+    """Cycles from the beginning of each instruction to the end of the piece, as far as they follow from each other.
+    alone: of each by itself."""
+    heights = list(alone)
+    for number in range(len(heights) - 1, -1, -1):
         height = heights[number]
         for later, cycles in behind[number].items():
-            height = max(height, cycles + heights[later])
+            if cycles + heights[later] > height:  # noqa: PLR1730  a call of `max` takes longer
+                height = cycles + heights[later]
         heights[number] = height
     return heights
 
@@ -200,12 +220,13 @@ def scheduled(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Time
         whole = [*order, *jump]
         return TimedOrder(whole, sum(core.costs([ops[n] for n in whole])))
 
-    least = sum([core.alone(op) for op in ops]) / core.width
+    alone = [core.alone(op) for op in ops]
+    least = core.least(ops)
     best = timed(range(last))
     if best.cycles > least:
         behind = dependences(ops[:last], core, memory)
-        high = heights(ops[:last], behind, core)
-        scheduler = _List(ops[:last], core, behind)
+        high = heights(alone[:last], behind)
+        scheduler = _List(ops[:last], alone, core, behind)
         for rank in ([-height for height in high], [n - height for n, height in enumerate(high)]):
             best = min(best, timed(scheduler.order(rank)), key=lambda order: order.cycles)
             if best.cycles <= least:
@@ -219,9 +240,9 @@ _NUMBER = (1 << 20) - 1  # of an instruction, in what is sorted: its rank and, o
 class _List:
     """The scheduler at work."""
 
-    def __init__(self, ops: Sequence[Decoded], core: Pipeline, behind: Behind) -> None:
-        self._ops, self._core = ops, core
-        self._alone = [core.alone(op) for op in ops]
+    def __init__(self, ops: Sequence[Decoded], alone: Sequence[int], core: Pipeline, behind: Behind) -> None:
+        self._alone, self._pairs, self._width = alone, core.pairs, core.width
+        self._pairing = [core.pairing(op) for op in ops]
         self._behind = [list(later.items()) for later in behind]
         self._counts = [0] * len(ops)  # how many each has to come behind
         for later in behind:
@@ -233,61 +254,55 @@ class _List:
         self._ranked = [ranked << 20 | number for number, ranked in enumerate(rank)]
         self._waits_for = self._counts.copy()  # how many of those were not taken yet
         self._earliest = [0] * len(rank)
-        self._free = sorted(self._ranked[number] for number, count in enumerate(self._counts) if not count)
+        self._ready = sorted(self._ranked[number] for number, count in enumerate(self._counts) if not count)
+        self._waiting: list[tuple[int, int]] = []  # the cycle from which on it is ready, and what is
         self._order: list[int] = []
-        begin = self._begin_alone if self._core.width == 1 else self._begin
-        cycle, earliest = 0, self._earliest
-        while self._free:
-            for ranked in self._free:
-                if earliest[ranked & _NUMBER] <= cycle:
-                    cycle += begin(ranked & _NUMBER, cycle)
-                    break
+        cycle, ready, waiting = 0, self._ready, self._waiting
+        while ready or waiting:
+            if not ready:
+                cycle = max(cycle, waiting[0][0])
+            while waiting and waiting[0][0] <= cycle:
+                insort(ready, heappop(waiting)[1])
+            first = ready[0] & _NUMBER
+            if self._width == 1 or self._alone[first] > 1:
+                self._take(first, cycle)
+                cycle += self._alone[first]
             else:
-                cycle = min([earliest[ranked & _NUMBER] for ranked in self._free])
+                self._begin(first, cycle)
+                cycle += 1
         return self._order
 
-    def _begin_alone(self, first: int, cycle: int) -> int:
-        """An instruction; gives the cycles that it takes."""
+    def _begin(self, first: int, cycle: int) -> None:
+        """The first that may begin, with one beside it if there is one."""
+        pairs, pairing = self._pairs, self._pairing
+        own = pairing[first]
+        others = [ranked & _NUMBER for ranked in self._ready[1:TRIED]]
+        for number in others:
+            if pairs(own, pairing[number]):
+                break
+        else:
+            for number in others:
+                if pairs(pairing[number], own):
+                    self._take(number, cycle)
+                    self._take(first, cycle)
+                    return
         self._take(first, cycle)
-        return self._alone[first]
-
-    def _begin(self, first: int, cycle: int) -> int:
-        """The first that may begin, with one beside it if there is one; gives the cycles that they take."""
-        if self._alone[first] > 1:
-            return self._begin_alone(first, cycle)
-        ready = self._ready(cycle)[1:]
-        younger = next((n for n in ready if self._pairs(first, n)), None)
-        older = next((n for n in ready if self._pairs(n, first)), None) if younger is None else None
-        if older is not None:
-            self._take(older, cycle)
-            self._take(first, cycle)
-            return 1
-        self._take(first, cycle)
-        beside_it = next((n for n in self._ready(cycle) if self._pairs(first, n)), None)
-        if beside_it is not None:
-            self._take(beside_it, cycle)
-        return 1
-
-    def _ready(self, cycle: int) -> list[int]:
-        """Those that are tried in a cycle."""
-        earliest = self._earliest
-        ready: list[int] = []
-        for ranked in self._free:
-            if earliest[ranked & _NUMBER] <= cycle:
-                ready.append(ranked & _NUMBER)
-                if len(ready) == TRIED:
-                    break
-        return ready
-
-    def _pairs(self, older: int, younger: int) -> bool:
-        return self._core.pairs(self._ops[older], self._ops[younger])
+        for ranked in self._ready[:TRIED]:  # among them what waited for the first one
+            if pairs(own, pairing[ranked & _NUMBER]):
+                self._take(ranked & _NUMBER, cycle)
+                return
 
     def _take(self, number: int, cycle: int) -> None:
-        earliest, waits_for = self._earliest, self._waits_for
+        earliest, waits_for, ranked, ready = self._earliest, self._waits_for, self._ranked, self._ready
         self._order.append(number)
-        self._free.remove(self._ranked[number])
+        ready.remove(ranked[number])
         for later, cycles in self._behind[number]:
-            earliest[later] = max(earliest[later], cycle + cycles)
+            there = cycle + cycles
+            if there > earliest[later]:  # noqa: PLR1730  a call of `max` takes longer
+                earliest[later] = there
             waits_for[later] -= 1
             if not waits_for[later]:
-                insort(self._free, self._ranked[later])
+                if earliest[later] <= cycle:
+                    insort(ready, ranked[later])
+                else:
+                    heappush(self._waiting, (earliest[later], ranked[later]))
