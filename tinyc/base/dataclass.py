@@ -2,9 +2,9 @@
 """`dataclass` of the standard library, whose methods are written when a class is first used.
 
 The standard library compiles the text of six methods for each class: half of the time of an import of tinyc, most of
-whose classes a command never uses. Here a class gets its slots at once. The first call of its `__init__` has that
-written by the standard library, as the first question for `__dataclass_fields__` has; comparison and `repr` are written
-here. A type checker sees the standard library's decorator.
+whose classes a command never uses. Here a class gets its slots at once. When it is first used the standard library says
+which fields it has, and the text of `__init__` is compiled; the other methods need no text of their own. A type checker
+sees the standard library's decorator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     import dataclasses
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from operator import attrgetter
     from reprlib import recursive_repr
     from typing import Any
@@ -45,7 +45,7 @@ else:
                     else:
                         setattr(cls, name, value.default)
         own = cls.__dict__
-        lazy = _Lazy(cls, declared, {"frozen": frozen, "eq": eq, "kw_only": kw_only})
+        lazy = _Lazy(cls, declared, frozen, kw_only)
         for name in _FIRST_ASKED:
             setattr(cls, name, _Asked(lazy, name))
         cls.__init__ = _first_call(cls, "__init__", lazy.write)
@@ -79,8 +79,8 @@ else:
     class _Lazy:
         """What the standard library makes of a class, made once."""
 
-        def __init__(self, cls: type, declared: Mapping[str, Any], options: Mapping[str, bool]) -> None:
-            self._cls, self._declared, self._options = cls, declared, options
+        def __init__(self, cls: type, declared: Mapping[str, Any], frozen: bool, kw_only: bool) -> None:
+            self._cls, self._declared, self._frozen, self._kw_only = cls, declared, frozen, kw_only
 
         def write(self) -> None:
             """`__init__`, and what tells of fields. Of a class that is declared alike: one with slots could not have
@@ -89,9 +89,9 @@ else:
             if not isinstance(cls.__dict__["__dataclass_fields__"], _Asked):
                 return
             alike = type(cls)(cls.__name__, cls.__bases__, {"__doc__": "-", **self._declared})
-            options = {**self._options, "repr": False, "eq": False}
-            alike = dataclasses.dataclass(**options)(alike)
-            for name in ("__init__", *_FIRST_ASKED):
+            dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._kw_only)(alike)
+            cls.__init__ = _init(cls, dataclasses.fields(alike), self._frozen)
+            for name in _FIRST_ASKED:
                 setattr(cls, name, alike.__dict__[name])
 
         def write_comparison(self) -> None:
@@ -110,6 +110,34 @@ else:
             for name, method in (("__eq__", equal), ("__hash__", digest)):
                 if getattr(cls.__dict__.get(name), "is_first_call", False):
                     setattr(cls, name, method)
+
+    _FACTORY = object()  # stands for a default value that is made
+
+    def _init(cls: type, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+        """Compiled: it runs more often than all others."""
+        known: dict[str, Any] = {"FACTORY": _FACTORY, "set_": object.__setattr__}
+        parameters: dict[bool, list[str]] = {False: [], True: []}  # by name only
+        lines = []
+        for one in fields:
+            name, value, default = one.name, one.name, ""
+            if one.default_factory is not dataclasses.MISSING:
+                known[f"make_{name}"], default = one.default_factory, "=FACTORY"
+                value = f"make_{name}() if {name} is FACTORY else {name}" if one.init else f"make_{name}()"
+            elif one.default is not dataclasses.MISSING:
+                known[f"default_{name}"], default = one.default, f"=default_{name}"
+                value = name if one.init else f"default_{name}"
+            elif not one.init:
+                continue
+            if one.init:
+                parameters[one.kw_only].append(name + default)
+            lines.append(f"set_(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        if hasattr(cls, "__post_init__"):
+            lines.append("self.__post_init__()")
+        written = ["self", *parameters[False], *(["*", *parameters[True]] if parameters[True] else [])]
+        exec("def __init__(" + ", ".join(written) + "):\n " + ("\n ".join(lines) or "pass"), known)
+        init: Callable[..., None] = known["__init__"]
+        init.__qualname__ = f"{cls.__qualname__}.__init__"
+        return init
 
     class _Asked:
         """An attribute of a class that is made when it is first asked for."""
