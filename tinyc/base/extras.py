@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
-from importlib import metadata
 from types import ModuleType
 
 from tinyc.base.dataclass import dataclass
@@ -31,6 +30,8 @@ class Requirement:
 
 def requirements() -> Iterator[Requirement]:
     """All that the distribution asks for, in its order; nothing when tinyc runs from bare sources."""
+    from importlib import metadata  # noqa: PLC0415  what few commands ask for
+
     try:
         lines = metadata.requires("tinyc") or []
     except metadata.PackageNotFoundError:
@@ -43,6 +44,8 @@ def requirements() -> Iterator[Requirement]:
 
 def installed_version(package: str) -> str:
     """The version of a package that is installed; empty if none is."""
+    from importlib import metadata  # noqa: PLC0415
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -8,6 +8,7 @@ that like anything else.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -34,7 +35,10 @@ def main() -> None:
     try:
         from tinyc.cli.app import import_command, run_command  # noqa: PLC0415  nothing before the signals
 
+        gc.disable()  # all that is imported stays
         import_command(sys.argv[1:])  # the large imports: there is nothing to clean up yet
+        gc.freeze()
+        gc.enable()
 
         sys.unraisablehook = _again
         signal.signal(signal.SIGTERM, _raise)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from tinyc.cli.output import Output, plural, table
-from tinyc.pipeline.user_build import BuildProof
 from tinyc.verify.report import Accuracy, Report, UnprovedReport
+
+if TYPE_CHECKING:
+    from tinyc.pipeline.user_build import BuildProof
 
 
 def show_report(out: Output, report: Report | UnprovedReport, folder: Path) -> None:

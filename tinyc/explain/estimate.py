@@ -22,10 +22,9 @@ from tinyc.base.dataclass import dataclass
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.emit.program import Program, Step
-from tinyc.explain.cycles import SLOW_FLASH_ERROR, core_of, rules_in_words
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
-from tinyc.machine.cores import Core, PerInstruction
+from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
 from tinyc.ops import op_of
 from tinyc.ops.op import Trait
 
