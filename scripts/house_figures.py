@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import re
 import sys
 from collections import Counter, defaultdict
@@ -37,8 +38,13 @@ Trees = Mapping[str, ast.Module]
 
 
 def trees() -> Trees:
-    """Every module of the package by its path below it."""
-    return {str(f.relative_to(PACKAGE)): ast.parse(f.read_text("utf-8")) for f in sorted(PACKAGE.rglob("*.py"))}
+    """Every module of the package by its path below it. A million nodes, none of which is garbage: to look for it takes
+    twice as long as to parse."""
+    gc.disable()
+    try:
+        return {str(f.relative_to(PACKAGE)): ast.parse(f.read_text("utf-8")) for f in sorted(PACKAGE.rglob("*.py"))}
+    finally:
+        gc.enable()
 
 
 def functions(modules: Trees) -> Iterator[tuple[str, Function]]:

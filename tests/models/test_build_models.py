@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +18,14 @@ from tinyc.pipeline.building import build
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.run import find_target
-from tinyc.toolchain.compile import Checks, Sources, compile_firmware
+from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
 
 INPUTS = {"kws": "kws_dev", "vww": "vww_synthetic", "ic": "ic_synthetic", "ad": "ad_dev", "sww": "sww_dev"}
 MODELS = [f"{name}_int8.tflite" for name in INPUTS]
 LONG = "sww_int8.tflite"  # of a long sequence of inputs
 LARGE = "ic_int8.tflite"  # takes as long as the others together
+ON_HOST = Options("host", toolchain="clang")
 CORES = ["cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
 # Every model and every core, convolutions on each, but not the largest one where code is also put in order.
 QUICK = {
@@ -36,23 +39,37 @@ QUICK = {
 }
 
 
-def run_on(
-    folder: Path, models: Path, file: str, options: Options, count: int | None, sanitize: bool, data: str = ""
-) -> np.ndarray:
-    """Output bytes [samples, bytes] of the generated library on the board's machine; skips without the tools."""
-    board = load_board(options.board)
+Make = Callable[[str, Options, bool], Firmware]
+
+
+@pytest.fixture(scope="session")
+def firmware(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Make:
+    """firmware(file, options, sanitize) of a model; skips without the compiler."""
+
+    @cache
+    def make(file: str, options: Options, sanitize: bool) -> Firmware:
+        folder = tmp_path_factory.mktemp("model")
+        board = load_board(options.board)
+        try:
+            toolchain = find_toolchain(board, options.toolchain)
+        except TinycError as missing:
+            pytest.skip(missing.message)
+        compiled = compile_model(models_dir / "mlperf_tiny" / file, board, options, Progress())
+        for name, text in compiled.files.items():
+            (folder / name).write_text(text)
+        sources = Sources(folder, compiled.program.name)
+        return compile_firmware(sources, board, toolchain, "balanced", folder / "fw", Checks(sanitize=sanitize))
+
+    return make
+
+
+def run_on(firmware: Firmware, models: Path, count: int | None, data: str = "") -> np.ndarray:
+    """Output bytes [samples, bytes] of the generated library on the board's machine; skips without it."""
     try:
-        toolchain, target = find_toolchain(board, options.toolchain), find_target(board)
+        target = find_target(firmware.board)
     except TinycError as missing:
         pytest.skip(missing.message)
-    compiled = compile_model(models / "mlperf_tiny" / file, board, options, Progress())
-    for name, text in compiled.files.items():
-        (folder / name).write_text(text)
-    name = compiled.program.name
-    firmware = compile_firmware(
-        Sources(folder, name), board, toolchain, "balanced", folder / "fw", Checks(sanitize=sanitize)
-    )
-    stem = (data or INPUTS[file.split("_", maxsplit=1)[0]]).replace("_", "_inputs_", 1)
+    stem = (data or INPUTS[firmware.model.split("_", maxsplit=1)[0]]).replace("_", "_inputs_", 1)
     x = np.load(models / "mlperf_tiny" / f"{stem}.npz")["x"][:count]
     ran = target.run(firmware, [[sample.tobytes()] for sample in x])
     assert not ran.damaged_guards
@@ -74,22 +91,22 @@ def expected(models: Path, file: str, count: int | None) -> np.ndarray:
     ],
 )
 def test_every_input_on_the_host_with_sanitizers(
-    tmp_path: Path, models_dir: Path, file: str, count: int | None
+    firmware: Make, models_dir: Path, file: str, count: int | None
 ) -> None:
-    got = run_on(tmp_path, models_dir, file, Options("host", toolchain="clang"), count, sanitize=True)
+    got = run_on(firmware(file, ON_HOST, True), models_dir, count)
     np.testing.assert_array_equal(got, expected(models_dir, file, count))
 
 
 @pytest.mark.parametrize("file", MODELS)
-def test_the_emulated_cortex_m4(tmp_path: Path, models_dir: Path, file: str) -> None:
-    got = run_on(tmp_path, models_dir, file, Options("cortex-m4"), 20, sanitize=False)
+def test_the_emulated_cortex_m4(firmware: Make, models_dir: Path, file: str) -> None:
+    got = run_on(firmware(file, Options("cortex-m4"), False), models_dir, 20)
     np.testing.assert_array_equal(got, expected(models_dir, file, 20))
 
 
-@pytest.mark.parametrize("board", ["host", "cortex-m4"])
-def test_real_pictures_of_a_person_and_of_none(tmp_path: Path, models_dir: Path, board: str) -> None:
+@pytest.mark.parametrize("options", [ON_HOST, Options("cortex-m4")], ids=["host", "cortex-m4"])
+def test_real_pictures_of_a_person_and_of_none(firmware: Make, models_dir: Path, options: Options) -> None:
     pair = "vww_gray_pair"
-    got = run_on(tmp_path, models_dir, "vww_int8.tflite", Options(board), None, sanitize=board == "host", data=pair)
+    got = run_on(firmware("vww_int8.tflite", options, options is ON_HOST), models_dir, None, data=pair)
     wanted = np.load(models_dir / "mlperf_tiny" / f"{pair}_ref_outputs.npz")["int8_tflm"]
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
@@ -102,17 +119,17 @@ def test_real_pictures_of_a_person_and_of_none(tmp_path: Path, models_dir: Path,
         for board in CORES
     ],
 )
-def test_every_other_core(tmp_path: Path, models_dir: Path, file: str, board: str) -> None:
-    got = run_on(tmp_path, models_dir, file, Options(board), 3, sanitize=False)
+def test_every_other_core(firmware: Make, models_dir: Path, file: str, board: str) -> None:
+    got = run_on(firmware(file, Options(board), False), models_dir, 3)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
 
-@pytest.mark.quick_cases(6)
-@pytest.mark.parametrize("prefer", ["balanced", "time", "ram", "flash"])
+@pytest.mark.quick_cases(5)
+@pytest.mark.parametrize("prefer", ["time", "ram", "flash"])
 @pytest.mark.parametrize("file", MODELS)
-def test_whatever_is_preferred(tmp_path: Path, models_dir: Path, file: str, prefer: Prefer) -> None:
-    options = Options("cortex-m4", prefer=prefer)
-    got = run_on(tmp_path, models_dir, file, options, 3, sanitize=False)
+def test_whatever_is_preferred(firmware: Make, models_dir: Path, file: str, prefer: Prefer) -> None:
+    """Without a word of it, `test_the_emulated_cortex_m4`."""
+    got = run_on(firmware(file, Options("cortex-m4", prefer=prefer), False), models_dir, 3)
     np.testing.assert_array_equal(got, expected(models_dir, file, 3))
 
 

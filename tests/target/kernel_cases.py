@@ -18,6 +18,7 @@ from picture_cases import picture_cases
 from product_cases import product_cases
 from signal_cases import signal_cases
 from state_cases import state_cases
+from symbols import check_links_alone
 from tree_cases import tree_cases
 from wide_cases import copied_cases, other_cases, weighted_cases
 
@@ -334,8 +335,9 @@ def run_together(
     library: Path | None = None,
     optimize: Optimize = "balanced",
 ) -> None:
-    """Assert that every node gives the reference's bytes on the board's machine, and damages nothing. What does not fit
-    the machine's flash runs in halves. library: the folder of `write_library`, where there is one."""
+    """Assert that every node gives the reference's bytes on the board's machine, and damages nothing, and that nothing
+    is called that another library would have to bring. What does not fit the machine's flash runs in halves. library:
+    the folder of `write_library`, where there is one."""
     board = roomy(board)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -350,6 +352,7 @@ def run_together(
             for half in made.halves():
                 run_together(half, board, compiler, numerics, optimize=optimize)
             return
+        check_links_alone(firmware)
         ran = target_for(board.name, None).run(firmware, made.requests)
     check(made, ran, numerics, f"{board.name}, {compiler}")
 

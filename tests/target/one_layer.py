@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from machines import target_for
+from symbols import check_links_alone
 
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
@@ -104,6 +105,7 @@ def _checked(
         for file, text in emit_library(program, Info("one", "0" * 64, board.name)).items():
             (folder / file).write_text(text)
         firmware = compile_firmware(Sources(folder, "one"), board, compiler, "speed", folder / "firmware")
+        check_links_alone(firmware)
         ran = target.run(firmware, [[sample[x].tobytes() for x in graph.inputs] for sample in samples])
     assert not ran.damaged_guards
     for sample, outputs in zip(samples, ran.outputs, strict=True):

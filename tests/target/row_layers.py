@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from machines import target_for
+from symbols import check_links_alone
 
 from tests.ops.row_harness import Layer, Layers
 from tests.ops.row_program import Case
@@ -48,6 +49,7 @@ def check_rows_on_core(
             for file, text in work.program.files().items():
                 (folder / file).write_text(text)
             firmware = compile_firmware(Sources(folder, "unit"), board, compiler, optimize, folder / "firmware")
+            check_links_alone(firmware)
             ran = target.run(firmware, work.inputs)
         assert not ran.damaged_guards
         for number, outputs in enumerate(ran.outputs):

@@ -197,7 +197,7 @@ def test_the_output_takes_the_place_of_the_input(name: str) -> None:
     assert found.offset("x") == found.offset("y")
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("numerics", ROUNDINGS)
 def test_rows_of_depthwise_layers(numerics: Numerics) -> None:
     """Two rows per call and one, also where a call makes the second alone; instructions to within what passes rows."""

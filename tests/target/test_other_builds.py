@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from kernel_cases import KernelLibrary, check, needing, run_together, together, write_library
 from machines import target_for
+from symbols import HELPERS, foreign_symbols
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
@@ -148,23 +149,11 @@ def test_a_pool_of_one_channel(tmp_path: Path) -> None:
     subprocess.run([cross_gcc(), "-mcpu=cortex-m3", "-mthumb", *flags, "turn.c"], cwd=tmp_path, check=True)
 
 
-# What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of
-# 64 bits, division.
-HELPERS = {
-    "cortex-m0plus": r"__aeabi_(f\w+|i2f|ui2f|u?idiv(mod)?|u?ldivmod|lmul|l(sl|sr|asr)|llsl|llsr)"
-    r"|__gnu_thumb1_case_\w+|__clz[sd]i2",
-    "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f|u?ldivmod)",
-    "cortex-m4": "__aeabi_(llsl|llsr|lasr|u?ldivmod)",  # shifts: clang -Oz
-    "cortex-m55": "__aeabi_u?ldivmod",
-    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf"
-    r"|__(ashl|ashr|lshr|u?div|u?mod)di3|__clz[sd]i2",
-}
 CLANG_TARGETS = {
     "cortex-m4": ("--target=thumbv7em-none-eabihf", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"),
     "cortex-m0plus": ("--target=thumbv6m-none-eabi", "-mcpu=cortex-m0plus"),
 }
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz")
-QUICK = {("cortex-m4", "gcc", "-Os")}
 
 
 def test_initializers_leave_nothing_out() -> None:
@@ -182,10 +171,11 @@ def test_initializers_leave_nothing_out() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("board_name", "family", "level"),
     [
-        pytest.param(board, family, level, marks=[] if (board, family, level) in QUICK else [pytest.mark.slow])
+        (board, family, level)
         for board in HELPERS
         for family in ("gcc", "clang")
         for level in LEVELS
@@ -195,7 +185,8 @@ def test_initializers_leave_nothing_out() -> None:
 def test_links_with_nothing(
     kernel_library: Callable[..., KernelLibrary], tmp_path: Path, board_name: str, family: str, level: str
 ) -> None:
-    """All kernels with the usual flags: no symbol of a C library."""
+    """All kernels with the usual flags: no symbol of a C library. Quick tests see it of each library that they compile
+    for the proof (`check_links_alone`)."""
     board = load_board(board_name)
     source, output = kernel_library(board.isa).folder / "all.c", tmp_path / "all.o"
     arguments: tuple[str | Path, ...] = (level, "-ffreestanding", "-c", source, "-o", output)
@@ -209,9 +200,7 @@ def test_links_with_nothing(
         subprocess.run(["clang", *CLANG_TARGETS[board_name], *arguments], check=True)
     else:
         pytest.skip("clang is not installed")
-    listed = subprocess.run(["nm", "-u", output], capture_output=True, text=True, check=True).stdout
-    needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
-    assert not {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
+    assert not foreign_symbols(output, board_name)
 
 
 @pytest.mark.slow

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compiled library needs of others: nothing but the compiler's own arithmetic."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tinyc.toolchain.compile import Firmware
+
+# What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of
+# 64 bits, division.
+HELPERS = {
+    "cortex-m0plus": r"__aeabi_(f\w+|i2f|ui2f|u?idiv(mod)?|u?ldivmod|lmul|l(sl|sr|asr)|llsl|llsr)"
+    r"|__gnu_thumb1_case_\w+|__clz[sd]i2",
+    "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f|u?ldivmod)",
+    "cortex-m4": "__aeabi_(llsl|llsr|lasr|u?ldivmod)",  # shifts: clang -Oz
+    "cortex-m55": "__aeabi_u?ldivmod",
+    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf"
+    r"|__(ashl|ashr|lshr|u?div|u?mod)di3|__clz[sd]i2",
+}
+
+
+def foreign_symbols(library: Path, board_name: str) -> set[str]:
+    """Symbols that the library's object needs, but for the helpers of the board's core."""
+    listed = subprocess.run(["nm", "-u", library], capture_output=True, text=True, check=True).stdout
+    needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
+    return {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
+
+
+def check_links_alone(firmware: Firmware) -> None:
+    """Assert that the library of a firmware needs nothing else, on the cores of which that is known."""
+    if firmware.board.name in HELPERS:
+        assert not foreign_symbols(firmware.library_object, firmware.board.name)
