@@ -17,6 +17,7 @@ from tinyc.run.host import fixed_addresses
 COMPILER = "clang"  # with sanitizers it compiles three times as fast as gcc, whose warnings tests/target sees
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SILENT = ["-fsanitize-trap=undefined"]  # undefined behavior ends the program without a word
 programs: SharedFolder | None = None  # those of the same text; None: each is made
 
 
@@ -24,12 +25,12 @@ def sanitized(folder: Path, sources: Sequence[str], requests: bytes, compiler: s
     """What the program of these files of the folder answers. compiler: flags may follow; they win over -O0.
 
     Raises AssertionError with what the compiler or a sanitizer says. A program that fails is made again with lines
-    for the report: for all programs they would be a third of the time.
+    and words for the report: for all programs they would be a third of the time.
     """
     name, *flags = compiler.split()
     ran = None
-    for lines in ([], ["-g"]):
-        options = ["-std=c99", "-O0", *lines, *WARNINGS, *SANITIZE, "-pipe", *_linker(name), *flags]
+    for report in (SILENT if name == COMPILER else [], ["-g"]):
+        options = ["-std=c99", "-O0", *report, *WARNINGS, *SANITIZE, "-pipe", *_linker(name), *flags]
         program = _program(folder, name, options, sources)
         ran = subprocess.run([*fixed_addresses(), program], input=requests, capture_output=True, check=False)
         if ran.returncode == 0:
