@@ -181,30 +181,37 @@ class Requantization:
         constants: registers of mult, add[, shift or drop]. temp: any free register, or (not with drops) that of add if
         add is not needed again.
         """
-        mult, add, *shift = constants
-        if self.packed and position % 2 == 0:
-            asm.op("sub", acc, acc, below)
-            if self.halve:
-                asm.op("asr", acc, acc, f"#{self.lowered[0]}")
-        elif self.packed and self.lowered[1]:
-            asm.op("asr" if self.unit else "lsl", acc, acc, f"#{abs(self.lowered[1])}")
-        elif self.halve and not self.packed and not self.offsets:
-            asm.op("asr", acc, acc, f"#{RAISED_DOWN}")
-        if self.drops:
-            asm.op("and", temp, shift[0], f"{acc}, asr #31")
-            asm.op("sub", temp, add, temp)
-        elif self.sign:
-            asm.op("add", temp, add, f"{acc}, asr #31")
-        asm.op("smmlar" if self.sign and not self.drops else "smmla", acc, acc, mult, temp if self.sign else add)
-        if self.shifts is None:
-            asm.op("asr", acc, acc, shift[0])
-        amount = self.shifts[position] if self.shifts is not None else 0
-        asm.op("ssat", acc, "#8", f"{acc}, asr #{amount}" if amount else acc)
-        for bound, condition, saturated in zip(self.clamp or (), ("lt", "gt"), (-128, 127), strict=False):
-            if bound != saturated:
-                asm.op("cmp", acc, f"#{bound}")
-                asm.op("it", condition)
-                asm.op(f"mov{condition}", acc, f"#{bound}")
+        asm.piece(_emit, self, position, acc, below, constants, temp)
+
+
+def _emit(
+    asm: Asm, requant: Requantization, position: int, acc: str, below: str, constants: Strings, temp: str
+) -> None:
+    """`Requantization.emit`."""
+    mult, add, *shift = constants
+    if requant.packed and position % 2 == 0:
+        asm.op("sub", acc, acc, below)
+        if requant.halve:
+            asm.op("asr", acc, acc, f"#{requant.lowered[0]}")
+    elif requant.packed and requant.lowered[1]:
+        asm.op("asr" if requant.unit else "lsl", acc, acc, f"#{abs(requant.lowered[1])}")
+    elif requant.halve and not requant.packed and not requant.offsets:
+        asm.op("asr", acc, acc, f"#{RAISED_DOWN}")
+    if requant.drops:
+        asm.op("and", temp, shift[0], f"{acc}, asr #31")
+        asm.op("sub", temp, add, temp)
+    elif requant.sign:
+        asm.op("add", temp, add, f"{acc}, asr #31")
+    asm.op("smmlar" if requant.sign and not requant.drops else "smmla", acc, acc, mult, temp if requant.sign else add)
+    if requant.shifts is None:
+        asm.op("asr", acc, acc, shift[0])
+    amount = requant.shifts[position] if requant.shifts is not None else 0
+    asm.op("ssat", acc, "#8", f"{acc}, asr #{amount}" if amount else acc)
+    for bound, condition, saturated in zip(requant.clamp or (), ("lt", "gt"), (-128, 127), strict=False):
+        if bound != saturated:
+            asm.op("cmp", acc, f"#{bound}")
+            asm.op("it", condition)
+            asm.op(f"mov{condition}", acc, f"#{bound}")
 
 
 def load_words(asm: Asm, registers: Strings, places: Strings) -> None:

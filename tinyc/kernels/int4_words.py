@@ -115,14 +115,18 @@ def halves(taps: Int64s, offsets: tuple[int, int, int, int]) -> Int64s:
     return np.asarray((digits << FOURS[:, None]).sum(axis=1))
 
 
-def unpack(asm: Asm, channel: int, w: str, requant: Requantization) -> None:
+Offsets = tuple[int, int, int, int] | None
+"""What is added to the weights of four channels (`Requantization.offsets`)."""
+
+
+def unpack(asm: Asm, channel: int, w: str, offsets: Offsets) -> None:
     """Before the multiplications of `channel`: turns the operand of the channel before into that of this one."""
-    if requant.offsets is None:
+    if offsets is None:
         raise ValueError("the weights are not int4")
     if channel == 1:
         asm.op("bic", w, w, f"#{0xF000F000:#x}")
     elif channel == 2:
-        asm.op("uxtb16" if requant.offsets[2] else "sxtb16", w, w)
+        asm.op("uxtb16" if offsets[2] else "sxtb16", w, w)
     elif channel == 3:
         asm.op("and", w, w, f"#{0x000F000F:#x}")
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
 from tinyc.machine.cores import ABOUT_M4, CORES, CORTEX_M55, Core
@@ -29,6 +30,9 @@ from tinyc.machine.widths import LONG, SHORT, Slot, choose
 from tinyc.machine.work import CALL, Often, Work
 
 __all__ = ["Asm", "Naked", "Work", "fpu_registers", "naked_function"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _SHORT_FRAME = 508  # of the 16-bit instructions that move sp
@@ -80,6 +84,17 @@ class Asm(Assembly):
         self._lines += 1
         if line.taken:
             self._flow.ends()
+
+    def piece(self, write: Callable[Concatenate[Asm, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Straight code, without labels and jumps: what `write(asm, *arguments)` writes, which follows from its
+        arguments alone. It is written once, for all functions that have it. Gives what `write` gives."""
+        if named:
+            raise TypeError("a piece is told of by arguments in order")
+        items, lines, result = _piece(self._core, write, arguments)
+        self._items += items
+        self._often += [self._flow.now] * len(items)
+        self._lines += lines
+        return result
 
     @property
     def core(self) -> Core:
@@ -477,6 +492,18 @@ class Asm(Assembly):
                 times = sum(count if unit == CALL else 8 * count for unit, count in runs.items())
                 weights[id(often)] = max(1, times)
         return [weights[id(often)] for often in self._often]
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _piece(
+    core: Core, write: Callable[..., Any], arguments: tuple[Hashable, ...]
+) -> tuple[Sequence[Line | Label | Note], int, Any]:
+    """What is written, how many of it are lines, and what `write` gives."""
+    asm = Asm(core)
+    result = write(asm, *arguments)
+    if any(isinstance(item, Label) or (isinstance(item, Line) and item.op.leaves) for item in asm.items):
+        raise ValueError(f"{write.__qualname__} writes labels or jumps: that is no piece")
+    return asm.items, asm.lines, result
 
 
 def _conditional_behind(line: Line, conditional: int) -> int:

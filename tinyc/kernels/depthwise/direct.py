@@ -189,10 +189,10 @@ class _Writer:
                 self._column(chain[0] * layer.dilation, outside)
                 for tap in chain:
                     asm.op("ldrd", *_WEIGHTS, "[r0], #8")
-                    self._multiply(0)
+                    asm.piece(_multiply, 0, layer.times)
                     if pixels == 2:
                         self._column(tap * layer.dilation + layer.stride, outside)
-                        self._multiply(1)
+                        asm.piece(_multiply, 1, layer.times)
                     elif tap != chain[-1]:
                         self._column(tap * layer.dilation + layer.stride, outside)
             asm.add("r14", "r14", 2 * layer.stride * layer.in_c, "r9")
@@ -202,34 +202,14 @@ class _Writer:
     def _column(self, at: int, outside: frozenset[int]) -> None:
         """A column's channels to two registers."""
         layer, asm = self.layer, self.asm
-        place = f"[r14, #{at * layer.in_c}]"
         if at in outside:
-            asm.constant(_EVEN, (layer.x_zero & 0xFFFF) * 0x10001)
-            if layer.times <= 2:
-                asm.op("mov", _ODD, _EVEN)
-        elif layer.times == 1:
-            asm.op("ldr", _EVEN, place)
+            asm.piece(_outside, layer.x_zero, layer.times)
+            return
+        load, two = {1: ("ldr", True), 2: ("ldrh", True)}.get(layer.times, ("ldrsb", False))
+        asm.op(load, _EVEN, f"[r14, #{at * layer.in_c}]")
+        if two:
             asm.op("sxtb16", _ODD, _EVEN, "ror #8")
             asm.op("sxtb16", _EVEN, _EVEN)
-        elif layer.times == 2:
-            asm.op("ldrh", _EVEN, place)
-            asm.op("sxtb16", _ODD, _EVEN, "ror #8")
-            asm.op("sxtb16", _EVEN, _EVEN)
-        else:
-            asm.op("ldrsb", _EVEN, place)
-
-    def _multiply(self, pixel: int) -> None:
-        """The column times the weights of four channels."""
-        times = self.layer.times
-        for channel, acc in enumerate(_ACC[pixel]):
-            weight, half = _WEIGHTS[channel % 2], "bt"[channel // 2]
-            if times == 1:
-                x, side = (_EVEN, _ODD)[channel % 2], half
-            elif times == 2:
-                x, side = (_EVEN, _ODD)[channel // 2], "b"
-            else:
-                x, side = _EVEN, "b"
-            self.asm.op(f"smla{side}{half}", acc, x, weight, acc)
 
     def _finish(self, pixels: int) -> None:
         layer, asm, requant = self.layer, self.asm, self.layer.requant
@@ -245,6 +225,26 @@ class _Writer:
         asm.add("r14", "r14", pixels * layer.out_c, "r9")
         asm.op("str", "r14", self.frame.at("y"))
         asm.add("r0", "r0", -4 * layer.group_words, "r9")
+
+
+def _outside(asm: Asm, x_zero: int, times: int) -> None:
+    """A column outside the image."""
+    asm.constant(_EVEN, (x_zero & 0xFFFF) * 0x10001)
+    if times <= 2:
+        asm.op("mov", _ODD, _EVEN)
+
+
+def _multiply(asm: Asm, pixel: int, times: int) -> None:
+    """The column times the weights of four channels, `times` of each input channel."""
+    for channel, acc in enumerate(_ACC[pixel]):
+        weight, half = _WEIGHTS[channel % 2], "bt"[channel // 2]
+        if times == 1:
+            x, side = (_EVEN, _ODD)[channel % 2], half
+        elif times == 2:
+            x, side = (_EVEN, _ODD)[channel // 2], "b"
+        else:
+            x, side = _EVEN, "b"
+        asm.op(f"smla{side}{half}", acc, x, weight, acc)
 
 
 # ---- the kernel ----

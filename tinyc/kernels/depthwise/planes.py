@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor
+from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor, place
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, tap_halves
 from tinyc.kernels.finish import RAISED_DOWN
 from tinyc.kernels.form.function import LayerFunction, array, described, twin
@@ -55,20 +55,7 @@ class _Writer(ChannelWriter):
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.note("registers and arguments to the stack")
         asm.save("{r4-r11, lr}", frame=frame.size)
-        asm.op("ldr", "r4", "[r0], #4")
-        asm.op("str", "r4", frame.at("z"))
-        x = "row" if layer.by_rows else "x"
-        for register, slot in (("r0", "stream"), ("r1", x), ("r2", "y"), ("r3", "scratch")):
-            asm.op("str", register, frame.at(slot))
-        if layer.by_rows:
-            asm.op("mov", "r5", "#0")
-            asm.op("str", "r5", frame.at("x"))  # bytes into each row
-        asm.constant("r5", layer.groups)
-        asm.op("str", "r5", frame.at("groups"))
-        if layer.rest:
-            asm.op("mov", "r5", f"#{layer.group}")
-            asm.op("mov", "r6", "#0")
-            asm.op("strd", "r5", "r6", frame.at("count"))
+        asm.piece(_arguments, layer.by_rows, layer.groups, layer.group if layer.rest else 0)
         if layer.bands == 1:
             self._fill_pad_rows()
 
@@ -160,59 +147,22 @@ class _Writer(ChannelWriter):
     def _unpack_row(self) -> None:
         """One row at r0 to the planes at r1; both move to the next row."""
         layer, asm = self.layer, self.asm
-        x = Cursor(asm, "r0", -255, _WORD_REACH)
-        to = Cursor(asm, "r1", -_PAIR_REACH, _PAIR_REACH)
+        x, to = _unpacking(asm)
         for block in range(layer.pitch // 8):
             to.reach(8 * block, 8 * block + (layer.group - 1) * layer.pitch)
-            self._unpack_block(4 * block - layer.pad_left, 8 * block, x, to)
+            column = 4 * block - layer.pad_left
+            inside = tuple(0 <= column + i < layer.real_columns for i in range(4))
+            places = column * layer.in_step - x.base, 8 * block - to.base
+            moved = asm.piece(_unpack_block, inside, layer.group, (layer.in_step, layer.pitch), places)
+            x.base, to.base = x.base + moved[0], to.base + moved[1]
         if not layer.by_rows:
             x.move(layer.in_row)
         to.move(layer.plane_row)
 
-    def _unpack_block(self, column: int, at: int, x: Cursor, to: Cursor) -> None:
-        """Four columns of all channels of the group."""
-        asm, layer = self.asm, self.layer
-        inside = [0 <= column + i < layer.real_columns for i in range(4)]
-        four = layer.group == GROUP
-        loaded = ["r2"] * 4
-        for i in range(4):
-            if inside[i]:
-                loaded[i] = f"r{4 + i}"
-                asm.op("ldr" if four else "ldrh", loaded[i], x.at((column + i) * layer.in_step))
-        pairs: list[tuple[str, str] | None] = []
-        for i, (low, high) in ((0, ("r8", "r9")), (2, ("r10", "r11"))):
-            if inside[i] or inside[i + 1]:
-                asm.op("pkhbt", low, loaded[i], loaded[i + 1], "lsl #16")
-                if four:
-                    asm.op("pkhtb", high, loaded[i + 1], loaded[i], "asr #16")
-                pairs.append((low, high))
-            else:
-                pairs.append(None)
-        for channel in range(layer.group):
-            words = []
-            for pair, fresh in zip(pairs, ("r4", "r5"), strict=True):
-                if pair is None:
-                    words.append("r3")
-                    continue
-                source = pair[channel // 2]
-                target = source if channel % 2 else fresh
-                asm.op("sxtb16", target, source, *(("ror #8",) if channel % 2 else ()))
-                words.append(target)
-            asm.op("strd", *words, to.at(at + channel * layer.pitch))
-
     def _bands(self) -> None:
         """One group of four channels, band by band."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        asm.op("ldr", "r5", frame.at("x"))
-        asm.op("mvn", "r4", f"#{layer.pad_top - 1}") if layer.pad_top else asm.op("mov", "r4", "#0")
-        asm.op("strd", "r4", "r5", frame.at("row"))
-        asm.op("ldr", "r4", frame.at("y"))
-        asm.op("ldr", "r5", frame.at("stream"))
-        asm.op("strd", "r4", "r5", frame.at("y_band"))
-        asm.constant("r4", layer.bands)
-        asm.op("str", "r4", frame.at("bands"))
-        asm.op("ldr", "r1", frame.at("scratch"))
-        asm.constant("r14", layer.plane_rows)
+        asm.piece(_enter_bands, layer.pad_top, layer.bands, layer.plane_rows)
         with asm.loop("band", layer.bands, aligned=False):
             self._load_band()
             self._channels()
@@ -255,10 +205,7 @@ class _Writer(ChannelWriter):
     def _pad_row(self) -> None:
         asm = self.asm
         asm.label("pad_row")
-        for register in ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"):
-            asm.op("mov", register, "r3")
-        for _ in range(self.layer.plane_row // 32):
-            asm.op("stm", "r1!", "{r4-r11}")
+        asm.piece(_padded, self.layer.plane_row // 32)
         asm.branch("b.w", "loaded_row")
 
     def _carry(self) -> None:
@@ -278,9 +225,105 @@ class _Writer(ChannelWriter):
                 asm.op("stm", "r1!", "{r4-r11}")
                 asm.count_down("r12", "", "carry", "bne")
             return
-        for _ in range(turns):
-            asm.op("ldm", "r0!", "{r4-r11}")
-            asm.op("stm", "r1!", "{r4-r11}")
+        asm.piece(_carried, turns)
+
+
+def _arguments(asm: Asm, by_rows: bool, groups: int, shared: int) -> None:
+    """Arguments to the frame. shared: channels of a group, where the last one has some of that before; else 0."""
+    asm.op("ldr", "r4", "[r0], #4")
+    asm.op("str", "r4", place("z"))
+    for register, slot in (("r0", "stream"), ("r1", "row" if by_rows else "x"), ("r2", "y"), ("r3", "scratch")):
+        asm.op("str", register, place(slot))
+    if by_rows:
+        asm.op("mov", "r5", "#0")
+        asm.op("str", "r5", place("x"))  # bytes into each row
+    asm.constant("r5", groups)
+    asm.op("str", "r5", place("groups"))
+    if shared:
+        asm.op("mov", "r5", f"#{shared}")
+        asm.op("mov", "r6", "#0")
+        asm.op("strd", "r5", "r6", place("count"))
+
+
+def _enter_bands(asm: Asm, pad_top: int, bands: int, plane_rows: int) -> None:
+    """The frame for the bands of a group; r1: planes, r14: rows of the first band."""
+    asm.op("ldr", "r5", place("x"))
+    asm.op("mvn", "r4", f"#{pad_top - 1}") if pad_top else asm.op("mov", "r4", "#0")
+    asm.op("strd", "r4", "r5", place("row"))
+    asm.op("ldr", "r4", place("y"))
+    asm.op("ldr", "r5", place("stream"))
+    asm.op("strd", "r4", "r5", place("y_band"))
+    asm.constant("r4", bands)
+    asm.op("str", "r4", place("bands"))
+    asm.op("ldr", "r1", place("scratch"))
+    asm.constant("r14", plane_rows)
+
+
+def _padded(asm: Asm, vectors: int) -> None:
+    """A plane row at r1, of so many times 32 bytes, gets what r3 has."""
+    for register in ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"):
+        asm.op("mov", register, "r3")
+    for _ in range(vectors):
+        asm.op("stm", "r1!", "{r4-r11}")
+
+
+def _carried(asm: Asm, vectors: int) -> None:
+    """So many times 32 bytes from r0 on to r1 on."""
+    for _ in range(vectors):
+        asm.op("ldm", "r0!", "{r4-r11}")
+        asm.op("stm", "r1!", "{r4-r11}")
+
+
+def _unpacking(asm: Asm) -> tuple[Cursor, Cursor]:
+    """Where a row is read, and where it goes."""
+    return Cursor(asm, "r0", -255, _WORD_REACH), Cursor(asm, "r1", -_PAIR_REACH, _PAIR_REACH)
+
+
+def _unpack_block(
+    asm: Asm, inside: tuple[bool, ...], group: int, steps: tuple[int, int], places: tuple[int, int]
+) -> tuple[int, int]:
+    """Four columns of all channels of the group; by how much the registers of `_unpacking` moved.
+
+    inside: which columns are in the image. steps: bytes from column to column, and from plane to plane. places: of the
+    first column, and where it goes.
+    """
+    x, to = _unpacking(asm)
+    four = group == GROUP
+    loaded = ["r2"] * 4
+    for i in range(4):
+        if inside[i]:
+            loaded[i] = f"r{4 + i}"
+            asm.op("ldr" if four else "ldrh", loaded[i], x.at(places[0] + i * steps[0]))
+    pairs = asm.piece(_paired, tuple(loaded), inside, four)
+    for channel in range(group):
+        words = []
+        for pair, fresh in zip(pairs, ("r4", "r5"), strict=True):
+            if pair is None:
+                words.append("r3")
+                continue
+            source = pair[channel // 2]
+            target = source if channel % 2 else fresh
+            asm.op("sxtb16", target, source, *(("ror #8",) if channel % 2 else ()))
+            words.append(target)
+        asm.op("strd", *words, to.at(places[1] + channel * steps[1]))
+    return x.base, to.base
+
+
+def _paired(
+    asm: Asm, loaded: tuple[str, ...], inside: tuple[bool, ...], four: bool
+) -> tuple[tuple[str, str] | None, ...]:
+    """Bytes of two columns side by side, for channels 0 and 1, and of four channels for 2 and 3; the registers of the
+    columns 0 and 1, and 2 and 3, None where they are outside the image."""
+    pairs: list[tuple[str, str] | None] = []
+    for i, (low, high) in ((0, ("r8", "r9")), (2, ("r10", "r11"))):
+        if inside[i] or inside[i + 1]:
+            asm.op("pkhbt", low, loaded[i], loaded[i + 1], "lsl #16")
+            if four:
+                asm.op("pkhtb", high, loaded[i + 1], loaded[i], "asr #16")
+            pairs.append((low, high))
+        else:
+            pairs.append(None)
+    return tuple(pairs)
 
 
 def function(layer: PlaneLayer) -> Asm:

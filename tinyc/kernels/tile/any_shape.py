@@ -152,14 +152,7 @@ class AnyShapeWriter:
         asm.op("vmov", "r14", "s1")
         with asm.loop("steps", self.layer.steps // ANY_TURN):
             for _ in range(ANY_TURN):
-                asm.op("ldrd", "r11", "r12", f"[r14, #-{_STEP_BYTES}]!")
-                asm.op("ldrd", "r9", "r10", f"[{STREAM}], #8")
-                for channel in range(GROUP):
-                    weights = ("r9", "r10")[channel // 2]
-                    if channel % 2:
-                        asm.op("sxtb16", weights, weights)
-                    for acc, tap in ((FIRST, "r11"), (SECOND, "r12")):
-                        asm.op("smlad", acc[channel], tap, weights, acc[channel])
+                asm.piece(_step)
             asm.op("cmp", "sp", "r14")
             asm.branch("bne.w", "steps")
 
@@ -184,3 +177,15 @@ class AnyShapeWriter:
                 asm.op("vmov", "r5", "s5")
                 asm.op("cmp", "r5", f"#{position + 1}")
                 asm.branch("beq.w", "next")
+
+
+def _step(asm: Asm) -> None:
+    """Two taps of both pixels times the weights of four channels."""
+    asm.op("ldrd", "r11", "r12", f"[r14, #-{_STEP_BYTES}]!")
+    asm.op("ldrd", "r9", "r10", f"[{STREAM}], #8")
+    for channel in range(GROUP):
+        weights = ("r9", "r10")[channel // 2]
+        if channel % 2:
+            asm.op("sxtb16", weights, weights)
+        for acc, tap in ((FIRST, "r11"), (SECOND, "r12")):
+            asm.op("smlad", acc[channel], tap, weights, acc[channel])

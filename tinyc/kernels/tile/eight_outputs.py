@@ -197,55 +197,66 @@ def _word_steps(asm: Asm, words: int) -> None:
     A word and one of its pairs take two registers. The odd pair takes the place of the word, so that the other register
     is free for a weight then, before the next word comes, which is an instruction before it is used.
     """
-    left = 8 * words
-    ready: list[str] = []
+    weights = _Weights(asm, 8 * words)
     raw, pair = "r9", "r10"
     if words:
         asm.op("vmov", raw, "s0")
     for word in range(words):
         asm.op("sxtb16", pair, raw)
-        left = _products(asm, pair, _WEIGHTS, ready, left)
+        weights.multiply(pair, _WEIGHTS)
         asm.op("sxtb16", raw, raw, "ror #8")
         following = ("vmov", pair, f"s{word + 1}") if word + 1 < words else ()
-        left = _products(asm, raw, (pair, *_WEIGHTS), ready, left, following)
+        weights.multiply(raw, (pair, *_WEIGHTS), following)
         raw, pair = pair, raw
 
 
 def _pair_steps(asm: Asm, layer: ResidentLayer) -> None:
     """All pairs times weights. They are fetched by twos; the first one leaves its register to a weight."""
-    left = 4 * (layer.in_c // 2)
-    ready: list[str] = []
+    weights = _Weights(asm, 4 * (layer.in_c // 2))
     for pair in range(0, layer.in_c // 2, 2):
         if pair < layer.held:
             asm.op("vmov", "r9", "r10", f"s{pair}", f"s{pair + 1}")
         else:
             asm.op("ldrd", "r9", "r10", _pair_at(layer, pair))
-        left = _products(asm, "r9", _WEIGHTS, ready, left)
-        left = _products(asm, "r10", ("r9", *_WEIGHTS), ready, left)
+        weights.multiply("r9", _WEIGHTS)
+        weights.multiply("r10", ("r9", *_WEIGHTS))
 
 
-def _products(
-    asm: Asm, x: str, free: tuple[str, ...], ready: list[str], left: int, following: tuple[str, ...] = ()
-) -> int:
-    """A pair of inputs times the weights of all outputs; how many weights are still to be loaded.
+class _Weights:
+    """The weights of all outputs, left of them to be loaded; those in `_ready` are loaded."""
 
-    free: registers for weights, all but the last three only for the products here. ready: those that hold weights.
-    left: weights to be loaded, here and later. following: an instruction that goes before the last.
-    """
-    for output in range(0, OUTPUTS, 2):
-        over, under = _ACC[output : output + 2]
-        last = output + 2 == OUTPUTS
-        if not ready:
-            ready.extend((_WEIGHTS if last and following else free)[:left])
-            left -= len(ready)
-            asm.load_multiple("r0", tuple(ready))
-        w = ready.pop(0)
-        asm.op("smlad", over, x, w, over)
-        asm.op("sxtb16", w, w)
-        if last and following:
-            asm.op(*following)
-        asm.op("smlad", under, x, w, under)
-    return left
+    def __init__(self, asm: Asm, left: int) -> None:
+        self._asm, self._left = asm, left
+        self._ready: tuple[str, ...] = ()
+
+    def multiply(self, x: str, free: tuple[str, ...], following: tuple[str, ...] = ()) -> None:
+        """A pair of inputs times the weights of all outputs.
+
+        free: registers for weights, all but the last three only for the products here. following: an instruction that
+        goes before the last.
+        """
+        weights: list[tuple[tuple[str, ...], str]] = []
+        for output in range(0, OUTPUTS, 2):
+            loaded: tuple[str, ...] = ()
+            if not self._ready:
+                loaded = (_WEIGHTS if output + 2 == OUTPUTS and following else free)[: self._left]
+                self._left, self._ready = self._left - len(loaded), loaded
+            weights.append((loaded, self._ready[0]))
+            self._ready = self._ready[1:]
+        for number, (loaded, w) in enumerate(weights):
+            self._asm.piece(_two, number, x, loaded, w, following if number + 1 == len(weights) else ())
+
+
+def _two(asm: Asm, number: int, x: str, loaded: tuple[str, ...], w: str, following: tuple[str, ...]) -> None:
+    """A pair of inputs times the weights of two outputs in w, which is loaded with others if it is not yet."""
+    over, under = _ACC[2 * number : 2 * number + 2]
+    if loaded:
+        asm.load_multiple("r0", loaded)
+    asm.op("smlad", over, x, w, over)
+    asm.op("sxtb16", w, w)
+    if following:
+        asm.op(*following)
+    asm.op("smlad", under, x, w, under)
 
 
 def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:

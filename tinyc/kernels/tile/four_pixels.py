@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Asm, Work
 
 PIXELS = 4
 CHANNELS = 2
@@ -85,24 +85,13 @@ class FourPixelWriter(GroupWriter):
         fours = layer.row_taps // 4
         per_turn = next(count for count in _FOURS_PER_TURN if fours % count == 0)
         if fours == per_turn:
-            self._fours(per_turn)
+            asm.piece(_fours, per_turn)
         else:
             asm.add("r0", _POINTERS[0], layer.row_taps)
             with asm.loop("gather", fours // per_turn):
-                self._fours(per_turn)
+                asm.piece(_fours, per_turn)
                 asm.until_equal(_POINTERS[0], "r0", "gather")
         asm.op("str", _POINTERS[-1], frame.at("x"))
-
-    def _fours(self, count: int) -> None:
-        """Four taps of each pixel, so many times."""
-        asm = self.asm
-        for _ in range(count):
-            for pointer, odd in zip(_POINTERS, SECOND, strict=True):
-                asm.op("ldr", odd, f"[{pointer}], #4")
-            for even, odd in zip(FIRST, SECOND, strict=True):
-                asm.op("sxtb16", even, odd)
-                asm.op("sxtb16", odd, odd, "ror #8")
-            asm.op("stm", "r14!", "{r1-r8}")
 
     def _channels(self) -> None:
         """All output channels of four pixels; leaves y behind those of the first in r14."""
@@ -125,7 +114,7 @@ class FourPixelWriter(GroupWriter):
         asm.op("mov", "r14", "sp")
         turns, per_turn, ahead = _turns(steps)
         for number in range(ahead):
-            self._step(fresh=number == 0)
+            asm.piece(_step, number == 0)
         if not ahead:
             for registers in (FIRST, SECOND):
                 for register in registers[1:]:
@@ -133,23 +122,9 @@ class FourPixelWriter(GroupWriter):
         if turns:
             with asm.loop("steps", turns):
                 for _ in range(per_turn):
-                    self._step()
+                    asm.piece(_step, False)
                 asm.add("r9", "sp", self.layer.buffer_bytes)
                 asm.until_equal("r14", "r9", "steps")
-
-    def _step(self, fresh: bool = False) -> None:
-        """Two taps of four pixels times the weights of two channels. fresh: only the first pixel's registers have the
-        start values."""
-        asm = self.asm
-        asm.op("ldr", "r11", f"[{STREAM}], #4")
-        asm.op("ldrd", "r9", "r10", "[r14, #8]")
-        asm.op("sxtb16", "r12", "r11")
-        for pixel in (2, 3, 1, 0):  # the first one last: the others take its start values
-            if pixel == 1:
-                asm.op("ldrd", "r9", "r10", "[r14], #16")
-            tap = ("r9", "r10")[pixel % 2]
-            for acc, weights in ((FIRST, "r11"), (SECOND, "r12")):
-                asm.op("smlad", acc[pixel], tap, weights, acc[0 if fresh else pixel])
 
     def _scale(self) -> None:
         asm, requant = self.asm, self.layer.requant
@@ -189,3 +164,28 @@ class FourPixelWriter(GroupWriter):
             asm.branch("blt.w", "stored")
             self._store_pixel(pixel)
         asm.branch("b.w", "stored")
+
+
+def _step(asm: Asm, fresh: bool) -> None:
+    """Two taps of four pixels times the weights of two channels. fresh: only the first pixel's registers have the
+    start values."""
+    asm.op("ldr", "r11", f"[{STREAM}], #4")
+    asm.op("ldrd", "r9", "r10", "[r14, #8]")
+    asm.op("sxtb16", "r12", "r11")
+    for pixel in (2, 3, 1, 0):  # the first one last: the others take its start values
+        if pixel == 1:
+            asm.op("ldrd", "r9", "r10", "[r14], #16")
+        tap = ("r9", "r10")[pixel % 2]
+        for acc, weights in ((FIRST, "r11"), (SECOND, "r12")):
+            asm.op("smlad", acc[pixel], tap, weights, acc[0 if fresh else pixel])
+
+
+def _fours(asm: Asm, count: int) -> None:
+    """Four taps of each pixel, so many times."""
+    for _ in range(count):
+        for pointer, odd in zip(_POINTERS, SECOND, strict=True):
+            asm.op("ldr", odd, f"[{pointer}], #4")
+        for even, odd in zip(FIRST, SECOND, strict=True):
+            asm.op("sxtb16", even, odd)
+            asm.op("sxtb16", odd, odd, "ror #8")
+        asm.op("stm", "r14!", "{r1-r8}")

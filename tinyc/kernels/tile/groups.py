@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels import int4_words
+from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.machine.frame import Frame
@@ -73,32 +74,82 @@ class WeightedFrame(Frame):
         return self.at(first) if self.place(first) <= _LDRD_REACH else None
 
 
-class Weights:
-    """Hands out registers with the next words of the stream, loaded as many at a time as there are registers."""
+Pixel = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""The register of a pixel's taps, those of its sums by channel, and those that the products are added to."""
 
-    def __init__(self, asm: Asm, registers: tuple[str, ...], words: int) -> None:
+
+class Weights:
+    """Hands out registers with the next words of the stream, loaded as many at a time as there are registers.
+
+    words: of the stream that are left. ready: registers that hold words already.
+    """
+
+    def __init__(self, asm: Asm, registers: tuple[str, ...], words: int, ready: tuple[str, ...] = ()) -> None:
         self._asm = asm
         self._registers = registers
         self._left = words
-        self._ready: list[str] = []
-        self._now = ""
-
-    def of(self, channel: int, layer: WeightedLayer) -> str:
-        """The register with the weights of a channel of four: the next word, or the last one unpacked further."""
-        if channel % (GROUP // layer.words_per_step) == 0:
-            self._now = self.next()
-        elif layer.requant.packed:
-            self._asm.op("sxtb16", self._now, self._now)
-        else:
-            int4_words.unpack(self._asm, channel, self._now, layer.requant)
-        return self._now
+        self._ready = ready
 
     def next(self) -> str:
         if not self._ready:
-            self._ready = list(self._registers[: min(len(self._registers), self._left)])
-            self._left -= len(self._ready)
+            self._load()
             self._asm.load_multiple(STREAM, self._ready)
-        return self._ready.pop(0)
+        return self._take()
+
+    def multiply(
+        self, requant: Requantization, words: int, pixels: tuple[Pixel, ...], load: tuple[str, ...] = ()
+    ) -> None:
+        """Two taps of each pixel times the weights of four channels, `words` words. load: the instruction before, which
+        brings the taps."""
+        ahead = min(self._left, words + len(self._registers))  # a step sees no further
+        unpacked = requant.packed, requant.offsets
+        self._asm.piece(_step, load, (self._registers, self._ready, ahead, words, unpacked, pixels))
+        for _ in range(words):
+            if not self._ready:
+                self._load()
+            self._take()
+
+    def _load(self) -> None:
+        self._ready = self._registers[: self._left]
+        self._left -= len(self._ready)
+
+    def _take(self) -> str:
+        first, *rest = self._ready
+        self._ready = tuple(rest)
+        return first
+
+
+Products = tuple[tuple[str, ...], tuple[str, ...], int, int, tuple[bool, int4_words.Offsets], tuple[Pixel, ...]]
+
+
+def _step(asm: Asm, load: tuple[str, ...], products: Products) -> None:
+    """`Weights.multiply`. products: the arguments of `_products`."""
+    if load:
+        asm.op(*load)
+    asm.piece(_products, *products)
+
+
+def _products(
+    asm: Asm,
+    registers: tuple[str, ...],
+    ready: tuple[str, ...],
+    left: int,
+    words: int,
+    unpacked: tuple[bool, int4_words.Offsets],
+    pixels: tuple[Pixel, ...],
+) -> None:
+    """`Weights.multiply`. unpacked: whether two channels lie over each other, and the offsets of int4 weights."""
+    weights, (packed, offsets) = Weights(asm, registers, left, ready), unpacked
+    w = ""
+    for channel in range(GROUP):
+        if channel % (GROUP // words) == 0:
+            w = weights.next()
+        elif packed:
+            asm.op("sxtb16", w, w)
+        else:
+            int4_words.unpack(asm, channel, w, offsets)
+        for tap, to, sums in pixels:
+            asm.op("smlad", to[channel], tap, w, sums[channel])
 
 
 class GroupWriter:
@@ -232,32 +283,37 @@ class GroupWriter:
 
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
         """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
-        layer, asm = self.layer, self.asm
-        # After the first channel, r9 has the end of the stream, r1 and r5 are free.
-        registers = ("r9", "r10", "r11", "r12")[layer.requant.constants == 3 :]
-        common = self.frame.common() if layer.requant.common else ()
-        in_turn = layer.requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0], common=common)
-        for position in range(channels):
-            asm.note(f"channel {position} of four: requantize and store")
-            constants, temp = next(in_turn), SECOND[0] if position else "r14"
-            for acc in (FIRST, SECOND)[: 1 + paired]:
-                last_use = acc is SECOND or not paired
-                below = acc[position + 1] if position + 1 < GROUP else ""
-                free = constants[1] if last_use and not layer.requant.common else temp
-                layer.requant.emit(asm, position, acc[position], below, constants, free)
-            if position == 0:
-                self._load_y(checked)
-            moved = channels if position else 0  # the first store moves y on
-            if paired:
-                asm.op("strb", SECOND[position], f"[r14, #{layer.out_c + position - moved}]")
-            asm.op("strb", FIRST[position], f"[r14, #{position - moved}]" if position else f"[r14], #{channels}")
+        layer, frame = self.layer, self.frame
+        common = frame.common() if layer.requant.common else ()
+        both = frame.both("y") if checked else None
+        places = ("r14,r9", both) if both else ("r14", frame.at("y"), *(("r9", frame.at("end")) if checked else ()))
+        self.asm.piece(_outputs, layer.requant, channels, layer.out_c if paired else 0, common, places)
 
-    def _load_y(self, checked: bool) -> None:
-        asm, frame = self.asm, self.frame
-        both = frame.both("y")
-        if checked and both:
-            asm.op("ldrd", "r14", "r9", both)
-            return
-        asm.op("ldr", "r14", frame.at("y"))
-        if checked:
-            asm.op("ldr", "r9", frame.at("end"))
+
+def _outputs(
+    asm: Asm,
+    requant: Requantization,
+    channels: int,
+    out_c: int,
+    common: tuple[str, ...],
+    places: tuple[str, ...],
+) -> None:
+    """`GroupWriter._finish`. out_c: outputs from the first pixel's to the second's; 0: there is one pixel. places:
+    registers, and where the next output (and the stream's end) are that go there."""
+    # After the first channel, r9 has the end of the stream, r1 and r5 are free.
+    registers = ("r9", "r10", "r11", "r12")[requant.constants == 3 :]
+    in_turn = requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0], common=common)
+    for position in range(channels):
+        asm.note(f"channel {position} of four: requantize and store")
+        constants, temp = next(in_turn), SECOND[0] if position else "r14"
+        for acc in (FIRST, SECOND) if out_c else (FIRST,):
+            last_use = acc is SECOND or not out_c
+            below = acc[position + 1] if position + 1 < GROUP else ""
+            free = constants[1] if last_use and not requant.common else temp
+            requant.emit(asm, position, acc[position], below, constants, free)
+        for loaded, place in zip(places[::2], places[1::2], strict=True) if position == 0 else ():
+            asm.op("ldrd" if "," in loaded else "ldr", *loaded.split(","), place)
+        moved = channels if position else 0  # the first store moves y on
+        if out_c:
+            asm.op("strb", SECOND[position], f"[r14, #{out_c + position - moved}]")
+        asm.op("strb", FIRST[position], f"[r14, #{position - moved}]" if position else f"[r14], #{channels}")

@@ -20,7 +20,7 @@ from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import FIRST, STREAM, GroupWriter, PixelWork, Weights
 from tinyc.kernels.tile.layer import Run
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Asm, Work
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9", "r10", "r14")  # where taps are on the stack
@@ -119,7 +119,7 @@ class OnePixelWriter(GroupWriter):
         if turns:
             asm.add("r10", "r9", 16 * turns)
             with asm.loop(label, turns):
-                self._sixteen()
+                asm.piece(_sixteen, self.layer.aligned)
                 asm.until_equal("r9", "r10", label)
         for _ in range(run.size % 16 // 4):
             asm.op("ldr", "r2", "[r9], #4")
@@ -132,19 +132,6 @@ class OnePixelWriter(GroupWriter):
                 asm.op("str", "r1", "[r11], #4")
             else:
                 asm.op("strh", "r1", "[r11], #2")
-
-    def _sixteen(self) -> None:
-        asm = self.asm
-        words = ("r2", "r4", "r6", "r8")
-        if self.layer.aligned:
-            asm.load_multiple("r9", words)
-        else:
-            for word in words:
-                asm.op("ldr", word, "[r9], #4")
-        for i, word in enumerate(words):
-            asm.op("sxtb16", f"r{2 * i + 1}", word)
-            asm.op("sxtb16", word, word, "ror #8")
-        asm.op("stm", "r11!", "{r1-r8}")
 
     def _sums(self) -> None:
         """Four accumulators over all steps."""
@@ -169,27 +156,16 @@ class OnePixelWriter(GroupWriter):
 
     def _steps(self, count: int) -> None:
         """The next steps: taps from r14 on, weights from the stream."""
-        asm, per_step = self.asm, self.layer.words_per_step
+        asm, per_step, requant = self.asm, self.layer.words_per_step, self.layer.requant
         free, taps, weights = list(_WORDS), list[str](), list[str]()
         for load in loads(count, per_step):
             registers, free = free[: load.words], free[load.words :]
             asm.load_multiple("r14" if load.taps else STREAM, registers)
             (taps if load.taps else weights).extend(registers)
             while taps and len(weights) >= per_step:
-                self._multiply(taps[0], weights[:per_step])
+                asm.piece(_multiply, taps[0], tuple(weights[:per_step]), requant.packed, requant.offsets)
                 free = sorted([*free, taps[0], *weights[:per_step]], key=_WORDS.index)
                 taps, weights = taps[1:], weights[per_step:]
-
-    def _multiply(self, tap: str, weights: list[str]) -> None:
-        """A word of taps times the weights of four channels."""
-        asm, requant = self.asm, self.layer.requant
-        for channel in range(GROUP):
-            word, unpacked = divmod(channel * len(weights), GROUP)
-            if unpacked and requant.packed:
-                asm.op("sxtb16", weights[word], weights[word])
-            elif unpacked:
-                int4_words.unpack(asm, channel, weights[word], requant)
-            asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])
 
 
 class OnePixelStackWriter(OnePixelWriter):
@@ -211,13 +187,29 @@ class OnePixelStackWriter(OnePixelWriter):
             taps = ("r11", "r12")[: layer.steps - first]
             asm.op("ldrd" if len(taps) == 2 else "ldr", *taps, f"[sp, #{4 * first}]" if first else "[sp]")
             for tap in taps:
-                self._step(weights, tap)
+                weights.multiply(layer.requant, layer.words_per_step, ((tap, FIRST, FIRST),))
 
-    def _step(self, weights: Weights, tap: str) -> None:
-        asm, packed = self.asm, self.layer.requant.packed
-        for channel in range(0, GROUP, 2 if packed else 1):
-            w = weights.next()
-            asm.op("smlad", FIRST[channel], tap, w, FIRST[channel])
-            if packed:
-                asm.op("sxtb16", w, w)
-                asm.op("smlad", FIRST[channel + 1], tap, w, FIRST[channel + 1])
+
+def _sixteen(asm: Asm, aligned: bool) -> None:
+    """Sixteen taps to eight words of the buffer."""
+    words = ("r2", "r4", "r6", "r8")
+    if aligned:
+        asm.load_multiple("r9", words)
+    else:
+        for word in words:
+            asm.op("ldr", word, "[r9], #4")
+    for i, word in enumerate(words):
+        asm.op("sxtb16", f"r{2 * i + 1}", word)
+        asm.op("sxtb16", word, word, "ror #8")
+    asm.op("stm", "r11!", "{r1-r8}")
+
+
+def _multiply(asm: Asm, tap: str, weights: tuple[str, ...], packed: bool, offsets: int4_words.Offsets) -> None:
+    """A word of taps times the weights of four channels."""
+    for channel in range(GROUP):
+        word, unpacked = divmod(channel * len(weights), GROUP)
+        if unpacked and packed:
+            asm.op("sxtb16", weights[word], weights[word])
+        elif unpacked:
+            int4_words.unpack(asm, channel, weights[word], offsets)
+        asm.op("smlad", FIRST[channel], tap, weights[word], FIRST[channel])

@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyc.kernels import int4_words
-from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
-from tinyc.machine.thumb import fpu_registers
+from tinyc.machine.thumb import Asm, fpu_registers
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
@@ -128,9 +127,7 @@ class TwoPixelWriter(GroupWriter):
         asm.op("ldr", "r12", frame.at("first"))
         tail = self._first_tail
         for row in range(layer.k_h):
-            asm.op("ldr", "r9", f"[r0, #{4 * row}]")
-            asm.op("add", "r9", "r9", "r12")
-            asm.add("r10", "r9", layer.pixel_bytes)
+            asm.piece(_begin_row, row, layer.pixel_bytes)
             self._runs(tail)
             tail += sum(run.size % 4 for run in layer.runs)
         self._next_pair()
@@ -184,39 +181,13 @@ class TwoPixelWriter(GroupWriter):
             asm.add("r12", "r9", 8 * _EIGHTS_PER_TURN * turns)
             with asm.loop(label, turns):
                 for _ in range(_EIGHTS_PER_TURN):
-                    self._eight()
+                    asm.piece(_eight, self.layer.aligned)
                 asm.until_equal("r9", "r12", label)
             eights -= _EIGHTS_PER_TURN * turns
         for _ in range(eights):
-            self._eight()
+            asm.piece(_eight, self.layer.aligned)
         if count % 2:
-            asm.op("ldr", "r3", "[r9], #4")
-            asm.op("ldr", "r4", "[r10], #4")
-            self._unpack(0)
-            asm.op("stm", "r11!", "{r1-r4}")
-
-    def _eight(self) -> None:
-        """Eight taps of both pixels to eight words of the buffer."""
-        asm = self.asm
-        if self.layer.aligned:
-            asm.op("ldrd", "r3", "r7", "[r9], #8")
-            asm.op("ldrd", "r4", "r8", "[r10], #8")
-        else:
-            asm.op("ldr", "r7", "[r9, #4]")
-            asm.op("ldr", "r3", "[r9], #8")
-            asm.op("ldr", "r8", "[r10, #4]")
-            asm.op("ldr", "r4", "[r10], #8")
-        self._unpack(0)
-        self._unpack(4)
-        asm.op("stm", "r11!", "{r1-r8}")
-
-    def _unpack(self, base: int) -> None:
-        """Bytes in r3 and r4 (+ base) -> int16 in r1-r4: taps (0, 2) of both pixels, then (1, 3)."""
-        first, second, odd_first, odd_second = (f"r{base + i}" for i in (1, 2, 3, 4))
-        self.asm.op("sxtb16", first, odd_first)
-        self.asm.op("sxtb16", second, odd_second)
-        self.asm.op("sxtb16", odd_first, odd_first, "ror #8")
-        self.asm.op("sxtb16", odd_second, odd_second, "ror #8")
+            asm.piece(_four)
 
     def _tail(self, count: int, half: int | None) -> None:
         """The last 1 to 3 taps of a run, a halfword each, or a word where the other half of a step has weight 0."""
@@ -246,11 +217,12 @@ class TwoPixelWriter(GroupWriter):
             return
         weights = Weights(asm, ("r9", "r10", "r11"), layer.steps * layer.words_per_step)
         for step in range(layer.steps):
+            load: tuple[str, ...]
             if step < layer.held_steps:
-                asm.op("vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}")
+                load = "vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}"
             else:
-                asm.op("ldrd", "r12", "r14", f"[sp, #{8 * step}]")
-            self._step(weights, "r12", "r14", fresh=step == 0)
+                load = "ldrd", "r12", "r14", f"[sp, #{8 * step}]"
+            self._step(weights, load, fresh=step == 0)
         self.split("first_sum", "second_sum")
 
     def _nibble_steps(self) -> None:
@@ -274,8 +246,7 @@ class TwoPixelWriter(GroupWriter):
         def steps(count: int) -> None:
             weights = Weights(asm, ("r9", "r10"), count * layer.words_per_step)
             for _ in range(count):
-                asm.op("ldrd", "r11", "r12", "[r14], #8")
-                self._step(weights, "r11", "r12", fresh=False)
+                self._step(weights, ("ldrd", "r11", "r12", "[r14], #8"), fresh=False)
 
         asm.load_multiple(STREAM, FIRST, advance=False)
         asm.load_multiple(STREAM, SECOND)
@@ -287,14 +258,12 @@ class TwoPixelWriter(GroupWriter):
             asm.until_equal("r14", "r9", "pair_steps")
         self.split("first_sum", "second_sum")
 
-    def _step(self, weights: Weights, x0: str, x1: str, fresh: bool) -> None:
-        """x0, x1 times the weights of four channels. fresh: only the first pixel's registers have the start values."""
-        asm = self.asm
-        for channel in range(GROUP):
-            w = weights.of(channel, self.layer)
-            a, b = FIRST[channel], SECOND[channel]
-            asm.op("smlad", b, x1, w, a if fresh else b)
-            asm.op("smlad", a, x0, w, a)
+    def _step(self, weights: Weights, load: tuple[str, ...], fresh: bool) -> None:
+        """Two taps of each pixel, which `load` brings, times the weights of four channels. fresh: only the first
+        pixel's registers have the start values."""
+        _, x0, x1, *_ = load
+        pixels = (x1, SECOND, FIRST if fresh else SECOND), (x0, FIRST, FIRST)
+        weights.multiply(self.layer.requant, self.layer.words_per_step, pixels, load)
 
     def _sums_last(self) -> None:
         """Four accumulators over all steps of the second pixel in the buffer."""
@@ -330,10 +299,8 @@ class TwoPixelWriter(GroupWriter):
             return
         weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
         for place in places:
-            asm.op("ldr", "r9", place)
-            for channel in range(GROUP):
-                w = weights.of(channel, self.layer)
-                asm.op("smlad", FIRST[channel], "r9", w, FIRST[channel])
+            load = "ldr", "r9", place
+            weights.multiply(self.layer.requant, self.layer.words_per_step, (("r9", FIRST, FIRST),), load)
 
     def _nibbles_last(self, places: Sequence[str]) -> None:
         asm = self.asm
@@ -345,3 +312,42 @@ class TwoPixelWriter(GroupWriter):
             for channel, acc in enumerate(FIRST):
                 int4_words.top(asm, channel, weights, word, mask)
                 asm.op("smlad", acc, "r9", weights, acc)
+
+
+def _begin_row(asm: Asm, row: int, pixel_bytes: int) -> None:
+    """Where both pixels begin in a kernel row."""
+    asm.op("ldr", "r9", f"[r0, #{4 * row}]")
+    asm.op("add", "r9", "r9", "r12")
+    asm.add("r10", "r9", pixel_bytes)
+
+
+def _eight(asm: Asm, aligned: bool) -> None:
+    """Eight taps of both pixels to eight words of the buffer."""
+    if aligned:
+        asm.op("ldrd", "r3", "r7", "[r9], #8")
+        asm.op("ldrd", "r4", "r8", "[r10], #8")
+    else:
+        asm.op("ldr", "r7", "[r9, #4]")
+        asm.op("ldr", "r3", "[r9], #8")
+        asm.op("ldr", "r8", "[r10, #4]")
+        asm.op("ldr", "r4", "[r10], #8")
+    _unpack(asm, 0)
+    _unpack(asm, 4)
+    asm.op("stm", "r11!", "{r1-r8}")
+
+
+def _four(asm: Asm) -> None:
+    """Four taps of both pixels to four words of the buffer."""
+    asm.op("ldr", "r3", "[r9], #4")
+    asm.op("ldr", "r4", "[r10], #4")
+    _unpack(asm, 0)
+    asm.op("stm", "r11!", "{r1-r4}")
+
+
+def _unpack(asm: Asm, base: int) -> None:
+    """Bytes in r3 and r4 (+ base) -> int16 in r1-r4: taps (0, 2) of both pixels, then (1, 3)."""
+    first, second, odd_first, odd_second = (f"r{base + i}" for i in (1, 2, 3, 4))
+    asm.op("sxtb16", first, odd_first)
+    asm.op("sxtb16", second, odd_second)
+    asm.op("sxtb16", odd_first, odd_first, "ror #8")
+    asm.op("sxtb16", odd_second, odd_second, "ror #8")

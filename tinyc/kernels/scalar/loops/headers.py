@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
+from typing import Protocol, TypeVar
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.counted import SCALE
+from tinyc.kernel.kernel import Once
 from tinyc.kernels.scalar.loops import columns, pairs, products
 from tinyc.kernels.scalar.loops.plain import PlainColumns, PlainPairs, PlainProducts, Statements
 from tinyc.kernels.scalar.loops.products import Products
@@ -17,8 +20,6 @@ from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs, Rv32Products
 from tinyc.kernels.scalar.loops.thumb1 import Thumb1Columns, Thumb1Pairs, Thumb1Products
 from tinyc.kernels.scalar.loops.thumb2 import Thumb2Columns, Thumb2Pairs, Thumb2Products
 from tinyc.machine.assembly import Assembly
-from tinyc.machine.riscv import RiscvAsm
-from tinyc.machine.thumb import Asm
 
 THUMB2, THUMB1, RV32 = "TC_SCALAR_THUMB2", "TC_SCALAR_THUMB1", "TC_RV32_ASM"
 
@@ -58,7 +59,7 @@ def cores_of(core: str, isa: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class CoreFunction:
-    """A function in assembly, and where it is compiled: `core`, a macro of tc_scalar.h.
+    """A function in assembly, `code`, and where it is compiled: `core`, a macro of tc_scalar.h.
 
     part_of: the name of all cores, of which a call comes to so many (`times`) of this function; "": its own name.
     """
@@ -66,9 +67,14 @@ class CoreFunction:
     name: str
     core: str
     parameters: tuple[str, ...]
-    asm: Assembly
+    code: Once[Assembly]
     part_of: str = ""
     times: int = 1
+
+    @property
+    def asm(self) -> Assembly:
+        """Written when it is first asked for: a layer asks what one loop takes, on one core."""
+        return self.code()
 
     @property
     def called(self) -> str:
@@ -123,22 +129,37 @@ def _called(name: str, parameters: Sequence[str], calls: Sequence[str]) -> str:
 # ---- sums of products ----
 
 
-def _thumb2(loop: Products) -> Asm:
-    core = Thumb2Products(loop)
-    products.write(core)
-    return core.asm
+class _Core(Protocol):
+    """A core's words for a loop, and what they have written."""
+
+    @property
+    def asm(self) -> Assembly: ...
 
 
-def _thumb1(loop: Products, of_four: int = 0) -> Asm:
-    core = Thumb1Products(loop, of_four)
-    products.write(core)
-    return core.asm
+C = TypeVar("C", bound=_Core)
 
 
-def _rv32(loop: Products, lanes: int) -> RiscvAsm:
-    core = Rv32Products(loop, lanes)
-    products.write(core)
-    return core.asm
+def _code(write: Callable[[C], None], core: Callable[[], C]) -> Once[Assembly]:
+    """The function that `write` writes in the words of a core."""
+
+    def code() -> Assembly:
+        words = core()
+        write(words)
+        return words.asm
+
+    return Once(code)
+
+
+def _thumb2(loop: Products) -> Once[Assembly]:
+    return _code(products.write, lambda: Thumb2Products(loop))
+
+
+def _thumb1(loop: Products, of_four: int = 0) -> Once[Assembly]:
+    return _code(products.write, lambda: Thumb1Products(loop, of_four))
+
+
+def _rv32(loop: Products, lanes: int) -> Once[Assembly]:
+    return _code(products.write, lambda: Rv32Products(loop, lanes))
 
 
 def _portable(name: str, parameters: Sequence[str], loop: Products) -> str:
@@ -227,13 +248,15 @@ def _pairs() -> LoopHeader:
     functions, calls, plain = list[CoreFunction](), dict[str, list[str]](), list[str]()
     for segment in (2, 4):
         name, two, one = f"tc_scalar_pairs_{segment}", f"tc_scalar_pairs_two{segment}", f"tc_scalar_pairs_one{segment}"
-        rv32, thumb2, thumb1, core = Rv32Pairs(segment), Thumb2Pairs(segment), Thumb1Pairs(segment), PlainPairs(segment)
-        for each in (rv32, thumb2, thumb1, core):
-            pairs.write(each)
-        functions.append(CoreFunction(name, RV32, parameters, rv32.asm))
+        core = PlainPairs(segment)
+        pairs.write(core)
+        rv32 = _code(pairs.write, partial(Rv32Pairs, segment))
+        thumb2 = _code(pairs.write, partial(Thumb2Pairs, segment))
+        thumb1 = _code(pairs.write, partial(Thumb1Pairs, segment))
+        functions.append(CoreFunction(name, RV32, parameters, rv32))
         calls_of_two = [_of_eight(two, lane) for lane in range(0, 8, 2)]
-        functions.append(CoreFunction(two, THUMB2, parameters, thumb2.asm, name, len(calls_of_two)))
-        functions.append(CoreFunction(two, THUMB1, parameters, thumb1.asm, name, len(calls_of_two)))
+        functions.append(CoreFunction(two, THUMB2, parameters, thumb2, name, len(calls_of_two)))
+        functions.append(CoreFunction(two, THUMB1, parameters, thumb1, name, len(calls_of_two)))
         by_two = _called(name, parameters, calls_of_two)
         for macro in (THUMB2, THUMB1):
             calls.setdefault(macro, []).append(by_two)
@@ -262,11 +285,12 @@ def _columns() -> LoopHeader:
     functions, plain = list[CoreFunction](), list[str]()
     for stride in (1, 2):
         name = f"tc_scalar_dw3x3_{stride}"
-        thumb2, thumb1, core = Thumb2Columns(stride), Thumb1Columns(stride), PlainColumns(stride)
-        for each in (thumb2, thumb1, core):
-            columns.write(each)
-        functions.append(CoreFunction(name, THUMB2, parameters, thumb2.asm))
-        functions.append(CoreFunction(name, THUMB1, parameters, thumb1.asm))
+        core = PlainColumns(stride)
+        columns.write(core)
+        thumb2 = _code(columns.write, partial(Thumb2Columns, stride))
+        functions.append(CoreFunction(name, THUMB2, parameters, thumb2))
+        thumb1 = _code(columns.write, partial(Thumb1Columns, stride))
+        functions.append(CoreFunction(name, THUMB1, parameters, thumb1))
         plain.append(_plain(name, parameters, core.c))
     return LoopHeader(
         """n pixels of a channel of a 3x3 depthwise convolution with w [3][3], stride 1 or 2: columns of three
