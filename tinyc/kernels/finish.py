@@ -181,13 +181,14 @@ class Requantization:
         constants: registers of mult, add[, shift or drop]. temp: any free register, or (not with drops) that of add if
         add is not needed again.
         """
-        asm.piece(_emit, self, position, acc, below, constants, temp)
+        asm.piece(_emit, self, position, (acc, below), constants, temp)
 
 
 def _emit(
-    asm: Asm, requant: Requantization, position: int, acc: str, below: str, constants: Strings, temp: str
+    asm: Asm, requant: Requantization, position: int, accs: tuple[str, str], constants: Strings, temp: str
 ) -> None:
-    """`Requantization.emit`."""
+    """`Requantization.emit`. accs: the accumulator, and the one below."""
+    acc, below = accs
     mult, add, *shift = constants
     if requant.packed and position % 2 == 0:
         asm.op("sub", acc, acc, below)

@@ -8,6 +8,7 @@ or weights, r9-r12 and r14 taps, weights, and after the sums constants and the o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels import int4_words
@@ -101,9 +102,9 @@ class Weights:
     ) -> None:
         """Two taps of each pixel times the weights of four channels, `words` words. load: the instruction before, which
         brings the taps."""
-        ahead = min(self._left, words + len(self._registers))  # a step sees no further
-        unpacked = requant.packed, requant.offsets
-        self._asm.piece(_step, load, (self._registers, self._ready, ahead, words, unpacked, pixels))
+        ahead = min(self._left, words + len(self._registers))
+        step = _Words(self._registers, self._ready, ahead, words, requant.packed, requant.offsets)
+        self._asm.piece(_step, load, step, pixels)
         for _ in range(words):
             if not self._ready:
                 self._load()
@@ -119,35 +120,35 @@ class Weights:
         return first
 
 
-Products = tuple[tuple[str, ...], tuple[str, ...], int, int, tuple[bool, int4_words.Offsets], tuple[Pixel, ...]]
+class _Words(NamedTuple):
+    """Weights of a step: registers for them, those that hold some, words of the stream that a step may see, words of
+    the step; whether two channels lie over each other, and the offsets of int4 weights."""
+
+    registers: tuple[str, ...]
+    ready: tuple[str, ...]
+    left: int
+    needed: int
+    packed: bool
+    offsets: int4_words.Offsets
 
 
-def _step(asm: Asm, load: tuple[str, ...], products: Products) -> None:
-    """`Weights.multiply`. products: the arguments of `_products`."""
+def _step(asm: Asm, load: tuple[str, ...], words: _Words, pixels: tuple[Pixel, ...]) -> None:
+    """`Weights.multiply`."""
     if load:
         asm.op(*load)
-    asm.piece(_products, *products)
+    asm.piece(_products, words, pixels)
 
 
-def _products(
-    asm: Asm,
-    registers: tuple[str, ...],
-    ready: tuple[str, ...],
-    left: int,
-    words: int,
-    unpacked: tuple[bool, int4_words.Offsets],
-    pixels: tuple[Pixel, ...],
-) -> None:
-    """`Weights.multiply`. unpacked: whether two channels lie over each other, and the offsets of int4 weights."""
-    weights, (packed, offsets) = Weights(asm, registers, left, ready), unpacked
-    w = ""
+def _products(asm: Asm, words: _Words, pixels: tuple[Pixel, ...]) -> None:
+    """`Weights.multiply` of taps that are there."""
+    weights, w = Weights(asm, words.registers, words.left, words.ready), ""
     for channel in range(GROUP):
-        if channel % (GROUP // words) == 0:
+        if channel % (GROUP // words.needed) == 0:
             w = weights.next()
-        elif packed:
+        elif words.packed:
             asm.op("sxtb16", w, w)
         else:
-            int4_words.unpack(asm, channel, w, offsets)
+            int4_words.unpack(asm, channel, w, words.offsets)
         for tap, to, sums in pixels:
             asm.op("smlad", to[channel], tap, w, sums[channel])
 
