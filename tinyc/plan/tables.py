@@ -17,7 +17,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition
 from tinyc.plan.liveness import Load
 from tinyc.plan.problem import Form, Layer
-from tinyc.plan.rows.cuts import Measured, mixture
+from tinyc.plan.rows.cuts import Measured, mixes, mixture
 from tinyc.plan.uses import Ints
 
 NEVER = 2**60  # cycles: nothing fits
@@ -113,6 +113,7 @@ class CutTables:
         self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
         self._latest: dict[int, tuple[int, int, _Sums | _Forms | None]] = {}  # of groups: live bytes [since, until)
         self._needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
+        self._mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
         self._of_layer: dict[tuple[object, ...], _Forms] = {}
         self._of_group: dict[tuple[_Forms, ...], _Sums | _Forms] = {}
         self._spans: dict[_Span, list[int]] = {}
@@ -206,19 +207,35 @@ class CutTables:
         until = min((need for need in needs if need > live_bytes), default=NEVER)
         key: tuple[object, ...] = (id(forms), fit)
         above: dict[int, tuple[int, ...]] = {}
-        if not whole and any(fit) and not all(fit) and any(map(_mixes, forms)):
+        if not whole and until < NEVER and any(fit) and any(self._mixes(forms)):
             others = [i for i, fits in enumerate(fit) if not fits]
             above = {i: load.turns_above(forms[i], live_bytes) for i in others}
             until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
             key = (*key, *above.values(), len(load.turns))
         if key not in self._of_layer:
-            every = [form for form, fits in zip(forms, fit, strict=True) if fits]
-            every += _mixtures(forms, every, above, len(load.turns))
-            flash = np.array([form.flash_bytes for form in every], np.int64)
-            cycles = np.array([form.cost.cycles for form in every], np.int64)
-            front = undominated(flash, cycles)
-            self._of_layer[key] = _Forms(flash[front], cycles[front], [every[i] for i in front.tolist()])
+            fitting = [i for i, fits in enumerate(fit) if fits]
+            mixed = _mixtures(forms, fitting, above, self._mixes(forms)) if above else []
+            turns = len(load.turns)
+            flash = [forms[i].flash_bytes for i in fitting]
+            cycles = [forms[i].cycles for i in fitting]
+            for fast, spare in mixed:
+                flash.append(forms[fast].flash_bytes + forms[spare].flash_bytes)
+                part = len(above[fast])
+                cycles.append((forms[fast].cycles * (turns - part) + forms[spare].cycles * part) // turns)
+            of_flash, of_cycles = np.array(flash, np.int64), np.array(cycles, np.int64)
+            front = undominated(of_flash, of_cycles)
+            chosen = [forms[fitting[i]] if i < len(fitting) else mixed[i - len(fitting)] for i in front.tolist()]
+            made = [
+                _mixed(forms[one[0]], forms[one[1]], above[one[0]], turns) if isinstance(one, tuple) else one
+                for one in chosen
+            ]
+            self._of_layer[key] = _Forms(of_flash[front], of_cycles[front], made)
         return self._of_layer[key], until
+
+    def _mixes(self, forms: tuple[Form, ...]) -> list[bool]:
+        if id(forms) not in self._mixing:
+            self._mixing[id(forms)] = [mixes(form) for form in forms]
+        return self._mixing[id(forms)]
 
     def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
         """Live bytes with each of the forms."""
@@ -234,19 +251,25 @@ def _next_level(load: Load, form: Form, live_bytes: int) -> int:
     return int(levels[levels > live_bytes].min())
 
 
-def _mixes(form: Form) -> bool:
-    """Whether it may run in some turns where another one runs in the others."""
-    return mixture(form, form, (), 1) is not None
-
-
 def _mixtures(
-    forms: Sequence[Form], fitting: Sequence[Form], above: Mapping[int, tuple[int, ...]], turns: int
-) -> list[Form]:
-    """Forms that do not fit in some turns, there another one that does. above: those turns, by number of the form."""
-    pairs = ((forms[i], spare, over) for i, over in above.items() for spare in fitting)
-    faster = (pair for pair in pairs if pair[0].cost.cycles < pair[1].cost.cycles)
-    mixed = (mixture(fast, spare, over, turns) for fast, spare, over in faster)
-    return [form for form in mixed if form is not None]
+    forms: Sequence[Form], fitting: Sequence[int], above: Mapping[int, tuple[int, ...]], mixing: Sequence[bool]
+) -> list[tuple[int, int]]:
+    """Forms that do not fit in some turns, and each that is there in their place; by their numbers. above: those turns,
+    by number of the form. mixing: which may be mixed."""
+    spares = [i for i in fitting if mixing[i]]
+    return [
+        (fast, spare)
+        for fast in above
+        if mixing[fast]
+        for spare in spares
+        if forms[fast].cycles < forms[spare].cycles and forms[fast].inplace == forms[spare].inplace
+    ]
+
+
+def _mixed(fast: Form, spare: Form, over: tuple[int, ...], turns: int) -> Form:
+    form = mixture(fast, spare, over, turns)
+    assert form is not None
+    return form
 
 
 def undominated(flash: Ints, cycles: Ints) -> Ints:

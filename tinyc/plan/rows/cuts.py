@@ -234,13 +234,15 @@ def _firsts(problem: Problem) -> list[int]:
     return firsts
 
 
+def mixes(form: Form) -> bool:
+    """Whether it may run in some turns where another one that mixes runs in the others."""
+    row = form.row
+    return row is not None and not (row.special is None or row.call.params or row.direct or row.accumulator_bytes)
+
+
 def mixture(fast: Form, spare: Form, spare_turns: tuple[int, ...], turns: int) -> Form | None:
     """The fast form, but in some of the turns the other; None if they cannot share a step's function."""
-    if fast.row is None or spare.row is None or fast.inplace != spare.inplace:
-        return None
-    if any(
-        row.special is None or row.call.params or row.direct or row.accumulator_bytes for row in (fast.row, spare.row)
-    ):
+    if fast.inplace != spare.inplace or not (mixes(fast) and mixes(spare)):
         return None
     part = len(spare_turns)
 
