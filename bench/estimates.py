@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how far `tinyc estimate` is from proofs, and what kernels really cost on each core.
 
-    python bench/estimates.py --records FILE.jsonl [--boards cortex-m4 ...] [MODEL ...]   # measure, then fit
-    python bench/estimates.py --records FILE.jsonl --fit                                  # fit what was measured
+    python bench/estimates.py --records FILE.jsonl [--boards cortex-m4 ...] [--prefer flash] [MODEL ...]
+    python bench/estimates.py --records FILE.jsonl --fit   # of what was measured, which the first does in the end, too
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
 From all of them come tinyc/explain/measured_costs.json, where cores that were not measured keep what is known of them,
@@ -34,7 +34,9 @@ from tinyc.board import load_board
 from tinyc.board.core import core_named
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
+    ASSEMBLY,
     FEATURES,
+    OTHERS,
     MeasuredCosts,
     assembly_bytes,
     assembly_stack_bytes,
@@ -43,9 +45,10 @@ from tinyc.explain.estimate import (
     features_of,
     has_one_scale,
     kernel_keys,
+    table_of,
 )
 from tinyc.machine.cores import PerInstruction
-from tinyc.options.build import Options, Precision
+from tinyc.options.build import Options, Precision, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove_in
@@ -71,6 +74,7 @@ HEAD = (
     "stack, bound over measured",
 )
 
+_USUAL: Prefer = "balanced"
 _FLOAT = "_fp32"  # in the names of files that are measured without quantizing them
 
 Record = Mapping[str, Any]
@@ -82,15 +86,16 @@ def main() -> int:
     parser.add_argument("models", nargs="*", type=Path, help="model files, beside those measured already")
     parser.add_argument("--records", type=Path, required=True, help="a line of JSON for each proof; grows")
     parser.add_argument("--boards", nargs="+", default=BOARDS)
+    parser.add_argument("--prefer", default=_USUAL, choices=(_USUAL, "flash"), help="what libraries are best in")
     parser.add_argument("--fit", action="store_true", help="run nothing")
     args = parser.parse_args()
     if not args.fit:
-        _measure_all(args.records, args.models, args.boards)
+        _measure_all(args.records, args.models, args.boards, args.prefer)
     records = [record for record in _read(args.records) if "error" not in record]
     fitted = fit(records, json.loads(COSTS.read_text(encoding="utf-8")))
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     rows = {row[0]: row for row in _table_of(PAGE, "errors")[1:]}  # of cores that were not measured, as they are
-    rows |= {row[0]: row for core, own in _by_core(records).items() for row in _rows(core, own)}
+    rows |= {row[0]: row for own in _by_table(records).values() for row in _rows(own)}
     ordered = sorted(rows.values(), key=lambda row: _place(row[0].partition(",")[0]))
     write_section(PAGE, "errors", as_table(HEAD, ordered) + "\n", "bench/estimates.py", "How near")
     by_file = _by_file(records, _table_of(FIGURES, "estimates"))
@@ -113,19 +118,25 @@ def _read(file: Path) -> list[Record]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
-def _measure_all(file: Path, models: Sequence[Path], boards: Sequence[str]) -> None:
-    done = {(record["model"], record["precision"], record["board"]) for record in _read(file)}
+def _measure_all(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer) -> None:
+    done = {(record["model"], record["precision"], _prefer(record), record["board"]) for record in _read(file)}
     for board in boards:
         for model in models:
             precision: Precision = "float32" if _FLOAT in model.name else "integer"
-            if (model.name, precision, board) not in done:
+            if (model.name, precision, prefer, board) not in done:
                 with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(_measure(model, precision, board)) + "\n")
+                    stream.write(json.dumps(_measure(model, precision, board, prefer)) + "\n")
 
 
-def _measure(model: Path, precision: Precision, name: str) -> Record:
-    board, options, progress = load_board(name), Options(name, samples=1, precision=precision), Progress()
-    record: dict[str, Any] = {"model": model.name, "precision": precision, "board": name, "core": board.core}
+def _prefer(record: Record) -> Prefer:
+    return record.get("prefer", _USUAL)
+
+
+def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Record:
+    board, progress = load_board(name), Progress()
+    options = Options(name, samples=1, precision=precision, prefer=prefer)
+    record: dict[str, Any] = {"model": model.name, "precision": precision, "prefer": prefer}
+    record |= {"board": name, "core": board.core}
     try:
         compiled = compile_model(model, board, options, progress)
         with tempfile.TemporaryDirectory() as folder:
@@ -166,18 +177,20 @@ def _measure(model: Path, precision: Precision, name: str) -> Record:
     }
 
 
-def _by_core(records: Iterable[Record]) -> dict[str, list[Record]]:
-    by_core: dict[str, list[Record]] = defaultdict(list)
+def _by_table(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """By core, and what the compiler is told."""
+    by_table: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        by_core[record["core"]].append(record)
-    return dict(by_core)
+        optimize = Options(record["board"], prefer=_prefer(record)).optimize
+        by_table[table_of(record["core"], optimize)].append(record)
+    return dict(by_table)
 
 
 def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What measured_costs.json holds: `known`, with the measured cores as they are now."""
     found: dict[str, dict[str, Any]] = {part: dict(known.get(part, {})) for part in _PARTS}
-    for core, own in _by_core(records).items():
-        fitted, networks = _fit_core(own), _kinds(own)["networks"]
+    for core, own in _by_table(records).items():
+        fitted, networks = _fit_core(own), next(iter(_kinds(own).values()))
         errors = _errors(networks, fitted)
         words = _words(errors.instructions, _unseen(networks, own)), _words(errors.cycles)
         for part, value in zip(_PARTS, (*fitted, *words), strict=True):
@@ -200,8 +213,8 @@ _OF_CYCLES = ("cycles", "cycle_errors")
 
 
 class Fitted(NamedTuple):
-    """Of a core, by kernel: the lines that make counted instructions of said ones, and modelled cycles; `""`: for any
-    other kernel. code, base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly;
+    """Of a core, by kernel: the lines that make counted instructions of said ones, and modelled cycles; `OTHERS`: for
+    any other kernel. code, base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly;
     `""`: beside the deepest step."""
 
     kernels: dict[str, Line]
@@ -240,7 +253,7 @@ def _by_instructions(core: str) -> bool:
 
 
 def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | None = None) -> dict[str, Line]:
-    """By `kernel_keys`, or by those wanted; `""`: for any other kernel. A way of calling a kernel has a line of
+    """By `kernel_keys`, or by those wanted; `OTHERS`: for any other kernel. A way of calling a kernel has a line of
     its own where that misses less of a layer that it was made without than the line of what is more general does."""
     layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
     above: dict[str, Sequence[str]] = {}
@@ -253,8 +266,8 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
                 own = (*features, counted)
                 whole = min(record[figure.whole], layers[key][own].whole if own in layers[key] else 2**62)
                 layers[key][own] = Layer(tuple(features), counted, whole)
-                above[key] = [other for other in keys[at + 1 :] if other not in (key, "")]
-    known = {key: sorted(own.values()) for key, own in layers.items() if key}
+                above[key] = [other for other in keys[at + 1 :] if other not in (key, *OTHERS)]
+    known = {key: sorted(own.values()) for key, own in layers.items() if key not in OTHERS}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
     exact = figure is INSTRUCTIONS or all(core_named(record["core"]).ordered for record in records)
     lines: dict[str, Line] = {}
@@ -266,7 +279,9 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
         if general is None or missed < _missed_by(general, known[key]):
             lines[key] = line
     every = [layer for own in layers.values() for layer in own.values()]
-    lines[""] = (round(statistics.median(layer.counted / layer.features[0] for layer in every), 4),)
+    for key, measured in ((ASSEMBLY, list(layers[ASSEMBLY].values())), ("", every)):
+        if measured:
+            lines[key] = (round(statistics.median(layer.counted / layer.features[0] for layer in measured), 4),)
     return lines
 
 
@@ -326,6 +341,7 @@ def _left(record: Record, code: Mapping[str, int], base: int) -> int:
 
 _ENOUGH = 3  # layers, for a line of more than a ratio, or of one way of calling a kernel
 _RANK = 1e-15  # of the largest singular value: those below are none
+_PER_TERM = 3  # layers, and one more
 _WORTHWHILE = 0.9  # another term has to bring errors below this share
 _MOST = 4  # terms of a line
 _STEP, _CALLS, _ZEROS = (FEATURES.index(name) for name in ("step", "calls", "zeros"))
@@ -371,11 +387,12 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
         best = _solved(terms, wanted, (0,))
         least = _missed(terms, wanted, chosen)
     for count in range(1, _MOST + 1) if len(layers) > _ENOUGH else ():
-        sets = combinations(range(len(FEATURES)), count)
+        if len(layers) <= _PER_TERM * count:
+            break
+        sets = list(combinations(range(len(FEATURES)), count))
         tried = [
-            (_missed(terms, wanted, own), own, line)
+            (_missed(terms, wanted, own), own, _solved(terms, wanted, own))
             for own in (filter(_AROUND.__contains__, sets) if written else sets)
-            if len(layers) > 2 * count - 1 and (line := _solved(terms, wanted, own)) is not None
         ]
         free = (_STEP, _CALLS) if written else (_STEP, _ZEROS)
         usable = [
@@ -384,6 +401,13 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
         error, own, line = min(usable, key=lambda one: one[0], default=(least, chosen, best))
         if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
             chosen, best, least = own, line, error
+    if not written and len(layers) > _PER_TERM:  # what the kernel says, and one term for what that leaves
+        beside = wanted - terms[:, 0]
+        error, at = min((_missed(terms, beside, (at,)), at) for at in range(1, len(FEATURES)))
+        line = _solved(terms, beside, (at,))
+        if error < _WORTHWHILE * least and line[at] > 0:
+            best, least = line, error
+            best[0] = 1
     factors = [round(float(value), 5) for value in best]
     while len(factors) > 1 and not factors[-1]:
         factors.pop()
@@ -414,7 +438,10 @@ def _keys(record: Record) -> list[Sequence[str]]:
     """Of each step."""
     counts = Counter(step["kernel"] for step in record["steps"])
     return [
-        kernel_keys(step["kernel"], step["op"], counts[step["kernel"]], step["same_scale"]) for step in record["steps"]
+        kernel_keys(
+            step["kernel"], step["op"], counts[step["kernel"]], step["same_scale"], assembly=step["own_stack"] > 0
+        )
+        for step in record["steps"]
     ]
 
 
@@ -470,7 +497,7 @@ def _words(errors: Sequence[float], unseen: Sequence[float] = ()) -> str:
     )
 
 
-def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
+def _rows(records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
     """Networks, and layers that are published one by one, which miss what their kernel does alone."""
     fitted = _fit_core(records)
     for kind, own in _kinds(records).items():
@@ -480,7 +507,7 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
         equal = sum(record["arena_bytes"] == record["said"]["arena_bytes"] for record in own)
         constants = max(abs(r["said"]["const_bytes"] - r["const_bytes"]) for r in own)
         yield (
-            f"{core}, {kind}",
+            f"{records[0]['core']}, {kind}",
             str(len(own)),
             *shares,
             "all equal" if equal == len(own) else f"{equal} equal",
@@ -492,17 +519,18 @@ def _rows(core: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
 def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> str:
     """A table of the errors of each model on each core; models without steps have nothing to estimate. before: the
     table as it is; cores that were not measured keep what it says."""
-    measured = _by_core(records)
+    measured = {record["core"] for record in records}
     head, *kept = before or [("model",)]
     by_file: dict[str, dict[str, str]] = defaultdict(dict)
     for model, *cells in kept:
         by_file[model] = {core: cell for core, cell in zip(head[1:], cells, strict=True) if core not in measured}
-    for core, own in measured.items():
-        lines = _lines(own, INSTRUCTIONS)
+    for own in _by_table(records).values():
+        lines, core = _lines(own, INSTRUCTIONS), own[0]["core"]
         for record in own:
             if record["steps"]:
                 error = _error(record, lines, INSTRUCTIONS)
-                by_file[f"{record['model']}, {record['precision']}"][core] = f"{100 * error:+.1f}"
+                prefers = "" if _prefer(record) == _USUAL else f", --prefer {_prefer(record)}"
+                by_file[f"{record['model']}, {record['precision']}{prefers}"][core] = f"{100 * error:+.1f}"
     cores = sorted({core for errors in by_file.values() for core in errors}, key=_place)
     rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(by_file.items()) if errors]
     return (
@@ -515,10 +543,17 @@ def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> st
 _HOWS: tuple[Callable[[Iterable[float]], float], ...] = (statistics.median, max)
 
 
+_LAYERS = 2  # steps: more are a network
+
+
 def _kinds(records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
     """Those that run something, by what they are."""
-    kinds = {"networks": range(3, 2**31), "single layers": range(1, 3)}
-    by_kind = {kind: [record for record in records if len(record["steps"]) in counts] for kind, counts in kinds.items()}
+    by_kind: dict[str, list[Record]] = {"networks": [], "networks by --prefer flash": [], "single layers": []}
+    for record in records:
+        if len(record["steps"]) > _LAYERS:
+            by_kind["networks" if _prefer(record) == _USUAL else "networks by --prefer flash"].append(record)
+        elif record["steps"]:
+            by_kind["single layers"].append(record)
     return {kind: own for kind, own in by_kind.items() if own}
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import tinyc
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import MeasuredCosts, estimate, kernel_keys, step_cost
+from tinyc.explain.estimate import OTHERS, MeasuredCosts, estimate, kernel_keys, step_cost
 from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
@@ -76,7 +76,7 @@ def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     onnx.save(network(16, 24), path)
     board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", prefer="ram")
     program = compile_model(path, board, options, Progress()).program
-    nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": {"": (0.0,)}}, {"cortex-m4": ""})
+    nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": dict.fromkeys(OTHERS, (0.0,))}, {"cortex-m4": ""})
     waits = estimate("m", program, board, nothing_else).cycles
     cycles = estimate("m", program, board).cycles
     assert waits is not None
@@ -147,6 +147,28 @@ def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_co
     assert costs.counted("cortex-m7", kernel_keys("k", "conv2d", 1), (100, 1)) == 300
     assert costs.counted("cortex-m7", kernel_keys("other", "conv2d", 1), (100, 1)) == 200
     assert costs.counted("cortex-m3", kernel_keys("other", "conv2d", 1), (100, 1)) == 100
+
+
+def test_assembly_that_was_never_measured_is_as_other_assembly() -> None:
+    """What it takes is counted in its text: compilers, which decide what code in C takes, do not matter."""
+    costs = MeasuredCosts(
+        {"a": {"k": (3.0,), "": (5.0,)}, "b": {"k": (3.0,), "": (5.0,), "assembly": (2.0,)}}, {}, {}, {}
+    )
+
+    def counted(core: str, kernel: str, assembly: bool) -> int:
+        return costs.counted(core, kernel_keys(kernel, "conv2d", 1, assembly=assembly), (100, 1))
+
+    assert [counted("a", "k", False), counted("a", "k", True)] == [300, 300]
+    assert [counted("a", "other", False), counted("a", "other", True)] == [500, 100]
+    assert [counted("b", "other", False), counted("b", "other", True)] == [500, 200]
+
+
+def test_code_that_is_made_small_takes_what_was_measured_of_such() -> None:
+    lines = {"core": {"k": (1.0,), "j": (2.0,), "": (9.0,)}, "core size": {"k": (3.0,), "": (5.0,)}}
+    costs = MeasuredCosts(lines, {}, {}, {}, cycles=lines)
+    for ask in (costs.counted, costs.cycled):
+        taken = [[ask("core", kernel_keys(k, "conv2d", 1), (100, 1), how) for k in "kjx"] for how in ("speed", "size")]
+        assert taken == [[100, 200, 900], [300, 200, 500]]
 
 
 def test_a_kernel_that_several_steps_share_is_there_once() -> None:

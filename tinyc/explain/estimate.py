@@ -27,6 +27,7 @@ from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
 from tinyc.ops import op_of
 from tinyc.ops.op import Trait
+from tinyc.options.build import Optimize
 
 _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
@@ -36,6 +37,8 @@ _INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
 # Where else code of a kernel is looked for that no measured library of the core had.
 _NEXT = ("cortex-m3", "cortex-m0plus")
+ASSEMBLY = "assembly"  # stands for a kernel in assembly that was never measured on the core, `""` for one in C
+OTHERS = (ASSEMBLY, "")
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
 
 
@@ -107,13 +110,13 @@ class FlashEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """measured_costs.json, each by core. kernels: by `kernel_keys`, how many instructions each of `FEATURES` stands
-    for, as far as the last that stands for any. cycles: the same of modelled cycles, of `cycle_features`. code: by
-    kernel, as `k alone` where one step of the library calls it and `k shared` where several do, bytes of a step's
-    function; `k function`: bytes of the kernel itself where several share it, since alone it becomes part of its step.
-    base: bytes of the rest of a library's code. errors, cycle_errors: in words. The kernel `""` stands for one that was
-    never measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are
-    taken beside steps."""
+    """measured_costs.json, each by core, kernels, cycles and errors also by `table_of`. kernels: by `kernel_keys`, how
+    many instructions each of `FEATURES` stands for, as far as the last that stands for any. cycles: the same of
+    modelled cycles, of `cycle_features`. code: by kernel, as `k alone` where one step of the library calls it and
+    `k shared` where several do, bytes of a step's function; `k function`: bytes of the kernel itself where several
+    share it, since alone it becomes part of its step. base: bytes of the rest of a library's code. errors,
+    cycle_errors: in words. `OTHERS` stand for kernels that were never measured on the core. stack: by kernel, bytes
+    that a step takes beside functions in assembly; `""`: that are taken beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
     code: Mapping[str, Mapping[str, int]]
@@ -123,16 +126,15 @@ class MeasuredCosts:
     cycles: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     cycle_errors: Mapping[str, str] = field(default_factory=dict)
 
-    def counted(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
+    def counted(self, core: str, keys: Sequence[str], features: Sequence[float], optimize: Optimize = "speed") -> int:
         """Instructions of a step with these features. keys: of `kernel_keys`."""
-        lines = self.kernels.get(core, {})
-        if not any(key in lines for key in keys if key):
-            lines = self.kernels.get(core_named(core).measured_as or core, lines)
-        return _on_line(lines, keys, features)
+        tables = [*_tables(core, optimize), *((other,) if (other := core_named(core).measured_as) else ())]
+        return _on_line(_first_with(keys, [self.kernels.get(table, {}) for table in tables]), keys, features)
 
-    def cycled(self, core: str, keys: Sequence[str], features: Sequence[float]) -> int:
+    def cycled(self, core: str, keys: Sequence[str], features: Sequence[float], optimize: Optimize = "speed") -> int:
         """Cycles of a step with these `cycle_features`."""
-        return _on_line(self.cycles.get(core, {}), keys, features)
+        tables = _tables(core, optimize)
+        return _on_line(_first_with(keys, [self.cycles.get(table, {}) for table in tables]), keys, features)
 
     def code_of(self, core: str, kernels: Iterable[str]) -> int:
         """Bytes of a library's compiled code. kernels: of its steps, one by one."""
@@ -151,19 +153,39 @@ class MeasuredCosts:
         return next((self.code[name] for name in cores if kernel in self.code.get(name, {})), own)
 
 
+def table_of(core: str, optimize: Optimize) -> str:
+    """The name of what was measured on a core of code that the compiler has made so."""
+    return f"{core} size" if optimize == "size" else core
+
+
+def _tables(core: str, optimize: Optimize) -> Sequence[str]:
+    """The one of the compiler's option, and of the usual one."""
+    return tuple(dict.fromkeys((table_of(core, optimize), core)))
+
+
+def _first_with(keys: Sequence[str], tables: Sequence[Mapping[str, Sequence[float]]]) -> Mapping[str, Sequence[float]]:
+    """The first of the tables that has the kernel; else the first one that has anything."""
+    named = [key for key in keys if key not in OTHERS]
+    known = (table for table in tables if any(key in table for key in named))
+    return next(known, next(filter(None, tables), {}))
+
+
 def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
     factors = next((lines[key] for key in keys if key in lines), (1.0,))
     return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
 
 
-def kernel_keys(kernel: str, title: str, steps: int, same_scale: bool = False) -> Sequence[str]:
+def kernel_keys(
+    kernel: str, title: str, steps: int, same_scale: bool = False, *, assembly: bool = False
+) -> Sequence[str]:
     """The kernel's name with what decides how a compiler translates it, and with less of that. title: of the step, with
     what is fused into it. steps: that call the kernel; of a single one it becomes part, its parameters constants.
-    same_scale: of input and output; then a factor between them that is a constant is 1."""
+    same_scale: of input and output; then a factor between them that is a constant is 1. assembly: what it takes is
+    counted in its text, so where it was never measured, it is compared with others in assembly."""
     fused = " fused" * (" + " in title)
     called = f"{kernel}{fused} {'shared' if steps > 1 else 'alone'}"
     exact = (f"{called} {'same' if same_scale else 'other'} scale",) if steps == 1 else ()
-    return (*exact, called, f"{kernel}{fused}", kernel, "")
+    return (*exact, called, f"{kernel}{fused}", kernel, ASSEMBLY if assembly else "")
 
 
 def has_one_scale(step: Step) -> bool:
@@ -237,14 +259,22 @@ class _File:
 _file = _File()
 
 
-def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts | None = None) -> Estimate:
-    """The costs of a program that `compile_model` has made for the board."""
+def estimate(
+    model: str,
+    program: Program,
+    board: Board,
+    measured: MeasuredCosts | None = None,
+    *,
+    optimize: Optimize = "speed",
+) -> Estimate:
+    """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it."""
     known = measured or _file.measured
     compiled = core_named(board.core).code or board.core
     core = core_of(board.core)
     if not isinstance(core, PerInstruction) and compiled not in known.cycles:
         core = None
-    layers = tuple(_layers(program, compiled, known, core))
+    layers = tuple(_layers(program, compiled, known, core, optimize))
+    table = next((name for name in _tables(compiled, optimize) if name in known.errors), compiled)
     consts, code = _constants(program), _code(program, compiled, known)
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
@@ -261,8 +291,8 @@ def estimate(model: str, program: Program, board: Board, measured: MeasuredCosts
         milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
         microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
-        error=known.errors.get(compiled, "not measured on this core"),
-        cycle_error=_cycle_error(core, board, known, compiled) if core is not None else None,
+        error=known.errors.get(table, "not measured on this core"),
+        cycle_error=_cycle_error(core, board, known, table) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code),
         layers=layers,
@@ -285,18 +315,21 @@ def _code(program: Program, core: str, known: MeasuredCosts) -> int:
     return assembly_bytes(program) + known.code_of(core, (step.choice.kernel.name for step in program.steps))
 
 
-def _layers(program: Program, core: str, known: MeasuredCosts, timed: Core | None) -> Iterator[LayerEstimate]:
+def _layers(
+    program: Program, core: str, known: MeasuredCosts, timed: Core | None, optimize: Optimize
+) -> Iterator[LayerEstimate]:
     """timed: by whose rules there are cycles."""
     kernels = Counter(step.choice.kernel.name for step in program.steps)
     for step in program.steps:
         kernel = step.choice.kernel.name
-        keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step))
-        instructions = known.counted(core, keys, features_of(step))
+        assembly = assembly_stack_bytes(step) > 0
+        keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step), assembly=assembly)
+        instructions = known.counted(core, keys, features_of(step), optimize)
         cycles = None
         if isinstance(timed, PerInstruction):
             cycles = round(timed.rate * instructions) + step_cost(step).waits
         elif timed is not None:
-            cycles = known.cycled(core, keys, cycle_features(step, core)) + step_cost(step).waits
+            cycles = known.cycled(core, keys, cycle_features(step, core), optimize) + step_cost(step).waits
         yield LayerEstimate(
             step=step.index,
             name=step.node.layer,
@@ -356,10 +389,10 @@ def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
     return known[""] + deepest
 
 
-def _cycle_error(core: Core, board: Board, known: MeasuredCosts, compiled: str) -> str:
+def _cycle_error(core: Core, board: Board, known: MeasuredCosts, table: str) -> str:
     """With how near the estimate is to what a proof models; to what it counts, of cycles that are so many for each
     instruction."""
-    measured = known.cycle_errors.get(compiled) or known.errors.get(compiled, "what was not measured")
+    measured = known.cycle_errors.get(table) or known.errors.get(table, "what was not measured")
     waits = f", without the waits of {board.slow_ram.name}" if board.slow_ram is not None else ""
     if board.flash_timing is None:
         return f"{rules_in_words(core)}; estimated within {measured}{waits}"

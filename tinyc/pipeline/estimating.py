@@ -23,4 +23,5 @@ def estimate_model(path: Path, options: Options, progress: Progress) -> Estimate
     board = load_board(options.board)
     quiet = replace(progress, on_warning=lambda message: None)  # that ranges are made up does not matter here
     made = make_integers(path, board, options, quiet)
-    return estimate(path.name, lower_integers(made, board, options, quiet).program, board)
+    program = lower_integers(made, board, options, quiet).program
+    return estimate(path.name, program, board, optimize=options.optimize)

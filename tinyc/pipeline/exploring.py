@@ -147,7 +147,9 @@ def _with_weights(options: Options, weights: str) -> Options:
 def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
-        estimated = estimate(made.path.name, lower_integers(made, board, asked, progress).program, board)
+        estimated = estimate(
+            made.path.name, lower_integers(made, board, asked, progress).program, board, optimize=asked.optimize
+        )
     except TinycError as error:
         return replace(point, problem=error.message)
     return replace(

@@ -85,7 +85,7 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
     made = make_integers(path, board, options, quiet)
     forms = forms_of(made, board, options, quiet)
     built = lower_forms(forms, made, board, options, quiet)
-    estimated = estimate(path.name, built.program, board)
+    estimated = estimate(path.name, built.program, board, optimize=options.optimize)
     chosen = _point(estimated, by_rows=built.plan.runs_by_rows, built=True)
     with progress.stage("front"):
         fronts = fronts_of(forms, board, options)
@@ -117,7 +117,8 @@ def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, pl
     validate(plan)
     placed = place_states(graph, plan) if graph.states else plan
     program = program_of(made, graph, placed, options)
-    return _point(estimate(made.path.name, program, board), by_rows=plan.runs_by_rows)
+    estimated = estimate(made.path.name, program, board, optimize=options.optimize)
+    return _point(estimated, by_rows=plan.runs_by_rows)
 
 
 def _point(own: Estimate, *, by_rows: bool, built: bool = False) -> FrontPoint:
