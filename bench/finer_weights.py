@@ -34,13 +34,12 @@ from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.layerwise import LEVELS, Memo, layers
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts, rounded_to_nearest
 from tinyc.quantize.rounding import Doubles, Moments, Rounded, best_scale, diagonals, learn
-from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 Learn = Callable[..., Rounded]
 Rows = npt.NDArray[np.bool_]
-_PLAN = SettledRecipe("mse", equalize=False, searched=False, learned=True)
+_PLAN = SettledRecipe("mse", equalize=False, learned=True)
 _SHARE, _SWEEPS, _DAMPING = 0.55, 12, 0.1
 _FOUR, _EIGHT = LEVELS[4], LEVELS[8]
 
@@ -56,7 +55,7 @@ class Trial:
         calibration = Calibration(fit, pictures.name, True, path)
         varied = augmented(self.graph, calibration, 0)
         self.draft = draft_of(drafts(self.graph, varied), _PLAN)
-        self.data = FittingData(Teacher.of(self.graph, fit), calibration, varied)
+        self.data = FittingData(calibration, varied)
         self.names = [node.name for node in layers(self.draft.graph)]
         shapes = [self.draft.graph.values[node.inputs[1]].shape for node in layers(self.draft.graph)]
         axes = [out_axis(node) for node in layers(self.draft.graph)]

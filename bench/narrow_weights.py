@@ -29,11 +29,10 @@ from tinyc.quantize.factors import inverse_factor
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts
 from tinyc.quantize.rounding import Doubles, Moments, PowerOrder, Rounded, diagonals, fitted_scale
-from tinyc.quantize.score import Teacher
 
 LEVELS = {3: (-4, 3), 2: (-2, 1)}
 _DAMPING, _ROUNDS = 0.1, 30
-_PLAN = SettledRecipe("mse", equalize=False, searched=False, learned=True)
+_PLAN = SettledRecipe("mse", equalize=False, learned=True)
 
 
 def by_codebook(
@@ -52,7 +51,7 @@ def by_codebook(
         error = (left[:, :, k] - made[:, :, k] * scale) / upper[:, None, k, k]
         left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
     q = order.back(made)
-    scale = fitted_scale(q, scale, h, precise_product(w, h))
+    scale = fitted_scale(q, precise_product(q, h), scale, precise_product(w, h))
     mean = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
     return Rounded(q, scale, bias + (w * m.f_mean[:, None, :]).sum(axis=2) - mean)
 
@@ -73,7 +72,7 @@ def rows(task: Task) -> list[tuple[str, int, Graph]]:
     """(kind of weights, bytes, integer graph)."""
     calibration = Calibration(task.fit, "half", True, task.path)
     draft = draft_of(drafts(task.graph, calibration), _PLAN)
-    data = FittingData(Teacher.of(task.graph, task.fit), calibration, calibration)
+    data = FittingData(calibration, calibration)
     names = [node.name for node in layers(draft.graph)]
     count = sum(draft.graph.values[node.inputs[1]].elements for node in layers(draft.graph))
 

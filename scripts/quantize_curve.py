@@ -28,7 +28,6 @@ from tinyc.quantize.augment import augmented  # noqa: E402
 from tinyc.quantize.layerwise import Memo  # noqa: E402
 from tinyc.quantize.mixed import within  # noqa: E402
 from tinyc.quantize.recipe import FittingData, carry_out, draft_of, drafts  # noqa: E402
-from tinyc.quantize.score import Teacher  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "quantize.svg"
 MODELS = {"kws": "keywords (kws)", "ic": "pictures (ic)"}
@@ -45,7 +44,7 @@ def measure(task: Task) -> list[dict[str, Any]]:
     first = quantize(task.graph, calibration, recipe)
     varied, memo = augmented(task.graph, calibration, recipe.seed), Memo()
     draft = draft_of(drafts(task.graph, varied), first.plan)
-    data = FittingData(Teacher.of(task.graph, calibration.inputs), calibration, varied)
+    data = FittingData(calibration, varied)
     points = []
     for share in SHARES:
         bits = within(first.sensitivities, int(share * full))

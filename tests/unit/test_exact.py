@@ -83,3 +83,30 @@ def test_factors(size: int) -> None:
     h[1, -1, -1] = -1
     with pytest.raises(np.linalg.LinAlgError):
         cholesky(h)
+
+
+@pytest.mark.parametrize("taps", [1, 27, 2000])
+@pytest.mark.parametrize("most", [127, 255, 32767])
+def test_sums_of_integers_are_those_of_whole_numbers(taps: int, most: int) -> None:
+    rng = np.random.default_rng(taps)
+    q, w = rng.integers(-most, most + 1, (40, taps)), rng.integers(-127, 128, (6, taps))
+    step, steps = 0.037, rng.uniform(0.001, 2, 6)
+    x, real = (q * step).astype(np.float32), (w * steps[:, None]).astype(np.float32)
+
+    def sums(x: exact.Array, w: exact.Array) -> exact.Array:
+        return np.asarray(x @ w.T)
+
+    made = exact.weighted(sums, x, real, (step, float(most)), steps)
+    np.testing.assert_allclose(made, (q @ w.T) * (step * steps), rtol=3e-7)
+    order = rng.permutation(taps)
+    for known in ((), ((step, float(most)),), ((step, float(most)), steps)):
+        whole = exact.weighted(sums, x, real, *known)
+        np.testing.assert_array_equal(exact.weighted(sums, x[:, order], real[:, order], *known), whole)
+        np.testing.assert_allclose(whole, made, rtol=1e-4, atol=1e-5 * np.abs(made).max())
+    rows = rng.integers(-most, most + 1, (500, min(taps, 30)))
+    np.testing.assert_array_equal(exact.gram_of_integers(rows, rows, most * most), rows.T @ rows)
+    h = rng.standard_normal((taps, 3))
+    np.testing.assert_array_equal(
+        exact.product_of_integers(w[:, order].astype(np.float64), h[order], 127),
+        exact.product_of_integers(w.astype(np.float64), h, 127),
+    )

@@ -96,7 +96,9 @@ def test_channels_that_reach_no_output_keep_their_own_error(tmp_path: Path) -> N
     node = layers(graph)[0]
     w = graph.consts[node.inputs[1]]
     x = Batch(graph).run(calibration.inputs, [node.inputs[0]])[node.inputs[0]]
-    plain = moments(node, w, x, x)
+    step = float(np.abs(x).max()) / 127
+    x = (np.rint(x / step) * step).astype(np.float32)
+    plain = moments(node, w, x, x, (step, 127.0))
     positions = int(np.prod(graph.values[node.outputs[0]].shape[1:3]))
     slopes = rand(3, 4, 54, positions, len(w))
     slopes[..., 1] = 0
@@ -121,9 +123,9 @@ def test_channels_that_reach_no_output_keep_their_own_error(tmp_path: Path) -> N
 def test_what_was_learned_before_is_learned_again(tmp_path: Path) -> None:
     """With a memo of other widths or without one: the same integers."""
     graph, calibration = calibrated(uneven_network(), tmp_path)
-    plan = SettledRecipe("minmax", False, False, True)
+    plan = SettledRecipe("minmax", False, True)
     draft = draft_of(drafts(graph, calibration), plan)
-    data = FittingData(Teacher.of(graph, calibration.inputs), calibration, calibration)
+    data = FittingData(calibration, calibration)
     names = [node.name for node in layers(draft.graph)]
     memo = Memo()
     for narrow in ([], [names[-1]], names[:1], names):
@@ -140,10 +142,10 @@ def test_the_error_at_the_outputs_gets_smaller(tmp_path: Path, seed: int) -> Non
     """4 bits, a network with closed relus: less error at the outputs than with each layer for itself."""
     graph, calibration = calibrated(deep_network(), tmp_path)
     unseen = Teacher.of(graph, samples(graph, 60, seed=70 + seed))
-    plan = SettledRecipe("minmax", False, False, True)
+    plan = SettledRecipe("minmax", False, True)
     draft = draft_of(drafts(graph, calibration), plan)
     bits = dict.fromkeys((node.name for node in layers(draft.graph)), 4)
-    data = FittingData(Teacher.of(graph, calibration.inputs), calibration, calibration)
+    data = FittingData(calibration, calibration)
     felt, plain = (carry_out(plan, draft, data, bits, memo=Memo(felt=felt)) for felt in (True, False))
     assert unseen.score(felt) != unseen.score(plain)
     assert unseen.score(felt) > unseen.score(plain) - 0.3

@@ -12,6 +12,7 @@ operation of numpy at a time, so that nothing is contracted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ Doubles = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
 _MANTISSA = 53
+_EXACT32 = 2.0**24  # up to which every integer is a float32
+_ROWS_32 = 64  # fewer at a time take longer than float64
+_FINER = 4  # bits that a sample has more than weights: its largest element is beside much fainter ones
 _CHUNK = 2**17  # elements that are rounded at once: they stay in the cache
 _LOG2_E = 1.4426950408889634
 _LN2_HI, _LN2_LO = 0.6931471803691238, 1.9082149292705877e-10  # their sum is ln 2; the first has 32 bits
@@ -54,6 +58,45 @@ def product(a: Array, b: Array) -> Doubles:
     return made
 
 
+def weighted(
+    sums: Callable[[Array, Array], Array],
+    x: Array,
+    w: Array,
+    steps: tuple[float, float] | None = None,
+    w_steps: Doubles | None = None,
+) -> Array:
+    """float32 sums(x, w), [samples, ..., O], of samples x and weights w [O, ...]: sums of as many products as an output
+    channel has weights, in the type of its arguments.
+
+    Both are rounded before: x once per sample and not once per window that it lies in. steps: x is integers times the
+    first number, none of them beyond the second. w_steps [O]: of weights that are integers, the same. Integers are
+    multiplied in float32 where no sum can leave its mantissa.
+    """
+    count = max(1, w[0].size).bit_length()
+    ones = (1,) * (w.ndim - 1)
+    if steps is None:
+        bits = (_MANTISSA - count) // 2 + _FINER
+        unit = _units(x, bits, tuple(range(1, x.ndim)))
+        left, most = _on_grid(x, unit), 2.0**bits
+    else:
+        unit, most = np.asarray(steps[0]), steps[1]
+        left = np.rint(x * np.float32(1 / steps[0]))
+    if w_steps is None:
+        right_unit = _units(w, _MANTISSA - count - math.ceil(math.log2(most)), tuple(range(1, w.ndim)))
+        right = _on_grid(w, right_unit)
+    else:
+        right_unit = w_steps.reshape(-1, *ones)
+        right = np.rint(w / right_unit)
+    largest = most * float(np.abs(right).reshape(len(w), -1).sum(axis=1).max(initial=0.0))
+    if steps is not None and w_steps is not None and largest <= _EXACT32:
+        y = sums(left, right.astype(np.float32))
+        y *= (unit * right_unit.ravel()).astype(np.float32)
+        return y
+    y = sums(left.astype(np.float64, copy=False), right)
+    with np.errstate(over="ignore"):  # infinity is what float32 has of it
+        return (y * (unit.reshape(-1, *(1,) * (y.ndim - 1)) * right_unit.ravel())).astype(np.float32)
+
+
 def gram(a: Array, b: Array) -> Doubles:
     """The same of a's transpose and b, [..., N, K] each: sums over many rows. `a is b` takes half of the time."""
     bits, each = _bits(a.shape[-2]), (-2, -1)
@@ -61,6 +104,27 @@ def gram(a: Array, b: Array) -> Doubles:
     left = _on_grid(a, unit)
     right = left if a is b else _on_grid(b, right_unit)
     return np.asarray((np.swapaxes(left, -1, -2) @ right) * (unit * right_unit))
+
+
+def gram_of_integers(a: Array, b: Array, most: float) -> Doubles:
+    """The same of integers [..., N, K] in any type; no product of two of them is beyond `most`. In float32, as many
+    rows at a time as its mantissa holds, where that is many."""
+    rows = int(_EXACT32 // max(most, 1.0))
+    if rows < _ROWS_32 or a.ndim > 2:
+        left = np.asarray(a, np.float64)
+        return np.asarray(np.swapaxes(left, -1, -2) @ (left if a is b else np.asarray(b, np.float64)))
+    left = np.ascontiguousarray(a, np.float32)
+    right = left if a is b else np.ascontiguousarray(b, np.float32)
+    made = np.zeros((a.shape[1], b.shape[1]))
+    for first in range(0, len(left), rows):
+        made += left[first : first + rows].T @ (left if a is b else right)[first : first + rows]
+    return made
+
+
+def product_of_integers(q: Array, h: Array, most: float) -> Doubles:
+    """q @ h of integers q not beyond `most`: h has all the bits that they leave."""
+    unit = _units(h, _MANTISSA - max(1, q.shape[-1]).bit_length() - math.ceil(math.log2(most)), -2)
+    return np.asarray((q @ _on_grid(h, unit)) * unit)
 
 
 def precise_product(a: Array, b: Array) -> Doubles:
@@ -78,10 +142,10 @@ def dot(a: Array, b: Array) -> Array:
     if np.float32 not in (a.dtype, b.dtype):
         return np.asarray(a @ b)
     with np.errstate(over="ignore"):  # infinity is what float32 has of it
-        return (_by_bands(a, b) if _is_bank(b) else product(a, b)).astype(np.float32)
+        return (_by_bands(a, b) if is_bank(b) else product(a, b)).astype(np.float32)
 
 
-def _is_bank(b: Array) -> bool:
+def is_bank(b: Array) -> bool:
     """Whether b is a matrix that weighs some inputs for each output and leaves most out, as a filter bank of a spectrum
     does. Sums of powers have no two signs, so that faint bands are as exact as loud ones, and logarithms follow."""
     sparse = b.ndim == 2 and b.shape[0] > 1 and 0 < 2 * np.count_nonzero(b) <= b.size

@@ -11,9 +11,8 @@ import typer
 from rich.text import Text
 
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural, short, table
 from tinyc.cli.running import run_stages
-from tinyc.cli.show import short
 from tinyc.explain.estimate import Estimate
 from tinyc.options.build import Options
 from tinyc.pipeline.estimating import estimate_model

@@ -162,3 +162,8 @@ def guarded(color: Color, json_mode: bool, verbose: bool, document_mode: bool = 
     except TinycError as error:
         out.error(error)
         raise typer.Exit(error.exit_code) from error
+
+
+def short(name: str, most: int = 30) -> str:
+    """The end of a long name, which tells layers apart."""
+    return name if len(name) <= most else f"...{name[-most + 3 :]}"

@@ -15,9 +15,8 @@ from rich.text import Text
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import write_file
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural, short, table
 from tinyc.cli.running import run_stages
-from tinyc.cli.show import short
 from tinyc.explain.cycles import SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
 from tinyc.explain.documents import chrome_trace

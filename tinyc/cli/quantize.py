@@ -11,9 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural, short, table
 from tinyc.cli.running import run_stages
-from tinyc.cli.show import short
 from tinyc.explain.diagnosis import Diagnosis
 from tinyc.options.build import Options
 from tinyc.pipeline.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from tinyc.cli.output import Output, plural, table
+from tinyc.cli.output import Output, plural, short, table
 from tinyc.verify.report import Accuracy, Report, UnprovedReport
 
 if TYPE_CHECKING:
@@ -143,8 +143,3 @@ def _accuracy(accuracy: Accuracy) -> str:
     elif accuracy.top1_int is not None:
         text += f", top-1 {accuracy.top1_int:.1%}"
     return f"{text} ({plural(accuracy.inputs, 'input')})"
-
-
-def short(name: str, most: int = 30) -> str:
-    """The end of a long name, which tells layers apart."""
-    return name if len(name) <= most else f"...{name[-most + 3 :]}"

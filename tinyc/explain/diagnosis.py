@@ -27,7 +27,7 @@ from tinyc.reference.interpreter import prepare_int
 from tinyc.reference.samples import as_classes
 from tinyc.verify import accuracy
 
-_LOOKED_AT = 64  # samples that layers are measured on
+_LOOKED_AT = 32  # samples that layers are measured on
 _CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word
 _UNEVEN = 16.0  # largest channel over the median one, from which equalization is worth a try
 

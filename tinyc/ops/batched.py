@@ -26,10 +26,14 @@ class Batched:
 
     backward(attrs, inputs, y, dy) -> the gradient with respect to each input (None for one that has none, and for
     constants), from the gradient dy with respect to the output y. None: none goes through the operator.
+
+    in_steps(attrs, x, w, b, steps, w_steps) -> the output of a layer whose inputs, or weights too, are integers times
+    steps (`exact.weighted`): the same, in less time.
     """
 
     forward: Callable[..., Array] | None = None
     backward: Callable[..., Gradients] | None = None
+    in_steps: Callable[..., Array] | None = None
 
 
 def images(x: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
-from tinyc.base.exact import dot
+from tinyc.base.exact import dot, weighted
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
@@ -45,6 +45,8 @@ from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
+
+_AT_ONCE = 2**18  # taps of windows that are multiplied at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +191,15 @@ def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     return np.repeat(channels.astype(np.float64).reshape(groups, 1, 1, group_in), out_c // groups, axis=0)
 
 
+def _windows(a: Conv2D, x: Array, w: Array) -> Array:
+    """The taps of every window of an ungrouped convolution, a view [samples, H', W', KH, KW, I], or of its pixels where
+    they are the windows."""
+    return images(x) if takes_pixels(a, w) else Window.of(a, *w.shape[1:3]).view(images(x), 0.0)
+
+
 def taps_of_windows(a: Conv2D, x: Array, w: Array) -> Array:
-    """The taps of every window of an ungrouped convolution: [samples * H' * W', KH * KW * I]."""
-    if takes_pixels(a, w):
-        return images(x).reshape(-1, w.shape[3])
-    view = Window.of(a, *w.shape[1:3]).view(images(x), 0.0)
-    return view.reshape(-1, int(np.prod(view.shape[3:])))
+    """The same as rows: [samples * H' * W', KH * KW * I]."""
+    return _windows(a, x, w).reshape(-1, w[0].size)
 
 
 def takes_pixels(a: Conv2D, w: Array) -> bool:
@@ -209,17 +214,36 @@ def windows(a: Conv2D, w: Array, x: Array) -> Array:
 
 
 def forward(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> Array:
+    return in_steps(a, x, w, b)
+
+
+def in_steps(
+    a: Conv2D,
+    x: Array,
+    w: Array,
+    b: Array | None,
+    steps: tuple[float, float] | None = None,
+    w_steps: npt.NDArray[np.float64] | None = None,
+) -> Array:
+    """`Batched.in_steps`."""
+    return finished(a, weighted(lambda x, w: _sums(a, x, w), x, w, steps, w_steps), b)
+
+
+def _sums(a: Conv2D, x: Array, w: Array) -> Array:
+    """Sums of products [samples, 1, H', W', O] in the arrays' own type, some samples at a time: their windows stay in
+    the cache."""
     out = Window.of(a, *w.shape[1:3]).output(images(x).shape)
     per_group, group_in = len(w) // a.groups, w.shape[3]
-    parts = [
-        dot(
-            taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w),
-            w[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T,
-        )
-        for g in range(a.groups)
-    ]
-    y = parts[0] if a.groups == 1 else np.concatenate(parts, axis=1)
-    return finished(a, y, b).reshape(len(x), 1, out.h, out.w, len(w))
+    y = np.empty((len(x), out.h * out.w, len(w)), x.dtype)
+    at_once = max(1, _AT_ONCE // max(1, out.h * out.w * w[0].size))
+    for g in range(a.groups):
+        rows = slice(g * per_group, (g + 1) * per_group)
+        view = _windows(a, x[..., g * group_in : (g + 1) * group_in], w)
+        taps = np.ascontiguousarray(w[rows].reshape(per_group, -1).T)
+        for first in range(0, len(x), at_once):
+            part = view[first : first + at_once]
+            y[first : first + at_once, :, rows] = (part.reshape(-1, len(taps)) @ taps).reshape(len(part), -1, per_group)
+    return y.reshape(len(x), 1, out.h, out.w, len(w))
 
 
 def backward(a: Conv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
@@ -301,5 +325,5 @@ OP = Op(
     weights=WeightRules(per_input, groups=lambda a, in_c: int(a.groups), windows=windows),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),
     float32=Float32(weighted_f32.conv_ref),
-    batched=Batched(forward, backward),
+    batched=Batched(forward, backward, in_steps),
 )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
-from tinyc.base.exact import dot
+from tinyc.base.exact import dot, weighted
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
@@ -152,7 +152,23 @@ def windows(a: FullyConnected, w: Array, x: Array) -> Array:
 
 
 def forward(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> Array:
-    y = finished(a, dot(x.reshape(-1, w.shape[1]), w.T), b)
+    return _shaped(a, x, w, finished(a, dot(x.reshape(-1, w.shape[1]), w.T), b))
+
+
+def in_steps(
+    a: FullyConnected,
+    x: Array,
+    w: Array,
+    b: Array | None,
+    steps: tuple[float, float],
+    w_steps: npt.NDArray[np.float64] | None,
+) -> Array:
+    """`Batched.in_steps`."""
+    sums = weighted(lambda x, w: np.asarray(x @ w.T), x.reshape(-1, w.shape[1]), w, steps, w_steps)
+    return _shaped(a, x, w, finished(a, sums, b))
+
+
+def _shaped(a: FullyConnected, x: Array, w: Array, y: Array) -> Array:
     return y.reshape(*x.shape[:-1], len(w)) if a.keep_dims else y.reshape(len(x), -1, len(w))
 
 
@@ -211,5 +227,5 @@ OP = Op(
     weights=WeightRules(per_input, groups=lambda a, in_c: 1, windows=windows),
     traits=frozenset({Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16, Trait.ALL_AT_ONCE}),
     float32=Float32(weighted_f32.dense_ref),
-    batched=Batched(forward, backward),
+    batched=Batched(forward, backward, in_steps),
 )

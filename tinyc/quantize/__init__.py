@@ -13,16 +13,18 @@ from tinyc.options.recipe import AUTO, KeptActivations, Pictures, Recipe, Roundi
 from tinyc.quantize.activations import need_ram
 from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
-from tinyc.quantize.calibration import Calibration, calibrate
+from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
+from tinyc.quantize.observe import check_model
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
+    FEW,
     SEARCHED,
     FittingData,
     FloatDraft,
@@ -30,6 +32,7 @@ from tinyc.quantize.recipe import (
     SettledRecipe,
     at_most,
     carry_out,
+    corrects,
     draft_of,
     drafts,
     widen,
@@ -55,7 +58,6 @@ __all__ = [
     "weight_bytes",
 ]
 
-FEW = 32  # samples
 # Made-up inputs say little about ranges, and nothing about accuracy: take no risk, spend no time.
 UNPROVEN = Recipe("minmax", equalize=False, correct_biases=False, rounding="nearest", augment=False)
 
@@ -105,6 +107,8 @@ def quantize(
     nothing but activations leaves open too. Numerics of the result: `Numerics.OURS`. TinycError if the calibration
     does not fit the graph's inputs, an operator has no integer form, or what the recipe asks for cannot be met.
     """
+    check_inputs(graph, calibration)
+    check_model(graph, calibration)
     graph = with_near_factors(graph)
     recipe = _with_default(recipe or Recipe(), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
@@ -119,12 +123,11 @@ def quantize(
     if recipe.activations == "auto":
         wide = choose_values(graph, plan, calibration, recipe, wide, report)
     varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
-    draft = widen(draft_of(drafts(graph, varied), plan), wide)
-    few = {name: array[calibration.few] for name, array in calibration.inputs.items()}
-    data = FittingData(Teacher.of(graph, few), calibration, varied)
+    draft = widen(draft_of(drafts(graph, varied, counted=plan.method != "minmax"), plan), wide)
+    data = FittingData(calibration, varied)
 
     def learn(bits: Mapping[str, int]) -> Graph:
-        return carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
+        return carry_out(plan, draft, data, bits, report=report)
 
     sensitivities: tuple[Sensitivity, ...] = ()
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
@@ -162,7 +165,7 @@ def _plan(
         recipe = replace(recipe, method="minmax", equalize=recipe.like.equalized)
     learned = recipe.rounding == "learned" or recipe.weights != "int8"
     if recipe.method != AUTO and recipe.equalize is not None and (recipe.rounding is not None or learned):
-        return SettledRecipe(recipe.method, recipe.equalize, False, learned)
+        return SettledRecipe(recipe.method, recipe.equalize, learned, biases=corrects(recipe, calibration))
     return settle(graph, calibration, recipe, report, wide)
 
 
@@ -170,11 +173,11 @@ def _mixed(
     graph: Graph, plan: SettledRecipe, calibration: Calibration, recipe: Recipe, wide: Collection[str], report: Report
 ) -> tuple[tuple[Sensitivity, ...], dict[str, int]]:
     """Bits per layer for the recipe's bytes or loss, measured on calibration samples that were not learned from."""
-    plain, splits, many = replace(plan, searched=False), folds(at_most(calibration, SEARCHED)), []
+    plain, splits, many = replace(plan, ranges=()), folds(at_most(calibration, SEARCHED)), []
     for part, (fit, unseen) in enumerate(splits):
         draft = widen(draft_of(drafts(graph, fit), plan), wide)
         teacher = Teacher.of(graph, unseen)
-        learn = partial(_narrowed, plain, draft, teacher, fit, memo=Memo())
+        learn = partial(_narrowed, plain, draft, fit, memo=Memo())
 
         def on_layer(done: int, of: int, part: int = part) -> None:
             report("sensitivity of each layer", (part + done / of) / len(splits))
@@ -188,8 +191,6 @@ def _mixed(
     return tuple(measured), for_loss(measured, learn, teacher.changed, allowed)
 
 
-def _narrowed(
-    plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, fit: Calibration, bits: Mapping[str, int], memo: Memo
-) -> Graph:
+def _narrowed(plan: SettledRecipe, draft: FloatDraft, fit: Calibration, bits: Mapping[str, int], memo: Memo) -> Graph:
     """The integer graph with these bits, learned from `fit`."""
-    return carry_out(plan, draft, FittingData(teacher, fit, fit), bits, memo=memo)
+    return carry_out(plan, draft, FittingData(fit, fit), bits, memo=memo)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import is_a, op_of
@@ -20,11 +21,19 @@ from tinyc.ops.op import Trait
 _ALONE = (Trait.ELEMENTWISE, Trait.BROADCASTS, Trait.LAST_AXIS)
 
 
-def compute(graph: Graph, node: Node, inputs: list[Array | None], count: int) -> tuple[Array, ...]:
-    """The node's outputs, [count, *shape] each, of inputs in the order of the node."""
+Steps = tuple[tuple[float, float], npt.NDArray[np.float64] | None]
+
+
+def compute(
+    graph: Graph, node: Node, inputs: list[Array | None], count: int, steps: Steps | None = None
+) -> tuple[Array, ...]:
+    """The node's outputs, [count, *shape] each, of inputs in the order of the node. steps: of a layer's input and
+    weights (`exact.weighted`), where they are integers times steps."""
     is_const = [name in graph.consts for name in node.inputs]
     if all(is_const):
         return tuple(np.broadcast_to(y, (count, *y.shape)) for y in op_of(node).float_ref(node.attrs, *inputs))
+    if steps is not None and (in_steps := op_of(node).batched.in_steps) is not None:
+        return (in_steps(node.attrs, *inputs[:3], *[None] * (3 - len(inputs)), *steps),)
     forward = op_of(node).batched.forward
     if forward is not None:
         return (forward(node.attrs, *inputs),)

@@ -9,13 +9,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.numerics import Numerics
-from tinyc.base.requantize import quantize_array
-from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
-from tinyc.kernel.site import Act, Site
+from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
+from tinyc.kernel.site import Act
 from tinyc.ops import op_of
 from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.simulate import Batch
 
 
 def with_biases(graph: Graph) -> Graph:
@@ -44,16 +43,23 @@ def correct_biases(
     inputs say it all: means[x] in float, and what the integer graph gives, both over the samples
     `calibration.few`. Nodes of the two graphs correspond by name.
     """
-    run = _Samples(integer, calibration)
+    batch = Batch(integer)
+    known = batch.start({name: array[calibration.few] for name, array in calibration.inputs.items()})
     floats = {node.name: node for node in graph.nodes}
     consts = dict(integer.consts)
-    for node in integer.nodes:
+    last = {name: index for index, node in enumerate(integer.nodes) for name in node.inputs}
+    for index, node in enumerate(integer.nodes):
         if has_weights(node) and node.name in floats and len(node.inputs) > 2 and node.inputs[2]:
-            shift = _float_sums(graph, floats[node.name], means) - _int_sums(integer, node, run.mean(node.inputs[0]))
-            scale = np.array(_quant(integer, node.inputs[2]).scale)
-            bias = consts[node.inputs[2]].astype(np.int64) + np.rint(shift / scale).astype(np.int64)
-            consts[node.inputs[2]] = read_only(np.clip(bias, -(2**30), 2**30).astype(np.int32))
-        run.step(node, consts)
+            mean = known[node.inputs[0]].mean(axis=0, dtype=np.float64)
+            shift = _float_sums(graph, floats[node.name], means) - _int_sums(integer, node, mean)
+            name, quant = node.inputs[2], _quant(integer, node.inputs[2])
+            bias = consts[name].astype(np.int64) + np.rint(shift / np.array(quant.scale)).astype(np.int64)
+            consts[name] = read_only(np.clip(bias, -(2**30), 2**30).astype(np.int32))
+            batch.consts[name] = np.asarray(quant.dequantize(consts[name]), np.float32)
+        known |= batch.step(node, known)
+        for name in node.inputs:
+            if last[name] == index:
+                known.pop(name, None)
     return replace(integer, consts=consts)
 
 
@@ -79,35 +85,3 @@ def _quant(graph: Graph, name: str) -> Quant:
     quant = graph.values[name].quant
     assert quant is not None  # every constant of an integer layer has one
     return quant
-
-
-class _Samples:
-    """Runs the integer graph node by node, all samples at each node."""
-
-    def __init__(self, graph: Graph, calibration: Calibration) -> None:
-        self._graph = graph
-        self._known = [self._quantized(calibration.sample(index)) for index in calibration.few]
-
-    def _quantized(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        consts: dict[str, Array] = {}
-        for name, array in sample.items():
-            value = self._graph.values[name]
-            if value.quant is None:  # integers that stand for themselves
-                consts[name] = array
-                continue
-            integers = quantize_array(array, *_quant(self._graph, name).per_tensor, *INT_RANGE[value.dtype])
-            consts[name] = integers.astype(NUMPY_DTYPE[value.dtype])
-        return consts
-
-    def mean(self, name: str) -> npt.NDArray[np.float64]:
-        """The mean of a value over the samples, as reals, in its shape."""
-        quant = _quant(self._graph, name)
-        return np.asarray(np.mean([quant.dequantize(known[name]) for known in self._known], axis=0, dtype=np.float64))
-
-    def step(self, node: Node, consts: Mapping[str, Array]) -> None:
-        """Compute the outputs of `node` with the given constants."""
-        op = op_of(node)
-        params = op.prepare(Site(replace(self._graph, consts=consts), node, Numerics.OURS))
-        for known in self._known:
-            inputs = [(consts[name] if name in consts else known[name]) if name else None for name in node.inputs]
-            known.update(zip(node.outputs, op.int_ref(params, *inputs), strict=True))

@@ -8,7 +8,7 @@ rounding.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -44,9 +44,11 @@ class RoundedWeights:
 class Memo:
     """What is the same whenever one pair of graphs is learned from the same samples: the influence of layers, and
     weights by the bits of their own layer (the last of the tuple) and of all layers before. felt: whether the
-    influence counts; it takes longer than all the rest, and pays for narrow weights."""
+    influence counts; it takes longer than all the rest, and pays for narrow weights. held: values of the float graph
+    for all samples, as far as they are at hand."""
 
     felt: bool = True
+    held: Callable[[str], Array | None] = lambda name: None
     influence: Influence | None = None
     weights: dict[tuple[int, ...], RoundedWeights] = field(default_factory=dict)
 
@@ -78,60 +80,80 @@ def round_layers(
     if memo.felt and memo.influence is None:
         memo.influence = influence(graph, calibration.inputs)
     widths: tuple[int, ...] = ()
-    plain, made = Batch(graph), Batch(integer)
-    floats, known = plain.start(calibration.inputs), made.start(calibration.inputs)
     partner = {node.name: node for node in graph.nodes}
     wanted = {node.name for node in layers(integer)}
+    floats = _Floats(graph, calibration, memo.held)
+    made = Batch(integer)
+    known = made.start(calibration.inputs)
     last = {name: index for index, node in enumerate(integer.nodes) for name in node.inputs}
-    last_float = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-    done, position = 0, 0
+    done = 0
     for index, node in enumerate(integer.nodes):
         if node.name in wanted:
             other = partner[node.name]
-            position = _advance(plain, floats, position, other)
             widths = (*widths, bits.get(node.name, 8))
             if widths not in memo.weights:
-                x, x_float = known[node.inputs[0]], floats[other.inputs[0]]
-                memo.weights[widths] = learned(graph, other, x, x_float, widths[-1], memo.influence)
+                name = node.inputs[0]
+                inputs = LayerInputs(known[name], floats.of(other.inputs[0]), made.step_of(name))
+                memo.weights[widths] = learned(graph, other, inputs, widths[-1], memo.influence)
             integer = with_weights(integer, node, memo.weights[widths])
             node = integer.nodes[index]  # noqa: PLW2901  its constants may have new names
-            made = Batch(integer)
+            made.adopt(integer, node)
             done += 1
             on_layer(done, len(wanted))
         known |= made.step(node, known)
-        _forget(known, node, last, index)
-        while position <= index and position < len(graph.nodes) and graph.nodes[position].name == node.name:
-            floats |= plain.step(graph.nodes[position], floats)
-            _forget(floats, graph.nodes[position], last_float, position)
-            position += 1
+        _forget(known, node.inputs, last, index)
     return integer
 
 
-def _advance(plain: Batch, floats: dict[str, Array], position: int, until: Node) -> int:
-    """Run the float graph up to, and not including, a node."""
-    nodes = plain.graph.nodes
-    while nodes[position].name != until.name:
-        floats |= plain.step(nodes[position], floats)
-        position += 1
-    return position
+class _Floats:
+    """Values of the float graph, asked for in run order: those at hand, else computed up to there."""
+
+    def __init__(self, graph: Graph, calibration: Calibration, held: Callable[[str], Array | None]) -> None:
+        self._batch, self._held = Batch(graph), held
+        self._known = self._batch.start(calibration.inputs)
+        self._last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+        self._position = 0
+
+    def of(self, name: str) -> Array:
+        if name not in self._known and (array := self._held(name)) is not None:
+            return array
+        nodes = self._batch.graph.nodes
+        while name not in self._known:
+            node = nodes[self._position]
+            self._known |= self._batch.step(node, self._known)
+            read = [of for of in node.inputs if of != name]
+            _forget(self._known, read, self._last, self._position)
+            self._position += 1
+        return self._known[name]
 
 
-def _forget(known: dict[str, Array], node: Node, last: Mapping[str, int], index: int) -> None:
-    for name in node.inputs:
+def _forget(known: dict[str, Array], names: Sequence[str], last: Mapping[str, int], index: int) -> None:
+    for name in names:
         if last.get(name) == index:
             known.pop(name, None)
 
 
+@dataclass(frozen=True, slots=True)
+class LayerInputs:
+    """What a layer gets of all samples, [samples, *shape] of reals: in integers times a step, x, and in float. step:
+    that, and the largest of those integers."""
+
+    x: Array
+    x_float: Array
+    step: tuple[float, float]
+
+
 def learned(
-    graph: Graph, node: Node, x: Array, x_float: Array, bits: int, influences: Influence | None = None
+    graph: Graph, node: Node, inputs: LayerInputs, bits: int, influences: Influence | None = None
 ) -> RoundedWeights:
-    """The best weights of a float layer for quantized inputs x, beside what it gets in float.
+    """The best weights of a float layer for these inputs.
 
     influences: what counts is the error at the outputs, too.
     """
+    x, x_float = inputs.x, inputs.x_float
     w, bias = (graph.consts[name].astype(np.float64) for name in node.inputs[1:3])
     groups = groups_of(node, x)
-    weights = moments(node, w, x, x_float)
+    weights = moments(node, w, x, x_float, inputs.step)
     felt = influences.moments(node, w, x, x_float, weights) if influences is not None else None
     if felt is not None:
         weights = felt

@@ -8,7 +8,6 @@ measured on calibration samples that were not learned from; an aim has to be met
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -107,8 +106,8 @@ def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recip
     """What the weights add at the output, a power beside the signal's."""
     draft = widen(trial.draft, widest.wide)
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
-    data = FittingData(trial.unseen, trial.fit, trial.fit)
-    made = carry_out(replace(plan, biases=recipe.correct_biases), draft, data, bits, report=report)
+    data = FittingData(trial.fit, trial.fit)
+    made = carry_out(plan, draft, data, bits, report=report)
     whole = trial.unseen.least_of(Batch(made).run(trial.unseen.inputs))
     values = trial.unseen.least_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
     return float(max(10 ** (-whole / 10) - 10 ** (-values / 10), 0.0))

@@ -8,7 +8,8 @@ samples, to find out whether the loader or a pass misread it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph, Labels
-from tinyc.quantize.calibration import OVERFLOWS, Calibration, check_inputs
+from tinyc.quantize.calibration import OVERFLOWS, Calibration, check_inputs, spread
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
 
@@ -35,10 +36,11 @@ _TYPES: Mapping[str, type] = {  # of inputs, by onnxruntime's words
 }
 _AGREE = 5e-3  # of the largest element; far more than rounding, far less than a mistake
 _AGREE_HALF = 5e-2  # where the model computes in float16
-_COMPARED = 3  # samples on which onnxruntime and the float reference are compared
+_COMPARED = 8  # samples on which onnxruntime and the float reference are compared
 _ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1), (0, 2, 3, 1))  # of axes: as they are, channels last
 _NO_PLACE = -(2**20)  # of a text that is not the one at its place
-_AT_ONCE = 2**23  # elements of values that are held at once
+_AT_ONCE = 2**25  # elements of values that are held at once
+_COUNTED = 2**19  # elements of a value that its distribution is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,35 @@ class Stats:
 
     counts[k]: elements in [edges[k], edges[k+1]); edges are evenly spaced over [lo, hi]. Exact zeros are
     not counted: zero is represented exactly whatever the scale, so it costs nothing. Per index of the
-    last axis: `largest` absolute element and `power`, the mean square. `mean`: in the value's shape, over
+    last axis: the `least` and `most` of the elements and `power`, the mean square. `mean`: in the value's shape, over
     the samples `Calibration.few` only.
     """
 
-    lo: float
-    hi: float
+    least: Channels
+    most: Channels
     counts: npt.NDArray[np.int64]
-    largest: Channels
     power: Channels
     mean: npt.NDArray[np.float64]
+
+    @property
+    def lo(self) -> float:
+        """The least element of all."""
+        return float(self.least.min())
+
+    @property
+    def hi(self) -> float:
+        """The largest element of all."""
+        return float(self.most.max())
+
+    @property
+    def largest(self) -> Channels:
+        """Of absolute elements, per index of the last axis."""
+        return np.asarray(np.maximum(np.abs(self.least), np.abs(self.most)))
+
+    def divided(self, by: Channels) -> Stats:
+        """Those of the value divided by a number for each index of the last axis, without counts."""
+        counts = np.zeros_like(self.counts)
+        return Stats(self.least / by, self.most / by, counts, self.power / by**2, self.mean / by)
 
     @property
     def centres(self) -> npt.NDArray[np.float64]:
@@ -65,82 +86,120 @@ class Stats:
         return np.asarray(self.lo + width * (np.arange(len(self.counts)) + 0.5), np.float64)
 
 
+class Observation:
+    """What the float graph makes of the calibration inputs. Values are computed once where they fit into memory, else
+    as often as they are asked for. TinycError for inputs that do not fit the graph."""
+
+    def __init__(self, graph: Graph, calibration: Calibration) -> None:
+        check_inputs(graph, calibration)
+        self._graph, self._calibration = graph, calibration
+        self._few = np.zeros(calibration.samples, np.bool_)
+        self._few[calibration.few] = True
+        self._names = [name for name in graph.values if name not in graph.consts]
+        self._held: list[tuple[slice, dict[str, Array]]] | None = None
+
+    def stats(self, counted: bool = True) -> dict[str, Stats]:
+        """Stats of every value that is no constant. counted: else the counts are all 0. TinycError if a value
+        overflows."""
+        values = self._graph.values
+        totals = {name: _Totals(values[name].shape) for name in self._names}
+        for samples, arrays in self._runs():
+            for name in self._names:
+                totals[name].add(arrays[name], self._few[samples])
+        count, few = self._calibration.samples, len(self._calibration.few)
+        made = {name: totals[name].stats(count, few) for name in self._names}
+        for name, seen in made.items():
+            if not np.isfinite([seen.lo, seen.hi]).all():
+                raise TinycError(f"'{name}' overflows on the calibration inputs", values[name].loc, OVERFLOWS)
+        return self._counted(made, {}) if counted else made
+
+    def divided(
+        self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels], counted: bool = True
+    ) -> dict[str, Stats]:
+        """The stats with these values divided by a number for each index of the last axis."""
+        made = {name: stats[name].divided(by) for name, by in divisors.items()}
+        return {**stats, **(self._counted(made, divisors) if counted else made)}
+
+    def value(self, name: str) -> Array | None:
+        """A value of all samples, if all are held."""
+        return self._held[0][1].get(name) if self._held is not None else None
+
+    def _counted(self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels]) -> dict[str, Stats]:
+        counts = {name: np.zeros(BINS, np.int64) for name in stats}
+        for _, arrays in self._runs():
+            for name, seen in stats.items():
+                counts[name] += _histogram(arrays[name], seen.lo, seen.hi, divisors.get(name))
+        return {name: replace(seen, counts=counts[name]) for name, seen in stats.items()}
+
+    def _runs(self) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """Some samples after the other, and their values [samples, *shape]."""
+        if self._held is not None:
+            yield from self._held
+            return
+        batch = Batch(self._graph)
+        names, count = self._names, self._calibration.samples
+        at_once = max(1, _AT_ONCE // max(1, sum(self._graph.values[name].elements for name in names)))
+        for first in range(0, count, at_once):
+            samples = slice(first, min(first + at_once, count))
+            inputs = {name: array[samples] for name, array in self._calibration.inputs.items()}
+            with np.errstate(over="ignore", invalid="ignore"):  # `stats` says where a value overflows
+                arrays = batch.run(inputs, names)
+            if at_once >= count:
+                self._held = [(samples, arrays)]
+            yield samples, arrays
+
+
 def observe(graph: Graph, calibration: Calibration) -> dict[str, Stats]:
     """Stats of every computed value and input of the float graph.
 
-    Two passes over the samples: ranges, then histograms. TinycError if a value overflows, or if the model's outputs
-    differ from the graph's, which would be a mistake in the loader or a pass.
+    TinycError if a value overflows, or if inputs do not fit the graph.
     """
-    check_inputs(graph, calibration)
-    _compare(graph, calibration)
-    names = [name for name in graph.values if name not in graph.consts]
-    totals = {name: _Totals(graph.values[name].shape) for name in names}
-    few = np.zeros(calibration.samples, np.bool_)
-    few[calibration.few] = True
-    for samples, arrays in _runs(graph, calibration, names):
-        for name in names:
-            totals[name].add(arrays[name], few[samples])
-    for name in names:
-        if not np.isfinite([totals[name].lo, totals[name].hi]).all():
-            raise TinycError(f"'{name}' overflows on the calibration inputs", graph.values[name].loc, OVERFLOWS)
-    counts = {name: np.zeros(BINS, np.int64) for name in names}
-    for _, arrays in _runs(graph, calibration, names):
-        for name in names:
-            counts[name] += _histogram(arrays[name], totals[name].lo, totals[name].hi)
-    return {name: totals[name].stats(counts[name], calibration.samples, len(calibration.few)) for name in names}
-
-
-def _runs(graph: Graph, calibration: Calibration, names: Sequence[str]) -> Iterator[tuple[slice, dict[str, Array]]]:
-    """Some samples after the other, and their values [samples, *shape]."""
-    batch = Batch(graph)
-    at_once = max(1, _AT_ONCE // max(1, sum(graph.values[name].elements for name in names)))
-    for first in range(0, calibration.samples, at_once):
-        samples = slice(first, min(first + at_once, calibration.samples))
-        inputs = {name: array[samples] for name, array in calibration.inputs.items()}
-        with np.errstate(over="ignore", invalid="ignore"):  # `observe` says where a value overflows
-            yield samples, batch.run(inputs, names)
+    return Observation(graph, calibration).stats()
 
 
 class _Totals:
-    """Running sums and extremes of one value."""
+    """Running sums and extremes of one value, per index of its last axis."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         channels = shape[-1] if shape else 1
-        self.lo, self.hi = np.inf, -np.inf
-        self.largest, self.squares = np.zeros(channels), np.zeros(channels)
-        self.total = np.zeros(shape)
+        self.least, self.most = np.full(channels, np.inf), np.full(channels, -np.inf)
+        self.squares, self.total = np.zeros(channels), np.zeros(shape)
 
     def add(self, array: Array, to_mean: npt.NDArray[np.bool_]) -> None:
         """Values [samples, *shape]; to_mean: which of the samples count for the mean."""
+        rows = array.reshape(-1, len(self.squares))
         # np.minimum hands NaN on, min() would drop it
-        self.lo, self.hi = float(np.minimum(self.lo, array.min())), float(np.maximum(self.hi, array.max()))
-        wide = array.astype(np.float64)
-        rows = wide.reshape(-1, len(self.largest))
-        self.largest = np.maximum(self.largest, np.abs(rows).max(axis=0))
-        self.squares += np.square(rows).sum(axis=0) * (len(array) / len(rows))
-        self.total += wide[to_mean].sum(axis=0)
+        self.least = np.minimum(self.least, rows.min(axis=0))
+        self.most = np.maximum(self.most, rows.max(axis=0))
+        self.squares += np.square(rows, dtype=np.float64).sum(axis=0) * (len(array) / len(rows))
+        self.total += array[to_mean].sum(axis=0, dtype=np.float64)
 
-    def stats(self, counts: npt.NDArray[np.int64], samples: int, few: int) -> Stats:
+    def stats(self, samples: int, few: int) -> Stats:
         power, mean = self.squares / samples, np.asarray(self.total / few)
-        return Stats(self.lo, self.hi, counts, self.largest, power, mean)
+        return Stats(self.least, self.most, np.zeros(BINS, np.int64), power, mean)
 
 
-def _histogram(array: Array, lo: float, hi: float) -> npt.NDArray[np.int64]:
+def _histogram(array: Array, lo: float, hi: float, divisors: Channels | None) -> npt.NDArray[np.int64]:
+    """Of at most _COUNTED elements, evenly spaced."""
     if hi == lo:
         return np.zeros(BINS, np.int64)
-    nonzero = array[array != 0].astype(np.float64)
-    at = ((nonzero - lo) * (BINS / (hi - lo))).astype(np.int64)
+    step = 2 * (array.size // (2 * _COUNTED)) + 1
+    some = array.reshape(-1)[::step].astype(np.float64)
+    if divisors is not None:
+        some /= divisors[np.arange(0, array.size, step) % len(divisors)]
+    some = some[some != 0]
+    at = ((some - lo) * (BINS / (hi - lo))).astype(np.int64)
     return np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
 
 
-def _compare(graph: Graph, calibration: Calibration) -> None:
+def check_model(graph: Graph, calibration: Calibration) -> None:
     """TinycError if the outputs of the first samples differ from what onnxruntime makes of the model. They are found
     there by `loc.name` (see load/onnx/importing.py), in the order of the graph's own layout."""
     model = _open(graph, graph.sinks, calibration)
     if model is None:
         return
     reference, left = prepare_float(graph), dict.fromkeys(model.tensors, _ORDERS)
-    for index in range(min(_COMPARED, calibration.samples)):
+    for index in spread(calibration.samples, _COMPARED):
         sample = calibration.sample(index)
         tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
         for name, tensor in model.tensors.items():

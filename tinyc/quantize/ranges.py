@@ -137,4 +137,4 @@ def merged(many: list[Stats]) -> Stats:
         if hi > lo and stats.counts.any():
             at = ((stats.centres - lo) * (BINS / (hi - lo))).astype(np.int64)
             np.add.at(counts, np.clip(at, 0, BINS - 1), stats.counts)
-    return replace(many[0], lo=lo, hi=hi, counts=counts)
+    return replace(many[0], least=np.array([lo]), most=np.array([hi]), counts=counts)

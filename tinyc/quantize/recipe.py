@@ -5,19 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
+from functools import partial
+
+import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.check import check
-from tinyc.ir.graph import Graph, Quant
+from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import all_ops
-from tinyc.options.recipe import KeptActivations
+from tinyc.options.recipe import KeptActivations, Recipe
 from tinyc.quantize.assign import assign_activations, separate_fixed
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.convert import to_integers
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize
 from tinyc.quantize.layerwise import Memo, round_layers
-from tinyc.quantize.observe import Stats, observe
+from tinyc.quantize.observe import Channels, Observation, Stats
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import searched
@@ -25,7 +28,8 @@ from tinyc.quantize.widths import widened
 
 Report = Callable[[str, float], None]  # (what is being done, share of it that is done)
 
-SEARCHED = 96  # samples that candidates are measured on
+SEARCHED = 96  # samples that candidates are made of, and measured on
+FEW = 32  # samples; of fewer nothing is concluded
 
 DEFAULT_LOSS = 1.0  # percent, where a recipe asks for as few bits as may be and names neither a loss nor a budget
 
@@ -39,25 +43,38 @@ def kept_quants(kept: KeptActivations) -> dict[str, Quant]:
 class FloatDraft:
     """A float graph ready for integers: biases everywhere, perhaps equalized; what was seen of its values.
 
-    wide: values that are int16. made: integer graphs by method, weights rounded to nearest, as they were asked for: a
-    cache.
+    wide: values that are int16. seen: the values themselves, before they were divided by `divisors`. made: integer
+    graphs by method, weights rounded to nearest, as they were asked for: a cache.
     """
 
     graph: Graph
     stats: Mapping[str, Stats]
     wide: frozenset[str] = frozenset()
+    seen: Observation | None = field(default=None, compare=False, repr=False)
+    divisors: Mapping[str, Channels] = field(default_factory=dict)
     made: dict[str, Graph] = field(default_factory=dict, compare=False, repr=False)
 
 
-def drafts(graph: Graph, calibration: Calibration) -> dict[bool, FloatDraft]:
-    """The draft as it is (False) and equalized (True), if there is anything to equalize."""
+def drafts(graph: Graph, calibration: Calibration, counted: bool = True) -> dict[bool, FloatDraft]:
+    """The draft as it is (False) and equalized (True), if there is anything to equalize. counted: as of
+    `Observation.stats`; min-max ranges need no counts."""
     complete = with_biases(graph)
-    stats = observe(complete, calibration)
-    made = {False: FloatDraft(separate_fixed(complete), stats)}
+    seen = Observation(complete, calibration)
+    stats = seen.stats(counted)
+    made = {False: FloatDraft(separate_fixed(complete), stats, seen=seen)}
     equal, divisors = equalize(complete, stats)
     if divisors:
-        made[True] = FloatDraft(separate_fixed(equal), observe(equal, calibration))
+        even = seen.divided(stats, divisors, counted)
+        made[True] = FloatDraft(separate_fixed(equal), even, seen=seen, divisors=divisors)
     return made
+
+
+def _held(draft: FloatDraft, samples: int, name: str) -> Array | None:
+    """A value of the draft's graph, if it is at hand and of so many samples."""
+    array = draft.seen.value(name) if draft.seen is not None else None
+    array = array if array is None or len(array) == samples else None
+    divisors = draft.divisors.get(name)
+    return array if array is None or divisors is None else (array / divisors).astype(np.float32)
 
 
 def widen(draft: FloatDraft, wide: Collection[str]) -> FloatDraft:
@@ -65,7 +82,7 @@ def widen(draft: FloatDraft, wide: Collection[str]) -> FloatDraft:
     if not wide:
         return draft
     widened_graph = widened(draft.graph, draft.stats, wide)
-    return FloatDraft(widened_graph.graph, widened_graph.stats, widened_graph.wide)
+    return FloatDraft(widened_graph.graph, widened_graph.stats, widened_graph.wide, draft.seen, draft.divisors)
 
 
 def draft_of(made: Mapping[bool, FloatDraft], plan: SettledRecipe) -> FloatDraft:
@@ -87,25 +104,35 @@ def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quan
 
 @dataclass(frozen=True, slots=True)
 class SettledRecipe:
-    """What a recipe comes down to once "auto" has been settled by measurement. searched: ranges tensor by tensor.
+    """What a recipe comes down to once "auto" has been settled by measurement. ranges: (value, scale, zero point) of
+    those that were searched for tensor by tensor; they stand in the place of the method's.
     biases: those of weights rounded to nearest are corrected. like: as of the recipe."""
 
     method: str
     equalize: bool
-    searched: bool
     learned: bool
+    ranges: tuple[tuple[str, float, int], ...] = ()
     biases: bool = True
     like: KeptActivations | None = None
+
+    @property
+    def searched(self) -> bool:
+        """Whether ranges were found tensor by tensor."""
+        return bool(self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class FittingData:
-    """What an integer graph is fitted to: ranges by the score of `teacher`, weights learned from `varied` (calibration
-    samples and variants of them), biases corrected on `calibration`."""
+    """What an integer graph is fitted to: weights learned from `varied` (calibration samples and variants of them),
+    biases corrected on `calibration`."""
 
-    teacher: Teacher
     calibration: Calibration
     varied: Calibration
+
+
+def corrects(recipe: Recipe, calibration: Calibration) -> bool:
+    """Whether biases of weights rounded to nearest take up the mean error: not what few or made-up inputs say it is."""
+    return recipe.correct_biases and calibration.proven and calibration.samples >= FEW
 
 
 def at_most(calibration: Calibration, count: int) -> Calibration:
@@ -114,11 +141,23 @@ def at_most(calibration: Calibration, count: int) -> Calibration:
     return replace(calibration, inputs={name: a[picked] for name, a in calibration.inputs.items()})
 
 
-def _as_before(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None:
-    """The activations' integers where the plan keeps those of another model."""
-    if plan.like is None:
+def searched_ranges(plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, report: Report) -> SettledRecipe:
+    """The plan with ranges searched for tensor by tensor, those that are better by the score of `teacher`."""
+    integer = rounded_to_nearest(draft, plan.method)
+    quants = searched(
+        draft.graph, integer, draft.stats, teacher, lambda done, of: report("activation ranges", done / of)
+    )
+    ranges = ((name, *quant.per_tensor) for name, quant in quants.items() if quant != integer.values[name].quant)
+    return replace(plan, ranges=tuple(ranges))
+
+
+def _assigned(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None:
+    """The activations' integers where the plan keeps those of another model, or has searched for some."""
+    if plan.like is None and not plan.ranges:
         return None
-    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, kept_quants(plan.like))
+    known = kept_quants(plan.like) if plan.like is not None else {}
+    chosen = {name: Quant((scale,), (zero,)) for name, scale, zero in plan.ranges if name not in draft.wide}
+    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, known | chosen)
 
 
 def carry_out(
@@ -134,13 +173,10 @@ def carry_out(
 
     memo: of calls that differ in nothing but `bits`.
     """
-    integer = rounded_to_nearest(draft, plan.method, _as_before(plan, draft))
-    if plan.searched:
-        quants = searched(
-            draft.graph, integer, draft.stats, data.teacher, lambda done, of: report("activation ranges", done / of)
-        )
-        integer = rounded_to_nearest(draft, plan.method, quants)
+    integer = rounded_to_nearest(draft, plan.method, _assigned(plan, draft))
     if plan.learned or any(number < 8 for number in bits.values()):
+        memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo
+        memo.held = partial(_held, draft, data.varied.samples)
         integer = round_layers(
             draft.graph, integer, data.varied, bits, lambda done, of: report("learned rounding", done / of), memo
         )

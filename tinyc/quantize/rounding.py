@@ -14,11 +14,13 @@ is that of AdaRound (Nagel et al., 2020); the search is discrete, so it needs no
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.exact import gram, precise_product
+from tinyc.base.exact import gram_of_integers, precise_product, product_of_integers
 from tinyc.ir.graph import Array, Node
 from tinyc.ops import op_of
 from tinyc.passes.weights import weights_of
@@ -26,8 +28,13 @@ from tinyc.quantize.factors import inverse_factor
 
 Doubles = npt.NDArray[np.float64]
 
-_SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
-_CHUNK = 2**19  # elements of the windows that are held at once
+_SWEEPS = 12  # of the coordinate descent, at most
+_LEAST_GAIN = 0.02  # of the best sweep's: less is the last sweep
+_CHUNK = 2**21  # elements of the windows that are held at once
+_ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
+_LEAST_SAMPLES = 64  # that windows are taken from
+_PARTS = 8
+_GOLDEN = 0.6180339887498949
 _SHRINK = np.linspace(0.4, 1.0, 25)  # candidate scales, of max|w| / qmax
 _ERROR, _ATTEMPTS = 1e-6, 8  # of the sums of squares in float32, relative to them; ten times more at each attempt
 _DAMPING = 0.1  # of the mean diagonal of H: what the calibration inputs hardly excite stays as it was
@@ -62,25 +69,51 @@ def groups_of(node: Node, x: Array) -> int:
     return weights_of(node).groups(node.attrs, int(x.shape[-1]))
 
 
-def moments(node: Node, w: Array, x: Array, x_float: Array) -> Moments:
-    """Moments of the windows of `node` over samples [N, *shape], with quantized and with float inputs."""
+def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, float]) -> Moments:
+    """Moments of the windows of `node` over samples [N, *shape], with quantized and with float inputs. step: what x is
+    integers of, and the largest of those integers.
+
+    About _ROWS_PER_TAP windows for each tap count, _LEAST_ROWS at least: more say the same again. How far floats are
+    from integers is rounded to _PARTS of a step, so that integers are multiplied.
+    """
     groups = groups_of(node, x)
     k = weights_as_rows(node, w, groups).shape[2]
-    h, cross = np.zeros((groups, k, k)), np.zeros((groups, k, k))
+    h, moved = np.zeros((groups, k, k)), np.zeros((groups, k, k))
     x_sum, f_sum, count = np.zeros((groups, k)), np.zeros((groups, k)), 0
-    per_sample = max(1, windows(node, w, x[:1]).size)
-    chunk = max(1, _CHUNK // per_sample)
+    unit, most = step
+    inverse, parts = np.float32(1 / unit), np.float32(_PARTS / unit)
+    per_sample = windows(node, w, x[:1])
+    enough = max(_LEAST_ROWS, _ROWS_PER_TAP * k)
+    if (spare := per_sample.shape[1] * _LEAST_SAMPLES // enough) > 1:  # samples need not be looked at, nor copied
+        every = min(spare, max(1, len(x) // _LEAST_SAMPLES))
+        x, x_float = x[::every], x_float[::every]
+    share = min(1.0, enough / (per_sample.shape[1] * len(x)))
+    chunk = max(1, _CHUNK // max(1, per_sample.size))
     for first in range(0, len(x), chunk):
-        a = windows(node, w, x[first : first + chunk])
-        f = windows(node, w, x_float[first : first + chunk])
-        h += gram(a, a)
-        cross += gram(a, f)
+        a = _some(windows(node, w, np.rint(x[first : first + chunk] * inverse)), share)
+        f = _some(windows(node, w, x_float[first : first + chunk]), share)
+        off = np.rint(f * parts)
+        off -= a * np.float32(_PARTS)
+        furthest = float(max(off.max(), -off.min()))
+        a, off = (one[0] if groups == 1 else one for one in (a, off))
+        h += gram_of_integers(a, a, most * most)
+        moved += gram_of_integers(a, off, most * furthest)
+        a, f = a.reshape(groups, -1, k), f.reshape(groups, -1, k)
         x_sum, f_sum = x_sum + a.sum(axis=1, dtype=np.float64), f_sum + f.sum(axis=1, dtype=np.float64)
         count += a.shape[1]
-    x_mean, f_mean = x_sum / count, f_sum / count
-    h = h / count - x_mean[:, :, None] * x_mean[:, None, :]
-    cross = cross / count - x_mean[:, :, None] * f_mean[:, None, :]
-    return Moments(h, cross, x_mean, f_mean)
+    x_mean, f_mean = x_sum * (unit / count), f_sum / count
+    h *= unit * unit / count
+    cross = h + moved * (unit * unit / _PARTS / count) - x_mean[:, :, None] * f_mean[:, None, :]
+    return Moments(h - x_mean[:, :, None] * x_mean[:, None, :], cross, x_mean, f_mean)
+
+
+def _some(rows: Array, share: float) -> Array:
+    """That share of windows [G, windows, K], evenly spread, but not in step with the rows of an image."""
+    if share >= 1:
+        return rows
+    count = max(1, math.ceil(rows.shape[1] * share))
+    at = (np.arange(count) + np.arange(count) * _GOLDEN % 1.0) * (rows.shape[1] / count)
+    return np.ascontiguousarray(rows[:, np.minimum(at.astype(np.int64), rows.shape[1] - 1)])
 
 
 def windows(node: Node, w: Array, x: Array) -> Array:
@@ -136,11 +169,14 @@ def _learn(
     target = precise_product(precise_product(order.of_taps(c), upper.transpose(0, 2, 1)), upper)
     scale = best_scale(order.back(target), h, levels) if fixed is None else fixed
     q = order.back(compensated(target, scale, upper, levels))
+    sums = product_of_integers(q, h, max(map(abs, levels)))
+    most = 0.0
     for sweep in range(_SWEEPS):
-        changed = descend(q, scale, h, c, levels)
+        gain = descend(q, sums, scale, h, c, levels)
         if fixed is None:
-            scale = fitted_scale(q, scale, h, c)
-        if not changed and sweep:
+            scale = fitted_scale(q, sums, scale, c)
+        most = max(most, gain)
+        if gain <= _LEAST_GAIN * most and sweep:
             break
     made = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
     wanted = (w * m.f_mean[:, None, :]).sum(axis=2)
@@ -195,25 +231,28 @@ def compensated(w: Doubles, scale: Doubles, upper: Doubles, levels: tuple[int, i
     return q
 
 
-def descend(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> bool:
-    """One sweep of coordinate descent, in place; whether any integer changed."""
-    gradient = scale[:, :, None] * precise_product(q, h) - c
-    changed = False
+def descend(q: Doubles, sums: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> float:
+    """One sweep of coordinate descent over integers q and their sums q @ h, in place; how much of the error is gone."""
+    gone = 0.0
     for k in range(q.shape[2]):
-        step = gradient[:, :, k] / (h[:, None, k, k] * scale)
+        power = h[:, None, k, k] * scale
+        step = (scale * sums[:, :, k] - c[:, :, k]) / power
         better = np.clip(np.rint(q[:, :, k] - step), *levels)
         delta = better - q[:, :, k]
         # Halves come and go without gain: only a real improvement counts.
         gain = np.abs(delta) * (2 * np.abs(step) - np.abs(delta))
-        delta = np.where((gain > 1e-9) & (delta * step < 0), delta, 0.0)
-        if delta.any():
-            changed = True
-            q[:, :, k] += delta
-            gradient += (delta * scale)[:, :, None] * h[:, None, k, :]
-    return changed
+        moved = (gain > 1e-9) & (delta * step < 0)
+        if moved.any():
+            group, row = np.nonzero(moved)
+            changes = delta[group, row]
+            gone += float((gain * power * scale)[group, row].sum())
+            q[group, row, k] += changes
+            sums[group, row] += changes[:, None] * h[group, k]
+    return gone
 
 
-def fitted_scale(q: Doubles, scale: Doubles, h: Doubles, c: Doubles) -> Doubles:
-    """The scale with the least error for given integers; as it was where they are all zero or point away."""
-    power, match = (q * precise_product(q, h)).sum(axis=2), (q * c).sum(axis=2)
+def fitted_scale(q: Doubles, sums: Doubles, scale: Doubles, c: Doubles) -> Doubles:
+    """The scale with the least error for given integers, sums their q @ h; as it was where they are all zero or point
+    away."""
+    power, match = (q * sums).sum(axis=2), (q * c).sum(axis=2)
     return np.where((power > 0) & (match > 0), match / np.maximum(power, 1e-300), scale)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Value
@@ -27,12 +27,14 @@ class Teacher:
     wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
     all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
     number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
+    centres: of the wanted values, their mean over all samples.
     """
 
     inputs: Mapping[str, Array]
     wanted: Mapping[str, Array]
     decides: bool
     axes: tuple[int, ...]
+    centres: Mapping[str, Array]
 
     @classmethod
     def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
@@ -41,7 +43,17 @@ class Teacher:
         wanted = {name: run[name] for name in names}
         reals = {name: rows for name, rows in wanted.items() if graph.values[name].dtype == "f32"}
         wanted = reals or wanted
-        return cls(inputs, wanted, decides(graph), axes_of_numbers(graph, next(iter(wanted))))
+        centres = {
+            name: rows.mean(axis=0) if len(rows) > 1 else np.zeros_like(rows[0]) for name, rows in wanted.items()
+        }
+        return cls(inputs, wanted, decides(graph), axes_of_numbers(graph, next(iter(wanted))), centres)
+
+    def parts(self, count: int) -> list[Teacher]:
+        """Every k-th sample, for each of so many k."""
+        return [
+            replace(self, inputs=_every(self.inputs, k, count), wanted=_every(self.wanted, k, count))
+            for k in range(count)
+        ]
 
     def __len__(self) -> int:
         return min(len(array) for array in self.inputs.values())
@@ -52,19 +64,11 @@ class Teacher:
 
     def score_of(self, outputs: Mapping[str, Array]) -> float:
         """`score` of values at hand."""
-        return float(self.scores_of(outputs, 1)[0])
+        return float(np.mean([min(self._db(name, outputs[name]), MOST_DB) for name in self.wanted]))
 
-    def scores_of(self, outputs: Mapping[str, Array], parts: int) -> npt.NDArray[np.float64]:
-        """`score_of` each of so many parts of the samples: every k-th sample."""
-        return np.array([self._score(outputs, slice(part, None, parts)) for part in range(parts)])
-
-    def _score(self, outputs: Mapping[str, Array], samples: slice) -> float:
-        return float(np.mean([min(self._db(name, outputs[name], samples), MOST_DB) for name in self.wanted]))
-
-    def _db(self, name: str, output: Array, samples: slice) -> float:
-        wanted = self.wanted[name]
-        centre = wanted.mean(axis=0) if len(wanted) > 1 else np.zeros_like(wanted[0])
-        return sqnr_db(wanted[samples] - centre, output[samples] - centre)
+    def _db(self, name: str, output: Array) -> float:
+        centre = self.centres[name]
+        return sqnr_db(self.wanted[name] - centre, output - centre)
 
     def sqnr_of(self, outputs: Mapping[str, Array]) -> float:
         """SQNR in dB of the first output, as reports state it."""
@@ -87,6 +91,10 @@ class Teacher:
         if self.decides:
             return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
         return float(10 ** (-sqnr_db(wanted, made) / 20))
+
+
+def _every(arrays: Mapping[str, Array], first: int, step: int) -> dict[str, Array]:
+    return {name: array[first::step] for name, array in arrays.items()}
 
 
 def axes_of_numbers(graph: Graph, name: str) -> tuple[int, ...]:

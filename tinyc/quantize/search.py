@@ -52,6 +52,7 @@ def with_float_weights(graph: Graph, integer: Graph) -> Batch:
         if has_weights(node) and other is not None:
             for name, source in zip(node.inputs[1:], other.inputs[1:], strict=True):
                 if name and source in graph.consts:
+                    batch.w_steps.pop(name, None)
                     batch.consts[name] = np.asarray(graph.consts[source], np.float32)
     return batch
 
@@ -71,22 +72,34 @@ def searched(
     """
     batch = with_float_weights(graph, integer)
     groups = _free_groups(integer)
-    known = batch.resume(batch.start(teacher.inputs), 0)
-    parts = min(_PARTS, len(teacher))
-    best = teacher.scores_of(known, parts)
+    parts = teacher.parts(min(_PARTS, len(teacher)))
+    known = [batch.resume(batch.start(part.inputs), 0) for part in parts]
+    best = [part.score_of(values) for part, values in zip(parts, known, strict=True)]
     for done, (first, names) in enumerate(groups):
         seen = [stats[name] for name in names if name in stats]
         kept = batch.quants[names[0]]
         for candidate in _candidates(seen, kept) if seen else ():
             batch.quants.update(dict.fromkeys(names, candidate))
-            tried = batch.resume(known, first)
-            scores = teacher.scores_of(tried, parts)
-            if (scores > best).all() and scores.mean() > best.mean() + _GAIN_DB:
-                best, kept = scores, candidate
+            tried = _better(batch, first, parts, known, best)
+            if tried is not None:
+                known, best, kept = *tried, candidate
         batch.quants.update(dict.fromkeys(names, kept))
-        known = batch.resume(known, first)
         on_tensor(done + 1, len(groups))
     return dict(batch.quants)
+
+
+def _better(
+    batch: Batch, first: int, parts: list[Teacher], known: list[dict[str, Array]], best: list[float]
+) -> tuple[list[dict[str, Array]], list[float]] | None:
+    """Values and scores of each part, with the nodes from `first` on computed anew; None as soon as a part is no better
+    than `best`, or if all are not by more than _GAIN_DB."""
+    values, scores = [], []
+    for part, before, score in zip(parts, known, best, strict=True):
+        values.append(batch.resume(before, first))
+        scores.append(part.score_of(values[-1]))
+        if scores[-1] <= score:
+            return None
+    return (values, scores) if np.mean(scores) > np.mean(best) + _GAIN_DB else None
 
 
 def _candidates(seen: list[Stats], kept: Quant) -> list[Quant]:

@@ -23,76 +23,93 @@ from tinyc.quantize.recipe import (
     SettledRecipe,
     at_most,
     carry_out,
+    corrects,
     draft_of,
     drafts,
     rounded_to_nearest,
+    searched_ranges,
     widen,
 )
 from tinyc.quantize.score import Teacher
-from tinyc.quantize.search import folds, with_float_weights
+from tinyc.quantize.search import with_float_weights
+from tinyc.quantize.simulate import Batch
 
-_VARIED = 96  # calibration pictures with variants while plans are compared: fewer than in the end
 _CHANCE_DB = 1.0
 _WHAT = "calibration method"
-_STUDENT = {2: 1.84, 3: 1.32}  # by splits: quantiles of Student's t where the normal distribution has one sigma
+_JUDGE = 3  # one of so many samples judges
+_FEWEST = 12  # samples of which some may be left out
+_STUDENT = {2: 6.31, 4: 2.35, 8: 1.89}  # by parts: 95 % quantiles of Student's t
 
 
 def settle(
     graph: Graph, calibration: Calibration, recipe: Recipe, report: Report, wide: Collection[str] = ()
 ) -> SettledRecipe:
-    """The plan with the least output error on calibration samples that it was not calibrated with.
+    """The plan with the least output error on calibration samples that nothing was fitted to.
 
-    First the method, with float weights; then whether to equalize and to learn the weights, with the weights that come
-    of it (of 4 bits, if some are to be narrow); then, for that, whether searching tensor by tensor pays on unseen
-    samples too. wide: values that are int16.
+    First the method, with float weights; then whether to equalize, with weights rounded to nearest; then whether to
+    learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it (of
+    4 bits, if some are to be narrow).
+    wide: values that are int16.
     """
-    splits = [_Split.of(graph, fit, unseen, recipe, wide) for fit, unseen in _parted(calibration)]
-    narrow = recipe.weights != "int8"
+    fit, unseen = parted(calibration)
+    trial = _Trial.of(graph, fit, unseen, recipe, wide)
+    narrow, biases = recipe.weights != "int8", corrects(recipe, calibration)
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
     equals = (True, False) if recipe.equalize is None else (recipe.equalize,)
     learning = (True,) if narrow else (True, False) if recipe.rounding is None else (recipe.rounding == "learned",)
+    steps = _Steps(len(equals) + len(learning) + (recipe.method == AUTO), report)
     ways = []
-    for learned in learning:
-        for equal in equals:
-            plans = [SettledRecipe(method, equal, False, learned) for method in methods]
-            ways.append(_best(splits, plans, None) if len(plans) > 1 else plans[0])
-            report(_WHAT, 0.1 * len(ways) / (len(learning) * len(equals)))
-    best = ways[0]
-    if len(ways) > 1:
-        best = _best(splits, ways, bits, lambda share: report(_WHAT, 0.1 + 0.6 * share))
+    for equal in equals:
+        plans = [SettledRecipe(method, equal, learning[0], biases=biases) for method in methods]
+        ways.append(trial.best(plans, None) if len(plans) > 1 else plans[0])
+    way = ways[0]
+    if len(ways) > 1:  # weights rounded to nearest show it as well, and take no time
+        way = trial.best([replace(one, learned=False) for one in ways], 8, steps)
+    ways = [replace(way, learned=learned) for learned in learning]
+    best = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     if recipe.method == AUTO:
-        both = [best, replace(best, searched=True)]
-        best = _best(splits, both, bits, lambda share: report(_WHAT, 0.7 + 0.3 * share))
+        ranged = searched_ranges(best, draft_of(trial.drafts, best), trial.seen, report)
+        if ranged.searched:
+            best = trial.best([best, ranged], bits, steps)
     report(_WHAT, 1.0)
     return best
 
 
-def _parted(calibration: Calibration) -> list[tuple[Calibration, dict[str, Array]]]:
-    """`folds` of SEARCHED samples, each measured on its share of all others as well: running a sample costs little
-    beside learning from it, and few samples decide by chance."""
-    parts = folds(at_most(calibration, SEARCHED))
+class _Steps:
+    """Reports how many of so many plans have been measured."""
+
+    def __init__(self, count: int, report: Report) -> None:
+        self._done, self._count, self._report = 0, count, report
+
+    def __call__(self) -> None:
+        self._done += 1
+        self._report(_WHAT, min(1.0, self._done / self._count))
+
+
+def parted(calibration: Calibration) -> tuple[Calibration, dict[str, Array]]:
+    """(what plans are fitted to, what judges them): of SEARCHED samples every _JUDGE-th one judges, and as many of the
+    others as were looked at. Of few samples both are the same: then leaving some out would say more about those.
+    """
+    picked = at_most(calibration, SEARCHED)
+    count = picked.samples
+    if count < _FEWEST:
+        return picked, dict(picked.inputs)
+    judges = np.arange(count) % _JUDGE == _JUDGE - 1
     others = np.setdiff1d(np.arange(calibration.samples), spread(calibration.samples, SEARCHED))
-    if len(parts) == 1 or not len(others):
-        return parts
-    return [
-        (
-            fit,
-            {
-                name: np.concatenate([a, calibration.inputs[name][others[k :: len(parts)]]])
-                for name, a in unseen.items()
-            },
-        )
-        for k, (fit, unseen) in enumerate(parts)
-    ]
+    others = others[spread(len(others), SEARCHED - int(judges.sum()))] if len(others) else others
+    unseen = {
+        name: np.concatenate([array[judges], calibration.inputs[name][others]]) for name, array in picked.inputs.items()
+    }
+    return replace(picked, inputs={name: array[~judges] for name, array in picked.inputs.items()}), unseen
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class _Trial:
     """Samples to calibrate with, drafts made of them, and other samples to measure on.
 
-    varied: what weights are learned from, variants of pictures included, and the drafts of that. scores: of plans that
-    were measured already.
+    varied: what weights are learned from, variants of pictures included, and the drafts of that. scores: by part of the
+    unseen samples, of plans that were measured already.
     """
 
     fit: Calibration
@@ -100,55 +117,53 @@ class _Split:
     varied: Calibration
     varied_drafts: Mapping[bool, FloatDraft]
     seen: Teacher
-    unseen: Teacher
-    scores: dict[tuple[SettledRecipe, int | None], float] = field(default_factory=dict, compare=False, repr=False)
+    unseen: Sequence[Teacher]
+    scores: dict[tuple[SettledRecipe, int | None], list[float]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
         cls, graph: Graph, fit: Calibration, unseen: Mapping[str, Array], recipe: Recipe, wide: Collection[str]
-    ) -> _Split:
+    ) -> _Trial:
         made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit).items()}
         varied, varied_drafts = fit, made
         if recipe.augment:
-            varied = augmented(graph, fit, recipe.seed, _VARIED)
+            varied = augmented(graph, fit, recipe.seed, SEARCHED)
         if varied is not fit:
             varied_drafts = {equal: widen(draft, wide) for equal, draft in drafts(graph, varied).items()}
-        return cls(fit, made, varied, varied_drafts, Teacher.of(graph, fit.inputs), Teacher.of(graph, unseen))
+        judge = Teacher.of(graph, unseen)
+        parts = next((count for count in sorted(_STUDENT, reverse=True) if len(judge) >= 2 * count), 1)
+        return cls(fit, made, varied, varied_drafts, Teacher.of(graph, fit.inputs), judge.parts(parts))
 
-    def score(self, plan: SettledRecipe, bits: int | None) -> float:
-        """Of the plan's integer graph on unseen samples; bits None: with float weights."""
+    def measured(self, plan: SettledRecipe, bits: int | None) -> list[float]:
+        """Scores of the plan's integer graph on each part of the unseen samples; bits None: with float weights."""
         if (plan, bits) not in self.scores:
             self.scores[plan, bits] = self._measured(plan, bits)
         return self.scores[plan, bits]
 
-    def _measured(self, plan: SettledRecipe, bits: int | None) -> float:
+    def _measured(self, plan: SettledRecipe, bits: int | None) -> list[float]:
         draft = draft_of(self.varied_drafts if plan.learned else self.drafts, plan)
         if bits is None:
             batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
-            return self.unseen.score_of(batch.run(self.unseen.inputs, tuple(self.unseen.wanted)))
-        uniform = dict.fromkeys((node.name for node in layers(draft.graph)), bits)
-        data = FittingData(self.seen, self.fit, self.varied)
-        return self.unseen.score(carry_out(plan, draft, data, uniform, memo=Memo(felt=False)))
+        else:
+            uniform = dict.fromkeys((node.name for node in layers(draft.graph)), bits)
+            batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
+        return [part.score_of(batch.run(part.inputs, tuple(part.wanted))) for part in self.unseen]
 
+    def best(
+        self, plans: Sequence[SettledRecipe], bits: int | None, on_plan: Callable[[], None] = lambda: None
+    ) -> SettledRecipe:
+        """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
 
-def _best(
-    splits: Sequence[_Split],
-    plans: Sequence[SettledRecipe],
-    bits: int | None,
-    on_share: Callable[[float], None] = lambda share: None,
-) -> SettledRecipe:
-    """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
-
-    By chance: the standard error of the difference over the splits, widened for their number (_STUDENT); with one split
-    _CHANCE_DB.
-    """
-    scores = np.zeros((len(plans), len(splits)))
-    for number, (one, other) in enumerate(np.ndindex(scores.shape)):
-        scores[one, other] = splits[other].score(plans[one], bits)
-        on_share((number + 1) / scores.size)
-    best = scores[int(np.argmax(scores.mean(axis=1)))]
-    ahead = best - scores
-    error = np.full(len(plans), _CHANCE_DB)
-    if len(splits) > 1:
-        error = _STUDENT[len(splits)] * ahead.std(axis=1, ddof=1) / np.sqrt(len(splits))
-    return plans[int(np.argmax(ahead.mean(axis=1) <= error))]
+        By chance: what one of twenty equal plans would win by, from the standard error of the difference over the parts
+        and their number (_STUDENT); with one part _CHANCE_DB.
+        """
+        scores = np.zeros((len(plans), len(self.unseen)))
+        for row, plan in zip(scores, plans, strict=True):
+            row[:] = self.measured(plan, bits)
+            on_plan()
+        best = scores[int(np.argmax(scores.mean(axis=1)))]
+        ahead = best - scores
+        error = np.full(len(plans), _CHANCE_DB)
+        if len(self.unseen) > 1:
+            error = _STUDENT[len(self.unseen)] * ahead.std(axis=1, ddof=1) / np.sqrt(len(self.unseen))
+        return plans[int(np.argmax(ahead.mean(axis=1) <= error))]

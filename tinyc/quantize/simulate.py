@@ -13,10 +13,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
-from tinyc.quantize.batched import compute
+from tinyc.passes.weights import has_weights, out_axis
+from tinyc.quantize.batched import Steps, compute
 
 _DECIMALS = 9  # of decibels
 
@@ -36,17 +38,35 @@ class Batch:
     """A graph and its constants as reals, ready to run on [samples, *shape] arrays.
 
     A float graph runs as it is. Of an integer graph every computed value is rounded.
-    `consts` and `quants` may be replaced between runs: that is how candidates are tried.
+    `consts` and `quants` may be replaced between runs: that is how candidates are tried. w_steps: scales [O] of the
+    weights that are integers times them; whoever replaces those takes them away.
     """
 
     graph: Graph
     consts: dict[str, Array] = field(init=False)
     quants: dict[str, Quant] = field(init=False)
+    w_steps: dict[str, npt.NDArray[np.float64]] = field(init=False)
 
     def __post_init__(self) -> None:
         values = self.graph.values
         self.consts = {name: _reals(values[name], array) for name, array in self.graph.consts.items()}
+        self.w_steps = {
+            node.inputs[1]: np.asarray(quant.scale)
+            for node in self.graph.nodes
+            if has_weights(node) and (quant := values[node.inputs[1]].quant) is not None
+            if node.inputs[1] in self.consts and quant.axis == out_axis(node) and not any(quant.zero)
+        }
         self.quants = {n: v.quant for n, v in values.items() if v.quant is not None and n not in self.graph.consts}
+
+    def adopt(self, graph: Graph, node: Node) -> None:
+        """Go on with a graph that differs in one layer's constants."""
+        self.graph = graph
+        for name in node.inputs:
+            if name in graph.consts:
+                self.consts[name] = _reals(graph.values[name], graph.consts[name])
+        quant = graph.values[node.inputs[1]].quant
+        if quant is not None:
+            self.w_steps[node.inputs[1]] = np.asarray(quant.scale)
 
     def start(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The graph's inputs, and the states that a run begins with, rounded."""
@@ -60,8 +80,20 @@ class Batch:
     def step(self, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
         """The node's outputs, rounded."""
         inputs = [(self.consts[n] if n in self.consts else known[n]) if n else None for n in node.inputs]
-        results = compute(self.graph, node, inputs, len(next(iter(known.values()))))
+        results = compute(self.graph, node, inputs, len(next(iter(known.values()))), self._steps(node))
         return {name: self.rounded(name, y) for name, y in zip(node.outputs, results, strict=True)}
+
+    def step_of(self, name: str) -> tuple[float, float]:
+        """What a rounded value is integers of, and how large those can be."""
+        scale, zero = self.quants[name].per_tensor
+        limits = INT_RANGE[self.graph.values[name].dtype]
+        return scale, float(max(abs(limit - zero) for limit in limits))
+
+    def _steps(self, node: Node) -> Steps | None:
+        """What a layer's input is integers of, and its weights."""
+        if not has_weights(node) or node.inputs[0] not in self.quants:
+            return None
+        return self.step_of(node.inputs[0]), self.w_steps.get(node.inputs[1])
 
     def run(self, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:
         """Outputs and the values named in `keep`. Others are dropped as soon as nobody reads them."""
