@@ -17,11 +17,11 @@ from tests.unit.stream_cases import NUMERICS, integer_graph
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.choose.select import Choice, candidates
-from tinyc.options.build import Options, Prefer
+from tinyc.options.build import Options
 from tinyc.pipeline.choosing import WORTH
 from tinyc.pipeline.fronting import MOST_POINTS, front_of_model, fronts_of
 from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import forms_of, lower_integers
+from tinyc.pipeline.lowering import forms_of, lower_forms, lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan import Freedom, Needs, plan_graph, whole_problem
 from tinyc.plan.answer import Plan
@@ -33,7 +33,7 @@ from tinyc.plan.problem import Form
 from tinyc.plan.rows.cuts import Measured, measure
 from tinyc.plan.tables import NEVER, CutTables
 from tinyc.plan.validate import validate
-from tinyc.plan.worth import Limits
+from tinyc.plan.worth import Limits, Worth
 
 M4 = load_board("cortex-m4")
 LAYERS = 3
@@ -148,10 +148,9 @@ def test_the_needs_of_the_steps_are_the_lower_bound(seed: int) -> None:
     "model",
     ["kws", "sww", "ad", pytest.param("vww", marks=pytest.mark.slow), pytest.param("ic", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("prefer", ["balanced", "time"])
-def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str, prefer: Prefer) -> None:
+def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str) -> None:
     """64 pairs of limits of flash and of RAM, from the least that there is to more than anything takes."""
-    options = Options("cortex-m4", prefer=prefer)
+    options = Options("cortex-m4")
     made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
     front = Front(
         [
@@ -160,15 +159,17 @@ def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str, prefer
             for family in one.families
         ]
     )
-    worth = WORTH[prefer]
     figures = np.array([(own.flash_bytes, own.live_bytes) for own in front.corners])
-    flashes, arenas = (
-        np.geomspace(low, 1.1 * high, 8) for low, high in zip(figures.min(0), figures.max(0), strict=True)
-    )
-    values = np.full((8, 8), np.inf)
-    for i, j in itertools.product(range(8), range(8)):
-        limits = Limits(int(flashes[i]), int(arenas[j]))
-        best = front.best(worth, limits)
+    limits = [np.geomspace(low, 1.1 * high, 8) for low, high in zip(figures.min(0), figures.max(0), strict=True)]
+    for prefer in ("balanced", "time"):
+        check_worth(front, WORTH[prefer], *limits)
+
+
+def check_worth(front: Front, worth: Worth, flashes: np.ndarray, arenas: np.ndarray) -> None:
+    """Asserts that the best within limits keeps them, and is worth no less than the best within smaller ones."""
+    values = np.full((len(flashes), len(arenas)), np.inf)
+    for i, j in itertools.product(range(len(flashes)), range(len(arenas))):
+        best = front.best(worth, Limits(int(flashes[i]), int(arenas[j])))
         if best is not None:
             plan = best.plan
             assert plan.flash_bytes <= flashes[i]
@@ -183,10 +184,10 @@ def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str, prefer
 def test_limits_are_kept_and_time_is_one_of_them(models_dir: Path) -> None:
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     made = make_integers(file, M4, Options("cortex-m4"), Progress())
+    forms = forms_of(made, M4, Options("cortex-m4"), Progress())
 
     def planned(**words: Any) -> Plan:
-        options = Options("cortex-m4", **words)
-        return lower_integers(made, M4, options, Progress()).plan
+        return lower_forms(forms, made, M4, Options("cortex-m4", **words), Progress()).plan
 
     usual = planned()
     fast = planned(time="3.3M")
