@@ -108,17 +108,7 @@ class ProductCode:
 
     def _step(self, op: str) -> None:
         """Two input channels of both tiles times four output channels."""
-        asm, packed = self.asm, self.tiles.requant.packed
-        asm.op("ldrd", "r10", "r11", "[r1], #8")
-        for channel in range(GROUP):
-            weight = ("r12", "r14")[channel // 2 if packed else channel % 2]
-            if channel % (4 if packed else 2) == 0:
-                asm.op("ldrd", "r12", "r14", "[r0], #8")
-            if packed and channel % 2:
-                asm.op("sxtb16", weight, weight)
-            for tile, x in enumerate(("r10", "r11")):
-                acc = ACC[4 * tile + channel]
-                asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
+        self.asm.piece(_two_channels, op, self.tiles.requant.packed)
 
     # ---- subroutines ----
 
@@ -303,3 +293,17 @@ class ProductCode:
                 self.asm.op("sub", new, held, acc)
                 self.asm.op("add", acc, acc, held)
             self.asm.op("strd", "r12", "r14", at)
+
+
+def _two_channels(asm: Asm, op: str, packed: bool) -> None:
+    """Two input channels of both tiles times four output channels."""
+    asm.op("ldrd", "r10", "r11", "[r1], #8")
+    for channel in range(GROUP):
+        weight = ("r12", "r14")[channel // 2 if packed else channel % 2]
+        if channel % (4 if packed else 2) == 0:
+            asm.op("ldrd", "r12", "r14", "[r0], #8")
+        if packed and channel % 2:
+            asm.op("sxtb16", weight, weight)
+        for tile, x in enumerate(("r10", "r11")):
+            acc = ACC[4 * tile + channel]
+            asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))

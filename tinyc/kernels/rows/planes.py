@@ -14,6 +14,7 @@ All bytes of four channels are read before their outputs are written, so the out
 
 from __future__ import annotations
 
+from tinyc.kernels.depthwise.plane_channels import MacStep, multiply
 from tinyc.kernels.int4_words import MASKS, tops
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
@@ -109,14 +110,14 @@ class _Writer:
             made = [c for c in (column, column + 1) if c < layer.columns and layer.is_real(c)]
             for c in made:
                 self._load(("r0", "r1"), (c, c))
-                self._spread(4 + 4 * (c - column))
+                asm.piece(_spread, 4 + 4 * (c - column))
             to.store([4 + 4 * (c - column) for c in made], made)
         for pair in range(0, layer.pairs, 2):
             made = []
             for p in (pair, pair + 1):
                 if p < layer.pairs and (layer.is_real(2 * p) or layer.is_real(2 * p + 1)):
                     self._load(("r2", "r2"), (2 * p, 2 * p + 1))
-                    self._spread(4 + 4 * (p - pair))
+                    asm.piece(_spread, 4 + 4 * (p - pair))
                     made.append(p)
             to.store([4 + 4 * (p - pair) for p in made], [layer.columns + p for p in made])
         pointers = ("r0", "r1", "r2")[: layer.k_h]
@@ -134,15 +135,6 @@ class _Writer:
                 self.asm.op("ldr", register, f"[{pointer}, #{offset}]" if offset else f"[{pointer}]")
             else:
                 self.asm.op("ldr", register, self.at("z"))
-
-    def _spread(self, base: int) -> None:
-        """Bytes of r12 (low halves) and r14 (high halves) to a word for each channel, in r<base> ... r<base + 3>."""
-        asm = self.asm
-        asm.op("pkhbt", f"r{base + 1}", "r12", "r14", "lsl #16")
-        asm.op("pkhtb", f"r{base + 3}", "r14", "r12", "asr #16")
-        for i in (0, 2):
-            asm.op("sxtb16", f"r{base + i}", f"r{base + i + 1}")
-            asm.op("sxtb16", f"r{base + i + 1}", f"r{base + i + 1}", "ror #8")
 
     # ---- channels ----
 
@@ -225,11 +217,13 @@ class _Writer:
             words = sorted({mac.x for mac in macs})
             at = f"[r0, #{planes + 4 * (place + words[0])}]"
             asm.op("ldrd", "r2", "r3", at) if len(words) == 2 else asm.op("ldr", "r2", at)
+            steps = list[MacStep]()
             for mac in macs:
                 to = acc[mac.out]
                 x = f"r{2 + words.index(mac.x)}"
-                asm.op(mac.op, to, x, f"r{7 + mac.w}", to if mac.out in begun else "r6")
+                steps.append((mac.op, to, x, f"r{7 + mac.w}", to if mac.out in begun else "r6"))
                 begun.add(mac.out)
+            asm.piece(multiply, tuple(steps))
         self._finish(acc, outputs, out, last=first + outputs == layer.out_w)
 
     def _finish(self, acc: tuple[str, str], outputs: int, out: int, last: bool) -> None:
@@ -268,6 +262,15 @@ class _Writer:
             asm.op("stm", "sp", "{" + ", ".join(pointers) + "}")
             asm.op("str", "r1", self.at("y"))
         asm.branch("b.w", "group")
+
+
+def _spread(asm: Asm, base: int) -> None:
+    """Bytes of r12 (low halves) and r14 (high halves) to a word for each channel, in r<base> ... r<base + 3>."""
+    asm.op("pkhbt", f"r{base + 1}", "r12", "r14", "lsl #16")
+    asm.op("pkhtb", f"r{base + 3}", "r14", "r12", "asr #16")
+    for i in (0, 2):
+        asm.op("sxtb16", f"r{base + i}", f"r{base + i + 1}")
+        asm.op("sxtb16", f"r{base + i + 1}", f"r{base + i + 1}", "ror #8")
 
 
 class _Planes:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tinyc.kernels.fast.bilinear import F2
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
-from tinyc.kernels.tile.groups import Weights
+from tinyc.kernels.tile.groups import Weights, Word
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
 
@@ -154,27 +154,14 @@ class _Products:
 
     def _steps(self, count: int, fresh: bool) -> Iterator[None]:
         """Writes a step each time that it is asked for the next."""
-        asm, two = self.asm, self.tiles.together == 2
-        weights = Weights(asm, _WEIGHTS, count * len(_ACC))
+        weights = Weights(self.asm, _WEIGHTS, count * len(_ACC))
         for step in range(count):
             op = "smuad" if fresh and step == 0 else "smlad"
-            if two:
-                if step % 2 == 0:
-                    asm.load_multiple("r14", _LAST)
-                    asm.load_multiple("r0", _OTHER)
-                half = 2 * (step % 2)
-                operands = [(_LAST[half + tile], _OTHER[half + channel]) for tile in range(2) for channel in range(2)]
-                for acc, (x, w) in zip(_ACC, operands, strict=True):
-                    self._mac(op, acc, x, w)
+            if self.tiles.together == 2:
+                self.asm.piece(_step_of_two, op, step % 2)
             else:
-                if step % 2 == 0:
-                    asm.op("ldrd", "r11", "r12", "[r14], #8")
-                for acc in _ACC:
-                    self._mac(op, acc, ("r11", "r12")[step % 2], weights.next())
+                self.asm.piece(_step_of_one, op, step % 2, weights.take(len(_ACC)))
             yield
-
-    def _mac(self, op: str, acc: str, x: str, w: str) -> None:
-        self.asm.op(op, acc, x, w, *(() if op == "smuad" else (acc,)))
 
     # ---- products as subroutines ----
 
@@ -321,3 +308,27 @@ class _Products:
 def _all(steps: Iterator[None]) -> None:
     for _ in steps:
         pass
+
+
+def _step_of_two(asm: Asm, op: str, odd: int) -> None:
+    """A step of two tiles and two channels; every other one loads for both."""
+    if not odd:
+        asm.load_multiple("r14", _LAST)
+        asm.load_multiple("r0", _OTHER)
+    operands = [(_LAST[2 * odd + tile], _OTHER[2 * odd + channel]) for tile in range(2) for channel in range(2)]
+    for acc, (x, w) in zip(_ACC, operands, strict=True):
+        _mac(asm, op, acc, x, w)
+
+
+def _step_of_one(asm: Asm, op: str, odd: int, words: tuple[Word, ...]) -> None:
+    """A step of a tile and four channels, whose weights are `words`."""
+    if not odd:
+        asm.op("ldrd", "r11", "r12", "[r14], #8")
+    for acc, (loaded, word) in zip(_ACC, words, strict=True):
+        if loaded:
+            asm.load_multiple("r0", loaded)
+        _mac(asm, op, acc, ("r11", "r12")[odd], word)
+
+
+def _mac(asm: Asm, op: str, acc: str, x: str, w: str) -> None:
+    asm.op(op, acc, x, w, *(() if op == "smuad" else (acc,)))

@@ -8,7 +8,6 @@ or weights, r9-r12 and r14 taps, weights, and after the sums constants and the o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels import int4_words
@@ -79,76 +78,74 @@ Pixel = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The register of a pixel's taps, those of its sums by channel, and those that the products are added to."""
 
 
+Word = tuple[tuple[str, ...], str]
+"""The register of a word of the stream, and those that are loaded before it is used."""
+
+
 class Weights:
     """Hands out registers with the next words of the stream, loaded as many at a time as there are registers.
 
-    words: of the stream that are left. ready: registers that hold words already.
+    words: of the stream that are left.
     """
 
-    def __init__(self, asm: Asm, registers: tuple[str, ...], words: int, ready: tuple[str, ...] = ()) -> None:
+    def __init__(self, asm: Asm, registers: tuple[str, ...], words: int) -> None:
         self._asm = asm
         self._registers = registers
         self._left = words
-        self._ready = ready
+        self._ready: tuple[str, ...] = ()
 
     def next(self) -> str:
-        if not self._ready:
-            self._load()
-            self._asm.load_multiple(STREAM, self._ready)
-        return self._take()
+        ((loaded, word),) = self.take(1)
+        if loaded:
+            self._asm.load_multiple(STREAM, loaded)
+        return word
+
+    def take(self, count: int) -> tuple[Word, ...]:
+        """The next words; whoever takes them loads them."""
+        words: list[Word] = []
+        for _ in range(count):
+            loaded: tuple[str, ...] = ()
+            if not self._ready:
+                loaded = self._ready = self._registers[: self._left]
+                self._left -= len(loaded)
+            words.append((loaded, self._ready[0]))
+            self._ready = self._ready[1:]
+        return tuple(words)
 
     def multiply(
         self, requant: Requantization, words: int, pixels: tuple[Pixel, ...], load: tuple[str, ...] = ()
     ) -> None:
         """Two taps of each pixel times the weights of four channels, `words` words. load: the instruction before, which
         brings the taps."""
-        ahead = min(self._left, words + len(self._registers))
-        step = _Words(self._registers, self._ready, ahead, words, requant.packed, requant.offsets)
-        self._asm.piece(_step, load, step, pixels)
-        for _ in range(words):
-            if not self._ready:
-                self._load()
-            self._take()
-
-    def _load(self) -> None:
-        self._ready = self._registers[: self._left]
-        self._left -= len(self._ready)
-
-    def _take(self) -> str:
-        first, *rest = self._ready
-        self._ready = tuple(rest)
-        return first
+        self._asm.piece(_step, load, self.take(words), (requant.packed, requant.offsets), pixels)
 
 
-class _Words(NamedTuple):
-    """Weights of a step: registers for them, those that hold some, words of the stream that a step may see, words of
-    the step; whether two channels lie over each other, and the offsets of int4 weights."""
-
-    registers: tuple[str, ...]
-    ready: tuple[str, ...]
-    left: int
-    needed: int
-    packed: bool
-    offsets: int4_words.Offsets
+Unpacked = tuple[bool, int4_words.Offsets]
+"""Of a step's weights: whether two channels lie over each other, and the offsets of int4 ones."""
 
 
-def _step(asm: Asm, load: tuple[str, ...], words: _Words, pixels: tuple[Pixel, ...]) -> None:
+def _step(
+    asm: Asm, load: tuple[str, ...], words: tuple[Word, ...], unpacked: Unpacked, pixels: tuple[Pixel, ...]
+) -> None:
     """`Weights.multiply`."""
     if load:
         asm.op(*load)
-    asm.piece(_products, words, pixels)
+    asm.piece(_products, words, unpacked, pixels)
 
 
-def _products(asm: Asm, words: _Words, pixels: tuple[Pixel, ...]) -> None:
+def _products(asm: Asm, words: tuple[Word, ...], unpacked: Unpacked, pixels: tuple[Pixel, ...]) -> None:
     """`Weights.multiply` of taps that are there."""
-    weights, w = Weights(asm, words.registers, words.left, words.ready), ""
+    (packed, offsets), w = unpacked, ""
     for channel in range(GROUP):
-        if channel % (GROUP // words.needed) == 0:
-            w = weights.next()
-        elif words.packed:
+        at, again = divmod(channel * len(words), GROUP)
+        if not again:
+            loaded, w = words[at]
+            if loaded:
+                asm.load_multiple(STREAM, loaded)
+        elif packed:
             asm.op("sxtb16", w, w)
         else:
-            int4_words.unpack(asm, channel, w, words.offsets)
+            int4_words.unpack(asm, channel, w, offsets)
         for tap, to, sums in pixels:
             asm.op("smlad", to[channel], tap, w, sums[channel])
 
