@@ -15,7 +15,7 @@ from functools import lru_cache
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.before import products_before
 from tinyc.loops.expression import AddProduct, Element, Node, Param, Saturate, inner, loads, moves, operands
-from tinyc.loops.registers import NoRegisterError, Registers
+from tinyc.loops.registers import NoRegisterError, Registers, Values
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -159,17 +159,12 @@ def _elements(loop: _Loop, first: int, together: int) -> list[tuple[str, ...]]:
 
 def _one(asm: Asm, loop: _Loop) -> None:
     """One element, as C computes it."""
-    nodes = inner(loop.root)
-    reads: Counter[Hashable] = Counter(each for node in nodes for each in operands(node) if each not in loop.homes)
-    reads[loop.root] += 1
-    registers = Registers(_POOL_OF_ONE, reads)
+    values = Values(loop.root, loop.homes, _POOL_OF_ONE)
     for load, pointer in loop.pointers.items():
-        asm.op("ldrsb", registers.define(load), f"[{pointer}], #1")
-    for node in nodes:
-        values = [each for each in operands(node) if each not in loop.homes]
-        sources = {each: registers[each] for each in values}
-        _node(asm.op, "mla", node, registers.define(node, values), {**loop.homes, **sources})
-    asm.op("strb", registers[loop.root], f"[{loop.y}], #1")
+        asm.op("ldrsb", values.load(load), f"[{pointer}], #1")
+    for node in inner(loop.root):
+        _node(asm.op, "mla", node, *values.define(node))
+    asm.op("strb", values[loop.root, 0], f"[{loop.y}], #1")
 
 
 def _node(op: Callable[..., None], product: str, node: Node, target: str, places: Mapping[Node, str]) -> None:

@@ -4,8 +4,7 @@ SEL chooses, QADD16 adds."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
@@ -18,11 +17,10 @@ from tinyc.loops.expression import (
     inner,
     loads,
     moves,
-    operands,
     ordered,
     packed_size,
 )
-from tinyc.loops.registers import NoRegisterError, Registers
+from tinyc.loops.registers import NoRegisterError, Values
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -134,21 +132,15 @@ def _together(asm: Asm, loop: _Loop, how: tuple[list[str], int, str]) -> None:
     before one is written."""
     (pool, count, width), root, homes = how, loop.root, loop.homes
     step = packed_size(root) if width else _WORD
-    values = [each for node in inner(root) for each in operands(node) if each not in homes]
-    reads: Counter[Hashable] = Counter((each, k) for each in values for k in range(count))
-    reads.update((root, k) for k in range(count))
-    registers = Registers(pool, reads)
+    values = Values(root, homes, pool, count)
     for load, pointer in loop.pointers.items():
         for k in range(count):
-            asm.op(f"ldr{width}", registers.define((load, k)), f"[{pointer}]", f"#{step}")
+            asm.op(f"ldr{width}", values.load(load, k), f"[{pointer}]", f"#{step}")
     for node in inner(root):
         for k in range(count):
-            read = list(operands(node))
-            places = {each: homes[each] if each in homes else registers[each, k] for each in read}
-            target = registers.define((node, k), [(each, k) for each in read if each not in homes])
-            _node(asm, node, target, places)
+            _node(asm, node, *values.define(node, k))
     for k in range(count):
-        asm.op(f"str{width}", registers[root, k], f"[{loop.y}]", f"#{step}")
+        asm.op(f"str{width}", values[root, k], f"[{loop.y}]", f"#{step}")
 
 
 def _node(asm: Asm, node: Node, target: str, places: Mapping[Node, str]) -> None:

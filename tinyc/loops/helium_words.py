@@ -8,9 +8,8 @@ of float32 take subnormal numbers for zero, and make none: who gives the express
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Hashable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
@@ -32,13 +31,12 @@ from tinyc.loops.expression import (
     loads,
     moves,
     numbers,
-    operands,
     ordered,
     result_type,
     tables,
 )
 from tinyc.loops.helium import CALL, GUARD, offset
-from tinyc.loops.registers import Registers
+from tinyc.loops.registers import Values
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -149,21 +147,16 @@ def _bits(node: Number | Real) -> int:
 
 def _vector(asm: Asm, loop: _Loop, when: str) -> None:
     """A vector, or with `t` the elements of the predicate; all are read before one is written."""
-    nodes = inner(loop.root)
     moving = [load for load in loads(loop.root) if moves(load) and load not in loop.homes]
-    reads: Counter[Hashable] = Counter(each for node in nodes for each in operands(node) if each not in loop.homes)
-    reads[loop.root] += 1
-    registers = Registers(loop.pool, reads)
+    values = Values(loop.root, loop.homes, loop.pool)
     if when:
         asm.op("vpst" + "t" * (len(moving) - 1))
     for load in moving:
         name, size = _LOADS[load.ctype]
         at = f"vldr{name.replace('.', f'{when}.')}"
-        asm.op(at, registers.define(load), f"[r{1 + load.number}]", f"#{size}")
-    for node in nodes:
-        values = [each for each in operands(node) if each not in loop.homes]
-        places = {**loop.homes, **{each: registers[each] for each in values}}
-        to = registers.define(node, _overwritten_first(node, values))
+        asm.op(at, values.load(load), f"[r{1 + load.number}]", f"#{size}")
+    for node in inner(loop.root):
+        to, places = values.define(node, last=partial(_stays, node, loop.homes))
         if isinstance(node, TableEntry):
             _entries(asm, node, to, places, when)
         else:
@@ -171,14 +164,12 @@ def _vector(asm: Asm, loop: _Loop, when: str) -> None:
     if when:
         asm.op("vpst")
     name, size = _STORES[result_type(loop.root)]
-    asm.op(f"vstr{name}{when}.32", registers[loop.root], f"[{loop.y}]", f"#{size}")
+    asm.op(f"vstr{name}{when}.32", values[loop.root, 0], f"[{loop.y}]", f"#{size}")
 
 
-def _overwritten_first(node: Node, values: list[Node]) -> list[Node]:
-    """The operands, in front the one whose place the result has to take."""
-    if isinstance(node, AddProduct) and node.start not in values:
-        return sorted(values, key=lambda each: each != node.x)
-    return values
+def _stays(node: Node, homes: Mapping[Node, str], operand: Node) -> bool:
+    """Whether the result has to take the place of another operand than this one."""
+    return isinstance(node, AddProduct) and node.start in homes and operand != node.x
 
 
 def _node(asm: Asm, node: Node, to: str, places: Mapping[Node, str]) -> None:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
@@ -22,11 +21,10 @@ from tinyc.loops.expression import (
     inner,
     loads,
     moves,
-    operands,
     result_type,
     tables,
 )
-from tinyc.loops.registers import Registers
+from tinyc.loops.registers import Values
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -106,26 +104,20 @@ def work(asm: Asm, elements: int) -> Work:
 
 def _elements(asm: Asm, loop: _Loop, count: int) -> None:
     """So many elements; all are read before one is written."""
-    nodes = inner(loop.root)
-    reads: Counter[Hashable] = Counter(
-        (each, k) for node in nodes for each in operands(node) if each not in loop.homes for k in range(count)
-    )
-    reads.update((loop.root, k) for k in range(count))
-    registers = Registers(loop.pool, reads)
+    values = Values(loop.root, loop.homes, loop.pool, count)
     for load, pointer in loop.pointers.items():
         name, size = _LOADS[load.ctype]
         for k in range(count):
-            asm.op(name, registers.define((load, k)), f"[{pointer}]", f"#{size}")
-    for node in nodes:
+            asm.op(name, values.load(load, k), f"[{pointer}]", f"#{size}")
+    for node in inner(loop.root):
         for k in range(count):
-            values = [each for each in operands(node) if each not in loop.homes]
-            places = {**loop.homes, **{each: registers[each, k] for each in values}}
-            _node(asm, node, registers.define((node, k), [(each, k) for each in values]), places)
+            to, places = values.define(node, k)
+            _node(asm, node, to, places)
             if isinstance(node, TableEntry):
                 asm.op("add", places[node.table], places[node.table], f"#{TABLE_BYTES}")
     name, size = _STORES[result_type(loop.root)]
     for k in range(count):
-        asm.op(name, registers[loop.root, k], f"[{loop.y}]", f"#{size}")
+        asm.op(name, values[loop.root, k], f"[{loop.y}]", f"#{size}")
 
 
 def _node(asm: Asm, node: Node, to: str, places: Mapping[Node, str]) -> None:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 
 from tinyc.loops.expression import (
     TABLE_BYTES,
@@ -20,10 +19,9 @@ from tinyc.loops.expression import (
     inner,
     loads,
     moves,
-    operands,
     tables,
 )
-from tinyc.loops.registers import Registers
+from tinyc.loops.registers import Values
 from tinyc.loops.vectors import CALL, GUARD, LANES, WITHIN, next_turn, saturate
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
@@ -62,21 +60,15 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
         asm.op("csrwi", "vxrm", "2")  # down
     with asm.loop("turn", "turn", aligned=False, of_call=True):
         asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
-        nodes = inner(root)
-        reads: Counter[Hashable] = Counter(each for node in nodes for each in operands(node) if each not in homes)
-        reads[root] += 1
-        registers = Registers(_GROUPS, reads)
+        values = Values(root, homes, _GROUPS)
         for load in moving:
-            to, bits = registers.define(load), 8 * _SIZES[load.ctype]
+            to, bits = values.load(load), 8 * _SIZES[load.ctype]
             asm.op(f"vle{bits}.v", to if bits == 32 else _NARROW, f"(a{1 + load.number})")
             if bits < 32:
                 asm.op(f"vsext.vf{32 // bits}", to, _NARROW)
-        for node in nodes:
-            values = [each for each in operands(node) if each not in homes]
-            places = {**homes, **{each: registers[each] for each in values}}
-            first = sorted(values, key=lambda each: isinstance(node, AddProduct) and each not in (node.start, node.x))
-            _node(asm, node, registers.define(node, first), places)
-        asm.op("vse8.v", registers[root], f"({y})")
+        for node in inner(root):
+            _node(asm, node, *values.define(node, last=partial(_is_factor, node)))
+        asm.op("vse8.v", values[root, 0], f"({y})")
         sizes = {f"a{1 + load.number}": _SIZES[load.ctype] for load in moving} | {y: 1}
         next_turn(asm, sizes | {homes[table]: TABLE_BYTES for table in tables(root)})
     asm.op("ret")
@@ -86,6 +78,10 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
 def work(asm: RiscvAsm, elements: int) -> Work:
     """What a call executes with registers of 128 bits."""
     return asm.work() + -(-elements // LANES) * asm.work("turn")
+
+
+def _is_factor(node: Node, operand: Node) -> bool:
+    return isinstance(node, AddProduct) and operand not in (node.start, node.x)
 
 
 def _node(asm: RiscvAsm, node: Node, to: str, places: Mapping[Node, str]) -> None:
