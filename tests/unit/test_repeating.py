@@ -31,7 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "signals": {"frontend": "mfcc.toml", "picture": "yuyv:160x120"},
     "recipe": {
         "recipe": Recipe(
-            method="mse", equalize=False, rounding="nearest", weights="auto", max_loss=0.5, activations="auto",
+            method="mse", equalize=False, rounding="learned", weights="auto", max_loss=0.5, activations="auto",
             int16_layers=("a", "b"), min_sqnr=30.0, augment=False, seed=3,
         )
     },

@@ -128,21 +128,25 @@ def _totals(report: QuantizeReport) -> Table:
     ways += ["learned rounding"] if report.learned else []
     rows.add_row("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
     share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
-    rows.add_row("weights", f"{report.weight_bytes:,} bytes{share}")
+    others = (
+        f"; {report.other_weight_bytes:,} more, of other layers, stay in 8 bits" if report.other_weight_bytes else ""
+    )
+    rows.add_row("weights", f"{report.weight_bytes:,} bytes{share}{others}")
     rows.add_row("integers", report.integers)
     if report.int16_layers:
         rows.add_row("on int16", ", ".join(short(name) for name in report.int16_layers))
     rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(diagnosis.samples, 'input')}")
     unproven = not report.proven and report.evaluated_on == report.calibration
     unit = "" if diagnosis.sqnr_db is None else " dB"
-    said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else ""
+    seen = ", on the calibration inputs" if report.evaluated_on == report.calibration else ""
+    said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else seen
     rows.add_row("output SQNR", f"{decibels(diagnosis.sqnr_db)}{unit}{said}")
     if diagnosis.agreement is not None:
-        rows.add_row("agreement", f"{diagnosis.agreement:.1%} with the float model")
+        rows.add_row("agreement", f"{diagnosis.agreement:.1%} with the float model{seen}")
     for quality in diagnosis.qualities:
         shown = [quality.float_model, quality.integer_model]
         words = [f"{value:.2%}" if quality.name == "top-1" else f"{value:.4g}" for value in shown]
-        rows.add_row(quality.name, f"float {words[0]} -> integers {words[1]}")
+        rows.add_row(quality.name, f"float {words[0]} -> integers {words[1]}{seen}")
     return rows
 
 

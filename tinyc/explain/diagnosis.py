@@ -144,7 +144,7 @@ def diagnose(
     return Diagnosis(
         samples=len(wanted[name]),
         sqnr_db=None if quants[name] is None else accuracy.sqnr_db(_rows(wanted[name]), _rows(made[name])),
-        agreement=accuracy.agreement(*chosen) if proven else None,
+        agreement=accuracy.agreement(*chosen) if proven and not _wants_reals(labels, wanted[name]) else None,
         qualities=tuple(qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)),
         layers=tuple(layers),
         worst="" if worst is None else worst.name,
@@ -164,7 +164,7 @@ def qualities(
     wanted, rows = outputs[0], [_rows(output) for output in outputs]
     if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
         return []
-    if labels.dtype.kind == "f" and labels.size == wanted.size:
+    if _wants_reals(labels, wanted):
         with np.errstate(over="ignore"):
             flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
         if not np.isfinite(flat).all():
@@ -182,6 +182,11 @@ def qualities(
         x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
         figures.append(Quality("AUC", *(auc(_anomaly_or_class(x, output), labels) for output in rows)))
     return figures
+
+
+def _wants_reals(labels: Array | None, output: Array) -> bool:
+    """Whether labels are what the output shall be, and no classes: a regression's, or a mask's."""
+    return labels is not None and labels.dtype.kind == "f" and labels.ndim > 0 and labels.size == output.size
 
 
 def _rows(array: Array) -> Array:

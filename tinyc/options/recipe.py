@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, replace
 from typing import Literal
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.errors import TinycError
 from tinyc.options.option import Heading, check_values, option
 
 AUTO = "auto"
@@ -86,6 +87,11 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_values(self)
+        if self.rounding == "nearest" and self.weights != "int8":
+            raise TinycError(
+                f"--rounding nearest with --weights {self.weights}: weights of 4 bits are always learned",
+                hint="leave --rounding out, or take --weights int8",
+            )
 
 
 def hurried(recipe: Recipe) -> Recipe:

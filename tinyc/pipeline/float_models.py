@@ -25,6 +25,7 @@ from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_byte
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.quantize.cached import kept
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
+from tinyc.quantize.recipe import FEW
 
 
 @one_thread
@@ -44,6 +45,11 @@ def quantize_float(
         progress.on_warning(
             "no calibration data: activation ranges come from synthetic inputs, accuracy is unproven; "
             f"give --calibration FILE.npz or put {path.stem}.calib.npz beside the model"
+        )
+    elif data.samples < FEW:
+        progress.on_warning(
+            f"calibration inputs: {data.samples}, and fewer than {FEW} hardly say what ranges the values have; figures "
+            "that are measured on them say little of others: give more with --calibration"
         )
     recipe = options.asked_recipe
     if options.like is not None:

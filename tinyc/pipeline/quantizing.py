@@ -21,10 +21,11 @@ from tinyc.base.requantize import quantize_array
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import Array, Graph, Node
 from tinyc.ops import is_a
-from tinyc.ops.op import Trait
+from tinyc.ops.op import Observed, Trait
 from tinyc.options.build import Options
+from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.pipeline.float_models import quantize_float
 from tinyc.pipeline.integers import load_with_states
@@ -32,6 +33,7 @@ from tinyc.pipeline.precision import is_float
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
+from tinyc.quantize.groups import input_rule
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
@@ -54,6 +56,7 @@ class Saved:
 @dataclass(frozen=True, slots=True)
 class QuantizeReport:
     """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
+    other_weight_bytes: of layers whose weights have no form of 4 bits (recurrent ones), where some are asked for.
     integers: widths of weights and activations, in words. int16_layers: layers that run on int16, if not all do."""
 
     model: str
@@ -67,6 +70,7 @@ class QuantizeReport:
     bits: Mapping[str, int]
     weight_bytes: int
     int8_bytes: int
+    other_weight_bytes: int
     integers: str
     int16_layers: tuple[str, ...]
     evaluated_on: str
@@ -130,6 +134,7 @@ def quantize_file(
         bits=_by_layer(made),
         weight_bytes=weight_bytes(made.graph),
         int8_bytes=elements,
+        other_weight_bytes=_others(made) if (options.asked_recipe or Recipe()).weights != "int8" else 0,
         integers=integers_of(made.graph),
         int16_layers=int16_layers(made.graph),
         evaluated_on=source,
@@ -143,6 +148,24 @@ def int16_layers(graph: Graph) -> tuple[str, ...]:
     computing = [node for node in graph.nodes if not is_a(node, Trait.MOVES, Trait.RESCALES)]
     wide = [node for node in computing if graph.values[node.outputs[0]].dtype == "s16"]
     return () if len(wide) == len(computing) else tuple(dict.fromkeys(node.layer for node in wide))
+
+
+def _others(made: Quantized) -> int:
+    """Bytes of int8 weights of layers that the recipe's bits do not reach: matrices of recurrent layers, say."""
+    graph = made.graph
+    names = {
+        name
+        for node in graph.nodes
+        if node.name not in made.bits
+        for name in node.inputs
+        if name in graph.consts and graph.consts[name].ndim > 1 and _is_weight(node, name)
+    }
+    return sum(graph.values[name].size_bytes for name in names if graph.values[name].dtype == "s8")
+
+
+def _is_weight(node: Node, name: str) -> bool:
+    rule = input_rule(node, node.inputs.index(name))
+    return isinstance(rule, Observed) and (rule.axis is not None or rule.symmetric)
 
 
 def _by_layer(made: Quantized) -> dict[str, int]:

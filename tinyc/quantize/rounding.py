@@ -33,7 +33,7 @@ _LEAST_GAIN = 0.02  # of the best sweep's: less is the last sweep
 _CHUNK = 2**21  # elements of the windows that are held at once
 _ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
 _LEAST_SAMPLES = 64  # that windows are taken from
-_PARTS = 8
+_BITS = 20  # of a float beside the integers that it is near
 _GOLDEN = 0.6180339887498949
 _SHRINK = np.linspace(0.4, 1.0, 25)  # candidate scales, of max|w| / qmax
 _ERROR, _ATTEMPTS = 1e-6, 8  # of the sums of squares in float32, relative to them; ten times more at each attempt
@@ -74,14 +74,14 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
     integers of, and the largest of those integers.
 
     About _ROWS_PER_TAP windows for each tap count, _LEAST_ROWS at least: more say the same again. How far floats are
-    from integers is rounded to _PARTS of a step, so that integers are multiplied.
+    from integers is rounded to small parts of a step, so that integers are multiplied.
     """
     groups = groups_of(node, x)
     k = weights_as_rows(node, w, groups).shape[2]
     h, moved = np.zeros((groups, k, k)), np.zeros((groups, k, k))
     x_sum, f_sum, count = np.zeros((groups, k)), np.zeros((groups, k)), 0
     unit, most = step
-    inverse, parts = np.float32(1 / unit), np.float32(_PARTS / unit)
+    parts = 2.0 ** (_BITS - math.ceil(math.log2(most)))
     per_sample = windows(node, w, x[:1])
     enough = max(_LEAST_ROWS, _ROWS_PER_TAP * k)
     if (spare := per_sample.shape[1] * _LEAST_SAMPLES // enough) > 1:  # samples need not be looked at, nor copied
@@ -90,10 +90,10 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
     share = min(1.0, enough / (per_sample.shape[1] * len(x)))
     chunk = max(1, _CHUNK // max(1, per_sample.size))
     for first in range(0, len(x), chunk):
-        a = _some(windows(node, w, np.rint(x[first : first + chunk] * inverse)), share)
+        a = _some(windows(node, w, np.rint(x[first : first + chunk] * np.float32(1 / unit))), share)
         f = _some(windows(node, w, x_float[first : first + chunk]), share)
-        off = np.rint(f * parts)
-        off -= a * np.float32(_PARTS)
+        off = np.rint(f * np.float32(parts / unit))
+        off -= a * np.float32(parts)
         furthest = float(max(off.max(), -off.min()))
         a, off = (one[0] if groups == 1 else one for one in (a, off))
         h += gram_of_integers(a, a, most * most)
@@ -103,7 +103,7 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
         count += a.shape[1]
     x_mean, f_mean = x_sum * (unit / count), f_sum / count
     h *= unit * unit / count
-    cross = h + moved * (unit * unit / _PARTS / count) - x_mean[:, :, None] * f_mean[:, None, :]
+    cross = h + moved * (unit * unit / parts / count) - x_mean[:, :, None] * f_mean[:, None, :]
     return Moments(h - x_mean[:, :, None] * x_mean[:, None, :], cross, x_mean, f_mean)
 
 

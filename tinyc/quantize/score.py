@@ -13,6 +13,8 @@ from tinyc.ir.graph import Array, Graph, Value
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
 from tinyc.quantize.simulate import Batch, sqnr_db
 
@@ -137,8 +139,11 @@ def before_softmax(graph: Graph) -> tuple[str, ...]:
 
 def decides(graph: Graph) -> bool:
     """Whether the first output that holds reals is a choice between classes: a vector, of another shape than the
-    input."""
+    input. Not what a sigmoid or tanh makes: each of its numbers is an answer of its own."""
     scores = _scores(graph)
+    maker = graph.producer().get(scores)
+    if maker is not None and isinstance(maker.attrs, Sigmoid | Tanh):
+        return False
     shape = graph.values[scores].shape if scores else ()
     vector = int(np.prod(shape)) == shape[-1] > 1 if shape else False
     return vector and all(shape != graph.values[name].shape for name in graph.inputs[:1])

@@ -47,8 +47,8 @@ def settle(
     """The plan with the least output error on calibration samples that nothing was fitted to.
 
     First the method, with float weights; then whether to equalize, with weights rounded to nearest; then whether to
-    learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it (of
-    4 bits, if some are to be narrow).
+    learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it. If
+    some are to be narrow, all but the method is settled with learned weights of 4 bits.
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
@@ -56,7 +56,7 @@ def settle(
     narrow, biases = recipe.weights != "int8", corrects(recipe, calibration)
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
-    equals = (True, False) if recipe.equalize is None else (recipe.equalize,)
+    equals = (not narrow, narrow) if recipe.equalize is None else (recipe.equalize,)  # weights pay for it
     learning = (True,) if narrow else (True, False) if recipe.rounding is None else (recipe.rounding == "learned",)
     steps = _Steps(len(equals) + len(learning) + (recipe.method == AUTO), report)
     ways = []
@@ -64,8 +64,8 @@ def settle(
         plans = [SettledRecipe(method, equal, learning[0], biases=biases) for method in methods]
         ways.append(trial.best(plans, None) if len(plans) > 1 else plans[0])
     way = ways[0]
-    if len(ways) > 1:  # weights rounded to nearest show it as well, and take no time
-        way = trial.best([replace(one, learned=False) for one in ways], 8, steps)
+    if len(ways) > 1:  # weights of 8 bits rounded to nearest show it as well, and take no time
+        way = trial.best([replace(one, learned=narrow) for one in ways], bits, steps)
     ways = [replace(way, learned=learned) for learned in learning]
     best = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     if recipe.method == AUTO:

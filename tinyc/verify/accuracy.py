@@ -60,11 +60,17 @@ def measure(
     return Accuracy(
         inputs=len(outputs),
         sqnr_db=sqnr_db(*(_reals(float_graph, rows) for rows in (wanted, made))),
-        agreement=agreement(theirs, own),
+        agreement=None if _wants_reals(samples.labels, wanted) else agreement(theirs, own),
         top1_float=None if right is None or theirs is None else float((theirs == labels).mean()),
         top1_int=right,
         integers=integers_of(graph),
     )
+
+
+def _wants_reals(labels: Array | None, wanted: Mapping[str, Array]) -> bool:
+    """Whether labels are what an output of several numbers shall be, and no classes: a regression's, or a mask's."""
+    several = [rows.size for rows in wanted.values() if rows.shape[1] > 1]
+    return labels is not None and labels.dtype.kind == "f" and labels.size in several
 
 
 def _by_name(graph: Graph, outputs: Outputs) -> dict[str, Array]:
