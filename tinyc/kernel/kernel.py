@@ -15,7 +15,7 @@ Two kinds of call:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Generic, TypeVar
 
@@ -250,6 +250,8 @@ class Cost:
     ram_code: int = 0  # bytes of code that are worth their place in RAM (`--ram-code`)
     ram_consts: int = 0  # the same of constants
     waits: int = 0  # of the cycles, those for slow flash
+    spare_code: WrittenCode | None = field(default=None, compare=False)  # the same of a second function
+    code_part: int | None = field(default=None, compare=False)  # bytes of flash_bytes that stand for both; None: all
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
@@ -257,11 +259,24 @@ class Cost:
 
     def shared(self, layers: Mapping[Hashable, int]) -> Cost:
         """The same with a part of the code's bytes. layers: how many may have that code, by its key."""
-        if self.code is None:
+        if self.code is None or self.code_part is not None:
             return self
         count = layers.get(self.code.key, 1)
-        flash = self.flash_bytes - self.code.size * (count - 1) // count
-        return replace(self, flash_bytes=flash, ram_code=self.ram_code // count, code=None)
+        if count == 1:
+            return replace(self, code=None)
+        part = self.code.size - self.code.size * (count - 1) // count
+        flash = self.own_bytes + part
+        return replace(self, flash_bytes=flash, ram_code=self.ram_code // count, code_part=part)
+
+    @property
+    def codes(self) -> tuple[WrittenCode, ...]:
+        """What is written for the layer, and may be for others."""
+        return tuple(code for code in (self.code, self.spare_code) if code is not None)
+
+    @property
+    def own_bytes(self) -> int:
+        """Bytes of flash beside those."""
+        return self.flash_bytes - (sum(code.size for code in self.codes) if self.code_part is None else self.code_part)
 
     def with_code(self, size: int) -> Cost:
         """The same with so many bytes of compiled code around the kernel."""
@@ -274,6 +289,15 @@ class Cost:
     def in_scratch(self, size: int) -> Cost:
         """The same with so many bytes of scratch."""
         return self if self.scratch_bytes == size else replace(self, scratch_bytes=size)
+
+
+def flash_of(costs: Iterable[Cost]) -> int:
+    """Bytes of flash of layers together: code that they share is there once."""
+    own, code = 0, dict[Hashable, int]()
+    for cost in costs:
+        own += cost.own_bytes
+        code |= {one.key: one.size for one in cost.codes}
+    return own + sum(code.values())
 
 
 class Once(Generic[T]):

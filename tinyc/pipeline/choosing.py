@@ -163,7 +163,7 @@ class _Offers:
         if options.by_calls:
             if graph.states:
                 raise TinycError("a model with state keeps its own past", hint="leave out --incremental")
-            return [window(graph, choices, options.hop, flash)]
+            return window(graph, choices, options.hop, flash).by_shared_code()
         if not options.input_rows:
             return families_of(graph, choices, flash_bytes=flash, up_to=up_to)
         hint = "leave out --input-rows"

@@ -95,11 +95,8 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
         for number, corner in enumerate(corners):
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError):  # what its check refuses is no point
-                points.append(
-                    _placed(
-                        made, board, options, graphs[id(corner.family)], corner.family.plan(corner.table, corner.state)
-                    )
-                )
+                plan = corner.family.plan(corner.table, corner.state)
+                points.append(_placed(made, board, options, graphs[id(corner.family)], plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))

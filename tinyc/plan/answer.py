@@ -17,6 +17,7 @@ from typing import Literal
 
 from tinyc.base.dataclass import dataclass
 from tinyc.choose.select import Choice
+from tinyc.kernel.kernel import flash_of
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
 
 SLOW = 1 << 30
@@ -49,7 +50,7 @@ class Partition:
 
     @property
     def flash_bytes(self) -> int:
-        return sum(form.flash_bytes for form in self.forms)
+        return flash_of(form.cost for form in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class Plan:
     @property
     def flash_bytes(self) -> int:
         """Estimated, of all kernels and constants."""
-        return sum(form.flash_bytes for form in self.forms)
+        return flash_of(form.cost for form in self.forms)
 
     def place(self, tensor: str, row: int, turn: int) -> int:
         """Where a row lies in a turn."""

@@ -40,8 +40,9 @@ def families_of(
     """Layer by layer; and by rows, where layers can. One with states runs layer by layer: what lasts has a place that
     no row of another tensor takes. flash_bytes: the most that is there. up_to: of more layers none run by rows; None:
     any number."""
-    families = [_whole(graph, choices, flash_bytes)]
-    if not graph.states and (up_to is None or len(families[0].measured) <= up_to):
+    whole = _whole(graph, choices, flash_bytes)
+    families = whole.by_shared_code()
+    if not graph.states and (up_to is None or len(whole.measured) <= up_to):
         families += by_rows(graph, choices, flash_bytes)
     return families
 
@@ -49,7 +50,7 @@ def families_of(
 def by_rows(graph: Graph, choices: Candidates, flash_bytes: int | None, *, input_rows: bool = False) -> list[Family]:
     """By rows; none where no layer can. input_rows: the input comes row by row, too."""
     problem = problem_of(graph, choices, by_rows=input_rows)
-    return [_of_rows(problem, flash_bytes)] if any(layer.walk for layer in problem.layers) else []
+    return _of_rows(problem, flash_bytes).by_shared_code() if any(layer.walk for layer in problem.layers) else []
 
 
 def window(graph: Graph, choices: Candidates, hop: int, flash_bytes: int | None) -> Family:

@@ -65,14 +65,30 @@ class Family:
     the plan of a cut, placed with an effort."""
 
     def __init__(
-        self, measured: Sequence[Measured], flash_bytes: int | None, place: Place, problem: Problem | None = None
+        self,
+        measured: Sequence[Measured],
+        flash_bytes: int | None,
+        place: Place,
+        problem: Problem | None = None,
+        solver: CutTables | None = None,
     ) -> None:
         self._place, self.problem = place, problem
-        self.measured = measured
-        self.solver = CutTables(measured, flash_bytes)
+        self.measured, self._flash_bytes = measured, flash_bytes
+        self.solver = solver or CutTables(measured, flash_bytes)
         self.ladder = tuple(_ladder(self.solver.needs()))
         self._tables: dict[int, CutTable | None] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}  # by id of the forms, which the plans keep alive
+
+    def by_shared_code(self) -> list[Family]:
+        """The same cuts, with the bytes of sets of functions that good ones share."""
+        table = self.table(len(self.ladder) - 1) if self.ladder else None
+        if table is None:
+            return []
+        solvers = [
+            CutTables(self.measured, self._flash_bytes, one, self.solver.known)
+            for one in dict.fromkeys(table.shared_sets())
+        ]
+        return [Family(self.measured, self._flash_bytes, self._place, self.problem, own) for own in solvers]
 
     def table(self, rung: int) -> CutTable | None:
         """Of a number of live bytes of the ladder."""
@@ -126,12 +142,11 @@ class _Stairs:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The answer to a question: the plan, validated; its family; and bytes of flash as a limit counts them, where there
-    is one."""
+    """The answer to a question: the plan, validated; its family; and bytes of flash as a limit counts them."""
 
     plan: Plan
     family: Family
-    flash_bytes: int | None = None
+    flash_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +160,25 @@ class _Rungs:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A cut, and how often another one of its table took too much flash, or too little."""
+    """A cut. tried: how often another one of its table was placed. fits, exceeds: states, the largest placed that is
+    within the limit of flash, and the smallest that is not."""
 
     family: Family
     rung: int
     state: int
     tried: int = 0
+    fits: int = -1
+    exceeds: int = NEVER
 
     def plan(self, effort: Effort = "quick") -> Plan:
         """Placed."""
+        return self.family.plan(self._table, self.state, effort)
+
+    @property
+    def _table(self) -> CutTable:
         table = self.family.table(self.rung)
         assert table is not None
-        return self.family.plan(table, self.state, effort)
+        return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +187,7 @@ class _Placed:
 
     cut: _State
     plan: Plan
-    flash_bytes: int | None
+    flash_bytes: int
     effort: Effort = "quick"
 
 
@@ -224,8 +246,8 @@ class _Search:
 
     def __init__(self, families: Sequence[Family], worth: Worth, limits: Limits, flash_of: FlashOf | None) -> None:
         self.worth, self.limits, self.flash_of = worth, limits, flash_of
-        # By id of the family: bytes of flash that its last library took beside its layers; before the first one, the
-        # least that may be.
+        # By id of the family: bytes of flash that its last library took beside what the table counts; before the first
+        # one, the least that may be.
         self.beside = {id(family): -(limits.flash_bytes or 0) // _LEAST_BESIDE for family in families}
         self.refused: list[str] = []  # by the validator: faults of the planner
         self._queue: list[tuple[float, int, _Rungs | _State | _Placed]] = []
@@ -261,15 +283,24 @@ class _Search:
     def _push(self, value: float, item: _Rungs | _State | _Placed) -> None:
         heapq.heappush(self._queue, (value, next(self._number), item))
 
-    def _offer(self, rungs: _Rungs, cut: _State | None = None) -> None:
-        """Rungs, by the cuts of the last of them in the arena of the first. cut: of a single one, that took too much or
-        too little flash."""
+    def _offer(self, rungs: _Rungs) -> None:
+        """Rungs, by the cuts of the last of them in the arena of the first."""
         best = self._best_of(rungs)
-        if best is None or (cut is not None and best[1] == cut.state):
+        if best is not None:
+            single = rungs.low == rungs.high
+            self._push(best[0], _State(rungs.family, rungs.low, best[1]) if single else rungs)
+
+    def _offer_nearer(self, cut: _State) -> None:
+        """Another cut of the table, nearer to the limit of flash: what is best by what is now known of flash, where it
+        lies between the states that are known to fit and to exceed, and else the state in their middle."""
+        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung))
+        if best is None or best[1] == cut.state or cut.tried == _ROUNDS:
             return
-        tried = 0 if cut is None else cut.tried + 1
-        single = rungs.low == rungs.high
-        self._push(best[0], _State(rungs.family, rungs.low, best[1], tried) if single else rungs)
+        value, state = best
+        if not cut.fits < state < cut.exceeds:
+            state = (cut.fits + cut.exceeds) // 2
+        if cut.fits < state < cut.exceeds != NEVER or cut.fits < state == best[1]:
+            self._push(value, replace(cut, state=state, tried=cut.tried + 1))
 
     def _best_of(self, rungs: _Rungs) -> tuple[float, int] | None:
         """The value of the best cut of the last of the rungs in the arena of the first, and its state."""
@@ -292,17 +323,18 @@ class _Search:
             plan = self._smaller(cut, plan)
         if most is not None and plan.arena_bytes > most:
             return
-        flash, limit = None, self.limits.flash_bytes
+        counted, limit = cut.family.solver.counted(plan.forms), self.limits.flash_bytes
+        flash = counted
         if limit is not None:
-            flash = plan.flash_bytes if self.flash_of is None else self.flash_of(cut.family, plan)
-            beside = flash - plan.flash_bytes
+            flash = counted if self.flash_of is None else self.flash_of(cut.family, plan)
+            beside = flash - counted
             if flash <= limit:  # more layers than said may share their code: what seems a little too large may fit, too
                 beside -= limit // _SHARED
             self.beside[id(cut.family)] = beside
-            if cut.tried < _ROUNDS:
-                self._offer(_Rungs(cut.family, cut.rung, cut.rung), cut)
-        if limit is None or flash is None or flash <= limit:
-            value = self.worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
+            fits, exceeds = (cut.state, cut.exceeds) if flash <= limit else (cut.fits, cut.state)
+            self._offer_nearer(replace(cut, fits=fits, exceeds=exceeds))
+        if limit is None or flash <= limit:
+            value = self.worth.of(plan.cycles, counted, plan.arena_bytes)
             self._push(value, _Placed(cut, plan, flash))
 
     def _smaller(self, cut: _State, plan: Plan) -> Plan:
@@ -322,7 +354,7 @@ def _best_state(
     table: CutTable, worth: Worth, limits: Limits, beside: int, arena_bytes: int
 ) -> tuple[float, int] | None:
     """The value of the best cut of a table in an arena, and its state; None where none is within the limits. beside:
-    bytes of flash that a library takes beside its layers."""
+    bytes of flash that a library takes beside what the table counts."""
     flash = table.flash_bytes
     allowed = table.cycles < (NEVER if limits.cycles is None else limits.cycles + 1)
     if limits.flash_bytes is not None:

@@ -9,20 +9,24 @@ layers, in other orders of turns, are one offer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition
 from tinyc.plan.liveness import Load
 from tinyc.plan.problem import Form, Layer
 from tinyc.plan.rows.cuts import Measured, mixes, mixture
+from tinyc.plan.sharing import shared_code
 from tinyc.plan.uses import Ints
 
 NEVER = 2**60  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
 _STATES = 2048  # of a table, at most
+_DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
+_PRICES_APART = 1.25  # of cuts whose shared code is looked at
 _Span = tuple[int, int]  # layers [start, stop)
 
 
@@ -83,43 +87,126 @@ class CutTable:
 
     def cut(self, state: int) -> Partition:
         """The cut of a state, whose cycles are not NEVER."""
-        groups, forms = [], []
-        stop = len(self.taken) - 1
+        taken = self._taken(state)
+        chosen = tuple(form for number, place in taken for form in self.solver.forms(number, place, self.live_bytes))
+        groups = tuple(self.solver.measured[number].group for number, _ in taken)
+        return Partition(groups, chosen, sum(form.cost.cycles for form in chosen))
+
+    def shared_sets(self) -> Iterator[frozenset[Hashable]]:
+        """Keys of code that layers share in good cuts: those on the convex hull of flash and cycles, their forms
+        exchanged for such code."""
+        last = np.inf
+        for state in self._hull():
+            price = self._price(state)
+            if price <= last / _PRICES_APART:
+                ways = [way for number, _ in self._taken(state) for way in self.solver.ways(number, self.live_bytes)]
+                yield shared_code(self.cut(state).forms, ways, price)
+                last = price
+
+    def _taken(self, state: int) -> list[tuple[int, int]]:
+        """Each group of a state's cut, and the place in its forms, in order."""
+        taken, stop = [], len(self.taken) - 1
         while stop:
             number, place, before = (int(column[state]) for column in self.taken[stop])
-            own = self.solver.measured[number]
-            groups.append(own.group)
-            forms.append(self.solver.forms(number, place, self.live_bytes))
-            stop, state = own.start, before
-        chosen = tuple(form for own in reversed(forms) for form in own)
-        return Partition(tuple(groups[::-1]), chosen, sum(form.cost.cycles for form in chosen))
+            taken.append((number, place))
+            stop, state = self.solver.measured[number].start, before
+        return taken[::-1]
+
+    def _hull(self) -> list[int]:
+        """States on the convex hull of flash and cycles, ascending."""
+        states: list[int] = []
+        for state in np.flatnonzero(np.diff(self.cycles, prepend=NEVER) < 0).tolist():
+            while len(states) > 1 and self._slope(states[-2], states[-1]) <= self._slope(states[-1], state):
+                states.pop()
+            states.append(state)
+        return states
+
+    def _slope(self, first: int, second: int) -> float:
+        """Cycles that a grain saves, from one state to another."""
+        return float(self.cycles[first] - self.cycles[second]) / (second - first)
+
+    def _price(self, state: int) -> float:
+        """Cycles for which a byte of flash is taken at a state: the mean of what the best smaller states save for each
+        byte less, and the best larger ones for each byte more."""
+        cycles = self.cycles
+        places = np.arange(len(cycles))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = (cycles - cycles[state]) / (state - places)
+        smaller, larger = slopes[:state][cycles[:state] < NEVER], slopes[state + 1 :]
+        left = float(smaller.min()) if len(smaller) else _DEAR * self.solver.grain
+        right = float(larger.max()) if len(larger) else 0.0
+        return (left + right) / 2 / self.solver.grain
+
+
+class _Known:
+    """What tables of the same groups have in common, whatever they count once."""
+
+    def __init__(self) -> None:
+        self.needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
+        self.mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
+        self.of_layer: dict[tuple[object, ...], _Forms] = {}
+        self.of_group: dict[tuple[object, ...], _Sums | _Forms] = {}
+        self._codes: dict[int, frozenset[Hashable]] = {}
+
+    def codes(self, forms: tuple[Form, ...]) -> frozenset[Hashable]:
+        """Keys of all code that the forms may share with others."""
+        if id(forms) not in self._codes:
+            self._codes[id(forms)] = frozenset(code.key for form in forms for code in form.cost.codes)
+        return self._codes[id(forms)]
 
 
 class CutTables:
-    """The tables of groups that may be chosen. flash_bytes: of cuts the most; None: any."""
+    """The tables of groups that may be chosen. flash_bytes: of cuts the most; None: any. shared: code that counts once
+    for all layers, whether they have it or not; None: each form counts its part of what layers may share. known: of
+    other tables of these groups."""
 
-    def __init__(self, measured: Sequence[Measured], flash_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        measured: Sequence[Measured],
+        flash_bytes: int | None = None,
+        shared: frozenset[Hashable] | None = None,
+        known: _Known | None = None,
+    ) -> None:
+        self.known = known = known or _Known()
         self.measured = sorted(measured, key=lambda one: one.stop)
+        self.shared = shared
+        once: dict[Hashable, int] = {}
         sizes: dict[str, tuple[int, int]] = {}  # of a layer, the least and most bytes of its forms
-        for layer in (layer for one in self.measured for layer in one.layers):
-            own = [form.flash_bytes for form in (*layer.whole_forms, *layer.row_forms)]
-            low, high = sizes.get(layer.node, (min(own), max(own)))
-            sizes[layer.node] = min(low, *own), max(high, *own)
+        forms_of = {
+            (layer.node, id(forms)): forms
+            for one in self.measured
+            for layer in one.layers
+            for forms in (layer.whole_forms, layer.row_forms)
+            if forms
+        }
+        for (node, _), forms in forms_of.items():
+            if shared and shared & known.codes(forms):
+                once |= {code.key: code.size for form in forms for code in form.cost.codes if code.key in shared}
+            own = [self._bytes(form) for form in forms]
+            low, high = sizes.get(node, (min(own), max(own)))
+            sizes[node] = min(low, *own), max(high, *own)
         self._least = {node: low for node, (low, _) in sizes.items()}
-        self.least_bytes = sum(self._least.values())
-        most = sum(high for _, high in sizes.values())
+        self.once_bytes = sum(once.values())
+        self.least_bytes = sum(self._least.values()) + self.once_bytes
+        most = sum(high for _, high in sizes.values()) + self.once_bytes
         span = max((most if flash_bytes is None else min(most, flash_bytes)) - self.least_bytes, 0)
         self.grain = max(_GRAIN, -(-span // _STATES))
         self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
         self._latest: dict[int, tuple[int, int, _Sums | _Forms | None]] = {}  # of groups: live bytes [since, until)
-        self._needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
-        self._mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
-        self._of_layer: dict[tuple[object, ...], _Forms] = {}
-        self._of_group: dict[tuple[_Forms, ...], _Sums | _Forms] = {}
         self._spans: dict[_Span, list[int]] = {}
         for number, one in enumerate(self.measured):
             self._spans.setdefault((one.start, one.stop), []).append(number)
         self._offers: dict[tuple[object, ...], _Offers | None] = {}
+
+    def _bytes(self, form: Form) -> int:
+        """Of flash, beside what counts once."""
+        if self.shared is None:
+            return form.flash_bytes
+        return form.cost.own_bytes + sum(code.size for code in form.cost.codes if code.key not in self.shared)
+
+    def counted(self, forms: Iterable[Form]) -> int:
+        """Bytes of flash of the forms of a cut, as its table counts them: at least what they take."""
+        return self.once_bytes + sum(map(self._bytes, forms))
 
     def needs(self) -> list[int]:
         """Numbers of live bytes at which another form fits, ascending."""
@@ -133,19 +220,21 @@ class CutTables:
         best[0][:] = 0
         for (start, stop), numbers in sorted(self._spans.items(), key=lambda item: item[0][1]):
             offers = self._offered(numbers, live_bytes)
-            if offers is None or best[start][-1] >= NEVER:
+            if offers is None or best[start][-1] >= NEVER or offers.grains[0] >= self.states:
                 continue
-            columns = (offers.grains, offers.cycles, offers.groups, offers.places)
-            for grains, cycles, group, place in zip(*(column.tolist() for column in columns), strict=True):
-                if grains >= self.states:
-                    break
-                before = best[start][: self.states - grains] + cycles
-                better = np.flatnonzero(before < best[stop][grains:])
-                if len(better):
-                    states = better + grains
-                    best[stop][states] = before[better]
-                    own = taken[stop]
-                    own[0][states], own[1][states], own[2][states] = group, place, better
+            last = int(np.searchsorted(offers.grains, self.states))
+            grains = offers.grains[:last]
+            reach = int(grains[-1])
+            before = np.concatenate((np.full(reach, NEVER, np.int64), best[start]))
+            sums = sliding_window_view(before, self.states)[reach - grains] + offers.cycles[:last, None]
+            which = sums.argmin(axis=0)
+            cycles = sums[which, np.arange(self.states)]
+            better = np.flatnonzero(cycles < best[stop])
+            best[stop][better] = cycles[better]
+            offer = which[better]
+            own = taken[stop]
+            own[0][better], own[1][better] = offers.groups[offer], offers.places[offer]
+            own[2][better] = better - grains[offer]
         return CutTable(live_bytes, self, best[-1], taken) if best[-1][-1] < NEVER else None  # type: ignore[arg-type]
 
     def forms(self, number: int, place: int, live_bytes: int) -> tuple[Form, ...]:
@@ -153,6 +242,12 @@ class CutTables:
         sums, _ = self._summed(self.measured[number], live_bytes)
         assert sums is not None
         return sums.at(place)
+
+    def ways(self, number: int, live_bytes: int) -> list[Sequence[Form]]:
+        """The forms of each of a group's layers that fit."""
+        own = self.measured[number]
+        pairs = zip(own.layers, own.loads, strict=True)
+        return [self._fitting(layer, load, live_bytes, whole=own.is_whole)[0].forms for layer, load in pairs]
 
     def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
         """What groups of the same layers offer together; None where none fits."""
@@ -190,13 +285,14 @@ class CutTables:
                 return None, changes
             layers.append(forms)
             until = min(until, changes)
-        key = tuple(layers)
-        if key not in self._of_group:
+        key = (self.grain, *layers)
+        of_group = self.known.of_group
+        if key not in of_group:
             total: _Sums | _Forms = layers[0]
             for forms in layers[1:]:
                 total = _sum(total, forms, self.grain)
-            self._of_group[key] = total
-        return self._of_group[key], until
+            of_group[key] = total
+        return of_group[key], until
 
     def _fitting(self, layer: Layer, load: Load, live_bytes: int, *, whole: bool) -> tuple[_Forms, int]:
         """The forms of a layer that fit beside the load, and mixtures of one that does with one that does not; and the
@@ -205,21 +301,22 @@ class CutTables:
         needs = self._needs_of(forms, load)
         fit = tuple(need <= live_bytes for need in needs)
         until = min((need for need in needs if need > live_bytes), default=NEVER)
-        key: tuple[object, ...] = (id(forms), fit)
+        counted = self.shared and self.shared & self.known.codes(forms)
+        key: tuple[object, ...] = (id(forms), fit, counted)
         above: dict[int, tuple[int, ...]] = {}
         if not whole and until < NEVER and any(fit) and any(self._mixes(forms)):
             others = [i for i, fits in enumerate(fit) if not fits]
             above = {i: load.turns_above(forms[i], live_bytes) for i in others}
             until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
             key = (*key, *above.values(), len(load.turns))
-        if key not in self._of_layer:
+        if key not in self.known.of_layer:
             fitting = [i for i, fits in enumerate(fit) if fits]
             mixed = _mixtures(forms, fitting, above, self._mixes(forms)) if above else []
             turns = len(load.turns)
-            flash = [forms[i].flash_bytes for i in fitting]
+            flash = [self._bytes(forms[i]) for i in fitting]
             cycles = [forms[i].cycles for i in fitting]
             for fast, spare in mixed:
-                flash.append(forms[fast].flash_bytes + forms[spare].flash_bytes)
+                flash.append(self._bytes(forms[fast]) + self._bytes(forms[spare]))
                 part = len(above[fast])
                 cycles.append((forms[fast].cycles * (turns - part) + forms[spare].cycles * part) // turns)
             of_flash, of_cycles = np.array(flash, np.int64), np.array(cycles, np.int64)
@@ -229,20 +326,21 @@ class CutTables:
                 _mixed(forms[one[0]], forms[one[1]], above[one[0]], turns) if isinstance(one, tuple) else one
                 for one in chosen
             ]
-            self._of_layer[key] = _Forms(of_flash[front], of_cycles[front], made)
-        return self._of_layer[key], until
+            self.known.of_layer[key] = _Forms(of_flash[front], of_cycles[front], made)
+        return self.known.of_layer[key], until
 
     def _mixes(self, forms: tuple[Form, ...]) -> list[bool]:
-        if id(forms) not in self._mixing:
-            self._mixing[id(forms)] = [mixes(form) for form in forms]
-        return self._mixing[id(forms)]
+        mixing = self.known.mixing
+        if id(forms) not in mixing:
+            mixing[id(forms)] = [mixes(form) for form in forms]
+        return mixing[id(forms)]
 
     def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
         """Live bytes with each of the forms."""
         key = (id(forms), id(load))
-        if key not in self._needs:
-            self._needs[key] = tuple(load.need(form) for form in forms)
-        return self._needs[key]
+        if key not in self.known.needs:
+            self.known.needs[key] = tuple(load.need(form) for form in forms)
+        return self.known.needs[key]
 
 
 def _next_level(load: Load, form: Form, live_bytes: int) -> int:
