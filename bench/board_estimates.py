@@ -40,8 +40,8 @@ PLAIN = "estimated"
 # What tinyc is asked for, and what its row says of that.
 ASKED: Mapping[str, Mapping[str, Any]] = {
     PLAIN: {},
-    "`--prefer time`": {"memory": "speed"},
-    "`--ram-code 64K`": {"ram_code": 65_536},
+    "`--prefer time`": {"prefer": "time"},
+    "`--ram-code 0`": {"ram_code": 0},
 }
 
 

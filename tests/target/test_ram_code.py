@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,10 @@ from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.kernel.site import RELU, Padding
 from tinyc.ops.conv2d import Conv2D
+from tinyc.options.build import Options
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.lowering import lower_integers
+from tinyc.pipeline.progress import Progress
 from tinyc.plan.planner import plan_graph
 from tinyc.reference.interpreter import run_int
 from tinyc.run import find_target
@@ -51,7 +56,7 @@ def _program(board: Board, budget: int | None) -> Program:
     program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     if budget is None:
         return program
-    return with_ram_code(program, budget, board.flash_timing, board.runs_code_from_ram)
+    return with_ram_code(program, budget, board)
 
 
 def _firmware(board: Board, compiler: str, budget: int | None, folder: Path) -> Firmware:
@@ -154,6 +159,46 @@ def test_kernels_are_chosen_with_ram_in_mind() -> None:
     assert bytes_taken[0] > 0
     free = fastest(candidates(graph_of(LAYER), board.isa, Numerics.TFLM))["layer"]
     assert best[0].kernel.name == free.kernel.name
+
+
+def test_functions_take_no_more_than_the_ram_for_code() -> None:
+    board = load_board("nucleo-l4r5zi")
+    assert board.memory is not None
+    assert board.memory.code is not None
+    small = replace(board, memory=replace(board.memory, code=replace(board.memory.code, bytes=64)))
+    much, little = (with_ram_code(_program(own, None), BUDGET, own).in_ram for own in (board, small))
+    assert much is not None
+    assert little is not None
+    assert much.functions
+    assert not little.functions
+    assert little.constants == much.constants
+
+
+def test_by_default_a_board_with_slow_flash_has_in_ram_what_is_worth_it(models_dir: Path) -> None:
+    """Its RAM is there to be used: the less, the dearer RAM is; none where flash is fast, or with --ram-code 0."""
+    file = models_dir / "mlperf_tiny" / "ad_int8.tflite"
+
+    def copied(board: str, **words: Any) -> int | None:
+        options = Options(board, **words)
+        made = make_integers(file, load_board(board), options, Progress())
+        program = lower_integers(made, load_board(board), options, Progress()).program
+        if program.in_ram is None:
+            return None
+        memory = load_board(board).memory
+        assert memory is not None
+        sizes = {symbol.name: symbol.const.data.nbytes for symbol in program.symbols}
+        taken = sum(sizes[name] for name in program.in_ram.constants)
+        assert taken + program.arena_bytes + memory.stack_bytes <= memory.ram_beside(bool(program.in_ram.functions))
+        return taken
+
+    default = copied("nucleo-l4r5zi") or 0
+    assert default > 100_000
+    assert (copied("nucleo-l4r5zi", prefer="ram") or 0) < default
+    within = copied("nucleo-l4r5zi", ram=16_384)
+    assert within is not None
+    assert 0 < within <= 16_384
+    assert copied("nucleo-l4r5zi", ram_code=0) is None
+    assert copied("cortex-m4") is None
 
 
 def test_what_is_copied_has_to_fit(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ every instruction as a long one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.knapsack import exact
+from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
 from tinyc.choose.slow_flash import Waits, fetched, split_waits
 from tinyc.emit.lower import call_consts
@@ -36,20 +37,26 @@ class _Piece:
     waits: float
 
 
-def with_ram_code(program: Program, budget: int, timing: FlashTiming | None, code: bool) -> Program:
-    """The program with the functions and constants in RAM that save the most waits, within `budget` bytes.
-
-    timing: of the board's flash; None: not known. code: whether the board can run code from RAM without waits.
-    """
-    waits = [_waits_of(step, timing or PLAIN_FLASH) for step in program.steps]
-    functions = _functions(program, waits) if code else {}
-    pieces = [*functions.values(), *_constants(program, waits).values()]
-    grain = max(_GRAIN, -(-budget // _MOST_GRAINS))
-    classes = [[(0, 0.0), (-(-piece.size // grain), -piece.waits)] for piece in pieces]
-    taken = exact(classes, budget // grain) if pieces else []
-    chosen = [piece.name for piece, is_taken in zip(pieces, taken or (), strict=True) if is_taken and piece.waits > 0]
-    names = frozenset(chosen)
+def with_ram_code(program: Program, budget: int, board: Board, price: float = 0.0) -> Program:
+    """The program with the functions and constants in RAM that save the most waits, within `budget` bytes, and what the
+    board's RAM for code takes. price: cycles that each byte has to save."""
+    waits = [_waits_of(step, board.flash_timing or PLAIN_FLASH) for step in program.steps]
+    functions: Mapping[str, _Piece] = {}
+    if board.runs_code_from_ram:
+        room = budget if board.code_ram is None else min(budget, board.code_ram.bytes)
+        functions = {piece.name: piece for piece in _best(_functions(program, waits).values(), room, price)}
+    constants = _constants(program, waits)
+    names = frozenset(piece.name for piece in _best((*functions.values(), *constants.values()), budget, price))
     return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget))
+
+
+def _best(pieces: Iterable[_Piece], budget: int, price: float) -> list[_Piece]:
+    """Those that save most, in so many bytes."""
+    worth = [piece for piece in pieces if piece.waits > price * piece.size]
+    grain = max(_GRAIN, -(-budget // _MOST_GRAINS))
+    classes = [[(0, 0.0), (-(-piece.size // grain), price * piece.size - piece.waits)] for piece in worth]
+    taken = exact(classes, budget // grain) if worth else None
+    return [piece for piece, is_taken in zip(worth, taken or (), strict=False) if is_taken]
 
 
 def _waits_of(step: Step, timing: FlashTiming) -> Waits:

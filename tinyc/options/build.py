@@ -97,8 +97,8 @@ class Options:
     )
     ram_code: int | None = option(
         None,
-        "RAM for the code and constants that wait for flash most, copied by start-up code; 16K is 16,384.",
-        shown_default="none",
+        "RAM for the code and constants that wait for flash most, copied by start-up code; 16K is 16,384, 0 for none.",
+        shown_default="what is worth it where flash is slow",
         is_bytes=True,
         heading=_KERNELS,
         shapes=True,

@@ -11,7 +11,6 @@ from functools import cached_property
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.board.parts import FlashTiming
 from tinyc.choose.select import Choice, fastest, made_small, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
@@ -99,7 +98,9 @@ def lay_out(
     row, and has none.
     """
     limits = limits_of(board, options)
-    compiled = [replace(form, choices=_in_ram(as_compiled(form.choices, options), board, options)) for form in forms]
+    compiled = [
+        replace(form, choices=_with_copies(as_compiled(form.choices, options), board, options)) for form in forms
+    ]
     graph = forms[0].graph
     if graph.states and limits.arena_bytes is not None:
         limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
@@ -231,26 +232,50 @@ def slow_part(board: Board, options: Options) -> SlowPart | None:
     return SlowPart(ram.bytes, ram.read_waits * share, ram.write_waits * share)
 
 
-def _in_ram(choices: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
-    """The candidates at the price of a byte of RAM at which the fastest of them take what `--ram-code` allows."""
-    timing = board.flash_timing
-    if options.ram_code is None or timing is None:
-        return choices
-    low, high, best = 0.0, _MOST_FOR_A_BYTE, choices
-    for price in (0.0, *[None] * _PRICES):
-        tried = (low + high) / 2 if price is None else price
-        offered = _repriced(choices, timing, tried, code=board.runs_code_from_ram)
-        taken = fastest(offered).values()
-        if sum(choice.cost.ram_code + choice.cost.ram_consts for choice in taken) <= options.ram_code:
-            best, high = offered, tried
-        else:
-            low = tried
-        if best is offered and tried == 0:
-            break
-    return best
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What start-up code may copy to RAM: bytes at most, and the cycles of an inference that each has to save."""
+
+    most_bytes: int
+    price: float
 
 
-def _repriced(
-    choices: Mapping[str, Sequence[Choice]], timing: FlashTiming, price: float, *, code: bool
+def copies_of(board: Board, options: Options, *, cycles: int, arena_bytes: int = 0) -> Copies | None:
+    """What of the RAM copies of code and constants are worth; None: no copies. cycles: of an inference.
+
+    Where the board's flash is slow, RAM that is left is there to be used: 1 % of all that the board has for what 1 % of
+    an arena is worth.
+    """
+    if options.ram_code is not None:
+        return Copies(options.ram_code, 0.0) if options.ram_code else None
+    if board.flash_timing is None or board.memory is None:
+        return None
+    ram = board.memory.ram_beside(board.runs_code_from_ram) - board.memory.stack_bytes - BESIDE_ARENA
+    most = min(ram, ram if options.ram is None else options.ram) - arena_bytes
+    return Copies(max(most, 0), worth_of(options).arena * cycles / board.memory.ram_bytes)
+
+
+def _with_copies(
+    choices: Mapping[str, Sequence[Choice]], board: Board, options: Options
 ) -> Mapping[str, Sequence[Choice]]:
-    return repriced(choices, SlowFlash(timing, RamCode(price, code)))
+    """The candidates, what is worth a place in RAM at the price of that; where the fastest of them take more RAM than
+    there is, at a higher one."""
+    timing, cycles = board.flash_timing, sum(choice.cost.cycles for choice in fastest(choices).values())
+    copies = copies_of(board, options, cycles=cycles)
+    if copies is None or timing is None:
+        return choices
+
+    def offered(price: float) -> Mapping[str, Sequence[Choice]] | None:
+        own = repriced(choices, SlowFlash(timing, RamCode(price, board.runs_code_from_ram)))
+        taken = sum(choice.cost.ram_code + choice.cost.ram_consts for choice in fastest(own).values())
+        return own if taken <= copies.most_bytes else None
+
+    low, high = copies.price, max(_MOST_FOR_A_BYTE, copies.price)
+    best = offered(low)
+    if best is not None:
+        return best
+    for _ in range(_PRICES):
+        price = (low + high) / 2
+        own = offered(price)
+        low, high, best = (price, high, best) if own is None else (low, price, own)
+    return choices if best is None else best

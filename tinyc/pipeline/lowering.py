@@ -28,7 +28,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
-from tinyc.pipeline.choosing import Candidates, lay_out
+from tinyc.pipeline.choosing import Candidates, copies_of, lay_out
 from tinyc.pipeline.flash_limit import check_flash, with_reserve
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
@@ -73,7 +73,7 @@ def lower_forms(
         program = program_of(made, laid.graph, laid.plan, options)
         if options.flash is not None and laid.flash_bytes is not None:
             check_flash(program, laid.flash_bytes, options.flash)
-        program = _with_copies(program, board, options)
+        program = _with_copies(program, laid.plan, board, options)
         if options.stream_weights is not None and not program.fetches:
             words = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"
             progress.on_warning(f"{words}: all are read where they are")
@@ -101,13 +101,14 @@ def _candidates(graph: Graph, numerics: Numerics, board: Board, progress: Progre
         return Candidates(graph, candidates(graph, board.isa, numerics, flash=flash, core=core))
 
 
-def _with_copies(program: Program, board: Board, options: Options) -> Program:
+def _with_copies(program: Program, plan: Plan, board: Board, options: Options) -> Program:
     """The program with what start-up code, or a DMA, copies to RAM."""
     program = with_blob(program) if options.weights_blob else program
     if options.stream_weights is not None:
         program = with_fetches(program, options.stream_weights)
-    if options.ram_code is not None:
-        program = with_ram_code(program, options.ram_code, board.flash_timing, board.runs_code_from_ram)
+    copies = copies_of(board, options, cycles=plan.cycles, arena_bytes=program.arena_bytes)
+    if copies is not None:
+        program = with_ram_code(program, copies.most_bytes, board, copies.price)
     return program
 
 

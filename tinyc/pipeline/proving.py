@@ -13,6 +13,7 @@ from tinyc import __version__
 from tinyc.base.errors import Loc, TinycError
 from tinyc.board import Board
 from tinyc.emit.library import Proof, with_proof
+from tinyc.emit.program import Program
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.explain.memory_map import map_of, memory_report
 from tinyc.ir.graph import Graph
@@ -105,7 +106,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             **_planned(compiled, board, options),
             **_counted(compiled, options, firmware, ran, sqnr),
             flash=Flash(size.code_bytes, size.const_bytes),
-            ram_code=_ram_code(size, options),
+            ram_code=_ram_code(size, compiled.program),
             verify=verdict,
             accuracy=measure(floats, graph, originals, wanted, every, progress.on_warning),
         )
@@ -157,7 +158,7 @@ def write_unproved(
         layers=layer_reports(compiled),
         toolchain=None if toolchain is None else str(toolchain),
         flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
-        ram_code=None if size is None else _ram_code(size, options),
+        ram_code=None if size is None else _ram_code(size, compiled.program),
     )
 
 
@@ -413,14 +414,15 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
     }
 
 
-def _ram_code(size: LibrarySize, options: Options) -> RamCodeReport | None:
-    """What start-up code copies to RAM; None where nobody asked for it. TinycError where that is more than allowed."""
-    if options.ram_code is None:
+def _ram_code(size: LibrarySize, program: Program) -> RamCodeReport | None:
+    """What start-up code copies to RAM; None where nothing may be. TinycError where that is more than allowed."""
+    if program.in_ram is None:
         return None
-    if size.ram_bytes > options.ram_code:
-        message = f"{size.ram_bytes:,} bytes would be copied to RAM, --ram-code allows {options.ram_code:,}"
-        raise TinycError(message, hint="a defect of tinyc's estimates: give a smaller budget, and tell its authors")
-    return RamCodeReport(size.ram_code_bytes, size.ram_const_bytes, options.ram_code)
+    budget = program.in_ram.budget
+    if size.ram_bytes > budget:
+        message = f"{size.ram_bytes:,} bytes would be copied to RAM, {budget:,} are there"
+        raise TinycError(message, hint="a defect of tinyc's estimates: give --ram-code less, and tell its authors")
+    return RamCodeReport(size.ram_code_bytes, size.ram_const_bytes, budget)
 
 
 def _slow_report(compiled: Compiled, board: Board) -> SlowReport | None:
