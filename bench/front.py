@@ -19,7 +19,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.board import Board, load_board
 from tinyc.options.build import Options
-from tinyc.pipeline.fronting import fronts_of
+from tinyc.pipeline.choosing import Offers
 from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import forms_of, lower_integers
 from tinyc.pipeline.progress import Progress
@@ -72,9 +72,8 @@ def rows(path: Path, board: Board) -> Iterator[str]:
             continue
         began = time.process_time()
         found = plan
-        for _, front in fronts_of(forms_of(made, board, options, _QUIET), board, options):
-            own = better(front, plan)
-            found = own if own.cycles < found.cycles else found
+        own = better(Offers(forms_of(made, board, options, _QUIET), board, options).front, plan)
+        found = own if own.cycles < found.cycles else found
         seconds = time.process_time() - began
         saved = f"{found.cycles:,} | {1 - found.cycles / plan.cycles:.1%}" if found is not plan else "- | -"
         figures = f"{plan.cycles:,} | {plan.flash_bytes:,} | {plan.arena_bytes:,}"

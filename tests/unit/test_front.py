@@ -18,8 +18,8 @@ from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.choose.select import Choice, candidates
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import WORTH
-from tinyc.pipeline.fronting import MOST_POINTS, front_of_model, fronts_of
+from tinyc.pipeline.choosing import WORTH, Offers
+from tinyc.pipeline.fronting import MOST_POINTS, front_of_model
 from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.lowering import forms_of, lower_forms, lower_integers
 from tinyc.pipeline.progress import Progress
@@ -175,13 +175,7 @@ def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str) -> Non
     """64 pairs of limits of flash and of RAM, from the least that there is to more than anything takes."""
     options = Options("cortex-m4")
     made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
-    front = Front(
-        [
-            family
-            for _, one in fronts_of(forms_of(made, M4, options, Progress()), M4, options)
-            for family in one.families
-        ]
-    )
+    front = Offers(forms_of(made, M4, options, Progress()), M4, options).front
     figures = np.array([(own.flash_bytes, own.live_bytes) for own in front.corners])
     limits = [np.geomspace(low, 1.1 * high, 8) for low, high in zip(figures.min(0), figures.max(0), strict=True)]
     for prefer in ("balanced", "time"):

@@ -89,24 +89,18 @@ def _cycles(text: str, board: Board) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-def lay_out(
-    forms: Sequence[Candidates], board: Board, options: Options, flash_of: Callable[[Candidates, Plan], int]
-) -> LaidOut:
+def lay_out(offers: Offers, board: Board, options: Options, flash_of: Callable[[Candidates, Plan], int]) -> LaidOut:
     """The plan of one of the forms of the graph. flash_of: bytes of the library of a form's plan.
 
     Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
     row, and has none.
     """
     limits = limits_of(board, options)
-    compiled = [
-        replace(form, choices=_with_copies(as_compiled(form.choices, options), board, options)) for form in forms
-    ]
-    graph = forms[0].graph
+    graph = offers.forms[0].graph
     if graph.states and limits.arena_bytes is not None:
         limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
-    offers = _Offers(compiled, board, options)
     if not any(family.measured for family in offers.front.families):  # nothing runs: addresses do all that there is
-        choices = compiled[0].choices
+        choices = offers.forms[0].choices
         return LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))
 
     def library_flash(family: Family, plan: Plan) -> int:
@@ -121,21 +115,24 @@ def lay_out(
     return LaidOut(form.graph, form.choices, place_states(form.graph, plan), best.flash_bytes)
 
 
-def as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
+def _as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
     """The kernels as the compiler makes them with these options."""
     return made_small(choices) if options.optimize == "size" else choices
 
 
-class _Offers:
-    """The families of all forms of a graph."""
+class Offers:
+    """The families of all forms of a graph, as the compiler makes them, with what is worth its place in RAM there."""
 
     def __init__(self, forms: Sequence[Candidates], board: Board, options: Options) -> None:
-        self.forms = forms
+        self.forms = [
+            replace(form, choices=_with_copies(_as_compiled(form.choices, options), board, options)) for form in forms
+        ]
         self._board, self._options = board, options
         self._form: dict[int, Candidates] = {}  # by id of the family
         self.front = Front(self._families(STREAMED_UP_TO))
 
     def of(self, family: Family) -> Candidates:
+        """The form of the graph that a family is of."""
         return self._form[id(family)]
 
     @cached_property
@@ -181,7 +178,7 @@ class _Offers:
         return families
 
 
-def _best(offers: _Offers, worth: Worth, limits: Limits, flash_of: Callable[[Family, Plan], int]) -> Best:
+def _best(offers: Offers, worth: Worth, limits: Limits, flash_of: Callable[[Family, Plan], int]) -> Best:
     """Within the limits; else in all the flash, whatever the RAM; else in the least flash."""
     best = offers.front.best(worth, limits, flash_of)
     if best is None and limits.cycles is not None:
@@ -204,7 +201,7 @@ def _best(offers: _Offers, worth: Worth, limits: Limits, flash_of: Callable[[Fam
     return best
 
 
-def _in_parts(offers: _Offers, worth: Worth, limits: Limits, slow: SlowPart, best: Best) -> Plan:
+def _in_parts(offers: Offers, worth: Worth, limits: Limits, slow: SlowPart, best: Best) -> Plan:
     """The best plan, or one with tensors in the slow RAM, where that is worth more."""
     most = limits.arena_bytes
     assert most is not None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,13 +15,11 @@ from tinyc.board import Board
 from tinyc.explain.estimate import Estimate, estimate
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import Candidates, as_compiled
+from tinyc.pipeline.choosing import Offers
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import forms_of, lower_forms, program_of
+from tinyc.pipeline.lowering import forms_of, lower_offers, program_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
-from tinyc.plan.families import families_of
-from tinyc.plan.front import Front
 from tinyc.plan.persistent import place_states
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
@@ -84,29 +81,23 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
     quiet = replace(progress, on_warning=lambda message: None)  # each of the libraries would warn
     made = make_integers(path, board, options, quiet)
     forms = forms_of(made, board, options, quiet)
-    built = lower_forms(forms, made, board, options, quiet)
+    with progress.stage("plan"):
+        offers = Offers(forms, board, options)
+    built = lower_offers(offers, made, board, options, quiet)
     estimated = estimate(path.name, built.program, board, optimize=options.optimize)
     chosen = _point(estimated, by_rows=built.plan.runs_by_rows, built=True)
     with progress.stage("front"):
-        fronts = fronts_of(forms, board, options)
-        graphs = {id(family): graph for graph, front in fronts for family in front.families}
-        apart, corners = Front([family for _, front in fronts for family in front.families]).some(MOST_POINTS)
+        apart, corners = offers.front.some(MOST_POINTS)
         points = [chosen]
         for number, corner in enumerate(corners):
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError):  # what its check refuses is no point
                 plan = corner.family.plan(corner.table, corner.state)
-                points.append(_placed(made, board, options, graphs[id(corner.family)], plan))
+                points.append(_placed(made, board, options, offers.of(corner.family).graph, plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
     return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error)
-
-
-def fronts_of(forms: Sequence[Candidates], board: Board, options: Options) -> list[tuple[Graph, Front]]:
-    """The front of each form of the graph."""
-    compiled = [(own.graph, as_compiled(own.choices, options)) for own in forms]
-    return [(graph, Front(families_of(graph, choices, flash_bytes=board.flash_bytes))) for graph, choices in compiled]
 
 
 def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:

@@ -28,7 +28,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
-from tinyc.pipeline.choosing import Candidates, copies_of, lay_out
+from tinyc.pipeline.choosing import Candidates, Offers, copies_of, lay_out
 from tinyc.pipeline.flash_limit import check_flash, with_reserve
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
@@ -60,13 +60,20 @@ def lower_forms(
     forms: Sequence[Candidates], made: IntegerModel, board: Board, options: Options, progress: Progress
 ) -> Lowered:
     """The same, of `forms_of` the model."""
+    with progress.stage("plan"):
+        offers = Offers(forms, board, options)
+    return lower_offers(offers, made, board, options, progress)
+
+
+def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+    """The same, of all that is offered for the model."""
 
     def flash_of(form: Candidates, plan: Plan) -> int:
         taken = library_flash(program_of(made, form.graph, plan, options), board)
         return plan.flash_bytes if taken is None else with_reserve(taken)
 
     with progress.stage("plan"):
-        laid = lay_out(forms, board, options, flash_of)
+        laid = lay_out(offers, board, options, flash_of)
     for refused in laid.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     with progress.stage("lower"):

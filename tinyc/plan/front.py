@@ -36,7 +36,7 @@ from tinyc.plan.worth import Floats, Limits, Worth
 
 _NEAR = 0.01  # of corners in each figure: one of them says as much as both
 _STEP = 1.01  # from one number of live bytes to the next, where there are many
-_COARSE = 2  # every which of them is shown
+_SHOWN = 1.05  # the same of those that are shown
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
 _GAP = 0.02  # of an arena above its bound, from which on a better place is looked for
 _PLACED = 24  # cuts that are placed for one question
@@ -75,7 +75,7 @@ class Family:
         self._place, self.problem = place, problem
         self.measured, self._flash_bytes = measured, flash_bytes
         self.solver = solver or CutTables(measured, flash_bytes)
-        self.ladder = tuple(_ladder(self.solver.needs()))
+        self.ladder = tuple(_ladder(self.solver.needs(), _STEP))
         self._tables: dict[int, CutTable | None] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}  # by id of the forms, which the plans keep alive
 
@@ -99,8 +99,9 @@ class Family:
     @property
     def tables(self) -> tuple[CutTable, ...]:
         """By live bytes, ascending."""
-        rungs = {*range(0, len(self.ladder), _COARSE), len(self.ladder) - 1}
-        return tuple(table for rung in sorted(rungs) if (table := self.table(rung)) is not None)
+        shown = set(_ladder(self.ladder, _SHOWN))
+        rungs = [rung for rung, live_bytes in enumerate(self.ladder) if live_bytes in shown]
+        return tuple(table for rung in rungs if (table := self.table(rung)) is not None)
 
     def rungs_within(self, arena_bytes: int | None) -> int:
         """How many numbers of live bytes may be placed in an arena."""
@@ -372,10 +373,10 @@ def _distances(figures: Floats, place: int) -> Floats:
     return worse
 
 
-def _ladder(needs: Sequence[int]) -> Iterator[int]:
+def _ladder(needs: Sequence[int], step: float) -> Iterator[int]:
     """Of ascending numbers of bytes those that are apart."""
     last = 0.0
     for need in needs:
-        if need >= last * _STEP or need == needs[-1]:
+        if need >= last * step or need == needs[-1]:
             yield need
             last = need

@@ -10,7 +10,6 @@ until nothing is worth more.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from tinyc.plan.problem import Form
@@ -21,60 +20,73 @@ _ROUNDS = 20  # of all layers; few are enough
 def shared_code(forms: Sequence[Form], ways: Sequence[Sequence[Form]], price: float) -> frozenset[Hashable]:
     """Keys of the code that several layers have, where all forms are exchanged for what is worth more. ways: of each
     layer the forms that it may have. price: cycles for which a byte of flash is taken."""
-    sums = _Sums(forms, price)
+    sums = _Sums(forms, ways, price)
+    together = list(sums.by_function(ways))
     for _ in range(_ROUNDS):
         before = sums.value
         for index, own in enumerate(ways):
             sums.take([(index, min(own, key=lambda form, index=index: sums.with_form(index, form)))])  # type: ignore[misc]
-        for together in _by_function(ways):
-            sums.take(sums.useful(together))
+        for exchanges in together:
+            sums.take(sums.useful(exchanges))
         if sums.value >= before:
             break
-    return frozenset(key for key, count in sums.users.items() if count > 1)
-
-
-def _by_function(ways: Sequence[Sequence[Form]]) -> Iterator[list[tuple[int, Form]]]:
-    """For each function, the fastest form with it of every layer that may have it."""
-    fastest: dict[Hashable, dict[int, Form]] = {}
-    for index, own in enumerate(ways):
-        for form in own:
-            for code in form.cost.codes:
-                known = fastest.setdefault(code.key, {})
-                if index not in known or form.cycles < known[index].cycles:
-                    known[index] = form
-    for users in fastest.values():
-        if len(users) > 1:
-            yield list(users.items())
+    return frozenset(sums.shared)
 
 
 class _Sums:
     """Cycles and bytes of forms together."""
 
-    def __init__(self, forms: Sequence[Form], price: float) -> None:
+    def __init__(self, forms: Sequence[Form], ways: Sequence[Sequence[Form]], price: float) -> None:
         self.forms, self.price = list(forms), price
-        self.users: Counter[Hashable] = Counter()
+        self._numbers: dict[Hashable, int] = {}  # of functions: their keys are compared slowly
+        self._codes: dict[int, list[tuple[int, int]]] = {}  # number and bytes of each function, by id of the form
+        for own in (forms, *ways):
+            for form in own:
+                if id(form) not in self._codes:
+                    codes = ((code.key, code.size) for code in form.cost.codes)
+                    self._codes[id(form)] = [(self._number(key), size) for key, size in codes]
+        self._users = [0] * len(self._numbers)
         self.cycles = self.flash_bytes = 0
         for form in forms:
             self._count(form, 1)
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
     @property
     def value(self) -> float:
         """Cycles, and those that the bytes are worth."""
         return self.cycles + self.price * self.flash_bytes
 
+    @property
+    def shared(self) -> list[Hashable]:
+        """Keys of the functions of several layers."""
+        return [key for key, number in self._numbers.items() if self._users[number] > 1]
+
+    def by_function(self, ways: Sequence[Sequence[Form]]) -> Iterator[list[tuple[int, Form]]]:
+        """For each function, the fastest form with it of every layer that may have it."""
+        fastest: list[dict[int, Form]] = [{} for _ in self._users]
+        for index, own in enumerate(ways):
+            for form in own:
+                for number, _ in self._codes[id(form)]:
+                    known = fastest[number]
+                    if index not in known or form.cycles < known[index].cycles:
+                        known[index] = form
+        return (list(users.items()) for users in fastest if len(users) > 1)
+
     def take(self, exchanges: Sequence[tuple[int, Form]]) -> None:
         """Makes the exchanges, if all together are worth more."""
         before, value = [(index, self.forms[index]) for index, _ in exchanges], self.value
-        self.put(exchanges)
+        self._put(exchanges)
         if self.value >= value:
-            self.put(before)
+            self._put(before)
 
     def with_form(self, index: int, form: Form) -> float:
         """The value with another form of a layer."""
         old = self.forms[index]
-        self.put([(index, form)])
+        self._put([(index, form)])
         value = self.value
-        self.put([(index, old)])
+        self._put([(index, old)])
         return value
 
     def useful(self, exchanges: Sequence[tuple[int, Form]]) -> list[tuple[int, Form]]:
@@ -82,12 +94,12 @@ class _Sums:
 
         def gain(index: int, form: Form) -> float:
             old = self.forms[index]
-            left = old.cost.own_bytes + sum(code.size for code in old.cost.codes if self.users[code.key] == 1)
+            left = old.cost.own_bytes + sum(size for number, size in self._codes[id(old)] if self._users[number] == 1)
             return old.cycles - form.cycles + self.price * (left - form.cost.own_bytes)
 
         return [(index, form) for index, form in exchanges if gain(index, form) > 0]
 
-    def put(self, exchanges: Sequence[tuple[int, Form]]) -> None:
+    def _put(self, exchanges: Sequence[tuple[int, Form]]) -> None:
         for index, form in exchanges:
             self._count(self.forms[index], -1)
             self.forms[index] = form
@@ -96,8 +108,8 @@ class _Sums:
     def _count(self, form: Form, sign: int) -> None:
         self.cycles += sign * form.cycles
         self.flash_bytes += sign * form.cost.own_bytes
-        for code in form.cost.codes:
-            without = self.users[code.key] - (sign < 0)
-            self.users[code.key] += sign
-            if not without:  # the only user comes, or goes
-                self.flash_bytes += sign * code.size
+        for number, size in self._codes[id(form)]:
+            others = self._users[number] - (sign < 0)
+            self._users[number] += sign
+            if not others:  # the only user comes, or goes
+                self.flash_bytes += sign * size
