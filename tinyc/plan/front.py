@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal
@@ -37,6 +37,7 @@ from tinyc.plan.worth import Floats, Limits, Worth
 _NEAR = 0.01  # of corners in each figure: one of them says as much as both
 _STEP = 1.01  # from one number of live bytes to the next, where there are many
 _SHOWN = 1.05  # the same of those that are shown
+_SHARING = 2  # the same of those for which it is looked at what code layers share
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
 _GAP = 0.02  # of an arena above its bound, from which on a better place is looked for
 _PLACED = 24  # cuts that are placed for one question
@@ -70,25 +71,37 @@ class Family:
         flash_bytes: int | None,
         place: Place,
         problem: Problem | None = None,
-        solver: CutTables | None = None,
+        shared: tuple[CutTables, Sequence[int]] | None = None,
     ) -> None:
+        """shared: tables that count what layers share, and the numbers of live bytes that they are good for."""
         self._place, self.problem = place, problem
         self.measured, self._flash_bytes = measured, flash_bytes
-        self.solver = solver or CutTables(measured, flash_bytes)
-        self.ladder = tuple(_ladder(self.solver.needs(), _STEP))
+        self.solver = CutTables(measured, flash_bytes) if shared is None else shared[0]
+        self.ladder = tuple(_ladder(self.solver.needs(), _STEP) if shared is None else shared[1])
         self._tables: dict[int, CutTable | None] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}  # by id of the forms, which the plans keep alive
 
     def by_shared_code(self) -> list[Family]:
-        """The same cuts, with the bytes of sets of functions that good ones share."""
-        table = self.table(len(self.ladder) - 1) if self.ladder else None
-        if table is None:
-            return []
-        solvers = [
-            CutTables(self.measured, self._flash_bytes, one, self.solver.known)
-            for one in dict.fromkeys(table.shared_sets())
+        """The same cuts, with the bytes of sets of functions that good ones share. Which do is looked at for some
+        numbers of live bytes: with few, other forms are good."""
+        ladders: dict[frozenset[Hashable], list[int]] = {}
+        start = 0
+        for live_bytes in _ladder(self.ladder, _SHARING):
+            stop = self.ladder.index(live_bytes) + 1
+            table = self.table(stop - 1)
+            for shared in dict.fromkeys(table.shared_sets() if table is not None else ()):
+                ladders.setdefault(shared, []).extend(self.ladder[start:stop])
+            start = stop
+        return [
+            Family(
+                self.measured,
+                self._flash_bytes,
+                self._place,
+                self.problem,
+                (CutTables(self.measured, self._flash_bytes, shared, self.solver.known), ladder),
+            )
+            for shared, ladder in ladders.items()
         ]
-        return [Family(self.measured, self._flash_bytes, self._place, self.problem, own) for own in solvers]
 
     def table(self, rung: int) -> CutTable | None:
         """Of a number of live bytes of the ladder."""

@@ -26,7 +26,7 @@ NEVER = 2**60  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
 _STATES = 2048  # of a table, at most
 _DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
-_PRICES_APART = 1.25  # of cuts whose shared code is looked at
+_PRICES_APART = 1.5  # of cuts whose shared code is looked at
 _Span = tuple[int, int]  # layers [start, stop)
 
 
