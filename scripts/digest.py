@@ -74,7 +74,7 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {
 }
 RECIPES: Mapping[str, Recipe] = {
     "int8": QUICK,
-    "int4": replace(QUICK, weights="int4"),
+    "int4": replace(QUICK, weights="int4", rounding="learned"),
     "int16": replace(QUICK, activations="int16"),
 }
 
