@@ -13,7 +13,7 @@ from tinyc.choose.select import candidates, select
 from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import Candidates, lay_out
+from tinyc.pipeline.choosing import Candidates, Offers, lay_out
 from tinyc.plan import plan_graph
 from tinyc.plan.answer import SLOW, Plan
 from tinyc.plan.parts import SlowPart, in_parts
@@ -108,7 +108,7 @@ def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyP
     options = Options(board.name, prefer="time", ram=int(0.8 * whole_plan.arena_bytes))
 
     def planned() -> Plan:
-        return lay_out(forms, board, options, lambda form, plan: plan.flash_bytes).plan
+        return lay_out(Offers(forms, board, options), board, options, lambda form, plan: plan.flash_bytes).plan
 
     good = planned()
     assert good.slow_bytes
