@@ -47,4 +47,6 @@ if __name__ == "__main__":
     said, sys.stdout = sys.stdout, sys.stderr
     for name in names:
         tinyc(*(word.format(model=model, data=data) for word in COMMANDS[name]))
-    said.write("\n".join(hashes(Path.cwd())))
+    print(
+        "\n".join(hashes(Path.cwd())), file=said, end="", flush=True
+    )  # it is not what the interpreter flushes at its end
