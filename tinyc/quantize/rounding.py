@@ -28,8 +28,7 @@ from tinyc.quantize.factors import inverse_factor
 
 Doubles = npt.NDArray[np.float64]
 
-_SWEEPS = 12  # of the coordinate descent, at most
-_LEAST_GAIN = 0.02  # of the best sweep's: less is the last sweep
+_SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
 _CHUNK = 2**21  # elements of the windows that are held at once
 _ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
 _LEAST_SAMPLES = 64  # that windows are taken from
@@ -170,13 +169,11 @@ def _learn(
     scale = best_scale(order.back(target), h, levels) if fixed is None else fixed
     q = order.back(compensated(target, scale, upper, levels))
     sums = product_of_integers(q, h, max(map(abs, levels)))
-    most = 0.0
     for sweep in range(_SWEEPS):
         gain = descend(q, sums, scale, h, c, levels)
         if fixed is None:
             scale = fitted_scale(q, sums, scale, c)
-        most = max(most, gain)
-        if gain <= _LEAST_GAIN * most and sweep:
+        if gain <= 0.0 and sweep:
             break
     made = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
     wanted = (w * m.f_mean[:, None, :]).sum(axis=2)
