@@ -383,13 +383,13 @@ def test_an_interrupted_build_leaves_nothing(
 ) -> None:
     where = tmp_path / "place"
     where.mkdir()
+    beside = model.with_name("tiny.calib.npz")
+    np.savez(beside, x=np.repeat(np.load(beside)["x"], 2, axis=0))  # so many samples that nothing is warned of
     words = ("tinyc", "build", str(model), "-b", "host", "-o", "out", str(int(number)))
     ran = forked.python(INTERRUPTED, words, where)
     assert ".out.tinyc-new-" in ran.stdout
     assert ran.returncode == 128 + number
-    *warnings, last = ran.stderr.splitlines()
-    assert last in ("interrupted", "terminated")
-    assert "Traceback" not in "".join(warnings)
+    assert ran.stderr in ("interrupted\n", "terminated\n")
     assert not os.listdir(where)
 
 
