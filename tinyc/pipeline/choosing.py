@@ -248,8 +248,8 @@ def copies_of(board: Board, options: Options, *, cycles: int, arena_bytes: int =
     if board.flash_timing is None or board.memory is None:
         return None
     ram = board.memory.ram_beside(board.runs_code_from_ram) - board.memory.stack_bytes - BESIDE_ARENA
-    most = min(ram, ram if options.ram is None else options.ram) - arena_bytes
-    return Copies(max(most, 0), worth_of(options).arena * cycles / board.memory.ram_bytes)
+    most = ram if options.ram is None else min(ram, options.ram)
+    return Copies(max(most - arena_bytes, 0), worth_of(options).arena * cycles / board.memory.ram_bytes)
 
 
 def _with_copies(
