@@ -17,7 +17,7 @@ from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.explain.diagnosis import advice, auc, diagnose
+from tinyc.explain.diagnosis import advice, diagnose
 from tinyc.export import as_in_files, save, to_tflite
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
@@ -26,6 +26,7 @@ from tinyc.passes import normalize
 from tinyc.pipeline.quantizing import compare_saved, plot_ranges
 from tinyc.quantize import quantize
 from tinyc.reference.interpreter import prepare_int
+from tinyc.verify.task import auc
 
 FIXED = Recipe("minmax", equalize=False, rounding="learned")
 QUICK = ("--calibration-method", "minmax", "--equalize", "off", "--rounding", "learned")

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a task: what labels or wanted outputs say of the float model and of the integer model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.dataclass import dataclass
+from tinyc.base.errors import TinycError
+from tinyc.ir.graph import Array, Graph
+from tinyc.quantize.score import class_output
+from tinyc.reference.samples import as_classes
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """A figure of both models on labelled samples: top-1 and AUC are shares, MSE in units of the output squared."""
+
+    name: str
+    float_model: float
+    integer_model: float
+
+
+def qualities(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    outputs: tuple[Array, Array],
+    chosen: tuple[Array | None, Array | None],
+    labels: Array | None,
+) -> list[Quality]:
+    """The figures that the labels allow: top-1, AUC, MSE. outputs, chosen: reals [samples, *shape] and classes
+    [samples] of the float and of the integer model."""
+    wanted, rows = outputs[0], [rows_of(output) for output in outputs]
+    if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
+        return []
+    if wants_reals(labels, wanted):
+        with np.errstate(over="ignore"):
+            flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
+        if not np.isfinite(flat).all():
+            message = "the labels 'y' have values that are no finite 32-bit floats"
+            raise TinycError(message, hint="leave 'y' out, or mend it")
+        return [Quality("MSE", *(float(np.square(output - flat).mean()) for output in rows))]
+    labels = as_classes(graph, labels)
+    if labels is None or labels.ndim != 1 or len(np.unique(labels)) < 2:
+        return []
+    figures = []
+    theirs, ours = chosen
+    if theirs is not None and ours is not None and (class_output(graph) or labels.max() < rows[0].shape[1]):
+        figures.append(Quality("top-1", float((theirs == labels).mean()), float((ours == labels).mean())))
+    if set(np.unique(labels)) == {0, 1}:
+        x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
+        figures.append(Quality("AUC", *(auc(_anomaly_or_class(x, output), labels) for output in rows)))
+    return figures
+
+
+def wants_reals(labels: Array | None, output: Array) -> bool:
+    """Whether labels are what the output shall be, and no classes: a regression's, or a mask's."""
+    return labels is not None and labels.dtype.kind == "f" and labels.ndim > 0 and labels.size == output.size
+
+
+def rows_of(array: Array) -> Array:
+    """[samples, elements]."""
+    return array.reshape(len(array), -1)
+
+
+def _anomaly_or_class(x: Array, y: Array) -> npt.NDArray[np.float64]:
+    """How much each sample looks like class 1: an autoencoder's error, else the last score."""
+    if x.shape == y.shape:
+        return np.square(y.astype(np.float64) - x).mean(axis=1)
+    return y[:, -1].astype(np.float64)
+
+
+def auc(scores: npt.NDArray[np.float64], labels: Array) -> float:
+    """Area under the ROC curve: the chance that a sample of class 1 scores higher than one of class 0 (ties count
+    half)."""
+    ones, zeros = scores[labels == 1], scores[labels == 0]
+    order = np.sort(zeros)
+    below, upto = np.searchsorted(order, ones, side="left"), np.searchsorted(order, ones, side="right")
+    return float((below + upto).mean() / (2 * len(zeros)))
