@@ -52,7 +52,7 @@ def test_the_command_line_reads_them_back(name: str, monkeypatch: pytest.MonkeyP
 
 def test_every_option_is_told_or_left_out_on_purpose() -> None:
     """Each field of Options changes the words, but for those that no build takes or that change nothing."""
-    changed: dict[object, object] = {int: 700, str: "x.toml", Path: Path("x"), tuple[str, ...]: ("x",)}
+    changed: dict[object, object] = {int: 700, float: 50.0, str: "x.toml", Path: Path("x"), tuple[str, ...]: ("x",)}
     silent = set()
     for name, kind in get_type_hints(Options).items():
         value = getattr(PLAIN, name)

@@ -10,7 +10,7 @@ import typer
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import LIMITS, ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.package import show_packages
 from tinyc.cli.page_file import page_of, write_page
@@ -36,7 +36,7 @@ PageOption = Annotated[bool, typer.Option("--report", help="Also write the repor
 _NAME = "tinyc build"
 
 
-@with_model_options(also=("no_proof", "harness", "task", "baud"))
+@with_model_options(also=("no_proof", "harness", "task", "baud", *LIMITS))
 def command(
     model: Model,
     options: Options,

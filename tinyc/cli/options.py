@@ -146,6 +146,7 @@ def name_of(each: Field[Any]) -> str:
     return flag_of(each).replace("-", "_")
 
 
+LIMITS = ("min_top1", "min_agreement", "baseline", "max_drop")  # of accuracy, where a command measures it
 _PARTS = {"recipe": Recipe, "pictures": Pictures}  # fields of Options that have options of their own
 
 
@@ -192,6 +193,7 @@ def with_model_options(
             chosen = {each.name: words.pop(each.name, each.default) for each in offered}
             with guarded(words["color"], words.get("json", False), words["verbose"]):
                 options = make_options(chosen)
+                _check_limits(options.recipe or Recipe(), measured="min_agreement" in chosen)
             command(options=options, **words)
 
         with_words.__dict__["__signature__"] = own.replace(parameters=parameters)
@@ -208,19 +210,18 @@ def make_options(words: Mapping[str, Any]) -> Options:
     for owner, each, kind, told in declared():
         if name_of(each) in words:
             values[owner][each.name] = spelling(each, kind, told).value(words[name_of(each)])
-    recipe = _checked(Recipe(**values[Recipe]))
+    recipe = Recipe(**values[Recipe])
     pictures = Pictures(**values[Pictures])
     if min(pictures.std) < _LEAST_DEVIATION:
         raise typer.BadParameter("it is zero, or less", param_hint="--picture-std")
     return Options(**values[Options], recipe=None if recipe == Recipe() else recipe, pictures=pictures)
 
 
-def _checked(recipe: Recipe) -> Recipe:
-    """The recipe; BadParameter for a limit of what is not chosen."""
+def _check_limits(recipe: Recipe, *, measured: bool) -> None:
+    """BadParameter for a limit of what is not chosen. measured: the command measures the accuracy that it gets."""
     chooses = recipe.activations == "auto"
     if recipe.max_loss is not None and recipe.weights != "auto" and not chooses:
         message = "it chooses bits per layer: give --weights auto or --activations auto with it"
         raise typer.BadParameter(message, param_hint="--max-loss")
-    if recipe.min_sqnr is not None and not chooses:
+    if recipe.min_sqnr is not None and not chooses and not measured:
         raise typer.BadParameter("it chooses bits per layer: give --activations auto with it", param_hint="--min-sqnr")
-    return recipe

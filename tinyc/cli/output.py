@@ -23,6 +23,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible_lines
 
 PIPE_COLUMNS = 160
+_LABEL = 12  # columns of what stands before a sentence
 
 
 class Color(StrEnum):
@@ -49,6 +50,15 @@ class Output:
         if not (self.json_mode or self.document_mode):
             for item in renderables:
                 self.stdout.print(item, soft_wrap=isinstance(item, str))  # paths stay whole
+
+    def told(self, what: str, style: str, word: str, sentence: str) -> None:
+        """`what  word: sentence`, its lines below each other beside `what`. style: of the word."""
+        line = Text.assemble((word, style), ": " if word else "", sentence)
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(no_wrap=True, min_width=_LABEL)
+        rows.add_column()
+        rows.add_row(what, line)
+        self.result(rows)
 
     def json(self, value: Any) -> None:
         """The one object of JSON mode; nothing otherwise."""

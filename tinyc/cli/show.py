@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyc.cli.output import Output, plural, short, table
-from tinyc.verify.report import Accuracy, Report, UnprovedReport
+from tinyc.verify.report import Report, UnprovedReport
+from tinyc.verify.verdict import Grade, judge
 
 if TYPE_CHECKING:
     from tinyc.pipeline.user_build import BuildProof
@@ -20,23 +22,45 @@ def show_report(out: Output, report: Report | UnprovedReport, folder: Path) -> N
     """Per layer, totals, the verdict, and where the library is."""
     out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}\n")
     out.result(_layers(report), "", _totals(report), "")
-    if isinstance(report, Report):
-        show_verdict(out, report)
-    else:
-        out.result(Text.assemble(("NOT PROVED: ", "bold red"), "nothing was run (--no-proof)"))
+    show_verdict(out, report)
     out.result(f"library: {folder}/{report.name}.h, {report.name}.c (report.json beside them)")
 
 
-def show_verdict(out: Output, report: Report | BuildProof) -> None:
-    """One line: equal or not, on what, against what; then the first layer that differs."""
+def show_verdict(out: Output, report: Report | UnprovedReport | BuildProof) -> None:
+    """Two lines: whether the bytes are equal, on what, against what, with the first layer that differs; and how near
+    the integers are to the float model."""
+    out.told("proved", *_proved(report))
+    if isinstance(report, Report | UnprovedReport):
+        verdict = judge(report)
+        word, style = _GRADES[verdict.grade]
+        reasons = f"{'; '.join(verdict.reasons)}: " if verdict.reasons else ""
+        out.told("accuracy", style, word, f"{reasons}{verdict.says}")
+        if verdict.remedy:
+            out.told("", "", "", verdict.remedy)
+
+
+def _proved(report: Report | UnprovedReport | BuildProof) -> tuple[str, str, str]:
+    """Style, word and sentence."""
+    if isinstance(report, UnprovedReport):
+        return "bold red", "NOT PROVED", "nothing was run (--no-proof)"
     verify = report.verify
     what = f"{plural(verify.output_bytes, 'output byte')} of {plural(verify.inputs, 'input')}"
     against = f"{what} on {report.machine} against {verify.against}"
     if verify.mismatches == 0:
-        out.result(Text.assemble(("verified: ", "bold green"), f"{against}: all equal"))
-    else:
-        out.result(Text.assemble(("DIFFERENT: ", "bold red"), f"{against}: {verify.mismatches:,} differ"))
-        out.result(f"  first difference: {verify.first_difference}")
+        return "bold green", "yes", f"{against}: all equal"
+    return (
+        "bold red",
+        "DIFFERENT",
+        f"{against}: {verify.mismatches:,} differ\nfirst difference: {verify.first_difference}",
+    )
+
+
+_GRADES: Mapping[Grade, tuple[str, str]] = {
+    "good": ("good", "bold green"),
+    "doubtful": ("DOUBTFUL", "bold yellow"),
+    "bad": ("BAD", "bold red"),
+    "unknown": ("", "dim"),
+}
 
 
 def _layers(report: Report | UnprovedReport) -> Table:
@@ -111,12 +135,6 @@ def _totals(report: Report | UnprovedReport) -> Table:
     if report.calibration is not None:
         calibration = report.calibration
         rows.add_row("calibration", f"{calibration.source}, {plural(calibration.samples, 'sample')}")
-    if isinstance(report, Report) and report.accuracy is not None:
-        rows.add_row("accuracy", _accuracy(report.accuracy))
-    elif report.calibration is not None:
-        no_inputs = "there are no inputs of yours (--calibration, --inputs)"
-        why = "nothing was run" if isinstance(report, UnprovedReport) else no_inputs
-        rows.add_row("accuracy", f"not measured: {why}")
     return rows
 
 
@@ -130,16 +148,3 @@ def _add_measured(rows: Table, report: Report) -> None:
         rows.add_row("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
     if report.energy is not None:
         rows.add_row("energy", report.energy.said)
-
-
-def _accuracy(accuracy: Accuracy) -> str:
-    text = accuracy.integers
-    if accuracy.agreement is not None:
-        text += f", agreement with float {accuracy.agreement:.1%}"
-    if accuracy.sqnr_db is not None:
-        text += f", output SQNR {accuracy.sqnr_db:.1f} dB"
-    if accuracy.top1_float is not None and accuracy.top1_int is not None:
-        text += f", top-1 float {accuracy.top1_float:.1%} -> integers {accuracy.top1_int:.1%}"
-    elif accuracy.top1_int is not None:
-        text += f", top-1 {accuracy.top1_int:.1%}"
-    return f"{text} ({plural(accuracy.inputs, 'input')})"

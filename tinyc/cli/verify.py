@@ -11,7 +11,7 @@ import typer
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import LIMITS, ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
@@ -24,7 +24,7 @@ from tinyc.verify.report import Report
 _NAME = "tinyc verify"
 
 
-@with_model_options(also=("expect", "wav", "image"), samples=0)
+@with_model_options(also=("expect", "wav", "image", *LIMITS), samples=0)
 def command(
     model: Model,
     options: Options,

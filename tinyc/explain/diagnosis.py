@@ -23,7 +23,8 @@ from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import pattern_of
 from tinyc.reference.interpreter import prepare_int
 from tinyc.verify import accuracy
-from tinyc.verify.task import Quality, qualities, rows_of, wants_reals
+from tinyc.verify.report import Quality
+from tinyc.verify.task import qualities, rows_of, wants_reals
 
 _LOOKED_AT = 32  # samples that layers are measured on
 _CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word

@@ -20,6 +20,7 @@ from tinyc.explain.report_charts import (
     time_chart,
 )
 from tinyc.verify.report import Integers, LayerReport, Report, UnprovedReport
+from tinyc.verify.verdict import judge
 
 
 def report_page(report: Report | UnprovedReport) -> str:
@@ -35,6 +36,7 @@ def report_page(report: Report | UnprovedReport) -> str:
     whole = sum(cost_of(layer) or 0 for layer in report.layers)
     values = {
         "r": report,
+        "accuracy": judge(report),
         "proof": report.verify if isinstance(report, Report) else None,
         "run": report if isinstance(report, Report) else None,
         "charts": charts,

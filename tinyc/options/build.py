@@ -186,6 +186,35 @@ class Options:
     emulator: str | None = option(
         None, "Machine: qemu, unicorn, renode, host.", shown_default="first found", heading=_PROOF
     )
+    min_top1: float | None = option(
+        None,
+        "Least share of right answers of the integers, in percent; --inputs with labels. Less is an error.",
+        metavar="PERCENT",
+        least=0,
+        most=100,
+        heading=_PROOF,
+        shared=False,
+    )
+    min_agreement: float | None = option(
+        None,
+        "Least share of inputs with the float model's decision, in percent. Less is an error.",
+        metavar="PERCENT",
+        least=0,
+        most=100,
+        heading=_PROOF,
+        shared=False,
+    )
+    baseline: Path | None = option(
+        None,
+        "Folder of an earlier build, or its report.json: no figure of accuracy may be below what it states.",
+        metavar="BUILD",
+        shown_default="none",
+        heading=_PROOF,
+        shared=False,
+    )
+    max_drop: float = option(
+        0.0, "With --baseline: points, or dB, that a figure may be below it.", least=0, heading=_PROOF, shared=False
+    )
     proof: bool = option(
         True,
         "Only write the library: needs no compiler and no emulator, proves nothing.",

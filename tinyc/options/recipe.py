@@ -65,7 +65,7 @@ class Recipe:
     )
     min_sqnr: float | None = option(  # dB
         None,
-        "With --activations auto: least SQNR of the output, in dB.",
+        "Least SQNR of the output, in dB: less is an error. With --activations auto bits are chosen for it.",
         metavar="DB",
         least=0,
         heading=_QUANTIZING,

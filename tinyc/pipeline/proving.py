@@ -27,7 +27,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import ACTIVATIONS, activations_text
 from tinyc.reference.pictures import pictured
 from tinyc.reference.recording import recorded
-from tinyc.reference.samples import Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
+from tinyc.reference.samples import SYNTHETIC, Samples, fit_samples, load_samples, moved, quantized, synthetic_samples
 from tinyc.run import RunError, RunResult, Target, find_target, firmware_board
 from tinyc.run.base import Inputs
 from tinyc.run.flash_waits import counted_waits
@@ -37,9 +37,10 @@ from tinyc.toolchain.compile import Checks, Firmware, Sources, compile_firmware
 from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Toolchain, find_toolchain
 from tinyc.toolchain.size import LibrarySize, check_fits, library_size
 from tinyc.verify.accuracy import measure
-from tinyc.verify.compare import compare, expected_outputs, first_difference, reference_outputs
+from tinyc.verify.compare import Outputs, compare, expected_outputs, first_difference, reference_outputs
 from tinyc.verify.report import (
     SCHEMA,
+    Accuracy,
     CalibrationReport,
     EnergyReport,
     Flash,
@@ -51,6 +52,7 @@ from tinyc.verify.report import (
     Verify,
     reference_name,
 )
+from tinyc.verify.verdict import check_limits
 
 NOISE_SAMPLES = 8  # where nobody gives inputs
 _BESIDE_WINDOW = 4096  # bytes of variables of the test
@@ -67,7 +69,9 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     graph, program = compiled.graph, compiled.program
     check_ram(compiled, options)
     check_program_fits(board, compiled, None)
-    originals, samples = proof_samples(compiled, options)
+    given = given_samples(compiled, options)
+    originals = given.slice(0, options.samples or len(given))
+    samples = as_integers(originals, compiled)
     toolchain = find_toolchain(board, options.toolchain)
     board = with_window(board, compiled, options)
     target = find_target(board, options.emulator)
@@ -81,6 +85,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
         wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
+        accuracy = measured_accuracy(compiled, options, given, wanted, progress)
         if options.expect is not None:
             wanted = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
@@ -101,14 +106,13 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             difference,
         )
         sqnr = layer_sqnr(compiled, originals, samples)
-        floats, every = compiled.float_graph, samples.sequence
         report = Report(
             **_planned(compiled, board, options),
             **_counted(compiled, options, firmware, ran, sqnr),
             flash=Flash(size.code_bytes, size.const_bytes),
             ram_code=_ram_code(size, compiled.program),
             verify=verdict,
-            accuracy=measure(floats, graph, originals, wanted, every, progress.on_warning),
+            accuracy=accuracy,
         )
         first = input_bytes(graph, samples.slice(0, 1))
         return _with_energy(_with_counted_waits(report, target, firmware, first), firmware, first)
@@ -145,6 +149,8 @@ def write_unproved(
     check_ram(compiled, options)
     check_program_fits(board, compiled, None)
     size: LibrarySize | None = None
+    with progress.stage("accuracy"):
+        accuracy = measured_accuracy(compiled, options, given_samples(compiled, options), (), progress)
     with progress.stage("compile"):
         write_library(folder, compiled)
         if toolchain is not None:
@@ -159,6 +165,7 @@ def write_unproved(
         toolchain=None if toolchain is None else str(toolchain),
         flash=None if size is None else Flash(size.code_bytes, size.const_bytes),
         ram_code=None if size is None else _ram_code(size, compiled.program),
+        accuracy=accuracy,
     )
 
 
@@ -197,7 +204,13 @@ def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Sample
 
 
 def chosen_samples(compiled: Compiled, options: Options) -> Samples:
-    """What the proof runs on, as the model file takes it: the user's inputs, else the calibration data, else noise."""
+    """What the proof runs on, as the model file takes it: the first of `given_samples`."""
+    samples = given_samples(compiled, options)
+    return samples.slice(0, options.samples or len(samples))
+
+
+def given_samples(compiled: Compiled, options: Options) -> Samples:
+    """All inputs that there are, as the model file takes them: the user's, else the calibration data, else noise."""
     graph = compiled.float_graph or inputs_as_in_file(compiled.graph, compiled.program.input_perms)
     if options.wav is not None:
         return _recorded(options.wav, compiled, options)
@@ -213,8 +226,31 @@ def chosen_samples(compiled: Compiled, options: Options) -> Samples:
         samples = fit_samples(data.inputs, graph, data.source)
     else:
         samples = synthetic_samples(graph, min(options.samples, NOISE_SAMPLES) or NOISE_SAMPLES)
-    samples = samples.slice(0, options.samples or len(samples))
     return replace(samples, starts=tuple(range(0, len(samples), options.sequence))) if options.sequence else samples
+
+
+def measured_accuracy(
+    compiled: Compiled, options: Options, given: Samples, known: Outputs, progress: Progress
+) -> Accuracy | None:
+    """What the integers lose, on all inputs that were given. known: the reference's outputs of the first of them.
+    Raises TinycError where the user allows less (`check_limits`)."""
+    found = None
+    if given.source != SYNTHETIC and (compiled.float_graph is not None or given.labels is not None):
+        outputs, graph, sequence = known, compiled.graph, given.sequence
+        if len(known) < len(given):
+            counted, integers = progress.counted("accuracy", len(given)), as_integers(given, compiled)
+            outputs = reference_outputs(graph, compiled.program, integers, counted, sequence)
+        found = measure(compiled.float_graph, graph, given, outputs, sequence, progress.on_warning)
+    if found is not None and takes_calibration(compiled, options):
+        found = replace(found, on_calibration=True)
+    check_limits(found, options, compiled.path.name)
+    return found
+
+
+def takes_calibration(compiled: Compiled, options: Options) -> bool:
+    """Whether the inputs are those that the model was quantized with."""
+    given = (options.inputs, options.wav, options.image)
+    return compiled.calibration is not None and all(each is None for each in given)
 
 
 def begins_as_in_file(compiled: Compiled, options: Options) -> bool:

@@ -29,12 +29,14 @@ _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only 
 @dataclass(frozen=True, slots=True)
 class Samples:
     """`arrays[input]`: [samples, *shape without the batch axis]; labels: int [samples] or None. starts: of a model with
-    state, the samples before which it is reset; none: only before the first."""
+    state, the samples before which it is reset; none: only before the first. targets: `y` as the file has it: classes,
+    or the wanted outputs, one for each sample."""
 
     arrays: Mapping[str, Array]
     labels: Array | None
     source: str
     starts: tuple[int, ...] = ()
+    targets: Array | None = None
 
     def __len__(self) -> int:
         return min((len(array) for array in self.arrays.values()), default=0)
@@ -42,9 +44,10 @@ class Samples:
     def slice(self, first: int, count: int) -> Samples:
         """At most `count` samples from `first` on."""
         part = slice(first, first + count)
-        labels = None if self.labels is None else self.labels[part]
+        labels, targets = (None if array is None else array[part] for array in (self.labels, self.targets))
         starts = tuple(start - first for start in self.starts if first <= start < first + count)
-        return Samples({name: array[part] for name, array in self.arrays.items()}, labels, self.source, starts)
+        arrays = {name: array[part] for name, array in self.arrays.items()}
+        return Samples(arrays, labels, self.source, starts, targets)
 
     @property
     def sequence(self) -> int:
@@ -85,7 +88,10 @@ def fit_samples(held: Mapping[str, Array], graph: Graph, source: str) -> Samples
         raise TinycError(f"inputs have different numbers of samples ({counts})", where, FIRST_AXIS)
     count = len(next(iter(arrays.values())))
     starts = tuple(range(0, count, steps)) if steps else ()
-    return Samples(arrays, _labels(where, held, graph, count), source, starts)
+    targets = None if LABELS in graph.inputs else held.get(LABELS)
+    if targets is not None and (targets.ndim == 0 or len(targets) != count):
+        targets = None
+    return Samples(arrays, _labels(where, held, graph, count), source, starts, targets)
 
 
 def _has_steps(array: Array, value: Value) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -12,13 +13,16 @@ from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
 from tinyc.quantize.score import axes_of_numbers, classes, columns_db
+from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
 from tinyc.verify.compare import Outputs
-from tinyc.verify.report import Accuracy
+from tinyc.verify.report import Accuracy, Quality
+from tinyc.verify.task import qualities, rows_of, wants_reals
 
 _LOST_DB = 3.0  # a column with less holds more error than signal, by half
 _FEW = 8  # columns to name
+_AT_ONCE = 16  # samples that the float model is run on
 _NO_NOISE = 1e-20  # of the signal's power: rounding of the sums
 _WORDS = {"s4": "int4", "s8": "int8", "u8": "uint8", "s16": "int16"}
 
@@ -32,7 +36,8 @@ def measure(
     on_warning: Callable[[str], None] = lambda message: None,
 ) -> Accuracy | None:
     """SQNR over all outputs that hold reals; agreement and, where labels differ, top-1 of the classes chosen
-    (`quantize.score.classes`). None of inputs that tinyc made up: they say nothing of the model's task.
+    (`quantize.score.classes`); what else the task's targets tell (`verify.task`). None of inputs that tinyc made up:
+    they say nothing of the model's task.
 
     float_graph: None where the library computes what the file does; then the labels are all that it is compared
     with, and without them the result is None. graph: what the library computes. samples: reals, as the float model
@@ -45,32 +50,57 @@ def measure(
     made = _by_name(graph, outputs)
     own = classes(graph, made)
     right = None if labels is None or own is None else float((own == labels).mean())
+    source = Path(samples.source).name
     if float_graph is None:
-        plain = Accuracy(len(outputs), None, None, None, right, arithmetic_of(graph))
+        missed = never_chosen(labels, own)
+        plain = Accuracy(len(outputs), None, None, None, right, arithmetic_of(graph), source, never_chosen=missed)
         return None if right is None else plain
-    run = prepare_float(float_graph)
-    rows = (samples.sample(index, float_graph) for index in range(len(outputs)))
-    results = [[result[name] for name in float_graph.outputs] for result in run.sequence(rows, every=sequence)]
-    wanted = _by_name(float_graph, results)
+    wanted = float_outputs(float_graph, samples, sequence)
     theirs = classes(float_graph, wanted)
-    for name in (name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"):
+    names = [name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"]
+    for name in names:
         both = (rows[name].reshape(-1, *float_graph.values[name].shape) for rows in (wanted, made))
         if (message := _lost(graph, name, axes_of_numbers(float_graph, name), *both)) is not None:
             on_warning(message)
+    targets = samples.targets if names else None
+    figures: list[Quality] = []
+    if targets is not None:
+        figures = qualities(float_graph, samples.arrays, (wanted[names[0]], made[names[0]]), (theirs, own), targets)
+    if targets is not None and wants_reals(targets, wanted[names[0]]):
+        theirs = None  # no classes
+    reals = [_reals(float_graph, rows) for rows in (wanted, made)]
+    chosen = theirs if theirs is None or labels is None else np.concatenate([theirs, labels])
     return Accuracy(
         inputs=len(outputs),
-        sqnr_db=sqnr_db(*(_reals(float_graph, rows) for rows in (wanted, made))),
-        agreement=None if _wants_reals(samples.labels, wanted) else agreement(theirs, own),
+        sqnr_db=sqnr_db(*reals),
+        agreement=agreement(theirs, own),
         top1_float=None if right is None or theirs is None else float((theirs == labels).mean()),
         top1_int=right,
         integers=integers_of(graph),
+        source=source,
+        exact=not _noise(*reals)[1],
+        never_chosen=never_chosen(chosen, own),
+        qualities=tuple(figure for figure in figures if figure.name != "top-1"),
     )
 
 
-def _wants_reals(labels: Array | None, wanted: Mapping[str, Array]) -> bool:
-    """Whether labels are what an output of several numbers shall be, and no classes: a regression's, or a mask's."""
-    several = [rows.size for rows in wanted.values() if rows.shape[1] > 1]
-    return labels is not None and labels.dtype.kind == "f" and labels.size in several
+def float_outputs(graph: Graph, samples: Samples, sequence: int = 0) -> dict[str, Array]:
+    """What the float model makes of samples, [samples, elements] of every output; of a model with state sample after
+    sample, reset after each `sequence`."""
+    if graph.states:
+        each = (samples.sample(index, graph) for index in range(len(samples)))
+        rows = list(prepare_float(graph).sequence(each, every=sequence))
+        return {name: np.stack([row[name].ravel() for row in rows]) for name in graph.outputs}
+    batch, parts = Batch(graph), list[Mapping[str, Array]]()
+    for first in range(0, len(samples), _AT_ONCE):
+        some = samples.slice(first, _AT_ONCE).arrays
+        parts.append(batch.run({name: some[name].reshape(-1, *graph.values[name].shape) for name in graph.inputs}))
+    return {name: np.concatenate([rows_of(part[name]) for part in parts]) for name in graph.outputs}
+
+
+def never_chosen(wanted: Array | None, made: Array | None) -> tuple[int, ...]:
+    """Classes that are wanted for some sample and chosen for none; none where the model chooses no class."""
+    return () if wanted is None or made is None else tuple(map(int, np.setdiff1d(wanted, made)))
 
 
 def _by_name(graph: Graph, outputs: Outputs) -> dict[str, Array]:
@@ -115,11 +145,17 @@ def varies(rows: Array) -> bool:
 def sqnr_db(wanted: Array, made: Array) -> float | None:
     """10 log10 of the power of `wanted` [samples, elements] over that of the error, to 0.01 dB. None where that is no
     number or says nothing: no error, no signal, or a signal that is the same in every sample."""
-    signal = float(np.square(wanted, dtype=np.float64).sum())
-    noise = float(np.square(made.astype(np.float64) - wanted).sum())
-    if noise <= signal * _NO_NOISE or signal == 0 or not varies(wanted):
+    signal, noise = _noise(wanted, made)
+    if not noise or signal == 0 or not varies(wanted):
         return None
     return round(10 * float(np.log10(signal / noise)), 2)
+
+
+def _noise(wanted: Array, made: Array) -> tuple[float, float]:
+    """The power of a signal, and of the error beside it; 0 where that is the rounding of the sums alone."""
+    signal = float(np.square(wanted, dtype=np.float64).sum())
+    noise = float(np.square(made.astype(np.float64) - wanted).sum())
+    return signal, noise if noise > signal * _NO_NOISE else 0.0
 
 
 def agreement(wanted: Array | None, made: Array | None) -> float | None:

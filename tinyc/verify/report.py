@@ -174,12 +174,23 @@ class Verify:
 
 
 @dataclass(frozen=True, slots=True)
+class Quality:
+    """A figure of both models on labelled samples: top-1 and AUC are shares, MSE in units of the output squared."""
+
+    name: str
+    float_model: float
+    integer_model: float
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The integer model against the float model on the same inputs; top1 where labels are known.
+    """The integer model against the float model on all inputs that were given; top1 where labels are known.
 
     sqnr_db: 10 log10 of float output power over error power. agreement: share of equal arg max, of models that choose
     between classes. None: no error, or the figure would say nothing (`tinyc.verify.accuracy`). integers: widths of
-    weights and activations, in words.
+    weights and activations, in words. source: the file of the inputs. on_calibration: the model was quantized with
+    them. exact: the float model's outputs, every one. never_chosen: classes that labels or the float model choose, and
+    the integers never. qualities: what labels tell beside top-1.
     """
 
     inputs: int
@@ -188,6 +199,11 @@ class Accuracy:
     top1_float: float | None = None
     top1_int: float | None = None
     integers: str = "int8"
+    source: str = ""
+    on_calibration: bool = False
+    exact: bool = False
+    never_chosen: tuple[int, ...] = ()
+    qualities: tuple[Quality, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +292,7 @@ class UnprovedReport:
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()
     ram_code: RamCodeReport | None = None
+    accuracy: Accuracy | None = None  # of the integer reference, which the library was not compared with
 
     @property
     def passed(self) -> bool:

@@ -8,20 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.quantize.score import class_output
 from tinyc.reference.samples import as_classes
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """A figure of both models on labelled samples: top-1 and AUC are shares, MSE in units of the output squared."""
-
-    name: str
-    float_model: float
-    integer_model: float
+from tinyc.verify.report import Quality
 
 
 def qualities(
