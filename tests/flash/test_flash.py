@@ -34,7 +34,8 @@ from tinyc.run import protocol, serial
 from tinyc.toolchain.compile import Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.elf import Elf, Segment, read_elf
-from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2, uf2
+from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2
+from tinyc.toolchain.uf2 import uf2
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "target"))
 from serial_board import board_at_port

@@ -12,6 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.board.parts import SetupStep, Uart
 
+PYOCD = 'pyocd = "stm32f407vg"'
 HSE = "{ set = 0x4002_3800, bits = 0x0001_0000 }"
 GOOD = (paths.boards_dir() / "stm32f4-discovery.toml").read_text()
 
@@ -56,8 +57,12 @@ def test_every_uart_has_its_driver() -> None:
 def test_real_boards_can_be_flashed() -> None:
     real = {board.name for board in list_boards() if board.flashing is not None}
     assert real == {
-        "arduino-nano-33-ble", "esp32-c3", "esp32-c6", "nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi",
-        "raspberry-pi-pico", "stm32f4-discovery",
+        "adafruit-feather-m4", "arduino-nano-33-ble", "arduino-nano-rp2040", "arduino-portenta-h7",
+        "arduino-uno-r4-minima", "arduino-uno-r4-wifi", "b-l475e-iot01a", "b-u585i-iot02a", "esp32-c3", "esp32-c6",
+        "nrf52840-dk", "nrf5340-dk", "nrf54l15-dk", "nucleo-f446re", "nucleo-f746zg", "nucleo-f767zi", "nucleo-g474re",
+        "nucleo-h743zi2", "nucleo-l476rg", "nucleo-l4r5zi", "nucleo-u575zi-q", "nucleo-wb55rg", "raspberry-pi-pico",
+        "raspberry-pi-pico2", "seeed-xiao-esp32c3", "seeed-xiao-nrf52840", "seeed-xiao-samd21", "stm32f4-discovery",
+        "stm32f746g-disco", "teensy-4.1",
     }  # fmt: skip
 
 
@@ -79,6 +84,16 @@ def test_real_boards_can_be_flashed() -> None:
         ("{ bytes = 65_536 }", "{ size = 65_536 }", "has an item 2 whose 'bytes' is missing", "sectors"),
         ('"rts on", ', '"rts maybe", ', "'flashing.enter' has 'rts maybe'", "enter"),
         ('pyocd = "stm32f407vg"\n', "", "'flashing.pyocd' must name the target", "[flashing]"),
+        ('"stm32", "pyocd"]', '"openocd"]', "'flashing.openocd' must name OpenOCD's scripts", "[flashing]"),
+        ('"stm32", "pyocd"]', '"dfu"]', "'flashing.dfu' must be there for the method dfu", "[flashing]"),
+        ('"stm32", "pyocd"]', '"nrfutil"]', "'flashing.nrfutil' must be there", "[flashing]"),
+        ('"stm32", "pyocd"]', '"teensy"]', "'flashing.teensy' must name the chip", "[flashing]"),
+        (PYOCD, 'openocd = ["target/../x.cfg"]', "'flashing.openocd' has 'target/../x.cfg'; a script is", "openocd"),
+        (PYOCD, 'openocd = ["/etc/x.cfg"]', "'flashing.openocd' has '/etc/x.cfg'; a script is", "openocd"),
+        (PYOCD, 'openocd = ["target/x.cfg -c shutdown"]', "'flashing.openocd' has", "openocd"),
+        (PYOCD, 'dfu.id = "2341:35b"', "'flashing.dfu.id' is '2341:35b'; it must be the USB ids in hex", "dfu.id"),
+        (PYOCD, "nrfutil.device = 1", "'flashing.nrfutil.softdevice' is missing", "nrfutil"),
+        (PYOCD, 'teensy = "-x"', "'flashing.teensy' is '-x'", "teensy"),
         ("prefetch = true", "prefetch = 1", "'flash_timing.prefetch' must be true or false", "prefetch"),
         ("line_bytes = 16", "line_bytes = 24", "'flash_timing.line_bytes' must be a power of two", "line_bytes"),
         ("wait_states = 5", "waits = 5", "'flash_timing.wait_states' is missing", "[flash_timing]"),

@@ -56,9 +56,9 @@ class Board:
 
     isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`, `rv32v`) and instructions may need (`rv32b`).
     clock_hz: typical clock, for times in reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup
-    and io name the harness files in templates/firmware; boot2 the second stage bootloader in front of them. uart,
-    setup, flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
-    these. file: where the description came from.
+    and io name the harness files in templates/firmware; boot2 what the chip's boot ROM wants beside them: a second
+    stage bootloader (rp2040), a description of the image (rp2350). uart, setup, flashing: for firmware on the board
+    itself; flash_timing: for its cycles; energy: of these. file: where the description came from.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Board:
 STARTUPS = (*INSTRUCTION_SETS, "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
-BOOT2S = ("rp2040",)
+BOOT2S = ("rp2040", "rp2350")
 NO_FPU = "+nofp"  # behind a board's name
 _FLOAT_ABI = (("gcc", "-mfloat-abi=hard", "-mfloat-abi=soft"), ("zig", "-eabihf", "-eabi"))
 _ZIG_FPU = r"\+(vfp|fp_|mve)\w*"  # features of Zig's -mcpu

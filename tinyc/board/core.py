@@ -17,6 +17,7 @@ _V81M = frozenset({"fpv5", "v8m", "v8.1m"})
 # interfaces"); the tightly coupled RAM for data of a Cortex-M7 or M55, wherever it is, has no code.
 _SYSTEM_BUS = 0x2000_0000
 _TIGHTLY_COUPLED = 0
+_NO_VECTORS = "Renode 1.16 is not known to run vectors of Zve32x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ CORES: Mapping[str, KnownCore] = MappingProxyType(
         ),
         "cortex-m85": KnownCore(_V81M),
         "riscv32imc": KnownCore(renode="rv32imc_zicsr_zifencei"),
-        "riscv32imc_zve32x": KnownCore(not_in_renode="Renode 1.16 is not known to run vectors of Zve32x"),
+        "riscv32imc_zve32x": KnownCore(not_in_renode=_NO_VECTORS),
+        "coral-npu": KnownCore(frozenset({"rv32f"}), not_in_renode=_NO_VECTORS, code="riscv32imc_zve32x"),
         "hazard3": KnownCore(renode="rv32imac_zicsr_zifencei_zba_zbb_zbs", extras=frozenset({"rv32a"})),
         "esp32-c3": KnownCore(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
         "esp32-c6": KnownCore(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc"),

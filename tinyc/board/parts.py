@@ -11,7 +11,20 @@ from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_label, read_word
 
 UARTS = ("cmsdk", "nrf", "nrf-uarte", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
-METHODS = ("stm32", "samba", "pyocd", "esptool", "picotool", "bossac", "uf2", "drive")
+METHODS = (
+    "stm32",
+    "samba",
+    "pyocd",
+    "openocd",
+    "esptool",
+    "picotool",
+    "bossac",
+    "dfu",
+    "nrfutil",
+    "teensy",
+    "uf2",
+    "drive",
+)
 BAUD = 115_200
 
 StepKind = Literal["write", "set", "clear", "wait"]
@@ -49,13 +62,32 @@ class SamBaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Dfu:
+    """What dfu-util must know: USB vendor and product id of the bootloader (`2341:035b`), its alternate setting, and
+    whether it is ST's (DfuSe), which is told the address."""
+
+    id: str
+    alt: int = 0
+    st: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NrfUtil:
+    """What the package of adafruit-nrfutil says: the number of the SoftDevice that has to be there, and of the chip."""
+
+    softdevice: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
 class Flashing:
     """How firmware gets onto the board. methods: the first that can be used is taken.
 
     chip_ids: what the STM32 bootloader may answer to GET ID. sectors: (count, bytes) in order of addresses.
     size_register: where the chip has its flash's size in KiB, 0 when not known. enter, leave: DTR/RTS sequences
-    (`dtr on`, `rts off`, `wait 0.1`, `touch 1200`). pyocd: target name. drive: label of the USB drive. uf2_family: of
-    UF2 files.
+    (`dtr on`, `rts off`, `wait 0.1`, `touch 1200`). pyocd: target name. openocd: its scripts for probe and chip. drive:
+    label of the USB drive. uf2_family: of UF2 files. bossac_offset: what bossac counts from, 0: its own. teensy: name
+    of the chip for teensy_loader_cli.
     """
 
     methods: tuple[str, ...]
@@ -68,6 +100,11 @@ class Flashing:
     drive: str = ""
     uf2_family: int = 0
     samba: SamBaSettings | None = None
+    openocd: tuple[str, ...] = ()
+    dfu: Dfu | None = None
+    nrfutil: NrfUtil | None = None
+    bossac_offset: int = 0
+    teensy: str = ""
 
 
 _BEGUN = 2  # cycles that a fetch ahead still takes when constants are asked for
@@ -185,11 +222,49 @@ def read_flashing(table: TomlTable) -> Flashing | None:
         drive=read_label(flashing, "drive") if flashing.has("drive") else "",
         uf2_family=flashing.integer("uf2_family", 0),
         samba=SamBaSettings(samba.integer("offset", 0)) if samba is not None else None,
+        openocd=_scripts(flashing),
+        dfu=_dfu(flashing),
+        nrfutil=_nrfutil(flashing),
+        bossac_offset=flashing.integer("bossac_offset", 0),
+        teensy=read_word(flashing, "teensy") if flashing.has("teensy") else "",
     )
     if samba is not None:
         samba.finish()
     _check_methods(flashing, result)
     flashing.finish()
+    return result
+
+
+_SCRIPT = re.compile(r"(interface|target|board)/[A-Za-z0-9_][\w.-]*\.cfg")
+_USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
+
+
+def _scripts(flashing: TomlTable) -> tuple[str, ...]:
+    """Names of scripts that come with OpenOCD, no other files."""
+    scripts = flashing.strings("openocd", ())
+    for script in scripts:
+        if not _SCRIPT.fullmatch(script):
+            raise flashing.error("openocd", f"has {shown(script)}; a script is interface/NAME.cfg or target/NAME.cfg")
+    return scripts
+
+
+def _dfu(flashing: TomlTable) -> Dfu | None:
+    dfu = flashing.table("dfu")
+    if dfu is None:
+        return None
+    result = Dfu(dfu.string("id"), dfu.integer("alt", 0), dfu.boolean("st", False))
+    if not _USB_ID.fullmatch(result.id):
+        raise dfu.error("id", f"is {shown(result.id)}; it must be the USB ids in hex, like 2341:035b")
+    dfu.finish()
+    return result
+
+
+def _nrfutil(flashing: TomlTable) -> NrfUtil | None:
+    nrfutil = flashing.table("nrfutil")
+    if nrfutil is None:
+        return None
+    result = NrfUtil(nrfutil.integer("softdevice"), nrfutil.integer("device"))
+    nrfutil.finish()
     return result
 
 
@@ -217,6 +292,10 @@ def _check_methods(flashing: TomlTable, way: Flashing) -> None:
         "stm32": ("chip_ids", way.chip_ids and way.sectors, "and 'sectors' must be there for the method stm32"),
         "pyocd": ("pyocd", way.pyocd, "must name the target for the method pyocd"),
         "uf2": ("uf2_family", way.uf2_family, "must be there for the method uf2"),
+        "openocd": ("openocd", way.openocd, "must name OpenOCD's scripts for the method openocd"),
+        "dfu": ("dfu", way.dfu, "must be there for the method dfu"),
+        "nrfutil": ("nrfutil", way.nrfutil, "must be there for the method nrfutil"),
+        "teensy": ("teensy", way.teensy, "must name the chip for the method teensy"),
         "drive": ("drive", way.drive, "must be the label of the board's USB drive for the method drive"),
     }
     for method in way.methods:

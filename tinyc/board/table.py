@@ -14,6 +14,7 @@ from tinyc.base.escape import visible
 MOST_LETTERS = 200  # of a text
 _SHOWN = 80  # of a wrong value in a message
 _WORD = (1 << 32) - 1  # the largest whole number where there is no other limit
+_BARE = str.maketrans("", "", "\"' \t")  # a key without quotes and space
 
 
 class TomlTable:
@@ -140,17 +141,23 @@ class TomlTable:
         return self._data.get(key, default)
 
     def _line(self, key: str) -> int | None:
-        """Line of the key, or of its table's header when the key is missing; None when neither is found."""
+        """Line of the key, or of its table's header or first dotted key when the key is missing; None when neither is
+        found."""
         header = None
+        whole = f"{self._section}.{key}".lstrip(".")
         section = ""
         for number, line in enumerate(self._text.splitlines(), 1):
             if opened := re.match(r"\s*\[{1,2}\s*([^\]]+?)\s*\]", line):
                 section = opened[1].replace(" ", "")
-                if section == f"{self._section}.{key}".lstrip("."):
+                if section == whole:
                     return number
                 header = number if section == self._section else header
-            elif section == self._section and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
-                return number
+            elif "=" in line:
+                name = f"{section}.{line.partition('=')[0].translate(_BARE)}".lstrip(".")
+                if name == whole:
+                    return number
+                if header is None and self._section and name.startswith(f"{self._section}."):
+                    header = number
         return header
 
 

@@ -16,7 +16,10 @@ from tinyc.cli.output import Color, Output, guarded
 from tinyc.flash import FlashJob, FlashResult, flash, plan_flash
 
 What = Annotated[
-    Path, typer.Argument(metavar="WHAT", help="A folder that `tinyc build` wrote, or a .bin file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="WHAT", help="A folder that `tinyc build` wrote, or a .bin or .uf2 file.", show_default=False
+    ),
 ]
 Port = Annotated[
     str | None, typer.Option("--port", "-p", help="Serial port of the board's bootloader.", show_default="none")
@@ -39,9 +42,13 @@ class FlashMethod(StrEnum):
     STM32 = "stm32"
     SAMBA = "samba"
     PYOCD = "pyocd"
+    OPENOCD = "openocd"
     ESPTOOL = "esptool"
     PICOTOOL = "picotool"
     BOSSAC = "bossac"
+    DFU = "dfu"
+    NRFUTIL = "nrfutil"
+    TEENSY = "teensy"
     UF2 = "uf2"
     DRIVE = "drive"
 

@@ -11,16 +11,18 @@ from pathlib import Path
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_file
-from tinyc.base.serial_line import SerialPort, touch
+from tinyc.base.serial_line import SerialPort, port_names, touch
 from tinyc.board import Board, load_board
 from tinyc.board.parts import Flashing
 from tinyc.flash.base import Manner, Report, check_image, silent
+from tinyc.flash.drives import await_drive, copy_to_drive, drives, shows_itself, was_taken
 from tinyc.flash.esp_image import place_esp_image
-from tinyc.flash.handover import Files, copy_to_drive, drives, run_tool, tool_command
+from tinyc.flash.handover import CLIENTS, Files, run_tool, tool_command
 from tinyc.flash.samba import flash_samba
 from tinyc.flash.stm32 import flash_stm32
 from tinyc.toolchain.device import MANIFEST, read_device
 from tinyc.toolchain.image import Image
+from tinyc.toolchain.uf2 import read_uf2, uf2
 
 STM32_BAUD = 115_200
 SAMBA_BAUD = 921_600  # USB: any number will do
@@ -66,7 +68,7 @@ def plan_flash(
             f"{board.name} is not flashed by tinyc: its file has no [flashing]",
             hint="tinyc boards -v shows which have; docs/boards.md describes the section",
         )
-    chosen = _method(board.flashing, method, port)
+    chosen = _method(board.flashing, method, port, what.suffix.lower() == ".uf2")
     if chosen in SERIAL and port is None:
         raise TinycError(f"the method {chosen} needs the board's port", hint="give --port; `tinyc monitor` lists them")
     origin = board.memory.flash_origin
@@ -95,7 +97,15 @@ def _from_folder(folder: Path, board_name: str | None) -> tuple[Board, Image, Fi
     data = _read(files.binary)
     if hashlib.sha256(data).hexdigest() != device.sha256:
         raise TinycError("the file is not what the build wrote", Loc(str(files.binary)), "build again")
-    return board, Image(device.origin, data), files
+    image = Image(device.origin, data)
+    if board.flashing is not None and board.flashing.uf2_family and _read(uf2_file := files.uf2) != _uf2(image, board):
+        raise TinycError("the file is not what the build wrote", Loc(str(uf2_file)), "build again")
+    return board, image, files
+
+
+def _uf2(image: Image, board: Board) -> bytes:
+    assert board.flashing is not None
+    return uf2(image, board.flashing.uf2_family)
 
 
 def _from_file(file: Path, board_name: str | None) -> tuple[Board, Image, Files]:
@@ -104,6 +114,12 @@ def _from_file(file: Path, board_name: str | None) -> tuple[Board, Image, Files]
     if board_name is None:
         raise TinycError("a file does not say which board it is for", Loc(str(file)), "give --board")
     board = load_board(board_name)
+    if file.suffix.lower() == ".uf2":
+        family = board.flashing.uf2_family if board.flashing is not None else 0
+        if not family:
+            raise TinycError(f"{board.name} takes no UF2 file", Loc(str(file)), "give a .bin file, or another --board")
+        image = read_uf2(_read(file), family, Loc(str(file)))
+        return board, image, Files(file, file, file, file, image.origin)
     origin = board.memory.flash_origin if board.memory is not None else 0
     return board, Image(origin, _read(file)), Files(file, file, file, file, origin)
 
@@ -117,20 +133,23 @@ def _read(file: Path) -> bytes:
         ) from error
 
 
-def _method(flashing: Flashing, method: str | None, port: str | None) -> str:
+def _method(flashing: Flashing, method: str | None, port: str | None, is_uf2: bool) -> str:
     """The one asked for; else the board's first that can be used now: its program installed, its drive mounted, its
-    port given."""
+    port given. is_uf2: of those that take a UF2 file."""
+    methods = [name for name in flashing.methods if name in ("uf2", "picotool") or not is_uf2]
     if method is not None:
-        if method not in flashing.methods:
-            raise TinycError(f"the board cannot be flashed by {method}", hint=f"by: {', '.join(flashing.methods)}")
+        if method not in methods:
+            raise TinycError(f"the board cannot be flashed by {method}", hint=f"by: {', '.join(methods)}")
         return method
-    return next((name for name in flashing.methods if _usable(name, flashing, port)), flashing.methods[0])
+    return next((name for name in methods if _usable(name, flashing, port)), methods[0])
 
 
 def _usable(method: str, flashing: Flashing, port: str | None) -> bool:
     if method in SERIAL:
         return port is not None
-    return bool(drives(flashing, method)) if method in ("uf2", "drive") else tool_command(method) is not None
+    if method in ("uf2", "drive"):
+        return bool(drives(flashing, method)) or (method == "uf2" and _can_touch(port, flashing))
+    return tool_command(method) is not None and (port is not None or not CLIENTS[method].needs_port)
 
 
 def flash(job: FlashJob, *, resume: bool = False, start: bool = True, report: Report = silent) -> FlashResult:
@@ -142,10 +161,13 @@ def flash(job: FlashJob, *, resume: bool = False, start: bool = True, report: Re
 
 def _do(job: FlashJob, manner: Manner) -> str:
     flashing = job.flashing
+    if job.method not in SERIAL and _can_touch(job.port, flashing):
+        _start_bootloader(job.port or "", flashing.enter)
+        await_drive(flashing, job.method)
     if job.method in ("uf2", "drive"):
-        return f"copied to {copy_to_drive(flashing, job.files, job.method)}"
+        return _to_drive(job, manner.report)
     if job.method not in SERIAL:
-        return f"by {run_tool(job.method, flashing, job.files, job.port)}"
+        return f"by {run_tool(job.method, flashing, job.files, job.image, job.port, manner.report)}"
     origin = job.board.memory.flash_origin if job.board.memory is not None else 0
     port = _enter_by_touch(job.port or "", flashing.enter)
     with SerialPort(port, job.baud, even_parity=job.method == "stm32") as line:
@@ -160,6 +182,33 @@ def _do(job: FlashJob, manner: Manner) -> str:
             how = f"bootloader {flash_samba(line, offset, job.image, report=manner.report)}"
         line.sequence(flashing.leave)
     return how
+
+
+def _to_drive(job: FlashJob, report: Report) -> str:
+    """The file on the board's drive, in the form that it takes; where it was copied to, and what the board did."""
+    flashing, files = job.flashing, job.files
+    takes_uf2 = job.method == "uf2"
+    name = files.binary.with_suffix(".uf2").name if takes_uf2 else files.binary.name
+    data = uf2(job.image, flashing.uf2_family) if takes_uf2 else job.image.data
+    places = drives(flashing, job.method)
+    watched = takes_uf2 and len(places) == 1 and shows_itself(places[0])
+    target = copy_to_drive(flashing, name, data, job.method, report)
+    what = was_taken(target.parent, job.image, flashing.uf2_family, report) if watched else ""
+    return f"copied to {target}" + (f": {what}" if what else "")
+
+
+def _can_touch(port: str | None, flashing: Flashing) -> bool:
+    """Whether opening the port starts the board's bootloader, and the port is there."""
+    touches = any(step.startswith("touch") for step in flashing.enter)
+    return touches and port is not None and (Path(port).exists() or port in port_names())
+
+
+def _start_bootloader(port: str, steps: tuple[str, ...]) -> None:
+    """Before a program, or a copy to the drive that appears, has the board to itself."""
+    _enter_by_touch(port, steps)
+    for step in steps:
+        if step.startswith("wait"):
+            time.sleep(float(step.split()[1]))
 
 
 def _enter_by_touch(port: str, steps: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.extras import installed_version, requirements
 from tinyc.board import Board, list_boards
 from tinyc.board.instruction_set import INSTRUCTION_SETS
-from tinyc.flash.handover import tool_command
+from tinyc.flash.handover import CLIENTS, tool_command
 from tinyc.run import find_target
 from tinyc.run.qemu import find_qemu
 from tinyc.toolchain.compilers import find_toolchain
@@ -143,13 +143,15 @@ def _emulators(boards: list[Board]) -> list[Finding]:
 def _flashing() -> list[Finding]:
     """The programs that `tinyc flash` can hand firmware to; STM32 boards and drives need none."""
     return [
-        Finding(FindingKind.FLASHING, name, THERE if tool_command(name) else "", False, commands, f"flashes {boards}")
-        for name, commands, boards in (
-            ("pyocd", ("pip install pyocd",), "boards with a debug probe"),
-            ("esptool", ("pip install esptool",), "Espressif's chips"),
-            ("picotool", ("apt install picotool",), "the Raspberry Pi Pico"),
-            ("bossac", (), "Arduino boards, which `--method samba` flashes without"),
+        Finding(
+            FindingKind.FLASHING,
+            client.programs[0],
+            THERE if tool_command(method) else "",
+            False,
+            client.commands,
+            f"flashes {client.boards}",
         )
+        for method, client in CLIENTS.items()
     ]
 
 

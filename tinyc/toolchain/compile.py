@@ -14,6 +14,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
 from tinyc.base.templates import render
 from tinyc.board import Board
+from tinyc.board.memories import PAGE
 from tinyc.options.build import Optimize
 from tinyc.toolchain.compilers import OPTIMIZE_FLAGS, Toolchain, argument
 from tinyc.toolchain.elf import Elf, read_elf
@@ -283,6 +284,8 @@ def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path, ram_code: boo
         "-Wl,-e,Reset_Handler",
     ]  # -Wl ends at a comma
     flags.append("-Wl,-u,tc_firmware_info")  # read from the ELF file, whether or not the firmware sends it
+    if toolchain.family == "zig":  # whose linker puts the file's headers before flash that begins within a page
+        flags.append(f"-Wl,-z,max-page-size={PAGE}")
     return [*flags, *runtime_flags(toolchain)]
 
 

@@ -20,10 +20,12 @@ from tinyc.options.build import Protocol
 from tinyc.toolchain.compile import CONSOLE, Harness, Sources, link_firmware, macro
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.elf import read_elf, section_bytes
-from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2, uf2
+from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2
 from tinyc.toolchain.uart import at_baud
+from tinyc.toolchain.uf2 import uf2
 
 MANIFEST = "device.json"
+IMAGE_DEF = "rp2350"  # whose boot ROM needs no second stage, but a description of the image
 REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is given up
 
 
@@ -165,7 +167,9 @@ def _uart_harness(
     kind = uart.kind.replace("-", "_")
     source = "uart_stm32l4.c" if uart.kind == "stm32-lpuart" else f"uart_{kind}.c"
     generated = [setup]
-    if boot2 is not None and board.boot2:
+    if boot2 is not None and board.boot2 == IMAGE_DEF:
+        generated.append(paths.templates_dir() / "firmware" / f"image_def_{board.boot2}.S")
+    elif boot2 is not None and board.boot2:
         generated.append(_write_boot2(board, boot2, folder))
     all_defines = {
         "TC_UART_BASE": f"0x{uart.base:08X}u",

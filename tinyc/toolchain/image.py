@@ -58,22 +58,6 @@ def _record(address: int, kind: int, data: bytes) -> str:
     return f":{body.hex().upper()}{-sum(body) & 0xFF:02X}"
 
 
-_UF2_PAYLOAD = 256
-
-
-def uf2(image: Image, family: int) -> bytes:
-    """UF2 (github.com/microsoft/uf2): blocks of 512 bytes, 256 of payload each, with a family id."""
-    padded = image.data + bytes(-len(image.data) % _UF2_PAYLOAD)
-    count = len(padded) // _UF2_PAYLOAD
-    blocks = []
-    for number in range(count):
-        payload = padded[number * _UF2_PAYLOAD :][:_UF2_PAYLOAD]
-        address = image.origin + number * _UF2_PAYLOAD
-        head = struct.pack("<8I", 0x0A324655, 0x9E5D5157, 0x2000, address, _UF2_PAYLOAD, number, count, family)
-        blocks.append(head + payload.ljust(476, b"\0") + struct.pack("<I", 0x0AB16F30))
-    return b"".join(blocks)
-
-
 BOOT2_BYTES = 256
 
 
