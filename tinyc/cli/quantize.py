@@ -126,6 +126,7 @@ def _totals(report: QuantizeReport) -> Table:
     ways = [report.method + (", tensor by tensor" if report.searched else "")]
     ways += ["equalized"] if report.equalized else []
     ways += ["learned rounding"] if report.learned else []
+    ways += [f"headroom {report.headroom:g}"] if report.headroom > 1 else []
     rows.add_row("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
     share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
     others = (

@@ -78,6 +78,15 @@ class Recipe:
     equalize: bool | None = option(  # None: what measures better
         None, "Give a tensor's channels similar ranges.", heading=_QUANTIZING
     )
+    headroom: float | None = option(  # None: of a reconstruction what costs little, of others 1 (quantize/headroom.py)
+        None,
+        "Inputs may vary so many times as widely as the calibration inputs.",
+        metavar="FACTOR",
+        shown_default="up to 1.4 for models that give their input back, 1 for others",
+        least=1,
+        most=10,
+        heading=_QUANTIZING,
+    )
     augment: bool = option(True, "Learn from varied calibration pictures too.", heading=_QUANTIZING)
     seed: int = option(0, "Seed of the variants; nothing else is random.", least=0, heading=_QUANTIZING)
     correct_biases: bool = True  # with weights rounded to nearest their mean error goes into the bias

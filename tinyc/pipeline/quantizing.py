@@ -57,7 +57,8 @@ class Saved:
 class QuantizeReport:
     """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
     other_weight_bytes: of layers whose weights have no form of 4 bits (recurrent ones), where some are asked for.
-    integers: widths of weights and activations, in words. int16_layers: layers that run on int16, if not all do."""
+    headroom: how many times as widely as those seen inputs may vary. integers: widths of weights and activations, in
+    words. int16_layers: layers that run on int16, if not all do."""
 
     model: str
     calibration: str
@@ -67,6 +68,7 @@ class QuantizeReport:
     searched: bool
     equalized: bool
     learned: bool
+    headroom: float
     bits: Mapping[str, int]
     weight_bytes: int
     int8_bytes: int
@@ -131,6 +133,7 @@ def quantize_file(
         searched=made.plan.searched,
         equalized=made.plan.equalize,
         learned=made.plan.learned or min(made.bits.values(), default=8) < 8,
+        headroom=made.plan.headroom,
         bits=_by_layer(made),
         weight_bytes=weight_bytes(made.graph),
         int8_bytes=elements,

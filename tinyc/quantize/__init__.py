@@ -15,6 +15,7 @@ from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
+from tinyc.quantize.headroom import roomy, with_room
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
@@ -110,7 +111,7 @@ def quantize(
     check_inputs(graph, calibration)
     check_model(graph, calibration)
     graph = with_near_factors(graph)
-    recipe = _with_default(recipe or Recipe(), graph, calibration)
+    recipe = with_room(_with_default(recipe or Recipe(), graph, calibration), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
         need_room(with_biases(graph), recipe.weight_bytes)
     wide = _asked_for(graph, recipe)
@@ -119,12 +120,14 @@ def quantize(
     if recipe.activations == "auto" and recipe.ram_bytes is not None:
         need_ram(separate_fixed(with_biases(graph)), recipe.ram_bytes, wide)
     report("calibration", 0.0)
-    plan = replace(_plan(graph, calibration, recipe, report, wide), like=recipe.like)
+    plan = replace(_plan(graph, calibration, recipe, report, wide), like=recipe.like, headroom=recipe.headroom or 1.0)
     if recipe.activations == "auto":
         wide = choose_values(graph, plan, calibration, recipe, wide, report)
-    varied = augmented(graph, calibration, recipe.seed) if recipe.augment and plan.learned else calibration
-    draft = widen(draft_of(drafts(graph, varied, counted=plan.method != "minmax"), plan), wide)
-    data = FittingData(calibration, varied)
+    fit = roomy(calibration, recipe.headroom)
+    varied = augmented(graph, fit, recipe.seed) if recipe.augment and plan.learned else fit
+    both = drafts(graph, varied, counted=plan.method != "minmax", equalized=plan.equalize)
+    draft = widen(draft_of(both, plan), wide)
+    data = FittingData(fit, varied)
 
     def learn(bits: Mapping[str, int]) -> Graph:
         return carry_out(plan, draft, data, bits, report=report)
@@ -139,7 +142,7 @@ def quantize(
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
     """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
     by them is a lottery."""
-    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like")
+    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like", "headroom")
     rest = {name: getattr(recipe, name) for name in kept}
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
     careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)
@@ -174,7 +177,8 @@ def _mixed(
 ) -> tuple[tuple[Sensitivity, ...], dict[str, int]]:
     """Bits per layer for the recipe's bytes or loss, measured on calibration samples that were not learned from."""
     plain, splits, many = replace(plan, ranges=()), folds(at_most(calibration, SEARCHED)), []
-    for part, (fit, unseen) in enumerate(splits):
+    for part, (seen, unseen) in enumerate(splits):
+        fit = roomy(seen, plan.headroom)
         draft = widen(draft_of(drafts(graph, fit), plan), wide)
         teacher = Teacher.of(graph, unseen)
         learn = partial(_narrowed, plain, draft, fit, memo=Memo())

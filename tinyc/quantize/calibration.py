@@ -64,7 +64,8 @@ class Calibration:
     source: name of the file, or "synthetic". proven: the inputs are the user's. model: the float .onnx
     file, whose tensors onnxruntime computes; None: the graph's own float reference does. Of a model with state,
     `inputs` has what every state is before each sample too, as the float model that goes on from sample to sample
-    makes it, and sequences has the samples as they follow each other.
+    makes it, and sequences has the samples as they follow each other. variants: of the samples, the last so many are
+    no inputs of the user's, but made of them.
     """
 
     inputs: Mapping[str, Array]
@@ -72,6 +73,7 @@ class Calibration:
     proven: bool
     model: Path | None = None
     sequences: Sequences | None = None
+    variants: int = 0
 
     @property
     def samples(self) -> int:
@@ -79,8 +81,8 @@ class Calibration:
 
     @property
     def few(self) -> list[int]:
-        """Indices of at most FEW_SAMPLES samples, evenly spaced: for what takes longer than a range."""
-        return spread(self.samples, FEW_SAMPLES)
+        """Indices of at most FEW_SAMPLES of the user's samples, evenly spaced: for what takes longer than a range."""
+        return spread(self.samples - self.variants, FEW_SAMPLES)
 
     def sample(self, index: int) -> dict[str, Array]:
         """One sample of every input."""

@@ -17,6 +17,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe
 from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.headroom import roomy
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
@@ -61,7 +62,7 @@ def choose_values(
 ) -> frozenset[str]:
     """The values that have to be int16 for the recipe's SQNR or loss, `forced` ones among them. With a budget for RAM
     and nothing else: those that do most good. TinycError if nothing will do."""
-    parts = folds(at_most(calibration, SEARCHED))
+    parts = [(roomy(fit, plan.headroom), unseen) for fit, unseen in folds(at_most(calibration, SEARCHED))]
     trials = [_Trial(fit, draft_of(drafts(graph, fit), plan), Teacher.of(graph, unseen)) for fit, unseen in parts]
     draft, teacher = trials[0].draft, trials[0].unseen
     integer = rounded_to_nearest(draft, plan.method)

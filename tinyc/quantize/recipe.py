@@ -55,14 +55,16 @@ class FloatDraft:
     made: dict[str, Graph] = field(default_factory=dict, compare=False, repr=False)
 
 
-def drafts(graph: Graph, calibration: Calibration, counted: bool = True) -> dict[bool, FloatDraft]:
-    """The draft as it is (False) and equalized (True), if there is anything to equalize. counted: as of
-    `Observation.stats`; min-max ranges need no counts."""
+def drafts(
+    graph: Graph, calibration: Calibration, counted: bool = True, equalized: bool = True
+) -> dict[bool, FloatDraft]:
+    """The draft as it is (False) and, where it is asked for, equalized (True), if there is anything to equalize.
+    counted: as of `Observation.stats`; min-max ranges need no counts."""
     complete = with_biases(graph)
     seen = Observation(complete, calibration)
     stats = seen.stats(counted)
     made = {False: FloatDraft(separate_fixed(complete), stats, seen=seen)}
-    equal, divisors = equalize(complete, stats)
+    equal, divisors = equalize(complete, stats) if equalized else (complete, {})
     if divisors:
         even = seen.divided(stats, divisors, counted)
         made[True] = FloatDraft(separate_fixed(equal), even, seen=seen, divisors=divisors)
@@ -106,7 +108,7 @@ def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quan
 class SettledRecipe:
     """What a recipe comes down to once "auto" has been settled by measurement. ranges: (value, scale, zero point) of
     those that were searched for tensor by tensor; they stand in the place of the method's.
-    biases: those of weights rounded to nearest are corrected. like: as of the recipe."""
+    biases: those of weights rounded to nearest are corrected. like, headroom: as of the recipe."""
 
     method: str
     equalize: bool
@@ -114,6 +116,7 @@ class SettledRecipe:
     ranges: tuple[tuple[str, float, int], ...] = ()
     biases: bool = True
     like: KeptActivations | None = None
+    headroom: float = 1.0
 
     @property
     def searched(self) -> bool:

@@ -13,6 +13,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
+from tinyc.quantize.headroom import roomy
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
@@ -52,7 +53,7 @@ def settle(
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
-    trial = _Trial.of(graph, fit, unseen, recipe, wide)
+    trial = _Trial.of(graph, roomy(fit, recipe.headroom), unseen, recipe, wide)
     narrow, biases = recipe.weights != "int8", corrects(recipe, calibration)
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
@@ -124,12 +125,14 @@ class _Trial:
     def of(
         cls, graph: Graph, fit: Calibration, unseen: Mapping[str, Array], recipe: Recipe, wide: Collection[str]
     ) -> _Trial:
-        made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit).items()}
+        both = recipe.equalize is not False
+        made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit, equalized=both).items()}
         varied, varied_drafts = fit, made
         if recipe.augment:
             varied = augmented(graph, fit, recipe.seed, SEARCHED)
         if varied is not fit:
-            varied_drafts = {equal: widen(draft, wide) for equal, draft in drafts(graph, varied).items()}
+            others = drafts(graph, varied, equalized=both)
+            varied_drafts = {equal: widen(draft, wide) for equal, draft in others.items()}
         judge = Teacher.of(graph, unseen)
         parts = next((count for count in sorted(_STUDENT, reverse=True) if len(judge) >= 2 * count), 1)
         return cls(fit, made, varied, varied_drafts, Teacher.of(graph, fit.inputs), judge.parts(parts))
