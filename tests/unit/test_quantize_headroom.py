@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models are told to give their input back, what headroom is, and that it keeps what an anomaly detector finds."""
+"""Which models are told to give their input back, what headroom is, and what an anomaly detector finds with it."""
 
 from __future__ import annotations
 
