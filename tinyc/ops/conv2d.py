@@ -30,7 +30,7 @@ from tinyc.kernel.windows import (
     window_fields,
 )
 from tinyc.kernels import nibbles
-from tinyc.kernels.fast import low_scratch, one_row, winograd
+from tinyc.kernels.fast import one_row, winograd
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import conv as mve_conv
@@ -284,7 +284,7 @@ OP = Op(
         *mve_conv.CONV_KERNELS,
         Tiled("vectors of channels, or of pixels over planes", (*rvv_conv.CONV2D, *rvv_planes.KERNELS)),
         Tiled("register tiles of SMLAD", rows_conv.KERNELS),
-        Tiled("exact fast forms, SMLAD", (*one_row.KERNELS, *winograd.KERNELS, *low_scratch.KERNELS)),
+        Tiled("exact fast forms, SMLAD", (*one_row.KERNELS, *winograd.KERNELS)),
         Kernel(
             "tc_conv2d_1x1_s8_dsp",
             offered(

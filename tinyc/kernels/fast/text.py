@@ -20,9 +20,7 @@ Order = list[tuple[int, int]]  # (row, column) products as they are used
 Parts = tuple[SpecializedKernel, SpecializedKernel]  # vertical and horizontal
 
 
-def layer_function(
-    geometry: Mapping[str, int], tiles: Tiles, fast: str, order: Order, parts: Parts, run: str = "tc_tiles_run"
-) -> LayerFunction:
+def layer_function(geometry: Mapping[str, int], tiles: Tiles, fast: str, order: Order, parts: Parts) -> LayerFunction:
     """The products or their twin, and the function of the whole layer."""
     contract = f"""/* conv2d 3x3 by {_what(tiles.form)}, \
 {tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */"""
@@ -33,7 +31,7 @@ static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad
     static const tc_tiles_t layer = {{
 {initializer(geometry)}
     }};
-    {run}(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
+    tc_tiles_run(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
 }}"""
     return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver, tile=tiles.text)
 
@@ -42,15 +40,14 @@ def _what(form: BilinearForm) -> str:
     return f"{form.products}x{form.across.products} products for {form.m}x{form.across.m} outputs"
 
 
-def parts_of(tiles: Tiles, vertical: Naked, horizontal: Naked, order: Order, at_a_time: int = 0) -> Parts:
-    """The two functions of the inputs, which depend on little else than the number of channels. at_a_time: steps of a
-    call, 0: all."""
+def parts_of(tiles: Tiles, vertical: Naked, horizontal: Naked, order: Order) -> Parts:
+    """The two functions of the inputs, which depend on little else than the number of channels."""
     what = _what(tiles.form)
-    family = f"tc_tiles_{tiles.form.name}{'_quad' if at_a_time else ''}"
+    family = f"tc_tiles_{tiles.form.name}"
     down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */"
     over = f"/* Inputs of {what}, {4 * tiles.quads} channels, horizontally: tc_tiles.h. */"
-    first = LayerFunction(down, f"{vertical.text}\n", _vertical_twin(tiles, at_a_time))
-    second = LayerFunction(over, f"{horizontal.text}\n", _horizontal_twin(tiles, order, at_a_time))
+    first = LayerFunction(down, f"{vertical.text}\n", _vertical_twin(tiles))
+    second = LayerFunction(over, f"{horizontal.text}\n", _horizontal_twin(tiles, order))
     stems = f"{family}_vertical_i{tiles.in_c}", f"{family}_horizontal_i{4 * tiles.quads}"
     return first.named(stems[0], "tc_tiles.h"), second.named(stems[1], "tc_tiles.h")
 
@@ -83,25 +80,24 @@ def initializer(fields: Mapping[str, int] | Mapping[str, int | str]) -> str:
     return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
 
 
-def _vertical_twin(tiles: Tiles, at_a_time: int) -> str:
+def _vertical_twin(tiles: Tiles) -> str:
     form = tiles.form
-    fields = {**_inputs_fields(tiles, at_a_time), "in_c": tiles.in_c, "n": form.n}
+    fields = {**_inputs_fields(tiles), "in_c": tiles.in_c, "n": form.n}
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
     calls = twin("@", parameters, "tc_form_vertical(&@_form, x, offset, columns, strip);")
     return f"{_form_text(fields, {'inputs': _inputs_table(form)})}\n{calls}"
 
 
-def _horizontal_twin(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int) -> str:
+def _horizontal_twin(tiles: Tiles, order: Order) -> str:
     form = tiles.form.across
-    fields = {**_inputs_fields(tiles, at_a_time), "n": form.n, "q": form.products, "carried": tiles.carried}
+    fields = {**_inputs_fields(tiles), "n": form.n, "q": form.products, "carried": tiles.carried}
     fields["apart"] = form.m * form.stride
-    times = tiles.steps // (at_a_time or tiles.steps)
-    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order, times)}
+    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order)}
     calls = twin("@", ("int32_t *strip", "int32_t *factors"), "tc_form_horizontal(&@_form, strip, factors);")
     return f"{_form_text(fields, tables)}\n{calls}"
 
 
-def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
+def products_twin(tiles: Tiles, order: Order) -> str:
     form, across, requant = tiles.form, tiles.form.across, tiles.requant
     blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
     tables: dict[str, tuple[str, list[int]]] = {
@@ -132,17 +128,17 @@ def products_twin(tiles: Tiles, order: list[tuple[int, int]]) -> str:
     return f"{_form_text(fields, tables)}\n{calls}"
 
 
-def _inputs_fields(tiles: Tiles, at_a_time: int) -> dict[str, int]:
-    return {"columns": tiles.columns, "p": tiles.form.products, "steps": at_a_time or tiles.steps}
+def _inputs_fields(tiles: Tiles) -> dict[str, int]:
+    return {"columns": tiles.columns, "p": tiles.form.products, "steps": tiles.steps}
 
 
 def _inputs_table(form: BilinearForm) -> tuple[str, list[int]]:
     return "int8_t", [v for row in form.inputs for v in row]
 
 
-def _place_table(form: BilinearForm, order: list[tuple[int, int]], times: int = 1) -> tuple[str, list[int]]:
+def _place_table(form: BilinearForm, order: Order) -> tuple[str, list[int]]:
     pairs = [(i, j) for i in range(form.products) for j in range(form.across.products)]
-    return "uint8_t", [times * order.index(pair) for pair in pairs]
+    return "uint8_t", [order.index(pair) for pair in pairs]
 
 
 def _form_text(fields: Mapping[str, int | str], tables: dict[str, tuple[str, list[int]]]) -> str:

@@ -17,9 +17,8 @@ _LOADED = 10  # words of a row of the strip
 # ---- vertical ----
 
 
-def vertical_function(tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
-    """`@(x, offset, columns, strip)`: the function, instructions of a call and of each column. pitch: bytes from
-    pixel to pixel where these have more channels than the tiles."""
+def vertical_function(tiles: Tiles) -> tuple[Naked, Work, Work]:
+    """`@(x, offset, columns, strip)`: the function, instructions of a call and of each column."""
     asm = Asm(tiles.core)
     asm.note("registers and arguments to the stack")
     asm.save("{r4-r11, lr}", frame=12)
@@ -27,7 +26,7 @@ def vertical_function(tiles: Tiles, pitch: int = 0) -> tuple[Naked, Work, Work]:
     to = _vertical_pointers(asm, tiles.form)
     with asm.loop("column", "column"):
         asm.note("a column of the image: its rows combined, to the strip")
-        _vertical_column(asm, tiles, to, pitch)
+        _vertical_column(asm, tiles, to)
     asm.restore()
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
     asm.reorder()
@@ -51,7 +50,7 @@ def _vertical_pointers(asm: Asm, form: BilinearForm) -> str:
     return to
 
 
-def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> None:
+def _vertical_column(asm: Asm, tiles: Tiles, to: str) -> None:
     """All of a column, and back to the next."""
     quad = {"f2": _vertical_f2, "s2": _vertical_s2, "s24": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
     quad_bytes = 8 * tiles.form.products * tiles.columns
@@ -67,10 +66,6 @@ def _vertical_column(asm: Asm, tiles: Tiles, to: str, pitch: int) -> None:
         quad(asm, tiles, channels)
         asm.add(to, to, quad_bytes)
     asm.add(to, to, 4 - tiles.quads * quad_bytes, "r12")
-    if pitch:
-        pointers = ("r0",) if tiles.form is F4 else tuple(f"r{i}" for i in range(tiles.form.n))
-        for pointer in pointers:
-            asm.add(pointer, pointer, pitch - tiles.in_c)
     asm.count_down("r12", "[sp]", "column")
 
 
@@ -205,17 +200,15 @@ def _double(asm: Asm, register: str, times: int) -> None:
 # ---- horizontal ----
 
 
-def horizontal_function(tiles: Tiles, order: list[tuple[int, int]], at_a_time: int = 0) -> tuple[Naked, Work]:
-    """`@(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used.
-    at_a_time: steps of a call, 0: all."""
+def horizontal_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Naked, Work]:
+    """`@(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used."""
     asm = Asm(tiles.core)
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]
     asm.note("registers and arguments to the stack")
     asm.save("{r4-r11, lr}", frame=12)
-    steps = at_a_time or tiles.steps
-    asm.constant("r2", steps)
+    asm.constant("r2", tiles.steps)
     asm.op("str", "r2", "[sp]")
-    with asm.loop("step", steps):
+    with asm.loop("step", tiles.steps):
         to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
         loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
         for i in range(tiles.form.products):

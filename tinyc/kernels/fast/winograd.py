@@ -99,11 +99,6 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
     return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, function, parts, code, *counts)
 
 
-def products_code(tiles: Tiles) -> Naked:
-    """The products in assembly."""
-    return _functions(tiles)[0]
-
-
 _Counts = tuple[tuple[Work, Work], Work, Work]
 
 
@@ -251,7 +246,7 @@ def cost(work: TilePlan, site: Site, p: ConvParams) -> Cost:
     down, across = -(-out_h // form.m), -(-out_w // (2 * form.across.m))
     around, column = work.vertical
     fresh = 2 * form.across.m * form.stride
-    per_pair = work.horizontal + work.products + around + fresh * column + PAIR_COST
+    per_pair = work.horizontal + work.products + around + fresh * column + _PAIR_COST
     per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
     geometry = (site.x(0).shape, site.y().shape, p.attrs.pad.top, p.attrs.pad.left)
     code = WrittenCode((work.tiles, *geometry), work.code_bytes)
@@ -301,7 +296,7 @@ def takes_s24(site: Site) -> bool:
     return takes(site, S24)
 
 
-PAIR_COST = Work(70, 110)  # instructions of the loop over pairs of tiles, around its calls
+_PAIR_COST = Work(70, 110)  # instructions of the loop over pairs of tiles, around its calls
 _ROW_COST = Work(100, 160)  # instructions of the loop over rows of tiles
 NAMES = {
     "f2": "tc_conv2d_3x3_s8_tiles2_asm",
