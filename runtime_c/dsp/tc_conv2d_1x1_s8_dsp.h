@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
 /* A 1x1 convolution with stride 1 and no padding over a whole image, int8, one scale per output channel: a
- * row of `pixels` pixels. Same bytes as tc_conv2d_s8.
+ * row of `pixels` pixels; or a fully connected layer of so many rows. Same bytes as tc_conv2d_s8.
  *
  * x [pixels][in_c], any count of either. y [pixels][out_c]. bias contains -x_zero * sum(w[o]).
  * Two pixels are read before their outputs are written, so y may overlap x where these end below the next

@@ -2,8 +2,8 @@
 /* Fully connected, int8, one scale per output, one row of inputs. Same bytes as tc_fully_connected_s8.
  *
  * x [in_c]. y [out_c], may not overlap x. bias contains -x_zero * sum(w[o]).
- * The inputs are unpacked in registers, again for every eight outputs, where tc_fully_connected_s8_dsp has a
- * copy of them as int16. No scratch.
+ * The inputs are unpacked in registers, again for every eight outputs. No scratch. Of more rows each is a
+ * pixel of tc_conv2d_1x1_s8_dsp.
  * w: for every eight outputs `units` times eight words for tc_dsp_dot_bytes_1x8, then for each remaining
  * output `units` words of plain int8; units = in_c / 4 rounded up, the last one's missing inputs have weight
  * 0; one dot product takes at most `chunk` of them (tc_dsp.h).

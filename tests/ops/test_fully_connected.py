@@ -62,7 +62,8 @@ def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     names = check_kernels(graph_of(LAYERS[name]), samples(LAYERS[name]), numerics)
     one_row = graph_of(LAYERS[name]).values["y"].elements == LAYERS[name].w_shape[0]
-    assert {f"tc_fully_connected_s8{'_row' * one_row}_dsp", "tc_fully_connected_s8"} <= set(names)
+    with_dsp = "tc_fully_connected_s8_row_dsp" if one_row else "tc_conv2d_1x1_s8_dsp"
+    assert {with_dsp, "tc_fully_connected_s8"} <= set(names)
 
 
 @pytest.mark.quick_cases(2)
@@ -85,7 +86,7 @@ def test_kernels_in_chunks(weights):
 
 def test_kernels_with_the_least_weight():
     names = check_kernels(graph_of(replace(LAYERS["one scale"], weights="least")), samples(LAYERS["one scale"]))
-    assert not {"tc_fully_connected_s8_dsp", "tc_fully_connected_s8_row_dsp"} & set(names)
+    assert not {"tc_conv2d_1x1_s8_dsp", "tc_fully_connected_s8_row_dsp"} & set(names)
 
 
 def test_float_is_onnxruntimes():

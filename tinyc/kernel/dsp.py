@@ -11,9 +11,23 @@ import numpy.typing as npt
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import float_factor, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Const, Cost, Fetches
+from tinyc.kernel.kernel import (
+    Call,
+    Condition,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    Struct,
+    buffered_flow,
+    offered,
+)
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, accumulator_bounds
+from tinyc.kernel.windows import ConvParams, accumulator_bounds, is_s8
 
 Fields = dict[str, int | float | str | Const]
 
@@ -54,6 +68,34 @@ def shared_cost(
         return Cost(int(executed), constants + code, scratch(site, p), cycles, fetches)
 
     return cost
+
+
+def pixels_kernel(*when: Condition) -> Kernel:
+    """tc_conv2d_1x1_s8_dsp: every pixel, or row of inputs, times the weights [O, ..., I]. when: conditions beside those
+    on the weights."""
+
+    def taps(p: ConvParams) -> npt.NDArray[np.int8]:
+        return pad_taps(p.w.reshape(len(p.bias), -1))
+
+    def pixels(site: Site) -> int:
+        return site.y().elements // site.y().shape[-1]
+
+    def scratch(site: Site, p: ConvParams) -> int:
+        """Taps of two pixels as int16."""
+        return 4 * taps(p).shape[1]
+
+    def lower(site: Site, p: ConvParams) -> Call:
+        out_c, in_c = len(p.bias), p.w.size // len(p.bias)
+        fields = {**matrix_fields(p, taps(p), "[out_c][in_c]"), "pixels": pixels(site), "in_c": in_c}
+        flow = buffered_flow(pixels(site), 2, in_c, out_c)
+        return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
+
+    return Kernel(
+        "tc_conv2d_1x1_s8_dsp",
+        offered(lower, scratch=scratch, cost=shared_cost(0.88, 11, 700, scratch, pixels)),
+        isa=frozenset({"dsp"}),
+        when=(is_s8, narrow_weights, *when),
+    )
 
 
 def one_group(site: Site) -> bool:

@@ -14,9 +14,9 @@ from tinyc.base.exact import dot, weighted
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, shared_cost
+from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, pixels_kernel, shared_cost
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, Tiled, buffered_flow, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, Tiled, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import (
@@ -167,23 +167,6 @@ def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_dsp_t", fields), rows)
 
 
-def pointwise_scratch(site: Site, p: ConvParams) -> int:
-    """Taps of two pixels as int16."""
-    return 4 * int(_dsp_taps(p).shape[1])
-
-
-def lower_pointwise_dsp(site: Site, p: ConvParams) -> Call:
-    """tc_conv2d_1x1_s8_dsp: the whole image as one row."""
-    pixels = site.x(0).shape[1] * site.x(0).shape[2]
-    fields = {
-        **matrix_fields(p, _dsp_taps(p), "[out_c][in_c]"),
-        "pixels": pixels,
-        "in_c": site.x(0).shape[3],
-    }
-    flow = buffered_flow(pixels, 2, site.x(0).shape[3], site.y().shape[3])
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
-
-
 def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     """One number per input channel, as it broadcasts against w[O,KH,KW,I/groups]."""
     out_c, _, _, group_in = w.shape
@@ -285,16 +268,7 @@ OP = Op(
         Tiled("vectors of channels, or of pixels over planes", (*rvv_conv.CONV2D, *rvv_planes.KERNELS)),
         Tiled("register tiles of SMLAD", rows_conv.KERNELS),
         Tiled("exact fast forms, SMLAD", (*one_row.KERNELS, *winograd.KERNELS)),
-        Kernel(
-            "tc_conv2d_1x1_s8_dsp",
-            offered(
-                lower_pointwise_dsp,
-                scratch=pointwise_scratch,
-                cost=shared_cost(0.88, 11, 700, pointwise_scratch, lambda site: site.y().elements // site.y().shape[3]),
-            ),
-            isa=_DSP,
-            when=(is_s8, one_group, narrow_weights, is_pointwise),
-        ),
+        pixels_kernel(one_group, is_pointwise),
         Kernel(
             "tc_conv2d_s8_dsp",
             offered(

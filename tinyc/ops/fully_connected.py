@@ -13,22 +13,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot, weighted
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, shared_cost
+from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, pixels_kernel, shared_cost
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import (
-    Call,
-    Const,
-    In,
-    Kernel,
-    Out,
-    Params,
-    Scratch,
-    Struct,
-    Tiled,
-    buffered_flow,
-    no_scratch,
-    offered,
-)
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, Tiled, no_scratch, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
 from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
@@ -118,23 +105,6 @@ def is_many_rows(site: Site) -> bool:
     return not asm.is_one_row(site)
 
 
-def dsp_scratch(site: Site, p: ConvParams) -> int:
-    """The inputs as int16."""
-    return 2 * int(pad_taps(p.w).shape[1])
-
-
-def lower_dsp(site: Site, p: ConvParams) -> Call:
-    """tc_fully_connected_s8_dsp: the whole tensor."""
-    out_c, in_c = p.w.shape
-    fields = {
-        **dot_fields(p, pad_taps(p.w), 8, "[out_c][in_c]"),
-        "batch": site.y().elements // out_c,
-        "in_c": in_c,
-    }
-    flow = buffered_flow(site.y().elements // out_c, 1, in_c, out_c)
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_fully_connected_s8_dsp_t", fields), flow=flow)
-
-
 def lower_row(site: Site, p: ConvParams) -> Call:
     """tc_fully_connected_s8_row_dsp: the whole tensor, of one row."""
     fields = {**dot_fields(p, pad_taps(p.w), 8, "[out_c][in_c]"), "in_c": p.w.shape[1]}
@@ -202,12 +172,7 @@ OP = Op(
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights, asm.is_one_row),
         ),
-        Kernel(
-            "tc_fully_connected_s8_dsp",
-            offered(lower_dsp, scratch=dsp_scratch, cost=shared_cost(1.08, 12, 700, dsp_scratch)),
-            isa=frozenset({"dsp"}),
-            when=(is_s8, narrow_weights, is_many_rows),
-        ),
+        pixels_kernel(is_many_rows),
         *rv32_dense.KERNELS,
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
