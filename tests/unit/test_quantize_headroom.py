@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, load, op, rand
-from tinyc.explain.diagnosis import auc, integer_outputs
+from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
@@ -18,6 +18,7 @@ from tinyc.quantize import Calibration, quantize
 from tinyc.quantize.headroom import reconstructs, roomy, with_room
 from tinyc.quantize.recipe import FEW
 from tinyc.quantize.simulate import Batch, sqnr_db
+from tinyc.verify.task import auc
 
 WIDTH, FACTORS = 24, 4
 
