@@ -5,22 +5,26 @@ Chromium: `make screenshots`. The graph is of a network of the folder of models 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Literal
 
+from PIL import Image, PngImagePlugin
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.browser.pages import bench, open_chromium, report, sweep  # noqa: E402
+from tests.browser.pages import KWS, bench, open_chromium, report, sweep  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 LARGE = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "zoo" / "mcunet_detection_int8.tflite"
 Scheme = Literal["light", "dark"]
 DESKTOP, PHONE = (1280, 900), (390, 844)
+FIGURES = "figures"  # a picture's text
+SHOWN = ("toolchain", "flash", "arena_bytes", "stack_bytes", "instructions", "cycles")
 BOARDS = ("cortex-m0plus", "cortex-m4", "cortex-m7")
 
 
@@ -33,11 +37,22 @@ def shown(browser: Browser, file: Path, size: tuple[int, int] = DESKTOP, scheme:
 
 def of_the_report(browser: Browser, folder: Path) -> None:
     """The top of the page, and one of its layers on a phone."""
-    file = report(folder)
+    file = report(folder, KWS / "kws.onnx", "cortex-m4", "--inputs", KWS / "kws.test.npz", "--samples", 0)  # make demo
     shown(browser, file).screenshot(path=IMAGES / "report.png")
+    with_figures(IMAGES / "report.png", file.with_suffix("") / "report.json")
     phone = shown(browser, file, PHONE)
     phone.locator(".graph a").nth(1).click()
     phone.screenshot(path=IMAGES / "report-layer.png")
+
+
+def with_figures(picture: Path, file: Path) -> None:
+    """Writes into the picture's own text what it shows, for a test that compares it with what a build says today."""
+    told = json.loads(file.read_text(encoding="utf-8"))
+    text = PngImagePlugin.PngInfo()
+    text.add_text(FIGURES, json.dumps({name: told[name] for name in SHOWN}))
+    with Image.open(picture) as image:
+        image.load()
+        image.save(picture, pnginfo=text, optimize=True)
 
 
 def of_a_graph(browser: Browser, folder: Path) -> None:

@@ -21,8 +21,7 @@ SWEEP = f"""
 models = ["{KWS}/kws.onnx"]
 boards = [%s]
 [options]
-memory = ["speed", "min"]
-optimize = ["speed", "size"]
+prefer = ["balanced", "time", "ram", "flash"]
 [calibration]
 kws = "{KWS}/kws.calib.npz"
 [inputs]
@@ -35,9 +34,9 @@ def open_chromium(playwright: Playwright) -> Browser:
     return playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
 
 
-def report(folder: Path, model: Path = KWS / "kws.onnx", board: str = "cortex-m4") -> Path:
-    """The page of a build."""
-    tinyc("build", model, "--board", board, "-o", folder / model.stem, "--report")
+def report(folder: Path, model: Path = KWS / "kws.onnx", board: str = "cortex-m4", *more: object) -> Path:
+    """The page of a build. more: options."""
+    tinyc("build", model, "--board", board, "-o", folder / model.stem, "--report", *more)
     return folder / f"{model.stem}.html"
 
 

@@ -11,7 +11,7 @@ from tests.unit.plan_problems import random_problem
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import select
-from tinyc.explain.memory_map import Tenant, make_map, map_of, map_text, memory_report
+from tinyc.explain.memory_map import Tenant, letters_held, make_map, map_legend, map_of, map_text, memory_report
 from tinyc.explain.memory_plot import plot_map
 from tinyc.pipeline.selftest import small_graph
 from tinyc.plan import plan_graph, solve
@@ -35,11 +35,12 @@ def test_bytes_held_twice_count_once() -> None:
 
 
 def test_every_cell_names_its_holder() -> None:
-    lines = map_text(make_map(100, 90, STEPS, TENANTS), width=10)
+    found = make_map(100, 90, STEPS, TENANTS)
+    lines = map_text(found, width=10)
     assert [line.split()[2] for line in lines[1:4]] == ["AAbbBB####", "CCBBBB....", "CC....DD.."]
     assert lines[1].endswith("<- peak")
-    assert "A cell is 10 bytes" in "\n".join(lines)
-    assert any(line.startswith("D  output          20  [60, 80)") for line in lines)
+    assert map_legend(found, width=10).startswith("A cell is 10 bytes")
+    assert ("D", "output", "20", "[60, 80)", "[2, 3)", "y") in list(letters_held(found))
 
 
 def test_a_report_has_the_most_of_each_share_of_the_time() -> None:

@@ -13,8 +13,9 @@ from tinyc.bench import BenchChange, BenchOptions, BenchReport, compare_files, r
 from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
 from tinyc.cli.cases import CasesFormat, CasesOption, print_cases
+from tinyc.cli.listing import Listing, ListingColumn, figures, text
 from tinyc.cli.options import ColorOption, Json, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case, verdict_case
 from tinyc.options.build import Options
@@ -98,7 +99,9 @@ def _show(out: Output, report: BenchReport) -> None:
     computer = report.computer
     out.result(f"desktop: {computer.cpu}, {computer.system}, Python {computer.python}")
     for model in report.models:
-        out.result(f"\n{model.model}: {model.macs:,} MACs, numerics {model.numerics}, inputs {model.inputs_source}\n")
+        out.result(
+            "", f"{model.model}: {model.macs:,} MACs, numerics {model.numerics}, inputs {model.inputs_source}", ""
+        )
         out.result(_boards(model))
         for words in dict.fromkeys(board.cycle_model for board in model.boards if board.cycle_model):
             out.result(f"cycles: {words}")
@@ -113,11 +116,11 @@ def _show(out: Output, report: BenchReport) -> None:
                 out.warn(f"{model.model} on {board.board}: {plural(board.mismatches, 'output byte')} differ")
 
 
-def _boards(model: ModelResult) -> object:
+def _boards(model: ModelResult) -> Listing:
     numbers = ("instructions", "cycles", "ms", "arena", "stack", "code", "constants")
-    rows = table("", "board", *numbers, "verified", right=numbers)
+    rows = Listing(*text("board"), *figures(*numbers), ListingColumn("proved", "sentence"))
     for board in model.boards:
-        rows.add_row(
+        rows.add(
             board.board,
             *map(_number, (board.instructions, board.cycles)),
             "-" if board.milliseconds is None else f"{board.milliseconds:.2f}",
@@ -132,20 +135,22 @@ def _verified(board: BoardResult) -> str:
     return f"{what}, all equal" if not board.mismatches else f"{what}: {board.mismatches:,} DIFFER"
 
 
-def _references(model: ModelResult) -> object:
+def _references(model: ModelResult) -> Listing:
     numbers = ("median us", "p90 us", "x C", "per second", "batch", "agreement", "SQNR dB", "top-1")
-    rows = table("", "desktop run", *numbers, "arithmetic", "software", "device", right=numbers)
+    rows = Listing(
+        *text("desktop run", "arithmetic", "software"), *figures(*numbers), ListingColumn("device", "sentence")
+    )
     for run in model.references:
-        rows.add_row(
+        rows.add(
             run.name,
+            run.arithmetic,
+            run.software,
             f"{run.latency.median_us:,.1f}",
             f"{run.latency.p90_us:,.1f}",
             f"{run.times_c:.2f}",
             f"{run.throughput_per_s:,.0f}",
             str(run.best_batch),
             *_parity(run),
-            run.arithmetic,
-            run.software,
             run.device,
         )
     return rows
@@ -188,9 +193,9 @@ def _compare(out: Output, changes: list[BenchChange], threshold: float, form: Ca
     print_cases(out, form, "tinyc bench --compare", "changes", [_change_case(change) for change in changes])
     worse = [change for change in changes if change.worse]
     out.json({"worse": len(worse), "changes": [_change_facts(change) for change in changes]})
-    rows = table("", "", "model", "where", "figure", "old", "new", "change", right=("old", "new", "change"))
+    rows = Listing(*text("", "model", "where", "figure"), *figures("old", "new", "change"))
     for change in sorted(changes, key=lambda change: not change.worse):
-        rows.add_row(
+        rows.add(
             "WORSE" if change.worse else "",
             change.model,
             change.where,

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from tinyc.board import Board, list_boards, load_board
+from tinyc.cli.listing import SENTENCE, FactList, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Verbose
-from tinyc.cli.output import Color, Output, guarded, table
+from tinyc.cli.output import Color, Output, guarded
 
 Check = Annotated[bool, typer.Option("--check", help="Build and run a small model for each board, on each emulator.")]
 Names = Annotated[
@@ -38,11 +38,11 @@ def command(
 
 def _list(out: Output, boards: list[Board]) -> None:
     out.json({"boards": [_facts(board) for board in boards]})
-    rows = table("", "board", "core", "isa", "flash", "RAM", "emulators", "description", right=("flash", "RAM"))
+    rows = Listing(*text("board", "core", "isa"), *figures("flash", "RAM"), *text("emulators"), *SENTENCE)
     for board in boards:
         isa = ", ".join(sorted(board.isa)) or "-"
         sizes = (_kib(board.flash_bytes), _kib(board.ram_bytes))
-        rows.add_row(board.name, board.core, isa, *sizes, ", ".join(_machines(board)), board.description)
+        rows.add(board.name, board.core, isa, *sizes, ", ".join(_machines(board)), board.description)
     out.result(rows)
     if out.verbose:
         for board in boards:
@@ -51,28 +51,28 @@ def _list(out: Output, boards: list[Board]) -> None:
 
 def _details(out: Output, board: Board) -> None:
     """What the table has no room for."""
-    rows = table("", "", "")
+    rows = FactList(0)
     if board.clock_hz:
-        rows.add_row("clock", f"{board.clock_hz / 1e6:g} MHz")
+        rows.add("clock", f"{board.clock_hz / 1e6:g} MHz")
     if board.memory is not None:
         memory = board.memory
-        rows.add_row("flash", f"0x{memory.flash_origin:08x}, {memory.flash_bytes:,} bytes")
+        rows.add("flash", f"0x{memory.flash_origin:08x}, {memory.flash_bytes:,} bytes")
         stack = f"the first {memory.stack_bytes:,} are the stack"
-        rows.add_row("RAM", f"0x{memory.ram_origin:08x}, {memory.ram_bytes:,} bytes, {stack}")
+        rows.add("RAM", f"0x{memory.ram_origin:08x}, {memory.ram_bytes:,} bytes, {stack}")
         if (slow := memory.slow) is not None:
             waits = f"{slow.read_waits} waits to read, {slow.write_waits} to write {slow.width_bytes} bytes"
-            rows.add_row(f"{slow.name} (RAM)", f"0x{slow.origin:08x}, {slow.bytes:,} bytes, {waits}")
+            rows.add(f"{slow.name} (RAM)", f"0x{slow.origin:08x}, {slow.bytes:,} bytes, {waits}")
         if (code := memory.code) is not None:
-            rows.add_row(f"{code.name} (code)", f"0x{code.origin:08x}, {code.bytes:,} bytes, no waits")
+            rows.add(f"{code.name} (code)", f"0x{code.origin:08x}, {code.bytes:,} bytes, no waits")
     if board.uart is not None:
-        rows.add_row("uart", f"{board.uart.kind} at 0x{board.uart.base:08x}, {board.uart.baud:,} baud")
+        rows.add("uart", f"{board.uart.kind} at 0x{board.uart.base:08x}, {board.uart.baud:,} baud")
     if board.flashing is not None:
-        rows.add_row("flashing", ", ".join(board.flashing.methods))
+        rows.add("flashing", ", ".join(board.flashing.methods))
     if board.flash_timing is not None:
-        rows.add_row("flash speed", f"{board.flash_timing.wait_states} wait states")
+        rows.add("flash speed", f"{board.flash_timing.wait_states} wait states")
     for family, flags in board.cflags.items():
-        rows.add_row(family, Text(" ".join(flags)))
-    out.result("", Text(f"{board.name}: {board.file}"), rows)
+        rows.add(family, " ".join(flags))
+    out.result("", f"{board.name}: {board.file}", rows)
 
 
 def _check(out: Output, boards: list[Board]) -> None:
@@ -86,12 +86,12 @@ def _check(out: Output, boards: list[Board]) -> None:
             checks += check_board(board)
             bar.advance(task)
     out.json({"checks": [asdict(check) for check in checks]})
-    rows = table("", "", "board", "machine", "compiler", "instructions", "", right=("instructions",))
+    rows = Listing(*text("", "board", "machine", "compiler"), *figures("instructions"), *SENTENCE)
     for check in checks:
         instructions = "-" if check.instructions is None else f"{check.instructions:,}"
         problem = f"{check.problem} ({check.hint})" if check.problem and check.hint else check.problem or ""
         mark = "ok" if check.passed else "--"
-        rows.add_row(mark, check.board, check.machine, check.toolchain, instructions, Text(problem))
+        rows.add(mark, check.board, check.machine, check.toolchain, instructions, problem)
     out.result(rows)
     if not all(check.passed for check in checks):
         raise typer.Exit(1)

@@ -74,7 +74,7 @@ def command(
         if page:
             out_to.result(f"page: {made['page']}")
         if problem is not None:
-            out_to.warn(f"{problem.message}\n  hint: {problem.hint}")
+            out_to.warn(f"{problem.message}\nhint: {problem.hint}")
             raise typer.Exit(problem.exit_code)
         if isinstance(report, Report) and not report.passed:
             raise typer.Exit(1)

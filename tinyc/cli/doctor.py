@@ -7,9 +7,10 @@ from dataclasses import asdict
 
 import typer
 
+from tinyc.cli.listing import SENTENCE, Listing, text
 from tinyc.cli.options import ColorOption, Json, Verbose
-from tinyc.cli.output import Color, guarded, table
-from tinyc.pipeline.doctor import examine
+from tinyc.cli.output import Color, guarded
+from tinyc.pipeline.doctor import Finding, FindingKind, examine
 
 
 def command(json: Json = False, verbose: Verbose = False, color: ColorOption = Color.AUTO) -> None:
@@ -17,10 +18,18 @@ def command(json: Json = False, verbose: Verbose = False, color: ColorOption = C
     with guarded(color, json, verbose) as out:
         findings = examine()
         out.json({"findings": [asdict(finding) for finding in findings]})
-        rows = table("", "", "tool", "version", "purpose or how to install")
-        for finding in findings:
-            advice = finding.note if finding.found else f"{' or '.join(finding.install)}  ({finding.note})"
-            rows.add_row("ok" if finding.found else "--", finding.name, finding.version, advice)
-        out.result(rows)
+        for kind in FindingKind:
+            rows = Listing(*text("", "", ""), *SENTENCE, title=kind.value)
+            for finding in (each for each in findings if each.kind is kind):
+                rows.add("ok" if finding.found else "--", finding.name, finding.version, _advice(finding))
+            if rows.rows:
+                out.result(*[""] * (kind is not FindingKind.PACKAGE), rows)
         if not all(finding.ok for finding in findings):
             raise typer.Exit(1)
+
+
+def _advice(finding: Finding) -> str:
+    """What it is for, and how to install what is missing."""
+    if finding.found or not finding.install:
+        return finding.note
+    return f"{' or '.join(finding.install)}  ({finding.note})"

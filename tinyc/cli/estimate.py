@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
+from tinyc.cli.listing import SENTENCE, FactList, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, short, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.estimate import Estimate
 from tinyc.options.build import Options
@@ -48,46 +48,63 @@ def command(
 
 
 def _show(out: Output, estimates: Sequence[Estimate], layers: bool) -> None:
-    rows = table(
-        "",
-        *("board", "instructions", "error", "cycles", "ms", "uJ", "arena", "stack", "constants", "code", "fits"),
-        right=("instructions", "cycles", "ms", "uJ", "arena", "stack", "constants", "code"),
+    is_timed = all(each.milliseconds is not None for each in estimates)
+    energy = any(each.microjoules is not None for each in estimates)
+    names = ("instructions", "cycles", "ms", *["uJ"] * energy, "arena", "stack", "constants", "code")
+    rows = Listing(
+        *text("board"),
+        *figures(*names, spare=["cycles"] * is_timed),
+        *text("fits"),
+        *SENTENCE,
     )
     for each in estimates:
-        rows.add_row(
-            Text(each.board),
+        rows.add(
+            each.board,
             f"{each.instructions:,}",
-            each.error,
             "-" if each.cycles is None else f"{each.cycles:,}",
             "-" if each.milliseconds is None else f"{each.milliseconds:,.2f}",
-            "-" if each.microjoules is None else f"{each.microjoules:,.0f}",
+            *["-" if each.microjoules is None else f"{each.microjoules:,.0f}"] * energy,
             f"{each.arena_bytes:,}",
             "-" if each.stack_bytes is None else f"<= {each.stack_bytes:,}",
             f"{each.const_bytes:,}",
             f"{each.code_bytes:,}",
-            "yes" if each.problem is None else Text(each.problem),
+            "no" if each.problem else "yes",
+            each.problem or "",
         )
     first = estimates[0]
-    out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated\n")
-    out.result(rows)
-    for words in dict.fromkeys(f"cycles: {each.cycle_error}" for each in estimates if each.cycle_error):
-        out.result(Text(words))
-    for words in dict.fromkeys(f"uJ: these cycles at {each.energy}" for each in estimates if each.energy):
-        out.result(Text(words))
+    out.result(f"{first.model}: {plural(first.macs, 'MAC')}; arena and constants are exact, the rest is estimated", "")
+    out.result(rows, "", _errors(estimates))
     for each in estimates if layers else ():
         out.result("", _layers(each))
 
 
-def _layers(estimate: Estimate) -> object:
-    rows = table(
-        f"on {estimate.board}",
-        *("step", "layer", "operator", "kernel", "MACs", "constants", "instructions", "cycles"),
-        right=("step", "MACs", "constants", "instructions", "cycles"),
+def _errors(estimates: Sequence[Estimate]) -> FactList:
+    """How far the figures are from what is built, and on which of the boards."""
+    facts = FactList()
+    boards: dict[tuple[str, str], list[str]] = {}
+    for each in estimates:
+        boards.setdefault(("instructions", f"error: {each.error}"), []).append(each.board)
+    for each in estimates:
+        boards.setdefault(("cycles", each.cycle_error or ""), []).append(each.board)
+    for each in estimates:
+        boards.setdefault(("uJ", f"these cycles at {each.energy}" if each.energy else ""), []).append(each.board)
+    for (what, words), names in boards.items():
+        if words:
+            facts.add(what, words if len(estimates) == 1 else f"{', '.join(names)}: {words}")
+    return facts
+
+
+def _layers(estimate: Estimate) -> Listing:
+    rows = Listing(
+        *figures("step"),
+        *text("layer", "operator", "kernel"),
+        *figures("MACs", "constants", "instructions", "cycles"),
+        title=f"on {estimate.board}",
     )
     for layer in estimate.layers:
-        rows.add_row(
-            str(layer.step),
-            Text(short(layer.name)),
+        rows.add(
+            layer.step,
+            layer.name,
             layer.op,
             layer.kernel,
             f"{layer.macs:,}" if layer.macs else "-",

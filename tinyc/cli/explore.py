@@ -11,8 +11,9 @@ import typer
 from rich.text import Text
 
 from tinyc.base.errors import TinycError, check_word
+from tinyc.cli.listing import SENTENCE, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, number_of_bytes, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
 from tinyc.explain.front_plot import PlotPoint, plot_front
@@ -98,7 +99,7 @@ def command(
         if pick_words is not None:
             if chosen is None:
                 raise TinycError(f"no point has {pick_words}", hint="loosen a limit, or try more boards", exit_code=1)
-            out.result("", f"tinyc build {model} {chosen.options()}")
+            out.result("", Text(f"tinyc build {model} {chosen.options()}"))
         if all(point.problem for point in points):
             raise typer.Exit(1)
 
@@ -135,28 +136,25 @@ def _show(out: Output, points: Sequence[Point], everything: bool) -> None:
     """The best points, the failed ones, and how many others there are (with -v those too)."""
     weighted = any(point.weights for point in points)
     proved = any(point.sqnr_db is not None for point in points)
-    heads = [
-        *("board", "prefer"),
-        *(["weights"] if weighted else []),
-        *("limits", "by rows", "ms", "instructions", "RAM", "flash"),
-        *(["SQNR"] if proved else []),
-        "",
-    ]
-    rows = table("", *heads, right=("ms", "instructions", "RAM", "flash", "SQNR"))
+    rows = Listing(
+        *text("board", "prefer", *["weights"] * weighted, "limits", "by rows", ""),
+        *figures("ms", "instructions", "RAM", "flash", *["SQNR"] * proved),
+        *SENTENCE,
+    )
     shown = [point for point in points if point.best or point.problem or everything]
     for point in shown:
         cells = [point.board, point.prefer, *([point.weights] if weighted else [])]
         limits = (("RAM", point.ram), ("flash", point.flash))
         cells.append(", ".join(f"{what} {most:,}" for what, most in limits if most is not None))
         cells.append("yes" if point.input_rows else "")
+        cells.append("" if point.problem else "proved" if point.proved else "best" if point.best else "")
         if point.problem is None or point.instructions:
             time = "-" if point.milliseconds is None else f"{point.milliseconds:,.2f}"
             cells += [time, f"{point.instructions:,}", f"{point.ram_bytes:,}", f"{point.flash_bytes:,}"]
         else:
             cells += [""] * 4
         cells += ["" if point.sqnr_db is None else f"{point.sqnr_db:.1f} dB"] if proved else []
-        mark = point.problem or ("proved" if point.proved else "best" if point.best else "")
-        rows.add_row(*map(Text, [*cells, mark]))
+        rows.add(*cells, point.problem or "")
     out.result(rows)
     for words in dict.fromkeys(point.cycle_error for point in shown if point.cycle_error):
         out.result("", f"ms: {words}")

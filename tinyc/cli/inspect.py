@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from tinyc.cli.listing import Listing, ListingColumn, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.explain.documents import github, import_cases, sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 from tinyc.load import other_signatures
@@ -55,19 +56,11 @@ def _show(out: Output, inspection: Inspection, verbose: bool) -> None:
     for kind, tensors in (("input", inspection.inputs), ("output", inspection.outputs), ("state", inspection.states)):
         for tensor in tensors:
             out.result(f"{kind} '{tensor.name}' {_shape(tensor)} {_quant(tensor)}")
-    rows = table(
-        "",
-        "#",
-        "operator",
-        "output",
-        "quantization",
-        "MACs",
-        "constants",
-        "layer",
-        right=("#", "MACs", "constants"),
-    )
+    layer = ListingColumn("layer", "sentence" if verbose else "text")  # of several nodes of the file
+    words = text("operator", "output", "quantization")
+    rows = Listing(*figures("#"), *words, *figures("MACs", "constants"), layer)
     for node in inspection.nodes:
-        rows.add_row(
+        rows.add(
             str(node.index),
             node.op,
             _shape(node.outputs[0]),

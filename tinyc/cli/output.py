@@ -16,14 +16,13 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from tinyc.base.errors import TinycError
 from tinyc.base.escape import visible_lines
+from tinyc.cli.listing import Block, lines_of, wrapped
 
-PIPE_COLUMNS = 160
-_LABEL = 12  # columns of what stands before a sentence
+_ENDLESS = 1 << 20  # columns of a pipe, which has no width: nothing is wrapped there
 
 
 class Color(StrEnum):
@@ -45,20 +44,16 @@ class Output:
         self.stdout = _console(color, stderr=False)
         self.stderr = _console(color, stderr=True)
 
-    def result(self, *renderables: Any) -> None:
-        """Text or tables for people; nothing where a program reads."""
+    def result(self, *blocks: Block | Text | str) -> None:
+        """Tables, facts and sentences for people; nothing where a program reads. A Text is not wrapped."""
         if not (self.json_mode or self.document_mode):
-            for item in renderables:
-                self.stdout.print(item, soft_wrap=isinstance(item, str))  # paths stay whole
+            for line in lines_of(blocks, self.width):
+                self.stdout.print(line, soft_wrap=True)
 
-    def told(self, what: str, style: str, word: str, sentence: str) -> None:
-        """`what  word: sentence`, its lines below each other beside `what`. style: of the word."""
-        line = Text.assemble((word, style), ": " if word else "", sentence)
-        rows = Table.grid(padding=(0, 2))
-        rows.add_column(no_wrap=True, min_width=_LABEL)
-        rows.add_column()
-        rows.add_row(what, line)
-        self.result(rows)
+    @property
+    def width(self) -> int:
+        """Columns that a line may have."""
+        return self.stdout.width
 
     def json(self, value: Any) -> None:
         """The one object of JSON mode; nothing otherwise."""
@@ -77,22 +72,29 @@ class Output:
             raise BrokenPipeError("the reader of the output is gone") from error
 
     def warn(self, message: str) -> None:
-        self.stderr.print(Text.assemble(("warning: ", "bold yellow"), message), soft_wrap=True)
+        self._say("warning: ", "bold yellow", message)
 
     def note(self, message: str) -> None:
         """Said only with -v."""
         if self.verbose:
-            self.stderr.print(Text(message, style="dim"), soft_wrap=True)
+            self._say("", "", message, "dim")
 
     def error(self, error: TinycError) -> None:
         """The error on stderr, and as an object on stdout in JSON mode."""
         self.json({"error": {"message": error.message, "where": _text(error.where), "hint": error.hint}})
-        text = Text.assemble(("error: ", "bold red"), (error.message, "bold"))
+        self._say("error: ", "bold red", error.message, "bold")
         if error.where is not None:
-            text.append(f"\n  --> {error.where}")
+            self.stderr.print(Text(f"  --> {error.where}"), soft_wrap=True)
         if error.hint:
-            text.append("\n  hint: ", style="bold cyan").append(error.hint)
-        self.stderr.print(text, soft_wrap=True)
+            self._say("  hint: ", "bold cyan", error.hint)
+
+    def _say(self, lead: str, style: str, message: str, base: str = "") -> None:
+        """A sentence on stderr. style: of what it begins with."""
+        for index, line in enumerate(wrapped(message, self.stderr.width, lead, "  ")):
+            shown = Text(line, style=base)
+            if index == 0:
+                shown.stylize(style, 0, len(lead))
+            self.stderr.print(shown, soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -126,14 +128,6 @@ class _Console(Console):
             yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
 
 
-def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    """An empty table; columns in `right` hold numbers."""
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
-    return made
-
-
 def plural(count: int, noun: str) -> str:
     """`1 input`, `20 inputs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -147,8 +141,7 @@ def _console(color: Color, stderr: bool) -> Console:
     forced = {Color.AUTO: None, Color.ALWAYS: True, Color.NEVER: False}[color]
     plain = color is Color.NEVER or (color is Color.AUTO and bool(os.environ.get("NO_COLOR")))
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    # A pipe has no width; wide enough there that no table is folded.
-    width = None if terminal else PIPE_COLUMNS
+    width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else _ENDLESS
     # Names of layers and files are text, whatever brackets and colons they have.
     return _Console(
         stderr=stderr,
@@ -172,8 +165,3 @@ def guarded(color: Color, json_mode: bool, verbose: bool, document_mode: bool = 
     except TinycError as error:
         out.error(error)
         raise typer.Exit(error.exit_code) from error
-
-
-def short(name: str, most: int = 30) -> str:
-    """The end of a long name, which tells layers apart."""
-    return name if len(name) <= most else f"...{name[-most + 3 :]}"

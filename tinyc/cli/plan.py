@@ -12,18 +12,20 @@ import typer
 from rich.text import Text
 
 from tinyc.board import load_board
+from tinyc.cli.listing import Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, table
+from tinyc.cli.output import Color, Output, guarded
 from tinyc.cli.running import run_stages
 from tinyc.explain.boundaries import Boundary, boundaries
 from tinyc.explain.drawing import check_format
 from tinyc.explain.front_plot import PlotPoint, plot_front
-from tinyc.explain.memory_map import MemoryMap, map_of, map_text
+from tinyc.explain.memory_map import MemoryMap, letters_held, map_legend, map_of, map_text
 from tinyc.explain.memory_plot import plot_map
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.fronting import ModelFront, front_of_model
 
+LEAST_CELLS, MOST_CELLS = 8, 64
 MOST_PEAKS = 5  # named in the last line
 
 PlotFile = Annotated[
@@ -33,7 +35,12 @@ PlotFile = Annotated[
 FrontOption = Annotated[
     bool, typer.Option("--front", help="Show instead what the library can be: cycles against flash against arena.")
 ]
-Width = Annotated[int, typer.Option(min=8, max=400, help="Cells of a line of the map.")]
+Width = Annotated[
+    int | None,
+    typer.Option(
+        min=LEAST_CELLS, max=400, help="Cells of a line of the map.", show_default=f"what fits, at most {MOST_CELLS}"
+    ),
+]
 
 
 @with_model_options(without=("inputs", "samples", "name", "toolchain", "emulator"))
@@ -41,7 +48,7 @@ def command(
     model: Model,
     options: Options,
     plot: PlotFile = None,
-    width: Width = 64,
+    width: Width = None,
     front: FrontOption = False,
     json: Json = False,
     verbose: Verbose = False,
@@ -65,9 +72,10 @@ def command(
         _show(out, memory_map, width, plot, said)
 
 
-def _show(out: Output, memory_map: MemoryMap, width: int, plot: Path | None, said: Sequence[Boundary]) -> None:
-    for line in map_text(memory_map, width):
-        out.result(Text(line, no_wrap=True, overflow="ignore"))
+def _show(out: Output, memory_map: MemoryMap, width: int | None, plot: Path | None, said: Sequence[Boundary]) -> None:
+    beside = max(map(len, map_text(memory_map, 1))) - 1  # what a line has but for its cells
+    cells = width or max(min(MOST_CELLS, out.width - beside), LEAST_CELLS)
+    out.result(*map(Text, map_text(memory_map, cells)), "", map_legend(memory_map, cells), "", _held(memory_map))
     gap = memory_map.arena_bytes - memory_map.lower_bound_bytes
     bound = f"lower bound {memory_map.lower_bound_bytes:,}" + (f", {gap:,} above it" if gap else ", reached")
     fullest = ", ".join(map(str, memory_map.peak[:MOST_PEAKS])) + (" ..." if len(memory_map.peak) > MOST_PEAKS else "")
@@ -76,30 +84,36 @@ def _show(out: Output, memory_map: MemoryMap, width: int, plot: Path | None, sai
         out.result(
             f"and {memory_map.slow_bytes:,} bytes in slower RAM, which the map has from {memory_map.arena_bytes:,} on"
         )
-    out.result("", *(Text(line) for one in said for line in one.lines()))
+    out.result("", *(line for one in said for line in one.lines()))
     if plot is not None:
         out.result(f"drawn in {plot}")
+
+
+def _held(memory_map: MemoryMap) -> Listing:
+    """Who the letters are."""
+    rows = Listing(*text("", "holds"), *figures("bytes", "at", "steps"), *text("name"))
+    for letter, kind, size, at, steps, name in letters_held(memory_map):
+        rows.add(letter, kind, size, at, steps, name)
+    return rows
 
 
 def _show_front(out: Output, front: ModelFront, plot: Path | None) -> None:
     out.json(front.to_json())
     timed = all(point.milliseconds is not None for point in front.points)
     what = "cycles" if front.cycle_error else "instructions"
-    rows = table(
-        "", *(["ms"] if timed else []), what, "flash", "arena", "layers", "", right=("ms", what, "flash", "arena")
-    )
+    rows = Listing(*figures(*["ms"] * timed, what, "flash", "arena"), *text("layers", ""))
     for point in front.points:
         time = [f"{point.milliseconds:,.2f}"] if timed else []
         mark = "built" + ", beaten" * point.beaten if point.built else ""
         order = "by rows" if point.by_rows else "whole"
-        rows.add_row(*time, f"{point.cycles:,}", f"{point.flash_bytes:,}", f"{point.arena_bytes:,}", order, mark)
+        rows.add(*time, f"{point.cycles:,}", f"{point.flash_bytes:,}", f"{point.arena_bytes:,}", order, mark)
     out.result(rows, "")
     out.result(
         f"Every other library of these kernels is as these or worse, but for {front.apart:.1%} in each figure. "
         "`built`: what the options lead to. The arena is exact, the rest estimated."
     )
     if front.cycle_error:
-        out.result(Text(f"cycles: {front.cycle_error}"))
+        out.result(f"cycles: {front.cycle_error}")
     if plot is not None:
         _draw_front(front, plot, timed=timed)
         out.result(f"drawn in {plot}")

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import write_file
+from tinyc.cli.listing import Listing, ListingColumn, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, short, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.cycles import SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
@@ -85,28 +84,28 @@ def _write(path: Path, text: str) -> None:
 
 def _show(out: Output, profile: Profile, top: int, speedscope_file: Path | None) -> None:
     what = f"{profile.machine}, {profile.toolchain}, {plural(profile.inferences, 'inference')}"
-    out.result(f"{profile.name} on {profile.board}: {profile.model} ({what})\n")
+    out.result(f"{profile.name} on {profile.board}: {profile.model} ({what})", "")
     out.result(_layers(profile), "", _functions(profile, top), "")
     if profile.sources:
         out.result(_sources(profile), "")
     for block in profile.blocks:
         where = f"step {block.step}" if block.step != OVERHEAD else "between layers"
         share = f"{profile.share(block.cost):.1%}"
-        out.result(Text(f"{block.function}, {where}: {block.executions:,} times an inference, {share}"))
+        out.result(f"{block.function}, {where}: {block.executions:,} times an inference, {share}")
         out.result(_code(block), "")
     out.result(_total(profile))
     if speedscope_file is not None:
         out.result(f"flame graph: {speedscope_file}, to be opened in https://www.speedscope.app")
 
 
-def _layers(profile: Profile) -> Table:
+def _layers(profile: Profile) -> Listing:
     waits = ("flash waits",) if profile.flash_waits is not None else ()
-    columns = ("step", "layer", "operator", "kernel", "MACs", *_COSTS, *waits)
-    rows = table("", *columns, right=("step", "MACs", *_COSTS, *waits))
+    costs = figures("MACs", *_COSTS, *waits, spare=("per MAC",))
+    rows = Listing(*figures("step"), *text("layer", "operator", "kernel"), *costs)
     for layer in profile.layers:
-        rows.add_row(
+        rows.add(
             str(layer.step) if layer.step != OVERHEAD else "",
-            Text(short(layer.name)),
+            layer.name,
             layer.op,
             layer.kernel,
             f"{layer.macs:,}" if layer.macs else "-",
@@ -114,7 +113,7 @@ def _layers(profile: Profile) -> Table:
             *([f"{layer.flash_waits:,}"] if layer.flash_waits is not None else []),
         )
     total = [f"{profile.flash_waits:,}"] if profile.flash_waits is not None else []
-    rows.add_row("", "all", "", "", f"{profile.macs:,}", *_cost(profile, profile.cost, profile.macs), *total)
+    rows.add("", "all", "", "", f"{profile.macs:,}", *_cost(profile, profile.cost, profile.macs), *total)
     return rows
 
 
@@ -132,11 +131,10 @@ def _cost(profile: Profile, cost: InferenceCost, macs: int) -> tuple[str, ...]:
     )
 
 
-def _functions(profile: Profile, top: int) -> Table:
-    shown = ("instructions", "cycles", "share")
-    rows = table("", "function", *shown, right=shown)
+def _functions(profile: Profile, top: int) -> Listing:
+    rows = Listing(*text("function"), *figures("instructions", "cycles", "share"))
     for function in profile.functions[:top]:
-        rows.add_row(function.name, *_short_cost(profile, function.cost))
+        rows.add(function.name, *_short_cost(profile, function.cost))
     return rows
 
 
@@ -145,21 +143,20 @@ def _short_cost(profile: Profile, cost: InferenceCost) -> tuple[str, ...]:
     return instructions, cycles, share
 
 
-def _sources(profile: Profile) -> Table:
-    shown = ("instructions", "cycles", "share")
-    rows = table("", *shown, "line", "source", right=shown)
+def _sources(profile: Profile) -> Listing:
+    rows = Listing(*figures("instructions", "cycles", "share"), *text("line"), ListingColumn("source", "sentence"))
     for source in profile.sources:
-        rows.add_row(*_short_cost(profile, source.cost), f"{source.file}:{source.line}", Text(source.text))
+        rows.add(*_short_cost(profile, source.cost), f"{source.file}:{source.line}", source.text)
     return rows
 
 
-def _code(block: HotBlock) -> Table:
-    rows = table("", "address", "cycles", "instruction", right=("cycles",))
+def _code(block: HotBlock) -> Listing:
+    rows = Listing(*text("address"), *figures("cycles"), *text("instruction"))
     for line in block.lines[:CODE_LINES]:
         each = "" if line.cost.cycles is None else f"{line.cost.cycles / max(block.executions, 1):.2f}"
-        rows.add_row(f"{line.address:08x}", each, Text(line.text))
+        rows.add(f"{line.address:08x}", each, line.text)
     if len(block.lines) > CODE_LINES:
-        rows.add_row("", "", f"... and {len(block.lines) - CODE_LINES:,} more, all in --json")
+        rows.add("", "", f"... and {len(block.lines) - CODE_LINES:,} more, all in --json")
     return rows
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
+from tinyc.cli.listing import FactList, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
-from tinyc.cli.output import Color, Output, guarded, plural, short, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.diagnosis import Diagnosis
 from tinyc.options.build import Options
@@ -82,33 +81,25 @@ def show(out: Output, report: QuantizeReport) -> None:
     out.result(_layers(report.diagnosis), "", _totals(report), "")
     worst = report.diagnosis
     if worst.worst:
-        out.result(Text.assemble(("most is lost in: ", "bold"), f"{short(worst.worst, 60)}\n  {worst.advice}"))
+        out.result(f"most is lost in: {worst.worst}\n  {worst.advice}")
     if report.saved is not None:
         out.result(_saved(report.saved))
 
 
-def _layers(diagnosis: Diagnosis) -> Table:
-    rows = table(
-        "",
-        "layer",
-        "operator",
-        "bits",
-        "SQNR dB",
-        "alone dB",
-        "weights dB",
-        "values dB",
-        "range",
-        "beyond it",
-        right=("bits", "SQNR dB", "alone dB", "weights dB", "values dB", "beyond it"),
+def _layers(diagnosis: Diagnosis) -> Listing:
+    rows = Listing(
+        *text("layer", "operator"),
+        *figures("bits", "SQNR dB", "alone dB", "weights dB", "values dB", "range", "beyond it"),
     )
     for layer in diagnosis.layers:
-        rows.add_row(
-            Text(short(layer.name), style="bold" if layer.name == diagnosis.worst else ""),
+        rows.add(
+            layer.name,
             layer.op,
             f"w{layer.bits} a{layer.value_bits}" if layer.bits is not None else f"a{layer.value_bits}",
             *(decibels(diagnosis) for diagnosis in (layer.sqnr_db, layer.own_db, layer.weights_db, layer.values_db)),
             f"{layer.lo:.3g}..{layer.hi:.3g}",
             f"{layer.clipped:.2%}" if layer.clipped else "-",
+            style="bold" if layer.name == diagnosis.worst else "",
         )
     return rows
 
@@ -118,36 +109,34 @@ def decibels(ratio: float | None) -> str:
     return "-" if ratio is None or abs(ratio) >= _NO_RATIO or ratio == MOST_DB else f"{ratio:.1f}"
 
 
-def _totals(report: QuantizeReport) -> Table:
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column()
-    rows.add_column()
+def _totals(report: QuantizeReport) -> FactList:
+    rows = FactList()
     diagnosis = report.diagnosis
     ways = [report.method + (", tensor by tensor" if report.searched else "")]
     ways += ["equalized"] if report.equalized else []
     ways += ["learned rounding"] if report.learned else []
     ways += [f"headroom {report.headroom:g}"] if report.headroom > 1 else []
-    rows.add_row("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
+    rows.add("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
     share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
     others = (
         f"; {report.other_weight_bytes:,} more, of other layers, stay in 8 bits" if report.other_weight_bytes else ""
     )
-    rows.add_row("weights", f"{report.weight_bytes:,} bytes{share}{others}")
-    rows.add_row("integers", report.integers)
+    rows.add("weights", f"{report.weight_bytes:,} bytes{share}{others}")
+    rows.add("integers", report.integers)
     if report.int16_layers:
-        rows.add_row("on int16", ", ".join(short(name) for name in report.int16_layers))
-    rows.add_row("evaluated on", f"{report.evaluated_on}, {plural(diagnosis.samples, 'input')}")
+        rows.add("on int16", ", ".join(report.int16_layers))
+    rows.add("evaluated on", f"{report.evaluated_on}, {plural(diagnosis.samples, 'input')}")
     unproven = not report.proven and report.evaluated_on == report.calibration
     unit = "" if diagnosis.sqnr_db is None else " dB"
     seen = ", on the calibration inputs" if report.evaluated_on == report.calibration else ""
     said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else seen
-    rows.add_row("output SQNR", f"{decibels(diagnosis.sqnr_db)}{unit}{said}")
+    rows.add("output SQNR", f"{decibels(diagnosis.sqnr_db)}{unit}{said}")
     if diagnosis.agreement is not None:
-        rows.add_row("agreement", f"{diagnosis.agreement:.1%} with the float model{seen}")
+        rows.add("agreement", f"{diagnosis.agreement:.1%} with the float model{seen}")
     for quality in diagnosis.qualities:
         shown = [quality.float_model, quality.integer_model]
         words = [f"{value:.2%}" if quality.name == "top-1" else f"{value:.4g}" for value in shown]
-        rows.add_row(quality.name, f"float {words[0]} -> integers {words[1]}{seen}")
+        rows.add(quality.name, f"float {words[0]} -> integers {words[1]}{seen}")
     return rows
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
-from tinyc.cli.output import Output, plural, short, table
+from tinyc.cli.listing import FactList, Listing, figures, text
+from tinyc.cli.output import Output, plural
 from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.verdict import Grade, judge
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def show_report(out: Output, report: Report | UnprovedReport, folder: Path) -> None:
-    """Per layer, totals, the verdict, and where the library is."""
-    out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}\n")
+    """Per layer, totals, the verdicts, and where the library is."""
+    out.result(f"{report.name} for {report.board}: {report.model}, numerics {report.numerics}", "")
     out.result(_layers(report), "", _totals(report), "")
     show_verdict(out, report)
     out.result(f"library: {folder}/{report.name}.h, {report.name}.c (report.json beside them)")
@@ -29,14 +27,17 @@ def show_report(out: Output, report: Report | UnprovedReport, folder: Path) -> N
 def show_verdict(out: Output, report: Report | UnprovedReport | BuildProof) -> None:
     """Two lines: whether the bytes are equal, on what, against what, with the first layer that differs; and how near
     the integers are to the float model."""
-    out.told("proved", *_proved(report))
+    facts = FactList()
+    style, word, sentence = _proved(report)
+    facts.add("proved", sentence, word, style)
     if isinstance(report, Report | UnprovedReport):
         verdict = judge(report)
         word, style = _GRADES[verdict.grade]
         reasons = f"{'; '.join(verdict.reasons)}: " if verdict.reasons else ""
-        out.told("accuracy", style, word, f"{reasons}{verdict.says}")
+        facts.add("accuracy", f"{reasons}{verdict.says}", word, style)
         if verdict.remedy:
-            out.told("", "", "", verdict.remedy)
+            facts.add("", verdict.remedy)
+    out.result(facts)
 
 
 def _proved(report: Report | UnprovedReport | BuildProof) -> tuple[str, str, str]:
@@ -63,29 +64,18 @@ _GRADES: Mapping[Grade, tuple[str, str]] = {
 }
 
 
-def _layers(report: Report | UnprovedReport) -> Table:
+def _layers(report: Report | UnprovedReport) -> Listing:
     timed = isinstance(report, Report) and report.cycles is not None
-    rows = table(
-        "",
-        *(
-            "step",
-            "layer",
-            "operator",
-            "kernel",
-            "output",
-            "MACs",
-            "constants",
-            "arena",
-            "instructions",
-            "per MAC",
-            *(["cycles"] if timed else []),
-        ),
-        right=("step", "MACs", "constants", "instructions", "per MAC", "cycles"),
+    rows = Listing(
+        *figures("step"),
+        *text("layer", "operator", "kernel", "output"),
+        *figures("MACs", "constants", "arena", "instructions", "per MAC", spare=("per MAC",)),
+        *figures(*["cycles"] * timed),
     )
     for layer in report.layers:
-        rows.add_row(
-            str(layer.step),
-            Text(short(layer.name)),
+        rows.add(
+            layer.step,
+            layer.name,
             layer.op,
             layer.kernel,
             "x".join(map(str, layer.output_shape[1:] or layer.output_shape)),
@@ -99,52 +89,50 @@ def _layers(report: Report | UnprovedReport) -> Table:
     return rows
 
 
-def _totals(report: Report | UnprovedReport) -> Table:
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column()
-    rows.add_column()
+def _totals(report: Report | UnprovedReport) -> FactList:
+    rows = FactList()
     flash = report.flash
     if flash is not None:
         total = flash.code_bytes + flash.const_bytes
-        rows.add_row("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
-    rows.add_row("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
+        rows.add("flash", f"{total:,} bytes: code {flash.code_bytes:,}, constants {flash.const_bytes:,}")
+    rows.add("arena", f"{report.arena_bytes:,} bytes (lower bound {report.arena_lower_bound_bytes:,})")
     if report.slow is not None:
         slow = report.slow
         how = "counted" if slow.counted else "estimated"
-        rows.add_row(slow.memory, f"{slow.bytes:,} bytes of arena beside it; {slow.waits:,} cycles of waits, {how}")
+        rows.add(slow.memory, f"{slow.bytes:,} bytes of arena beside it; {slow.waits:,} cycles of waits, {how}")
     if report.ram_code is not None:
         copied = report.ram_code
         total = copied.code_bytes + copied.const_bytes
         said = f"code {copied.code_bytes:,}, constants {copied.const_bytes:,}, of {copied.budget:,} allowed"
-        rows.add_row("copied to RAM", f"{total:,} bytes by start-up code: {said}")
+        rows.add("copied to RAM", f"{total:,} bytes by start-up code: {said}")
     if report.state_bytes:
-        rows.add_row("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
+        rows.add("state", f"{report.state_bytes:,} bytes of it, kept from run to run")
     if report.calls > 1:
         each = f"{report.macs // report.calls:,} MACs each"
         if isinstance(report, Report) and report.instructions is not None:
             each = f"{report.instructions // report.calls:,} instructions and {each}"
-        rows.add_row("incremental", f"{report.calls} calls for a window, {each}")
+        rows.add("incremental", f"{report.calls} calls for a window, {each}")
     if report.groups:
         parts = [f"{g.first} to {g.last}" if g.first < g.last else f"{g.first}" for g in report.groups]
-        rows.add_row("row by row", f"{'the input and ' if report.input_rows else ''}steps {', '.join(parts)}")
+        rows.add("row by row", f"{'the input and ' if report.input_rows else ''}steps {', '.join(parts)}")
     if isinstance(report, Report):
         _add_measured(rows, report)
-    rows.add_row("MACs", f"{report.macs:,}")
+    rows.add("MACs", f"{report.macs:,}")
     if report.toolchain is not None:
-        rows.add_row("compiler", f"{report.toolchain}, for {report.optimize}")
+        rows.add("compiler", f"{report.toolchain}, for {report.optimize}")
     if report.calibration is not None:
         calibration = report.calibration
-        rows.add_row("calibration", f"{calibration.source}, {plural(calibration.samples, 'sample')}")
+        rows.add("calibration", f"{calibration.source}, {plural(calibration.samples, 'sample')}")
     return rows
 
 
-def _add_measured(rows: Table, report: Report) -> None:
+def _add_measured(rows: FactList, report: Report) -> None:
     if report.stack_bytes is not None:
-        rows.add_row("stack", f"{report.stack_bytes:,} bytes, measured")
+        rows.add("stack", f"{report.stack_bytes:,} bytes, measured")
     if report.instructions is not None:
         per_mac = f", {report.instructions / report.macs:.2f} per MAC" if report.macs else ""
-        rows.add_row("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
+        rows.add("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
     if report.cycles is not None:
-        rows.add_row("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
+        rows.add("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
     if report.energy is not None:
-        rows.add_row("energy", report.energy.said)
+        rows.add("energy", report.energy.said)

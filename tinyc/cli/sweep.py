@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_cases
+from tinyc.cli.listing import SENTENCE, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Verbose
-from tinyc.cli.output import Color, Output, guarded, plural, table
+from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case
 from tinyc.pipeline.progress import Progress
@@ -85,12 +85,14 @@ def _case(row: ResultRow) -> Case:
 
 
 def _show(out: Output, rows: Sequence[ResultRow], ran: int, file: Path) -> None:
-    right = ("instructions", "ms", "arena", "flash", "SQNR dB")
-    rows_table = table("", "model", "board", "options", *right, "result", right=right)
+    rows_table = Listing(
+        *text("model", "board", "options", "result"),
+        *figures("instructions", "ms", "arena", "flash", "SQNR dB"),
+        *SENTENCE,
+    )
     for row in rows:
-        figures = (row.instructions, row.milliseconds, row.arena_bytes, row.flash_bytes, row.sqnr_db)
-        said = Text(row.status if row.reason is None else f"{row.status}: {row.reason}")
-        rows_table.add_row(Text(row.model), Text(row.board), Text(row.options), *map(_figure, figures), said)
+        measured = (row.instructions, row.milliseconds, row.arena_bytes, row.flash_bytes, row.sqnr_db)
+        rows_table.add(row.model, row.board, row.options, row.status, *map(_figure, measured), row.reason or "")
     counted = Counter(row.status for row in rows)
     words = ", ".join(f"{count:,} {status}" for status, count in sorted(counted.items()))
     out.result(rows_table, "", f"{plural(len(rows), 'job')}: {words}; {ran:,} of them run now; results: {file}")

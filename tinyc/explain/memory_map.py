@@ -156,13 +156,13 @@ def memory_report(memory_map: MemoryMap, most: int = 120) -> MemoryReport:
 
 
 def map_text(memory_map: MemoryMap, width: int = 64, most: int = 48) -> list[str]:
-    """Lines: a bar of `width` cells per step, a letter for who holds most of a cell; then who the letters are.
+    """Lines: a bar of `width` cells per step, a letter for who holds most of a cell (`letters_held`).
 
     Of more than `most` steps, those at the peak and others at equal distances.
     """
     letters = _letters(memory_map)
     total = memory_map.arena_bytes + memory_map.slow_bytes
-    cell = max(1, -(-total // width))
+    cell = _cell_bytes(memory_map, width)
     cells = -(-total // cell)
     wide = max([len(moment.title) for moment in memory_map.moments] + [8])
     lines = [f"step  {'operator':<{wide}}  0{total:>{max(1, cells - 1)},}     live"]
@@ -173,12 +173,21 @@ def map_text(memory_map: MemoryMap, width: int = 64, most: int = 48) -> list[str
         mark = "  <- peak" if step in memory_map.peak else ""
         lines += [" ..."] if step > before + 1 else []
         lines.append(f"{step:>4}  {moment.title:<{wide}}  {bar}  {moment.live_bytes:>7,}{mark}")
-    legend = (
-        f"A cell is {cell:,} bytes: '{FREE}' free, '{SCRATCH}' scratch, small letter: the output over used-up input."
-    )
+    return lines
+
+
+def map_legend(memory_map: MemoryMap, width: int) -> str:
+    """What the cells of `map_text` are."""
+    cell = _cell_bytes(memory_map, width)
+    marks = f"'{FREE}' free, '{SCRATCH}' scratch, small letter: the output over used-up input"
+    legend = f"A cell is {cell:,} bytes: {marks}."
     if memory_map.slow_bytes:
         legend += f" From {memory_map.arena_bytes:,} on: the part in slower RAM."
-    return [*lines, "", legend, "", *_legend(memory_map, letters)]
+    return legend
+
+
+def _cell_bytes(memory_map: MemoryMap, width: int) -> int:
+    return max(1, -(-(memory_map.arena_bytes + memory_map.slow_bytes) // width))
 
 
 def _shown(memory_map: MemoryMap, most: int) -> list[int]:
@@ -202,8 +211,9 @@ def _cell(held: Sequence[Tenant], start: int, size: int, letters: Mapping[str, s
     return SCRATCH if most.kind == "scratch" else letters[most.name]
 
 
-def _legend(memory_map: MemoryMap, letters: Mapping[str, str]) -> list[str]:
-    lines = ["   holds      bytes  at                steps      name"]
+def letters_held(memory_map: MemoryMap) -> Iterator[tuple[str, Kind, str, str, str, str]]:
+    """Who the letters of the map are, in order of birth: letter, kind, bytes, place in the arena, steps, name."""
+    letters = _letters(memory_map)
     grouped: dict[tuple[str, Kind], list[Tenant]] = {}
     for t in sorted(memory_map.tenants, key=_age):
         grouped.setdefault((t.name, t.kind), []).append(t)
@@ -213,8 +223,7 @@ def _legend(memory_map: MemoryMap, letters: Mapping[str, str]) -> list[str]:
         place = f"[{min(t.at for t in parts)}, {max(t.end for t in parts)})"
         life = f"[{max(min(t.born for t in parts), 0)}, {max(t.dies for t in parts)})"
         letter = SCRATCH if kind == "scratch" else letters[name]
-        lines.append(f"{letter}  {kind:<8}{bytes_text:>10}  {place:<16}  {life:<10}  {name}")
-    return lines
+        yield letter, kind, bytes_text, place, life, name
 
 
 def _letters(memory_map: MemoryMap) -> dict[str, str]:
