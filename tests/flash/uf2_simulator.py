@@ -43,7 +43,7 @@ class Uf2Board:
         for offset, byte in enumerate(sector[32 : 32 + size]):
             self.flash[address + offset] = byte
         self._seen.add(number)
-        if len(self._seen & set(range(count))) == count and not self._stays:
+        if sum(each < count for each in self._seen) == count and not self._stays:
             self.started = True
             self._unmount()
 
