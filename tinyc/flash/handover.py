@@ -60,7 +60,7 @@ class Handed:
 class Client:
     """A program that flashes boards. programs: its names on PATH; module: of the Python package that brings it;
     commands: that install it; note: where else it comes from; arguments: of each call of it, in order; checks: whether
-    it compares what it wrote."""
+    it compares what it wrote; says: what the last call must have said, of one that may fail with the exit code 0."""
 
     programs: tuple[str, ...]
     boards: str
@@ -70,6 +70,7 @@ class Client:
     module: str = ""
     needs_port: bool = False
     checks: bool = True
+    says: str = ""
 
     @property
     def install(self) -> str:
@@ -129,7 +130,9 @@ def _teensy(given: Handed) -> list[list[str]]:
 CLIENTS: Mapping[str, Client] = MappingProxyType(
     {
         "pyocd": Client(("pyocd",), "boards with a debug probe", _pyocd, ("pip install pyocd",), module="pyocd"),
-        "openocd": Client(("openocd",), "boards with a debug probe", _openocd, ("apt install openocd",)),
+        "openocd": Client(
+            ("openocd",), "boards with a debug probe", _openocd, ("apt install openocd",), says="Verified OK"
+        ),
         "esptool": Client(
             ("esptool", "esptool.py"),
             "Espressif's chips",
@@ -166,6 +169,7 @@ CLIENTS: Mapping[str, Client] = MappingProxyType(
             _nrfutil,
             ("pip install adafruit-nrfutil",),
             needs_port=True,
+            says="Device programmed",
         ),
         "teensy": Client(
             ("teensy_loader_cli", "teensy-loader-cli"),
@@ -201,13 +205,17 @@ def run_tool(
     if client.needs_port and port is None:
         raise TinycError(f"{method} needs to know the port", hint="give --port")
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        said, command = "", list[str]()
         for arguments in client.arguments(Handed(flashing, files, image, port or "", Path(folder))):
-            _run(method, flashing, [*program, *arguments], len(image.data), report)
+            command = [*program, *arguments]
+            said = _run(method, flashing, command, len(image.data), report)
+        if client.says not in said:
+            raise _failed(method, flashing, said, command)
     return client.programs[0] + ("" if client.checks else ", which does not read it back")
 
 
-def _run(method: str, flashing: Flashing, command: list[str], size: int, report: Report) -> None:
-    """Runs the program and shows how far it says that it is."""
+def _run(method: str, flashing: Flashing, command: list[str], size: int, report: Report) -> str:
+    """Runs the program and shows how far it says that it is; what it said."""
     name = CLIENTS[method].programs[0]
     try:
         done = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -225,10 +233,16 @@ def _run(method: str, flashing: Flashing, command: list[str], size: int, report:
     if late.finished.is_set() and status < 0:
         raise FlashError(f"{name} did not end in {TOOL_SECONDS} s")
     if status != 0:
-        lines = [line for line in re.split(r"[\r\n]+", said) if line.strip()]
-        shown = "\n".join(f"  {line}" for line in lines[-_SHOWN_LINES:])
-        pack = f"; `pyocd pack install {flashing.pyocd}` if it does not know the target" if method == "pyocd" else ""
-        raise FlashError(f"{name} failed:\n{shown}", hint=f"the command was: {' '.join(command)}{pack}")
+        raise _failed(method, flashing, said, command)
+    return said
+
+
+def _failed(method: str, flashing: Flashing, said: str, command: list[str]) -> FlashError:
+    lines = [line for line in re.split(r"[\r\n]+", said) if line.strip()]
+    shown = "\n".join(f"  {line}" for line in lines[-_SHOWN_LINES:])
+    pack = f"; `pyocd pack install {flashing.pyocd}` if it does not know the target" if method == "pyocd" else ""
+    message = f"{CLIENTS[method].programs[0]} failed:\n{shown}"
+    return FlashError(message, hint=f"the command was: {' '.join(command)}{pack}")
 
 
 _PERCENT = re.compile(rb"(?<![\d.])(\d{1,3})(?:\.\d+)?\s?%")
