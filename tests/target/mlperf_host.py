@@ -38,9 +38,17 @@ class Host:
         self.write(f"{command}%".encode("ascii"))
         return self.answer(command)
 
-    def answer(self, what: str = "start") -> list[str]:
+    def answer(self, what: str) -> list[str]:
+        lines = self._until("m-ready", what)
+        return lines[:-1]
+
+    def greeting(self) -> list[str]:
+        """What it says when it starts: no answer to anything, so without m-ready."""
+        return self._until("m-name-dut-[tinyc]", "start")
+
+    def _until(self, last: str, what: str) -> list[str]:
         lines: list[str] = []
-        while True:
+        while last not in lines:
             line, end, rest = self.pending.partition("\r\n")
             if not end:
                 more = self.read()
@@ -48,9 +56,8 @@ class Host:
                 self.pending += more.decode("ascii")
                 continue
             self.pending = rest
-            if line == "m-ready":
-                return lines
             lines.append(line)
+        return lines
 
     def load(self, data: bytes) -> None:
         assert self.ask(f"db load {len(data)}") == [f"m-[Expecting {len(data)} bytes]"]

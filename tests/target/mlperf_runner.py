@@ -30,7 +30,7 @@ import yaml
 HANGS_SECONDS = 300.0
 LOAD_BYTES = 31
 EXPECTED = (
-    r"m-ready", r"m-name-dut-\[[^]]+]", r"m-profile-\[[^]]+]", r"m-model-\[[^]]+]",
+    r"m-init-done", r"m-ready", r"m-name-dut-\[[^]]+]", r"m-profile-\[[^]]+]", r"m-model-\[[^]]+]",
     r"m-\[Expecting \d+ bytes\]", r"m-load-done", r"m-warmup-start-\d+", r"m-warmup-done",
     r"m-infer-start-\d+", r"m-lap-us-\d+", r"m-infer-done", r"m-results-\[[^]]+\]",
     r"m-detecting", r"target activations:", r"\[[-\d,]*\]",
@@ -68,6 +68,17 @@ def says_its_name(port: str, baud: int, name: str) -> bool:
     return re.findall(r"m-name-dut-\[(.*)\]", said) == [name]
 
 
+def finds_its_name(port: str, baud: int) -> str | None:
+    """The name in whatever comes once it was asked for, as the runner looks before it takes a port; it asks once."""
+    with serial.Serial(port, baud, timeout=1) as line:
+        line.write(b"name%")
+        said, deadline = "", time.monotonic() + HANGS_SECONDS
+        while (more := line.read(1).decode("utf-8")) or (not said and time.monotonic() < deadline):
+            said += more
+    found = re.search(r"m-name-dut-\[(.*)\]", said)
+    return found[1] if found else None
+
+
 class Runner:
     """With an open port. Use as a context."""
 
@@ -100,8 +111,10 @@ class Runner:
             text += self._line.read(1).decode("utf-8")
         return text.translate({0: None, 10: None, 13: None})
 
-    def model(self) -> str:
-        assert self.ask("name")[0].startswith("m-name-dut-[")
+    def model(self, settled: bool = True) -> str:
+        """settled: the board has started before; else what it says then is in front of the first answer."""
+        lines = self.ask("name")
+        assert re.search(r"^m-name-dut-\[[^]]+]$", "\n".join(lines[:1] if settled else lines), re.MULTILINE)
         profile, model, _ = self.ask("profile")
         assert profile.startswith("m-profile-[")
         return model.removeprefix("m-model-[").removesuffix("]")

@@ -141,7 +141,7 @@ class Process:
         assert self._process.stdout is not None
         stream = self._process.stdout
         self.host = Host(self._write, lambda: self._read(stream.fileno()))
-        assert self.host.answer() == ["m-init-done"]
+        assert self.host.greeting() == ["m-init-done", "m-name-dut-[tinyc]"]
 
     @staticmethod
     def _read(descriptor: int) -> bytes:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from mlperf_host import wake
-from mlperf_runner import Runner, baud_of, says_its_name
+from mlperf_host import dense, wake, write_library
+from mlperf_runner import Runner, baud_of, finds_its_name, says_its_name
 from serial_board import board_at_port
 
 from tests.frontend.sounds import sirens, voice
@@ -23,6 +24,9 @@ from tinyc.frontend import Declared, load_frontend
 from tinyc.options.build import Options
 from tinyc.pipeline.building import build
 from tinyc.pipeline.progress import Progress
+from tinyc.toolchain.compile import Sources, compile_library
+from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.device import Dialogue, build_device
 from tinyc.toolchain.runner_files import iterations, write_runner_files
 from tinyc.toolchain.uart import at_baud
 
@@ -161,6 +165,23 @@ def test_the_streaming_wakeword_from_samples(tmp_path: Path, models_dir: Path) -
     assert json.loads(found[2]) == wanted
     assert len(set(wanted)) > 8
     assert 0 < int(found[1]) < len(hops) * 32_000  # less than the sound lasts
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2])
+def test_a_board_that_is_just_starting_is_found(tmp_path: Path, seconds: float) -> None:
+    """The runner asks for the name once, and what comes before the firmware listens is lost. The board says its name
+    when it starts; and that is not taken for the answer to the next question."""
+    board = load_board(BOARD)
+    toolchain = find_toolchain(board)
+    sources = Sources(write_library(tmp_path / "library", dense(40, 12), BOARD), "dense")
+    library = compile_library(sources, toolchain, "balanced", tmp_path / "dense.o")
+    build_device(sources, board, toolchain, library, tmp_path / "device", Dialogue("mlperf", "kws01"))
+    with board_at_port(board, tmp_path / "device" / "dense.elf") as port:
+        time.sleep(seconds)
+        assert finds_its_name(port, 115_200) == "tinyc"
+        with Runner(port, 115_200) as runner:
+            assert runner.model(settled=False) == "kws01"
+            assert runner.ask("timestamp")[0].startswith("m-lap-us-")
 
 
 def check_performance(tests: Path, task: str, built: Path) -> None:
