@@ -25,8 +25,9 @@ from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.pipeline.quantizing import compare_saved, plot_ranges
 from tinyc.quantize import quantize
+from tinyc.quantize.calibration import Sequences
+from tinyc.quantize.metrics import auc
 from tinyc.reference.interpreter import prepare_int
-from tinyc.verify.task import auc
 
 FIXED = Recipe("minmax", equalize=False, rounding="learned")
 QUICK = ("--calibration-method", "minmax", "--equalize", "off", "--rounding", "learned")
@@ -209,7 +210,7 @@ def test_the_worst_layer_is_found(tmp_path: Path) -> None:
     w = made.graph.consts[node.inputs[1]]
     consts = {**made.graph.consts, node.inputs[1]: (w // 32 * 32).astype(np.int8)}
     spoiled = replace(made, graph=replace(made.graph, consts=consts))
-    found = diagnose(graph, spoiled, samples(graph, 16), None)
+    found = diagnose(graph, spoiled, Sequences(samples(graph, 16), (0,)), None)
     worst = next(layer for layer in found.layers if layer.name == found.worst)
     assert worst.name == (node.where.name if node.where is not None else node.name)
     assert worst.weights_db is not None
@@ -227,11 +228,11 @@ def test_labels_decide_what_is_measured(tmp_path: Path) -> None:
     made = quantize(graph, calibration, FIXED)
     inputs = samples(graph, 10)
     shape = graph.values[graph.outputs[0]].shape
-    real = diagnose(graph, made, inputs, np.zeros((10, *shape), np.float32))
+    real = diagnose(graph, made, Sequences(inputs, (0,)), np.zeros((10, *shape), np.float32))
     assert [quality.name for quality in real.qualities] == ["MSE"]
-    two = diagnose(graph, made, inputs, np.arange(10) % 2)
+    two = diagnose(graph, made, Sequences(inputs, (0,)), np.arange(10) % 2)
     assert [quality.name for quality in two.qualities] == ["top-1", "AUC"]
-    assert diagnose(graph, made, inputs, np.zeros(10, np.int64)).qualities == ()
+    assert diagnose(graph, made, Sequences(inputs, (0,)), np.zeros(10, np.int64)).qualities == ()
 
 
 def test_area_under_the_curve() -> None:
@@ -242,7 +243,7 @@ def test_area_under_the_curve() -> None:
 
 def test_ranges_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, calibration = calibrated(random_network(1), tmp_path)
-    found = diagnose(graph, quantize(graph, calibration, FIXED), samples(graph, 4), None)
+    found = diagnose(graph, quantize(graph, calibration, FIXED), Sequences(samples(graph, 4), (0,)), None)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib", None)
         with pytest.raises(TinycError, match="needs the package matplotlib"):

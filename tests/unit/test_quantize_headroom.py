@@ -16,9 +16,9 @@ from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, quantize
 from tinyc.quantize.headroom import reconstructs, roomy, with_room
+from tinyc.quantize.metrics import auc
 from tinyc.quantize.recipe import FEW
 from tinyc.quantize.simulate import Batch, sqnr_db
-from tinyc.verify.task import auc
 
 WIDTH, FACTORS = 24, 4
 

@@ -331,10 +331,10 @@ def test_a_network_that_was_never_trained(tmp_path: Path, weights: float, level:
 @pytest.mark.parametrize("count", [8, 13, 40, 96, 300])
 def test_plans_are_judged_by_samples_that_nothing_was_fitted_to(count: int) -> None:
     fit, unseen = parted(Calibration({"x": np.arange(count, dtype=np.float32)[:, None]}, "test", proven=True))
-    fitted, judges = set(fit.inputs["x"].ravel()), set(unseen["x"].ravel())
+    fitted, judges = set(fit.inputs["x"].ravel()), set(unseen.inputs["x"].ravel())
     if count < 12:
         assert fitted == judges == set(range(count))
         return
     assert not fitted & judges
     assert len(fitted) == min(count, 96) - min(count, 96) // 3
-    assert len(judges) == len(unseen["x"]) == min(96, count - len(fitted))
+    assert len(judges) == len(unseen.inputs["x"]) == min(96, count - len(fitted))

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -95,6 +96,8 @@ def _spelled_by_type(each: Field[Any], kind: Any) -> Spelling:
         return Spelling(str, ",".join(f"{number:g}" for number in numbers), functools.partial(_numbers, flag_of(each)))
     if is_optional and plain is bool:
         return Spelling(Literal["auto", "on", "off"], "auto", _SWITCH.__getitem__)
+    if is_optional and get_origin(plain) in (UnionType, Union):  # a name; what else it may be is for Python
+        return Spelling(str | None, None, _same)
     if is_optional and get_origin(plain) is Literal:
         words = ("auto", *get_args(plain))
         return Spelling(Literal[words], "auto", lambda word: None if word == "auto" else word)

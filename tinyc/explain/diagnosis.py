@@ -17,6 +17,7 @@ from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
 from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute
 from tinyc.quantize.calibration import Sequences
+from tinyc.quantize.judge import Judge
 from tinyc.quantize.score import Teacher, class_output, classes
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -104,38 +105,41 @@ def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, 
 def diagnose(
     graph: Graph,
     quantized: Quantized,
-    inputs: Mapping[str, Array],
+    test: Sequences,
     labels: Array | None,
     *,
     proven: bool = True,
-    starts: tuple[int, ...] = (0,),
+    judge: Judge | None = None,
 ) -> Diagnosis:
-    """Measure the integer graph of `quantized` against the float `graph` on inputs [samples, *shape]: the first output
-    that holds reals, and the classes that the model chooses. Models with state go on from sample to sample, and are
-    reset before `starts`; layers are looked at with the float model's states.
+    """Measure the integer graph of `quantized` against the float `graph` on test inputs: the first output that holds
+    reals, and the classes that the model chooses. Models with state go on from sample to sample, and are reset before
+    `test.starts`; layers are looked at with the float model's states.
 
     labels: what the samples are, as in an .npz file's `y`: classes, 0 and 1, or the wanted outputs. proven: the inputs
-    are the user's; of others no accuracy is stated.
+    are the user's; of others no accuracy is stated. judge: of the metric that is asked for.
     """
-    if graph.states:
-        inputs = Sequences(inputs, starts).with_states(graph)
+    inputs = test.with_states(graph) if graph.states else test.inputs
     wanted = Batch(graph).run(inputs)
     quants = {name: quantized.graph.values[name].quant for name in graph.outputs}
     made = {
         name: array if quant is None else quant.dequantize(array)
-        for name, array in integer_results(quantized.graph, inputs, starts).items()
+        for name, array in integer_results(quantized.graph, inputs, test.starts).items()
         if (quant := quants[name]) is not None or name == class_output(graph)
     }
     chosen = classes(graph, wanted), classes(graph, made)
     name = next((name for name in graph.outputs if quants[name] is not None), graph.outputs[0])
     few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
+    figures = qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)
+    if judge is not None:
+        asked = Quality(judge.name, *(judge.figure(outputs, labels, inputs) for outputs in (wanted, made)))
+        figures = [asked, *(other for other in figures if other.name != asked.name)]
     worst = min(layers, key=lambda layer: layer.own_db, default=None)
     return Diagnosis(
         samples=len(wanted[name]),
         sqnr_db=None if quants[name] is None else accuracy.sqnr_db(rows_of(wanted[name]), rows_of(made[name])),
         agreement=accuracy.agreement(*chosen) if proven and not wants_reals(labels, wanted[name]) else None,
-        qualities=tuple(qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)),
+        qualities=tuple(figures),
         layers=tuple(layers),
         worst="" if worst is None else worst.name,
         advice="" if worst is None else advice(quantized, worst),

@@ -8,7 +8,8 @@ The command line makes its parameters of it (cli/options.py), a build says with 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, field, fields
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -64,8 +65,7 @@ def without_none(kind: Any) -> tuple[Any, bool]:
     """A type without the None that it may be, and whether it may."""
     if get_origin(kind) not in (UnionType, Union):
         return kind, False
-    (plain,) = (one for one in get_args(kind) if one is not NoneType)
-    return plain, True
+    return functools.reduce(operator.or_, (one for one in get_args(kind) if one is not NoneType)), True
 
 
 def words_of(text: str | None) -> tuple[str, ...]:
@@ -104,10 +104,18 @@ def _is_of(value: Any, kind: Any) -> bool:
     """Whether a value has the type; a truth value is no number, and one text is no tuple of its letters."""
     if get_origin(kind) is tuple:
         return isinstance(value, tuple) and all(_is_of(one, get_args(kind)[0]) for one in value)
+    if get_origin(kind) in (UnionType, Union):
+        return any(_is_of(value, one) for one in get_args(kind))
+    if get_origin(kind) is Callable:
+        return callable(value)
     return isinstance(value, _NUMBERS.get(kind, kind)) and (kind is bool or not isinstance(value, bool))
 
 
 def _in_words(kind: Any) -> str:
+    if get_origin(kind) in (UnionType, Union):
+        return " or ".join(map(_in_words, get_args(kind)))
+    if get_origin(kind) is Callable:
+        return "a function"
     return f"a tuple of {get_args(kind)[0].__name__}" if get_origin(kind) is tuple else f"one of type {kind.__name__}"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Literal
 
@@ -68,6 +69,14 @@ class Recipe:
         "Least SQNR of the output, in dB: less is an error. With --activations auto bits are chosen for it.",
         metavar="DB",
         least=0,
+        heading=_QUANTIZING,
+    )
+    metric: str | Callable[..., float] | None = option(  # quantize/judge.py; a function: of Python alone
+        None,
+        "What settings, --max-loss and mixed widths are judged by: top-1, AUC, mAP, IoU, RMSE, F1, or a function of "
+        "yours.",
+        metavar="NAME|FILE.py:FUNCTION",
+        shown_default="the error at the outputs",
         heading=_QUANTIZING,
     )
     rounding: Rounding | None = option(  # of weights; None: what measures better, and learned for less than 8 bits

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import Field
 from enum import Enum
@@ -58,15 +59,15 @@ def settings_of(each: Field[Any], value: Any, text: Callable[[Any], str] | None 
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "auto"
-    if isinstance(value, bool):
-        return "on" if value else "off"
+    if value is None or isinstance(value, bool):
+        return "auto" if value is None else "on" if value else "off"
     if isinstance(value, Path):
         return value.name
     if isinstance(value, tuple):
         return ",".join(map(_text, value))
-    if isinstance(value, str) and value.endswith(".toml"):  # of a board, a front end, a camera
+    if inspect.isfunction(value):  # a metric, which Python alone can give so
+        return value.__name__
+    if isinstance(value, str) and (value.endswith(".toml") or ".py:" in value):  # a board's, a metric's ...
         return Path(value).name
     return str(value.value if isinstance(value, Enum) else value)
 

@@ -34,6 +34,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.groups import input_rule
+from tinyc.quantize.judge import judge_of
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
@@ -113,9 +114,12 @@ def quantize_file(
         test, labels, source = _calibrated(data), None, data.source
         if evaluate is not None:
             test, labels, source = _test_data(evaluate, graph, options)
-        diagnosis = diagnose(
-            graph, made, test.inputs, labels, proven=data.proven or evaluate is not None, starts=test.starts
-        )
+        metric = None if options.recipe is None else options.recipe.metric
+        judge = None if metric is None else judge_of(metric, graph)
+        if judge is not None and evaluate is None:
+            labels = data.labels
+        proven = data.proven or evaluate is not None
+        diagnosis = diagnose(graph, made, test, labels, proven=proven, judge=judge)
     saved = None
     if out is not None:
         with progress.stage("save"):

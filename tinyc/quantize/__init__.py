@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
 from functools import partial
 
+import numpy as np
+
 from tinyc.base.dataclass import dataclass
+from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph
 from tinyc.options.recipe import AUTO, KeptActivations, Pictures, Recipe, Rounding
 from tinyc.quantize.activations import need_ram
@@ -16,10 +19,11 @@ from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.headroom import roomy, with_room
+from tinyc.quantize.judge import judge_of
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
-from tinyc.quantize.mixed import Sensitivity, averaged, for_loss, need_room, sensitivities, within
+from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.observe import check_model
 from tinyc.quantize.ranges import METHODS
@@ -110,6 +114,8 @@ def quantize(
     """
     check_inputs(graph, calibration)
     check_model(graph, calibration)
+    if recipe is not None and recipe.metric is not None:
+        calibration = _judged(graph, calibration, recipe.metric)
     graph = with_near_factors(graph)
     recipe = with_room(_with_default(recipe or Recipe(), graph, calibration), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
@@ -142,11 +148,23 @@ def quantize(
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
     """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
     by them is a lottery."""
-    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like", "headroom")
+    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like", "headroom", "metric")
     rest = {name: getattr(recipe, name) for name in kept}
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
     careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)
     return replace(UNPROVEN, **rest) if careful else recipe
+
+
+def _judged(graph: Graph, calibration: Calibration, metric: str | Callable[..., float]) -> Calibration:
+    """The calibration with the metric that settings are compared by. TinycError for made-up inputs, and where the
+    metric fails on what the float model makes of the user's."""
+    judge = judge_of(metric, graph)
+    if not calibration.proven:
+        message = "--metric takes real inputs, and there are no calibration data"
+        raise TinycError(message, hint="give --calibration FILE.npz, with 'y' if the metric takes labels")
+    judged = replace(calibration, judge=judge)
+    Teacher.on(graph, at_most(judged, SEARCHED))
+    return judged
 
 
 def _asked_for(graph: Graph, recipe: Recipe) -> frozenset[str]:
@@ -180,19 +198,23 @@ def _mixed(
     for part, (seen, unseen) in enumerate(splits):
         fit = roomy(seen, plan.headroom)
         draft = widen(draft_of(drafts(graph, fit), plan), wide)
-        teacher = Teacher.of(graph, unseen)
+        teacher = Teacher.on(graph, unseen)
         learn = partial(_narrowed, plain, draft, fit, memo=Memo())
 
         def on_layer(done: int, of: int, part: int = part) -> None:
             report("sensitivity of each layer", (part + done / of) / len(splits))
 
-        many.append(sensitivities(draft.graph, learn, teacher.score, on_layer))
+        many.append(sensitivities(draft.graph, learn, teacher, on_layer))
     measured = averaged(many)
+    orders = [measured] if teacher.judge is None else [measured, by_loss(measured)]
     if recipe.weight_bytes is not None:
-        return tuple(measured), within(measured, recipe.weight_bytes)
+        choices = [within(order, recipe.weight_bytes) for order in orders]
+        losses = [teacher.changed(learn(bits)) for bits in choices] if len(choices) > 1 else [0.0]
+        return tuple(measured), choices[int(np.argmin(losses))]
     most = (recipe.max_loss if recipe.max_loss is not None else DEFAULT_LOSS) / 100
     allowed = most + teacher.changed(learn({}))  # what int8 costs already is not for the weights to save
-    return tuple(measured), for_loss(measured, learn, teacher.changed, allowed)
+    choices = [for_loss(order, learn, teacher.changed, allowed) for order in orders]
+    return tuple(measured), min(choices, key=lambda bits: sum(one.bytes_of(bits[one.layer]) for one in measured))
 
 
 def _narrowed(plan: SettledRecipe, draft: FloatDraft, fit: Calibration, bits: Mapping[str, int], memo: Memo) -> Graph:

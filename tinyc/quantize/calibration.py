@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.options.recipe import Pictures
+from tinyc.quantize.judge import Judge
 from tinyc.quantize.made_up import as_trained, first_norm
 from tinyc.quantize.sources import load_source
 from tinyc.reference.interpreter import BoundGraph, prepare_float
@@ -65,7 +68,8 @@ class Calibration:
     file, whose tensors onnxruntime computes; None: the graph's own float reference does. Of a model with state,
     `inputs` has what every state is before each sample too, as the float model that goes on from sample to sample
     makes it, and sequences has the samples as they follow each other. variants: of the samples, the last so many are
-    no inputs of the user's, but made of them.
+    no inputs of the user's, but made of them. labels: what the data say of each of the user's samples, as `y`. judge:
+    the metric that settings are compared by; None: the error at the outputs is all.
     """
 
     inputs: Mapping[str, Array]
@@ -74,6 +78,8 @@ class Calibration:
     model: Path | None = None
     sequences: Sequences | None = None
     variants: int = 0
+    labels: Array | None = None
+    judge: Judge | None = None
 
     @property
     def samples(self) -> int:
@@ -83,6 +89,11 @@ class Calibration:
     def few(self) -> list[int]:
         """Indices of at most FEW_SAMPLES of the user's samples, evenly spaced: for what takes longer than a range."""
         return spread(self.samples - self.variants, FEW_SAMPLES)
+
+    def picked(self, which: Any) -> Calibration:
+        """Some of the user's samples: an index of NumPy's, of their first axis."""
+        inputs = {name: array[which] for name, array in self.inputs.items()}
+        return replace(self, inputs=inputs, labels=None if self.labels is None else self.labels[which])
 
     def sample(self, index: int) -> dict[str, Array]:
         """One sample of every input."""
@@ -108,13 +119,14 @@ def calibrate(
         sequences = sequences_of(graph, samples, sequence).first(MAX_STEPS)
         inputs = sequences.with_states(graph)
         picked = spread(len(sequences), MAX_SAMPLES)
-        some = {name: array[picked] for name, array in inputs.items()}
-        return Calibration(some, source, proven, onnx_model, sequences)
+        labels = None if samples.targets is None else samples.targets[: len(sequences)]
+        return Calibration(inputs, source, proven, onnx_model, sequences, labels=labels).picked(picked)
     arrays, picked = samples.arrays, spread(len(samples), MAX_SAMPLES)
     whole = {name: arrays[name][picked].reshape(-1, *graph.values[name].shape) for name in graph.inputs}
     if not proven:
         whole = as_trained(graph, whole, first_norm(onnx_model) if onnx_model is not None else None)
-    return Calibration(whole, source, proven, onnx_model)
+    labels = None if samples.targets is None else samples.targets[picked]
+    return Calibration(whole, source, proven, onnx_model, labels=labels)
 
 
 def sequences_of(graph: Graph, samples: Samples, sequence: int = 0) -> Sequences:

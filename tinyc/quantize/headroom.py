@@ -69,7 +69,7 @@ def _narrowest(graph: Graph) -> int:
 
 def _affordable(graph: Graph, calibration: Calibration) -> float:
     """The largest headroom that is tried whose ranges cost no more than _MOST_LOST_DB on samples that were left out."""
-    parts = [(fit, Teacher.of(graph, unseen)) for fit, unseen in folds(at_most(calibration, SEARCHED))]
+    parts = [(fit, Teacher.of(graph, unseen.inputs)) for fit, unseen in folds(at_most(calibration, SEARCHED))]
 
     def score(headroom: float) -> float:
         return float(np.mean([_with_ranges(graph, roomy(fit, headroom), teacher) for fit, teacher in parts]))

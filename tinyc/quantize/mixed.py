@@ -9,28 +9,32 @@ problem, which is solved exactly by keeping the undominated sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
 from tinyc.quantize.layerwise import layers
+from tinyc.quantize.score import Teacher
 
 Learn = Callable[[Mapping[str, int]], Graph]
 Loss = Callable[[Graph], float]
 
 _GRAIN = 16  # bytes; sums are compared in these
 _WIDTHS = (4, 8)
+_TIE = 1e-6  # beside any loss of a metric that can be told from none
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """A layer, its bytes with int8 weights, and the noise that 4-bit weights add (a power beside the signal's, which
-    is 1)."""
+    is 1). loss: of the metric, where one is asked for."""
 
     layer: str
     elements: int
     noise: float
+    loss: float = 0.0
 
     def bytes_of(self, bits: int) -> int:
         """Bytes of the weights, two of 4 bits to a byte."""
@@ -38,18 +42,19 @@ class Sensitivity:
 
 
 def sensitivities(
-    graph: Graph, learn: Learn, score: Callable[[Graph], float], report: Callable[[int, int], None]
+    graph: Graph, learn: Learn, teacher: Teacher, report: Callable[[int, int], None]
 ) -> list[Sensitivity]:
-    """What 4-bit weights cost in each layer: the rise of noise at the output over weights of 8 bits everywhere.
+    """What 4-bit weights cost in each layer: the rise of noise at the output, and of the metric's loss where one is
+    asked for, over weights of 8 bits everywhere.
 
     As measured: by chance it may be below zero.
     """
     nodes = layers(graph)
-    least = _noise(score(learn({})))
+    least = _costs(teacher, learn({}))
     sensitivities = []
     for done, node in enumerate(nodes):
-        rise = _noise(score(learn({node.name: 4}))) - least
-        sensitivities.append(Sensitivity(node.name, _elements(graph, node), rise))
+        noise, loss = _costs(teacher, learn({node.name: 4}))
+        sensitivities.append(Sensitivity(node.name, _elements(graph, node), noise - least[0], loss - least[1]))
         report(done + 1, len(nodes))
     return sensitivities
 
@@ -57,17 +62,30 @@ def sensitivities(
 def averaged(many: Sequence[Sequence[Sensitivity]]) -> list[Sensitivity]:
     """The mean of several measurements, at least zero."""
     return [
-        Sensitivity(each[0].layer, each[0].elements, max(sum(one.noise for one in each) / len(each), 0.0))
+        Sensitivity(
+            each[0].layer,
+            each[0].elements,
+            max(sum(one.noise for one in each) / len(each), 0.0),
+            max(sum(one.loss for one in each) / len(each), 0.0),
+        )
         for each in zip(*many, strict=True)
     ]
+
+
+def by_loss(sensitivities: Sequence[Sensitivity]) -> list[Sensitivity]:
+    """With the loss of the metric in the place of the noise, which decides where no loss was measured."""
+    total = sum(layer.noise for layer in sensitivities) or 1.0
+    return [replace(layer, noise=layer.loss + _TIE * layer.noise / total) for layer in sensitivities]
 
 
 def _elements(graph: Graph, node: Node) -> int:
     return graph.values[node.inputs[1]].elements
 
 
-def _noise(score_db: float) -> float:
-    return float(10 ** (-score_db / 10))
+def _costs(teacher: Teacher, integer: Graph) -> tuple[float, float]:
+    """Noise at the output, a power beside the signal's, and loss of the metric, 0 without one."""
+    noise = float(10 ** (-teacher.score(integer) / 10))
+    return noise, teacher.changed(integer) if teacher.judge is not None else 0.0
 
 
 def within(sensitivities: Sequence[Sensitivity], budget: int) -> dict[str, int]:

@@ -63,7 +63,7 @@ def choose_values(
     """The values that have to be int16 for the recipe's SQNR or loss, `forced` ones among them. With a budget for RAM
     and nothing else: those that do most good. TinycError if nothing will do."""
     parts = [(roomy(fit, plan.headroom), unseen) for fit, unseen in folds(at_most(calibration, SEARCHED))]
-    trials = [_Trial(fit, draft_of(drafts(graph, fit), plan), Teacher.of(graph, unseen)) for fit, unseen in parts]
+    trials = [_Trial(fit, draft_of(drafts(graph, fit), plan), Teacher.on(graph, unseen)) for fit, unseen in parts]
     draft, teacher = trials[0].draft, trials[0].unseen
     integer = rounded_to_nearest(draft, plan.method)
     sets = value_sets(

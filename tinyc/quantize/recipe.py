@@ -141,7 +141,7 @@ def corrects(recipe: Recipe, calibration: Calibration) -> bool:
 def at_most(calibration: Calibration, count: int) -> Calibration:
     """At most `count` of the samples, evenly spaced."""
     picked = spread(calibration.samples, count)
-    return replace(calibration, inputs={name: a[picked] for name, a in calibration.inputs.items()})
+    return calibration.picked(picked)
 
 
 def searched_ranges(plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, report: Report) -> SettledRecipe:

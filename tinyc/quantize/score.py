@@ -16,9 +16,12 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.judge import Judge
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 MOST_DB = 100.0  # nothing is better than that
+_LEAST_FIGURE = 1e-12  # of a metric
 _MOST_COLUMNS = 256  # along more, places of a picture or of time lie
 
 
@@ -29,7 +32,8 @@ class Teacher:
     wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
     all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
     number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
-    centres: of the wanted values, their mean over all samples.
+    centres: of the wanted values, their mean over all samples. labels, judge: of the samples, and the metric that takes
+    them, where one is asked for; best: what it says of the float graph's outputs, the larger the better.
     """
 
     inputs: Mapping[str, Array]
@@ -37,9 +41,19 @@ class Teacher:
     decides: bool
     axes: tuple[int, ...]
     centres: Mapping[str, Array]
+    labels: Array | None = None
+    judge: Judge | None = None
+    best: float = 0.0
 
     @classmethod
-    def of(cls, graph: Graph, inputs: Mapping[str, Array]) -> Teacher:
+    def on(cls, graph: Graph, calibration: Calibration) -> Teacher:
+        """Of the calibration's samples, with its labels and its judge."""
+        return cls.of(graph, calibration.inputs, calibration.labels, calibration.judge)
+
+    @classmethod
+    def of(
+        cls, graph: Graph, inputs: Mapping[str, Array], labels: Array | None = None, judge: Judge | None = None
+    ) -> Teacher:
         names = tuple(dict.fromkeys((*graph.sinks, *before_softmax(graph))))
         run = Batch(graph).run(inputs, names)
         wanted = {name: run[name] for name in names}
@@ -48,12 +62,19 @@ class Teacher:
         centres = {
             name: rows.mean(axis=0) if len(rows) > 1 else np.zeros_like(rows[0]) for name, rows in wanted.items()
         }
-        return cls(inputs, wanted, decides(graph), axes_of_numbers(graph, next(iter(wanted))), centres)
+        best = 0.0 if judge is None else judge.score(run, labels, inputs)
+        axes = axes_of_numbers(graph, next(iter(wanted)))
+        return cls(inputs, wanted, decides(graph), axes, centres, labels, judge, best)
 
     def parts(self, count: int) -> list[Teacher]:
         """Every k-th sample, for each of so many k."""
         return [
-            replace(self, inputs=_every(self.inputs, k, count), wanted=_every(self.wanted, k, count))
+            replace(
+                self,
+                inputs=_every(self.inputs, k, count),
+                wanted=_every(self.wanted, k, count),
+                labels=None if self.labels is None else self.labels[k::count],
+            )
             for k in range(count)
         ]
 
@@ -83,16 +104,56 @@ class Teacher:
         return min(self.sqnr_of(outputs), *columns_db(self.wanted[name], outputs[name], self.axes).values(), MOST_DB)
 
     def changed(self, integer: Graph) -> float:
-        """Share of samples whose decision changes; without classes, the relative error of the outputs (RMS)."""
+        """What is lost: with a judge, of its metric, relative to the float graph's; else the share of samples whose
+        decision changes; without classes, the relative error of the outputs (RMS)."""
         return self.changed_of(Batch(integer).run(self.inputs))
 
     def changed_of(self, outputs: Mapping[str, Array]) -> float:
         """`changed` of values at hand."""
+        if self.judge is not None:
+            scored = self.judge.score(outputs, self.labels, self.inputs)
+            return (self.best - scored) / max(abs(self.best), _LEAST_FIGURE)
         name = next(iter(self.wanted))
         wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], outputs[name]))
         if self.decides:
             return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
         return float(10 ** (-sqnr_db(wanted, made) / 20))
+
+
+def left_out(parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]]) -> list[float]:
+    """What the judge says of all parts but each in turn, of one part of that; [] without a judge. outputs: of each
+    part. A part alone may be too small for a figure."""
+    judge = parts[0].judge
+    if judge is None:
+        return []
+    kept = [[j for j in range(len(parts)) if j != k] for k in range(len(parts))] if len(parts) > 1 else [[0]]
+    return [judge.score(*_joined(parts, outputs, some)) for some in kept]
+
+
+def shares(parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]]) -> list[float]:
+    """What each part adds to what the judge says of all of them (the jackknife's pseudo-values): the mean of them is
+    that figure without its bias, and their spread tells how sure it is. [] without a judge."""
+    without = left_out(parts, outputs)
+    if len(without) < 2:
+        return without
+    judge, count = parts[0].judge, len(parts)
+    assert judge is not None  # there are figures
+    whole = judge.score(*_joined(parts, outputs, range(count)))
+    return [count * whole - (count - 1) * each for each in without]
+
+
+def _joined(
+    parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]], some: Sequence[int]
+) -> tuple[dict[str, Array], Array | None, dict[str, Array]]:
+    """Outputs, labels and inputs of some parts, one after the other."""
+    judge = parts[0].judge
+    assert judge is not None  # who asks for it
+    labels = [part.labels for k in some if (part := parts[k]).labels is not None]
+    return (
+        {name: np.concatenate([outputs[k][name] for k in some]) for name in judge.graph.outputs},
+        np.concatenate(labels) if labels else None,
+        {name: np.concatenate([parts[k].inputs[name] for k in some]) for name in judge.graph.inputs},
+    )
 
 
 def _every(arrays: Mapping[str, Array], first: int, step: int) -> dict[str, Array]:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
+from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops.op import Fixed
 from tinyc.passes.weights import has_weights
@@ -15,7 +15,7 @@ from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.groups import Groups, output_rule
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import METHODS, affine, merged
-from tinyc.quantize.score import Teacher
+from tinyc.quantize.score import Teacher, left_out
 from tinyc.quantize.simulate import Batch
 
 _FOLDS = 3
@@ -24,23 +24,17 @@ _PARTS = 4  # of the samples; a candidate has to be better on each of them, or i
 _GAIN_DB = 0.05  # on average; less is noise
 
 
-def folds(calibration: Calibration) -> list[tuple[Calibration, dict[str, Array]]]:
+def folds(calibration: Calibration) -> list[tuple[Calibration, Calibration]]:
     """(what to calibrate with, what to measure on), so that every sample is measured once.
 
     With few samples one pair, both the same: then leaving some out would say more about those than about the method.
     """
     count = calibration.samples
     if count < 4 * _FOLDS:
-        return [(calibration, dict(calibration.inputs))]
+        return [(calibration, calibration)]
     parts = _FOLDS if count >= _MANY else 2
     at = np.arange(count) % parts
-    return [
-        (
-            replace(calibration, inputs={name: a[at != k] for name, a in calibration.inputs.items()}),
-            {name: a[at == k] for name, a in calibration.inputs.items()},
-        )
-        for k in range(parts)
-    ]
+    return [(calibration.picked(at != k), calibration.picked(at == k)) for k in range(parts)]
 
 
 def with_float_weights(graph: Graph, integer: Graph) -> Batch:
@@ -67,14 +61,15 @@ def searched(
     """The quantization of every activation, tensor by tensor the candidate with the least error at the outputs.
 
     Candidates are the ranges of all METHODS; a range that is better on average but not on every part of the samples
-    is not taken. Other tensors keep what they have meanwhile. In run order, once. Tensors that share a quantization
-    change together; those that an operator fixes do not, nor do inputs, which are never clipped.
+    is not taken. Where a metric is asked for, it counts first, on all parts but each in turn. Other tensors keep what
+    they have meanwhile. In run order, once. Tensors that share a quantization change together; those that an operator
+    fixes do not, nor do inputs, which are never clipped.
     """
     batch = with_float_weights(graph, integer)
     groups = _free_groups(integer)
     parts = teacher.parts(min(_PARTS, len(teacher)))
     known = [batch.resume(batch.start(part.inputs), 0) for part in parts]
-    best = [part.score_of(values) for part, values in zip(parts, known, strict=True)]
+    best = _Standing([part.score_of(values) for part, values in zip(parts, known, strict=True)], left_out(parts, known))
     for done, (first, names) in enumerate(groups):
         seen = [stats[name] for name in names if name in stats]
         kept = batch.quants[names[0]]
@@ -88,18 +83,37 @@ def searched(
     return dict(batch.quants)
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What is known of a choice of ranges: decibels of each part, and the metric on all parts but each (`left_out`)."""
+
+    decibels: list[float]
+    figures: list[float]
+
+    def is_better(self, other: _Standing) -> bool:
+        """Whether it is better by the metric, nowhere worse, or as good and better in decibels on each part."""
+        if self.figures != other.figures:
+            pairs = zip(self.figures, other.figures, strict=True)
+            return all(own >= theirs for own, theirs in pairs) and np.mean(self.figures) > np.mean(other.figures)
+        pairs = zip(self.decibels, other.decibels, strict=True)
+        return all(own > theirs for own, theirs in pairs) and bool(
+            np.mean(self.decibels) > np.mean(other.decibels) + _GAIN_DB
+        )
+
+
 def _better(
-    batch: Batch, first: int, parts: list[Teacher], known: list[dict[str, Array]], best: list[float]
-) -> tuple[list[dict[str, Array]], list[float]] | None:
-    """Values and scores of each part, with the nodes from `first` on computed anew; None as soon as a part is no better
-    than `best`, or if all are not by more than _GAIN_DB."""
-    values, scores = [], []
-    for part, before, score in zip(parts, known, best, strict=True):
+    batch: Batch, first: int, parts: list[Teacher], known: list[dict[str, Array]], best: _Standing
+) -> tuple[list[dict[str, Array]], _Standing] | None:
+    """Values and standing of each part, with the nodes from `first` on computed anew; None where that is no better, as
+    soon as it shows."""
+    values, decibels = [], []
+    for part, before, score in zip(parts, known, best.decibels, strict=True):
         values.append(batch.resume(before, first))
-        scores.append(part.score_of(values[-1]))
-        if scores[-1] <= score:
+        decibels.append(part.score_of(values[-1]))
+        if decibels[-1] <= score and part.judge is None:
             return None
-    return (values, scores) if np.mean(scores) > np.mean(best) + _GAIN_DB else None
+    standing = _Standing(decibels, left_out(parts, values))
+    return (values, standing) if standing.is_better(best) else None
 
 
 def _candidates(seen: list[Stats], kept: Quant) -> list[Quant]:

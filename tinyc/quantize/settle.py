@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import Array, Graph
+from tinyc.ir.graph import Graph
 from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
@@ -31,7 +31,7 @@ from tinyc.quantize.recipe import (
     searched_ranges,
     widen,
 )
-from tinyc.quantize.score import Teacher
+from tinyc.quantize.score import Teacher, shares
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch
 
@@ -53,7 +53,7 @@ def settle(
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
-    trial = _Trial.of(graph, roomy(fit, recipe.headroom), unseen, recipe, wide)
+    trial = _Trial.of(graph, fit, unseen, recipe, wide)
     narrow, biases = recipe.weights != "int8", corrects(recipe, calibration)
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
@@ -88,21 +88,20 @@ class _Steps:
         self._report(_WHAT, min(1.0, self._done / self._count))
 
 
-def parted(calibration: Calibration) -> tuple[Calibration, dict[str, Array]]:
+def parted(calibration: Calibration) -> tuple[Calibration, Calibration]:
     """(what plans are fitted to, what judges them): of SEARCHED samples every _JUDGE-th one judges, and as many of the
     others as were looked at. Of few samples both are the same: then leaving some out would say more about those.
     """
     picked = at_most(calibration, SEARCHED)
     count = picked.samples
     if count < _FEWEST:
-        return picked, dict(picked.inputs)
+        return picked, picked
     judges = np.arange(count) % _JUDGE == _JUDGE - 1
     others = np.setdiff1d(np.arange(calibration.samples), spread(calibration.samples, SEARCHED))
     others = others[spread(len(others), SEARCHED - int(judges.sum()))] if len(others) else others
-    unseen = {
-        name: np.concatenate([array[judges], calibration.inputs[name][others]]) for name, array in picked.inputs.items()
-    }
-    return replace(picked, inputs={name: array[~judges] for name, array in picked.inputs.items()}), unseen
+    first = np.asarray(spread(calibration.samples, SEARCHED))
+    unseen = np.concatenate([first[judges], others]).astype(np.int64)
+    return picked.picked(~judges), calibration.picked(unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +118,11 @@ class _Trial:
     varied_drafts: Mapping[bool, FloatDraft]
     seen: Teacher
     unseen: Sequence[Teacher]
-    scores: dict[tuple[SettledRecipe, int | None], list[float]] = field(default_factory=dict, compare=False, repr=False)
+    scores: dict[tuple[SettledRecipe, int | None], _Scores] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(
-        cls, graph: Graph, fit: Calibration, unseen: Mapping[str, Array], recipe: Recipe, wide: Collection[str]
-    ) -> _Trial:
-        both = recipe.equalize is not False
+    def of(cls, graph: Graph, seen: Calibration, unseen: Calibration, recipe: Recipe, wide: Collection[str]) -> _Trial:
+        both, fit = recipe.equalize is not False, roomy(seen, recipe.headroom)
         made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit, equalized=both).items()}
         varied, varied_drafts = fit, made
         if recipe.augment:
@@ -133,40 +130,56 @@ class _Trial:
         if varied is not fit:
             others = drafts(graph, varied, equalized=both)
             varied_drafts = {equal: widen(draft, wide) for equal, draft in others.items()}
-        judge = Teacher.of(graph, unseen)
+        judge = Teacher.on(graph, unseen)
         parts = next((count for count in sorted(_STUDENT, reverse=True) if len(judge) >= 2 * count), 1)
-        return cls(fit, made, varied, varied_drafts, Teacher.of(graph, fit.inputs), judge.parts(parts))
+        return cls(fit, made, varied, varied_drafts, Teacher.on(graph, seen), judge.parts(parts))
 
-    def measured(self, plan: SettledRecipe, bits: int | None) -> list[float]:
+    def measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         """Scores of the plan's integer graph on each part of the unseen samples; bits None: with float weights."""
         if (plan, bits) not in self.scores:
             self.scores[plan, bits] = self._measured(plan, bits)
         return self.scores[plan, bits]
 
-    def _measured(self, plan: SettledRecipe, bits: int | None) -> list[float]:
+    def _measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         draft = draft_of(self.varied_drafts if plan.learned else self.drafts, plan)
         if bits is None:
             batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
         else:
             uniform = dict.fromkeys((node.name for node in layers(draft.graph)), bits)
             batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
-        return [part.score_of(batch.run(part.inputs, tuple(part.wanted))) for part in self.unseen]
+        outputs = [batch.run(part.inputs, tuple(part.wanted)) for part in self.unseen]
+        decibels = [part.score_of(each) for part, each in zip(self.unseen, outputs, strict=True)]
+        return _Scores(tuple(shares(self.unseen, outputs)), tuple(decibels))
 
     def best(
         self, plans: Sequence[SettledRecipe], bits: int | None, on_plan: Callable[[], None] = lambda: None
     ) -> SettledRecipe:
-        """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance.
-
-        By chance: what one of twenty equal plans would win by, from the standard error of the difference over the parts
-        and their number (_STUDENT); with one part _CHANCE_DB.
-        """
-        scores = np.zeros((len(plans), len(self.unseen)))
-        for row, plan in zip(scores, plans, strict=True):
-            row[:] = self.measured(plan, bits)
+        """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance:
+        by the metric that is asked for, and of those that are equal so far by the error at the outputs."""
+        scores = []
+        for plan in plans:
+            scores.append(self.measured(plan, bits))
             on_plan()
-        best = scores[int(np.argmax(scores.mean(axis=1)))]
-        ahead = best - scores
-        error = np.full(len(plans), _CHANCE_DB)
-        if len(self.unseen) > 1:
-            error = _STUDENT[len(self.unseen)] * ahead.std(axis=1, ddof=1) / np.sqrt(len(self.unseen))
-        return plans[int(np.argmax(ahead.mean(axis=1) <= error))]
+        left = list(range(len(plans)))
+        if scores[0].metric:
+            left = _unbeaten([scores[k].metric for k in left], np.inf)
+        return plans[left[_unbeaten([scores[k].decibels for k in left], _CHANCE_DB)[0]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Of a plan, by part of the samples: the metric that is asked for, if one is, and decibels; more is better."""
+
+    metric: tuple[float, ...]
+    decibels: tuple[float, ...]
+
+
+def _unbeaten(scores: Sequence[Sequence[float]], alone: float) -> list[int]:
+    """The plans [parts each] that no other one beats by more than chance: by what one of twenty equal plans would win,
+    from the standard error of the difference over the parts and their number (_STUDENT); with one part `alone`."""
+    rows = np.asarray(scores)
+    ahead = rows[int(np.argmax(rows.mean(axis=1)))] - rows
+    error = np.full(len(rows), alone)
+    if rows.shape[1] > 1:
+        error = _STUDENT[rows.shape[1]] * ahead.std(axis=1, ddof=1) / np.sqrt(rows.shape[1])
+    return [int(k) for k in np.flatnonzero(ahead.mean(axis=1) <= error)]

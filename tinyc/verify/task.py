@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph
+from tinyc.quantize.metrics import anomaly_or_class, auc
 from tinyc.quantize.score import class_output
 from tinyc.reference.samples import as_classes
 from tinyc.verify.report import Quality
@@ -43,7 +43,7 @@ def qualities(
         figures.append(Quality("top-1", float((theirs == labels).mean()), float((ours == labels).mean())))
     if set(np.unique(labels)) == {0, 1}:
         x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
-        figures.append(Quality("AUC", *(auc(_anomaly_or_class(x, output), labels) for output in rows)))
+        figures.append(Quality("AUC", *(auc(anomaly_or_class(x, output), labels) for output in rows)))
     return figures
 
 
@@ -55,19 +55,3 @@ def wants_reals(labels: Array | None, output: Array) -> bool:
 def rows_of(array: Array) -> Array:
     """[samples, elements]."""
     return array.reshape(len(array), -1)
-
-
-def _anomaly_or_class(x: Array, y: Array) -> npt.NDArray[np.float64]:
-    """How much each sample looks like class 1: an autoencoder's error, else the last score."""
-    if x.shape == y.shape:
-        return np.square(y.astype(np.float64) - x).mean(axis=1)
-    return y[:, -1].astype(np.float64)
-
-
-def auc(scores: npt.NDArray[np.float64], labels: Array) -> float:
-    """Area under the ROC curve: the chance that a sample of class 1 scores higher than one of class 0 (ties count
-    half)."""
-    ones, zeros = scores[labels == 1], scores[labels == 0]
-    order = np.sort(zeros)
-    below, upto = np.searchsorted(order, ones, side="left"), np.searchsorted(order, ones, side="right")
-    return float((below + upto).mean() / (2 * len(zeros)))
