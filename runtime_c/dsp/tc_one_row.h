@@ -81,18 +81,18 @@ static inline void tc_one_row_run(const tc_one_row_t *p, tc_one_row_columns_t *c
 #if !TC_DSP_ASM
 
 typedef struct {
-    int32_t in_c, pair_words, factor_words, steps;
+    int32_t in_c, factor_words, steps;
     const int8_t *twos;   /* [steps - in_c][2] channels of a row's words, -1: the pair's word */
     const int8_t *inputs; /* [6][6] */
     const uint8_t *place; /* [6] number of each product */
 } tc_one_row_form_t;
 
-static TC_UNUSED void tc_one_row_columns(const tc_one_row_form_t *f, const int8_t *upper, const int8_t *lower,
-                                      int32_t count, int32_t *strip)
+static TC_UNUSED void tc_one_row_columns(int32_t in_c, const int8_t *upper, const int8_t *lower,
+                                         int32_t count, int32_t *strip)
 {
     for (int32_t i = 0; i < count; i++) {
-        for (int32_t c = 0; c < f->in_c; c++) {
-            strip[c * TC_ONE_ROW_COLUMNS + i] = tc_halves(lower[i * f->in_c + c], upper[i * f->in_c + c]);
+        for (int32_t c = 0; c < in_c; c++) {
+            strip[c * TC_ONE_ROW_COLUMNS + i] = tc_halves(lower[i * in_c + c], upper[i * in_c + c]);
         }
     }
 }

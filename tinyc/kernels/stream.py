@@ -14,7 +14,7 @@ from tinyc.kernel.kernel import Condition
 from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_bytes, finish_int16, finish_packed
-from tinyc.kernels.form.function import array
+from tinyc.kernels.form.function import described
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.nibbles import is_s8_w4
@@ -137,7 +137,7 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
     slots = layer.slots
     places = [layer.tap_place(tap) if tap >= 0 else (0, -1) for tap in slots]
     requant = finish.requant
-    fields = {
+    fields: dict[str, int | str] = {
         "steps": len(slots) // 2,
         "out_c": 0 if layer.ended else layer.out_c,
         "pixel_bytes": layer.pixel_bytes,
@@ -149,14 +149,6 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
         "twice": max(-requant.lowered[1], 0),
         **({"common": 1} if requant.common else {}),
         "finish": requant.c_text,
-        "row": f"{name}_row",
-        "at": f"{name}_at",
     }
-    lines = [
-        *array("uint8_t", f"{name}_row", [row for row, _ in places]),
-        *array("int16_t", f"{name}_at", [at for _, at in places]),
-        f"static const tc_stream_t {name}_layer = {{",
-        *(f"    .{field} = {value}," for field, value in fields.items()),
-        "};",
-    ]
-    return "\n".join(lines) + "\n"
+    tables = {"row": ("uint8_t", [row for row, _ in places]), "at": ("int16_t", [at for _, at in places])}
+    return "\n".join(described("tc_stream_t", fields, tables, f"{name}_")) + "\n"

@@ -22,7 +22,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Spe
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import WrittenPlan, as_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import WIDE, depthwise_matrix_of
@@ -300,19 +300,18 @@ def _function(layer: DirectLayer, fast: str) -> LayerFunction:
     fields: dict[str, int | str] = {
         **{name: getattr(layer, name) for name in _TWIN_FIELDS},
         "finish": layer.requant.c_text,
-        "taps": "taps",
     }
     contract = f"""\
 /* depthwise_conv2d {layer.k_h}x{layer.k_w}, column stride {layer.stride}: {layer.in_w}x{layer.in_c} -> \
 {layer.out_w}x{layer.out_c}, an output row.
  * stream: tc_depthwise_direct.h. x: {layer.k_h} row pointers.
  */"""
-    taps = f"static const uint8_t taps[] = {{{', '.join(map(str, layer.taps))}}};"
-    struct = described("tc_depthwise_direct_t", fields)
+    call = "tc_depthwise_direct(&layer, stream, x, y);"
+    tables = {"taps": ("uint8_t", layer.taps)}
     return LayerFunction(
         contract,
         fast,
-        twin("@", _PARAMETERS, taps, *struct, "tc_depthwise_direct(&layer, stream, x, y);"),
+        described_twin("@", _PARAMETERS, "tc_depthwise_direct_t", fields, call, tables=tables),
         tile=tile_text(2, GROUP, "columns from the rows", WIDE.weights),
     )
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from tinyc.kernels.depthwise.plane_channels import ChannelWriter, Cursor, place
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, tap_halves
 from tinyc.kernels.finish import RAISED_DOWN
-from tinyc.kernels.form.function import LayerFunction, array, described, twin
+from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import IN_PLANES
 from tinyc.kernels.tile.shape import tile_text
@@ -360,14 +360,14 @@ def planes_twin(layer: PlaneLayer, words: int, halves: Sequence[int], on_stack: 
         "down": RAISED_DOWN * layer.requant.halve,
         "finish": layer.requant.c_text,
         "words": words,
-        "half": "half",
     }
     source = "NULL, x" if layer.by_rows else "x, NULL"
     parameters, plane, own = layer.parameters, "(int16_t *)scratch", list[str]()
     if on_stack:
         parameters, plane, own = layer.parameters[:-1], "plane", [f"int16_t plane[{on_stack}];"]
-    tables = (*array("uint16_t", "half", halves), *described("tc_depthwise_planes_t", fields))
-    return twin("@", parameters, *tables, *own, f"tc_depthwise_planes(&layer, stream, {source}, y, {plane});")
+    lines = (*own, f"tc_depthwise_planes(&layer, stream, {source}, y, {plane});")
+    tables = {"half": ("uint16_t", halves)}
+    return described_twin("@", parameters, "tc_depthwise_planes_t", fields, *lines, tables=tables)
 
 
 _TWIN_FIELDS = (

@@ -29,10 +29,10 @@ from tinyc.kernels.fast.one_row_code import (
     factors_function,
 )
 from tinyc.kernels.fast.products import products_function
-from tinyc.kernels.fast.text import array, initializer, products_twin
+from tinyc.kernels.fast.text import products_twin, table_of
 from tinyc.kernels.fast.winograd import ASKS, constants_of, proved_finish, start_values, weight_factors
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.form.function import LayerFunction, described, described_twin, twin
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
@@ -89,26 +89,18 @@ def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, str, tup
 
 
 def _twins(tiles: OneRowTiles, order: list[tuple[int, int]]) -> str:
-    """C text of the functions of the inputs. `@_one_row` says what they depend on."""
-    twos = [channel for both in TWOS[tiles.in_c] for channel in (*both, -1)[:2]]
-    fields: dict[str, int | str] = {
-        "in_c": tiles.in_c,
-        "pair_words": tiles.strip_words + tiles.fresh_words,
-        "factor_words": tiles.factor_words,
-        "steps": tiles.steps,
-        "twos": "@_twos",
-        "inputs": "@_inputs",
-        "place": "@_places",
+    """C text of the functions of the inputs."""
+    columns = f"tc_one_row_columns({tiles.in_c}, upper, lower, count, strip);"
+    fields = {"in_c": tiles.in_c, "factor_words": tiles.factor_words, "steps": tiles.steps}
+    tables = {
+        "twos": table_of([(*both, -1)[:2] for both in TWOS[tiles.in_c]]),
+        "inputs": table_of(F4.inputs),
+        "place": ("uint8_t", [order.index((0, j)) for j in range(F4.products)]),
     }
-    columns = twin("@_columns", COLUMNS, "tc_one_row_columns(&@_one_row, upper, lower, count, strip);")
-    factors = twin("@_factors", FACTORS, "tc_one_row_factors(&@_one_row, strip, factors);")
-    return f"""{array("int8_t", "@_twos", twos)}
-{array("int8_t", "@_inputs", [v for row in F4.inputs for v in row])}
-{array("uint8_t", "@_places", [order.index((0, j)) for j in range(F4.products)])}
-static const tc_one_row_form_t @_one_row = {{
-{initializer(fields)}
-}};
-{columns}{factors}"""
+    factors = "tc_one_row_factors(&layer, strip, factors);"
+    return twin("@_columns", COLUMNS, columns) + described_twin(
+        "@_factors", FACTORS, "tc_one_row_form_t", fields, factors, tables=tables
+    )
 
 
 def _function(site: Site, p: ConvParams, work: OneRowPlan) -> LayerFunction:
@@ -124,13 +116,12 @@ def _function(site: Site, p: ConvParams, work: OneRowPlan) -> LayerFunction:
     contract = f"""\
 /* conv2d 3x3 by {F4.products} products for 1x{F4.m} outputs, {tiles.in_c} -> {tiles.out_c} channels: \
 tc_one_row.h. scratch: word aligned. */"""
+    struct = "\n".join(f"    {line}" for line in described("tc_one_row_t", fields))
     driver = f"""\
 static void @(const int32_t *first, const int32_t *second, const int32_t *constants, const int8_t *pad, const int8_t *x,
               int8_t *y, void *scratch)
 {{
-    static const tc_one_row_t layer = {{
-{initializer(fields)}
-    }};
+{struct}
     tc_one_row_run(&layer, @_columns, @_factors, @_products, first, second, constants, pad, x, y, scratch);
 }}"""
     return LayerFunction(contract, work.fast, work.twin, driver, tile=tiles.text)

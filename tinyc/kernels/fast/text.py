@@ -6,14 +6,14 @@ The functions' plain C twins, the parts that layers share, and the function that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
-from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.form.function import LayerFunction, described, described_twin
 from tinyc.machine.thumb import Naked
 
 Order = list[tuple[int, int]]  # (row, column) products as they are used
@@ -24,13 +24,12 @@ def layer_function(geometry: Mapping[str, int], tiles: Tiles, fast: str, order: 
     """The products or their twin, and the function of the whole layer."""
     contract = f"""/* conv2d 3x3 by {_what(tiles.form)}, \
 {tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */"""
+    struct = "\n".join(f"    {line}" for line in described("tc_tiles_t", geometry))
     driver = f"""\
 static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
               void *scratch)
 {{
-    static const tc_tiles_t layer = {{
-{initializer(geometry)}
-    }};
+{struct}
     tc_tiles_run(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
 }}"""
     return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver, tile=tiles.text)
@@ -76,36 +75,32 @@ def geometry_of(site: Site, p: ConvParams, tiles: Tiles) -> Mapping[str, int]:
     }
 
 
-def initializer(fields: Mapping[str, int] | Mapping[str, int | str]) -> str:
-    return "\n".join(f"        .{field} = {value}," for field, value in fields.items())
-
-
 def _vertical_twin(tiles: Tiles) -> str:
     form = tiles.form
     fields = {**_inputs_fields(tiles), "in_c": tiles.in_c, "n": form.n}
     parameters = ("const int8_t *const *x", "int32_t offset", "int32_t columns", "int32_t *strip")
-    calls = twin("@", parameters, "tc_form_vertical(&@_form, x, offset, columns, strip);")
-    return f"{_form_text(fields, {'inputs': _inputs_table(form)})}\n{calls}"
+    call = "tc_form_vertical(&layer, x, offset, columns, strip);"
+    return described_twin("@", parameters, "tc_form_t", fields, call, tables={"inputs": table_of(form.inputs)})
 
 
 def _horizontal_twin(tiles: Tiles, order: Order) -> str:
     form = tiles.form.across
     fields = {**_inputs_fields(tiles), "n": form.n, "q": form.products, "carried": tiles.carried}
     fields["apart"] = form.m * form.stride
-    tables = {"inputs": _inputs_table(form), "place": _place_table(tiles.form, order)}
-    calls = twin("@", ("int32_t *strip", "int32_t *factors"), "tc_form_horizontal(&@_form, strip, factors);")
-    return f"{_form_text(fields, tables)}\n{calls}"
+    tables = {"inputs": table_of(form.inputs), "place": _place_table(tiles.form, order)}
+    call = "tc_form_horizontal(&layer, strip, factors);"
+    return described_twin("@", ("int32_t *strip", "int32_t *factors"), "tc_form_t", fields, call, tables=tables)
 
 
 def products_twin(tiles: Tiles, order: Order) -> str:
     form, across, requant = tiles.form, tiles.form.across, tiles.requant
     blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
-    tables: dict[str, tuple[str, list[int]]] = {
-        "sums": ("int8_t", [v for row in form.sums for v in row]),
-        "sums_across": ("int8_t", [v for row in across.sums for v in row]),
+    tables = {
+        "sums": table_of(form.sums),
+        "sums_across": table_of(across.sums),
         "place": _place_table(form, order),
-        "raised": ("uint8_t", list(form.raised)),
-        "raised_across": ("uint8_t", list(across.raised)),
+        "raised": ("uint8_t", form.raised),
+        "raised_across": ("uint8_t", across.raised),
         "block": ("uint8_t", blocks),
     }
     fields: dict[str, int | str] = {
@@ -124,29 +119,19 @@ def products_twin(tiles: Tiles, order: Order) -> str:
         "blocks": len(tiles.raises),
     }
     parameters = ("const int32_t *stream", "const int32_t *constants", "const int32_t *factors", "int8_t *const *y")
-    calls = twin("@_products", parameters, "tc_form_products(&@_form, stream, constants, factors, y);")
-    return f"{_form_text(fields, tables)}\n{calls}"
+    call = "tc_form_products(&layer, stream, constants, factors, y);"
+    return described_twin("@_products", parameters, "tc_form_t", fields, call, tables=tables)
 
 
 def _inputs_fields(tiles: Tiles) -> dict[str, int]:
     return {"columns": tiles.columns, "p": tiles.form.products, "steps": tiles.steps}
 
 
-def _inputs_table(form: BilinearForm) -> tuple[str, list[int]]:
-    return "int8_t", [v for row in form.inputs for v in row]
+def table_of(rows: Sequence[Sequence[int]]) -> tuple[str, list[int]]:
+    """The small numbers of a form, row by row."""
+    return "int8_t", [value for row in rows for value in row]
 
 
 def _place_table(form: BilinearForm, order: Order) -> tuple[str, list[int]]:
     pairs = [(i, j) for i in range(form.products) for j in range(form.across.products)]
     return "uint8_t", [order.index(pair) for pair in pairs]
-
-
-def _form_text(fields: Mapping[str, int | str], tables: dict[str, tuple[str, list[int]]]) -> str:
-    """What the twins need to know; what a function does not look at is left out."""
-    arrays = "\n".join(array(ctype, f"@_{table}", values) for table, (ctype, values) in tables.items())
-    named: dict[str, int | str] = {**fields, **{table: f"@_{table}" for table in tables}}
-    return f"{arrays}\nstatic const tc_form_t @_form = {{\n{initializer(named)}\n}};"
-
-
-def array(ctype: str, name: str, values: Iterable[int]) -> str:
-    return f"static const {ctype} {name}[] = {{{', '.join(map(str, values))}}};"

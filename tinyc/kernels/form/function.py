@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel
@@ -12,6 +13,10 @@ from tinyc.kernel.kernel import SpecializedKernel
 # Macros of tc_compiler.h: whether there are the instructions of a function in assembly.
 DSP, MVE, RV32 = "TC_DSP_ASM", "TC_MVE_ASM", "TC_RV32_ASM"
 VFMA, MVE_FLOAT = "TC_VFMA_ASM", "TC_MVE_FLOAT_ASM"
+
+Fields = Mapping[str, int | str]
+Tables = Mapping[str, tuple[str, Sequence[int]]]  # type of an element, and the elements
+NO_TABLES: Tables = MappingProxyType({})
 
 _PER_LINE = 24  # numbers of a table
 _NEEDS_FPU = """#ifndef __ARM_FP
@@ -73,12 +78,24 @@ def twin(name: str, parameters: Iterable[str], *lines: str, shared: bool = False
     return f"static {'TC_UNUSED ' * shared}void {name}({', '.join(parameters)})\n{{\n{body}}}\n"
 
 
-def array(ctype: str, name: str, values: Sequence[int]) -> Sequence[str]:
-    """The lines that define a table."""
+def described(ctype: str, fields: Fields, tables: Tables = NO_TABLES, prefix: str = "") -> list[str]:
+    """The lines that define the struct `layer`, which tells a twin of its layer, and the tables that it points to.
+    tables: fields that are arrays. prefix: of all names, where several functions share them."""
+    pointers = {table: f"{prefix}{table}" for table in tables}
+    own = (f"    .{field} = {value}," for field, value in {**fields, **pointers}.items())
+    return [
+        *(line for table, (each, values) in tables.items() for line in _array(each, pointers[table], values)),
+        *(f"static const {ctype} {prefix}layer = {{", *own, "};"),
+    ]
+
+
+def described_twin(
+    name: str, parameters: Iterable[str], ctype: str, fields: Fields, *lines: str, tables: Tables = NO_TABLES
+) -> str:
+    """A function in C whose statements know `layer`, which is `described`."""
+    return twin(name, parameters, *described(ctype, fields, tables), *lines)
+
+
+def _array(ctype: str, name: str, values: Sequence[int]) -> Sequence[str]:
     rows = (", ".join(map(str, values[at : at + _PER_LINE])) for at in range(0, len(values), _PER_LINE))
     return [f"static const {ctype} {name}[{len(values)}] = {{", *(f"    {row}," for row in rows), "};"]
-
-
-def described(ctype: str, fields: Mapping[str, int | str]) -> Sequence[str]:
-    """The lines that define the struct `layer`, which tells a twin of its layer."""
-    return [f"static const {ctype} layer = {{", *(f"    .{field} = {value}," for field, value in fields.items()), "};"]

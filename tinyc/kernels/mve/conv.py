@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
-from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
+from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin
 from tinyc.kernels.form.row_walk import POINT, RowPiece, RowWalk, row_pieces, walk
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.columns import Columns, columns_function, columns_twin
@@ -174,10 +174,9 @@ def _written(work: MvePlan) -> Written:
 def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together | None) -> Written:
     pieces = along.pieces
     sums, count = (alone_function if dot.alone else pixels_function)("@_pixels", dot)
-    fast, portable = (
-        [sums],
-        [dot.twin("@"), twin("@_pixels", PARAMETERS, "tc_mve_pixels(&@_dot, stream, x, y, n, first);")],
-    )
+    pixels_twin = "tc_mve_pixels(&layer, stream, x, y, n, first);"
+    portable = [described_twin("@_pixels", PARAMETERS, "tc_mve_dot_t", dot.fields, pixels_twin)]
+    fast = [sums]
     made = [together.rows * together.pixels] if together else [piece.pixels for piece in pieces]
     work = sum((count.of(pixels) for pixels in made), _CALL * Work(1, 1) * len(pieces))
     rows = together.rows if together else 1

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
+from tinyc.kernels.form.function import Fields
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, LaneRequantization
@@ -122,9 +123,10 @@ class Dot:
                 words.append(as_words(constants[:, quad]).ravel())
         return np.concatenate(words)
 
-    def twin(self, name: str) -> str:
-        """C text of the tc_mve_dot_t `<name>_dot`."""
-        fields = {
+    @property
+    def fields(self) -> Fields:
+        """Of the tc_mve_dot_t."""
+        return {
             "k_h": self.k_h,
             "row_taps": self.row_taps,
             "pixel_bytes": self.pixel_bytes,
@@ -134,8 +136,6 @@ class Dot:
             "held": int(self.held),
             "requant": self.requant.c_text,
         }
-        lines = [f"    .{field} = {value}," for field, value in fields.items()]
-        return "\n".join([f"static const tc_mve_dot_t {name}_dot = {{", *lines, "};"]) + "\n"
 
 
 def _padded(columns: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernels.form.function import MVE, LayerFunction, apart, twin
+from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin, twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.planes import (
     HEADER,
@@ -215,27 +215,22 @@ def _lines_twin(name: str, lines: Lines) -> str:
 
 
 def _tile_twin(name: str, tile: PlaneTile) -> str:
-    shifts = ", ".join(str(tile.shift(*window)) for window in tile.windows)
-    lines = ", ".join(str(line) for line, _ in tile.windows)
+    each = {
+        "shift": [tile.shift(*window) for window in tile.windows],
+        "line": [line for line, _ in tile.windows],
+        "place": [place for _, place in tile.windows],
+    }
+    fields: dict[str, int | str] = {
+        "windows": len(tile.windows),
+        "places": tile.places,
+        "count": tile.count,
+        "gather_bytes": tile.gather_bytes,
+        "word_bytes": 4 * tile.width,
+        "outputs": tile.outputs,
+        "out_place": tile.out_place,
+        **{field: f"{{{', '.join(map(str, values))}}}" for field, values in each.items()},
+        "requant": tile.requant.c_text,
+    }
     second = "y1" if tile.apart else f"y + {tile.out_line}"
-    places = ", ".join(str(place) for _, place in tile.windows)
-    return f"""static const tc_mve_tile_t {name}_tile = {{
-    .windows = {len(tile.windows)},
-    .places = {tile.places},
-    .count = {tile.count},
-    .gather_bytes = {tile.gather_bytes},
-    .word_bytes = {4 * tile.width},
-    .outputs = {tile.outputs},
-    .out_place = {tile.out_place},
-    .shift = {{{shifts}}},
-    .line = {{{lines}}},
-    .place = {{{places}}},
-    .requant = {tile.requant.c_text},
-}};
-
-static void {name}({", ".join(tile.parameters)})
-{{
-    (void)header;
-    tc_mve_tile(&{name}_tile, record, from, y, {second}, channels);
-}}
-"""
+    call = f"tc_mve_tile(&layer, record, from, y, {second}, channels);"
+    return described_twin(name, tile.parameters, "tc_mve_tile_t", fields, "(void)header;", call)

@@ -40,7 +40,7 @@ from tinyc.kernels.depthwise.columns import (
 )
 from tinyc.kernels.depthwise.depthwise import packing_of
 from tinyc.kernels.finish import RAISED_DOWN, Finish
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import GROUP, Matrix
@@ -196,7 +196,7 @@ def _twin(name: str, parameters: Sequence[str], column: Column, call: str) -> st
         **{"rows": column.rows, "channels": column.channels, "int4": int(column.int4), "down": down},
         "finish": column.requant.c_text,
     }
-    return twin(name, parameters, *described("tc_depthwise_columns_t", fields), call)
+    return described_twin(name, parameters, "tc_depthwise_columns_t", fields, call)
 
 
 @lru_cache(maxsize=128)

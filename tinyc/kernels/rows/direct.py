@@ -13,7 +13,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Writt
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.function import LayerFunction, described, twin
+from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.direct_pixel import PARAMETERS, Direct, pixel_function
@@ -128,7 +128,7 @@ def _function(direct: Direct, row: DirectRow) -> tuple[LayerFunction, Work]:
 tc_row_direct.h.
  */"""
     fields: dict[str, int | str] = {"k_h": direct.k_h, "out_c": direct.out_c, "finish": direct.requant.c_text}
-    pixel_twin = twin("@_pixel", PARAMETERS, *described("tc_row_direct_t", fields), f"tc_row_direct(&layer, {names});")
+    pixel_twin = described_twin("@_pixel", PARAMETERS, "tc_row_direct_t", fields, f"tc_row_direct(&layer, {names});")
     driver = f"""static void @(const int32_t *stream, const int32_t *start, const int8_t *const *x, int8_t *y)
 {{
 {_loop(direct, row)}}}"""

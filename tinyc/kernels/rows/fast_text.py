@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
-from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.fast.text import table_of
+from tinyc.kernels.form.function import LayerFunction, described_twin
+from tinyc.kernels.rows.pair_factors import PARAMETERS as PAIR_PARAMETERS
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
-from tinyc.kernels.rows.tiles import MOVE_TWIN, RowTiles, factors_function, move_function
+from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, MOVE_TWIN, RowTiles, factors_function, move_function
 from tinyc.kernels.rows.walks import WalkStep
 from tinyc.kernels.stream import WIDE
 from tinyc.kernels.tile.shape import fast_tile_text
@@ -127,8 +129,8 @@ def _factors_twin(tiles: RowTiles, outside: _Outside | None, x_zero: int) -> str
     """In plain C. outside: None for a parameter."""
     vertical, form = tiles.vertical, tiles.form
     tables = {
-        "row_inputs": ("int8_t", [v for line in vertical.inputs for v in line]),
-        "inputs": ("int8_t", [v for line in form.inputs for v in line]),
+        "row_inputs": table_of(vertical.inputs),
+        "inputs": table_of(form.inputs),
         "order": ("uint8_t", [i * form.products + j for i, j in tiles.order]),
     }
     fields = {
@@ -140,21 +142,18 @@ def _factors_twin(tiles: RowTiles, outside: _Outside | None, x_zero: int) -> str
         "x_zero": x_zero,
         "together": tiles.together,
     }
-    last, bits = (", uint32_t outside", "outside") if outside is None else ("", f"{_bits(outside)}u")
-    return f"""{_form_text(fields, tables)}static void @(const int8_t *const *x, int32_t offset, int32_t *factors{last})
-{{
-    tc_row_tiles_factors(&@_form, {bits}, x, offset, factors);
-}}
-"""
+    parameters, bits = (PAIR_PARAMETERS, "outside") if outside is None else (FACTORS_PARAMETERS, f"{_bits(outside)}u")
+    call = f"tc_row_tiles_factors(&layer, {bits}, x, offset, factors);"
+    return described_twin("@", parameters, "tc_row_tiles_t", fields, call, tables=tables)
 
 
 def _products_twin(tiles: RowTiles) -> str:
     vertical, form, requant = tiles.vertical, tiles.form, tiles.requant
     tables = {
-        "row_sums": ("int8_t", [v for line in vertical.sums for v in line]),
-        "sums": ("int8_t", [v for line in form.sums for v in line]),
+        "row_sums": table_of(vertical.sums),
+        "sums": table_of(form.sums),
         "order": ("uint8_t", [i * form.products + j for i, j in tiles.order]),
-        "raised": ("uint8_t", list(form.raised)),
+        "raised": ("uint8_t", form.raised),
         "walk": ("uint8_t", [code for step in tiles.walk for code in _codes(tiles, step)]),
     }
     fields: dict[str, int | str] = {
@@ -169,21 +168,9 @@ def _products_twin(tiles: RowTiles) -> str:
         "lowers": int(tiles.lowers),
         "finish": requant.c_text,
     }
-    second, last = (", int8_t *y1", "y1") if tiles.rows > 1 else ("", "y")
-    parameters = f"const int32_t *stream, const int32_t *factors, int8_t *y{second}"
-    return f"""{_form_text(fields, tables)}static void @({parameters})
-{{
-    tc_row_tiles_products(&@_form, stream, factors, y, {last});
-}}
-"""
-
-
-def _form_text(fields: Mapping[str, int | str], tables: Mapping[str, tuple[str, list[int]]]) -> str:
-    """What a twin needs to know; what it does not look at is left out."""
-    arrays = [f"static const {c} @_{name}[] = {{{', '.join(map(str, v))}}};\n" for name, (c, v) in tables.items()]
-    named = {**fields, **{table: f"@_{table}" for table in tables}}
-    body = "".join(f"    .{field} = {value},\n" for field, value in named.items())
-    return f"{''.join(arrays)}static const tc_row_tiles_t @_form = {{\n{body}}};\n"
+    parameters = ("const int32_t *stream", "const int32_t *factors", "int8_t *y", "int8_t *y1")[: 2 + tiles.rows]
+    call = f"tc_row_tiles_products(&layer, stream, factors, y, {'y1' if tiles.rows > 1 else 'y'});"
+    return described_twin("@", parameters, "tc_row_tiles_t", fields, call, tables=tables)
 
 
 def _codes(tiles: RowTiles, step: WalkStep) -> list[int]:

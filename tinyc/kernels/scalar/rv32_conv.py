@@ -92,13 +92,6 @@ def is_plain(finish: Finish, scale: int) -> bool:
     return scale == _SCALES[0] and not finish.requant.sign and not finish.scaling.add.any()
 
 
-def channel_text(finish: Finish) -> str:
-    """C text of the tc_rv32_channel_t whose words are at `channels`, with literals for what channels have in common."""
-    add = "channels[2]" if finish.scaling.add.any() else "0"
-    shift = "channels[3]" if finish.requant.shifts is None else str(finish.requant.shifts[0])
-    return f"{{channels[0], channels[1], {add}, {shift}}}"
-
-
 def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
     """The tc_rv32_channel_t of every output channel, whose biases these are."""
     # The multiplier of a channel whose output is always the same is 0, so its weights may stay.

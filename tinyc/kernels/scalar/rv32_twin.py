@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tinyc.kernels.form.function import described, twin
+from tinyc.kernels.form.function import described_twin
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 
 HEADER = "tc_rv32_taps.h"
@@ -19,5 +19,7 @@ def taps_twin(
     of the finish; what is left out is 0."""
     x, pad = places
     scale = {"scale": finish.scale, "sign": finish.sign, "y_min": finish.low, "y_max": finish.high}
-    layer = described("tc_rv32_taps_t", {name: int(value) for name, value in {**fields, **scale}.items()})
-    return twin("@", parameters, *layer, f"tc_rv32_taps(&layer, w, channels, {pad}, {x}, y);")
+    every = {name: int(value) for name, value in {**fields, **scale}.items()}
+    return described_twin(
+        "@", parameters, "tc_rv32_taps_t", every, f"tc_rv32_taps(&layer, w, channels, {pad}, {x}, y);"
+    )
