@@ -221,7 +221,8 @@ def _run(method: str, flashing: Flashing, command: list[str], size: int, report:
         done = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
         raise TinycError(f"{name} cannot be started: {error.strerror}", hint="run `tinyc doctor`") from error
-    late = threading.Timer(TOOL_SECONDS, done.kill)
+    too_late = threading.Event()
+    late = threading.Timer(TOOL_SECONDS, _stop, (done, too_late))
     late.start()
     try:
         said = _listen(done, size, report)
@@ -230,11 +231,16 @@ def _run(method: str, flashing: Flashing, command: list[str], size: int, report:
         late.cancel()
         done.kill()
         done.wait()
-    if late.finished.is_set() and status < 0:
+    if too_late.is_set():
         raise FlashError(f"{name} did not end in {TOOL_SECONDS} s")
     if status != 0:
         raise _failed(method, flashing, said, command)
     return said
+
+
+def _stop(late: subprocess.Popen[bytes], told: threading.Event) -> None:
+    told.set()
+    late.kill()
 
 
 def _failed(method: str, flashing: Flashing, said: str, command: list[str]) -> FlashError:
