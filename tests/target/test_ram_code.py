@@ -12,6 +12,7 @@ import pytest
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.base.templates import render
 from tinyc.board import Board, CodeRam, load_board
 from tinyc.choose.select import candidates, fastest, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
@@ -32,6 +33,7 @@ from tinyc.run.flash_waits import flash_waits
 from tinyc.run.unicorn import find_unicorn
 from tinyc.toolchain.compile import Firmware, Sources, compile_firmware
 from tinyc.toolchain.compilers import find_toolchain
+from tinyc.toolchain.elf import read_elf
 from tinyc.toolchain.size import check_fits, library_size
 
 LAYER = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
@@ -212,3 +214,29 @@ def test_what_is_copied_has_to_fit(tmp_path: Path) -> None:
         check_fits(small, size, 1024)
     with pytest.raises(TinycError, match="copied from flash"):
         check_fits(board, size, board.memory.ram_bytes - 1024)
+
+
+@pytest.mark.parametrize("board_name", ["cortex-m33", "nucleo-l476rg"])
+@pytest.mark.parametrize("data_bytes", [0, 4, 8, 12])
+def test_start_up_code_copies_from_where_code_is_loaded(board_name: str, data_bytes: int, tmp_path: Path) -> None:
+    """Whatever lies before it in RAM: after 12 bytes of data code begins 4 bytes later there, and not in flash."""
+    board = load_board(board_name)
+    try:
+        toolchain = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    script, source, elf = tmp_path / "firmware.ld", tmp_path / "code.S", tmp_path / "code.elf"
+    values = {"board": board.name, "memory": board.memory, "guard_bytes": 64, "ram_code": True}
+    script.write_text(render("firmware/firmware.ld.j2", values))
+    source.write_text(
+        f'.section .data\n.space {data_bytes}, 1\n.section .tc_ramfunc, "ax"\n.global code\ncode: .word 0x12345678\n'
+        '.section .vectors, "a"\n.word code, tc_code_load\n.text\n.global Reset_Handler\nReset_Handler: .word 0\n'
+    )
+    toolchain.run(["-nostdlib", "-T", script, source, "-o", elf], "linking code")
+    linked = read_elf(elf)
+    code = linked.symbol("code").address
+    assert code == linked.symbol("tc_code_start").address
+    (segment,) = (each for each in linked.segments if each.data and code in range(each.address, each.address + 8))
+    loaded_at = segment.load + code - segment.address
+    vectors = next(each for each in linked.segments if each.address == board.memory.flash_origin)  # type: ignore[union-attr]
+    assert int.from_bytes(vectors.data[4:8], "little") == loaded_at
