@@ -17,6 +17,7 @@ from tinyc.board import load_board
 from tinyc.explain.estimate import OTHERS, MeasuredCosts, estimate, kernel_keys, step_cost
 from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.profiling import profile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 
@@ -74,7 +75,7 @@ def test_cycles_of_a_core_that_has_so_many_for_each_instruction(tmp_path: Path) 
 def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(network(16, 24), path)
-    board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", prefer="ram")
+    board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", prefer="ram", ram_code=0)
     program = compile_model(path, board, options, Progress()).program
     nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": dict.fromkeys(OTHERS, (0.0,))}, {"cortex-m4": ""})
     waits = estimate("m", program, board, nothing_else).cycles
@@ -83,6 +84,22 @@ def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     assert cycles is not None
     assert waits == sum(step_cost(step).waits for step in program.steps)
     assert 0.05 < waits / cycles < 0.7
+
+
+@pytest.mark.parametrize("name", ["raspberry-pi-pico2", "nucleo-l4r5zi", "stm32f4-discovery"])
+def test_what_lies_in_ram_does_not_wait(tmp_path: Path, name: str) -> None:
+    """A price for its place in RAM is in the costs by which kernels are chosen, and none of the board's cycles."""
+    path = tmp_path / "m.onnx"
+    onnx.save(network(16, 24), path)
+    profile = profile_model(path, Options(name, samples=1), Progress(), source=False, most=1)
+    assert profile.cost.cycles is not None
+    assert profile.flash_waits is not None
+    said = tinyc.estimate(path, name)
+    assert said.cycles == pytest.approx(profile.cost.cycles + profile.flash_waits, rel=0.1)
+    without = tinyc.estimate(path, name, ram_code=0)
+    assert without.cycles is not None
+    assert said.cycles is not None
+    assert said.cycles < without.cycles
 
 
 @pytest.mark.quick_cases(2)

@@ -50,6 +50,19 @@ def with_ram_code(program: Program, budget: int, board: Board, price: float = 0.
     return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget))
 
 
+def waits_left(program: Program, step: Step, timing: FlashTiming) -> int:
+    """Cycles of an inference that the step waits for flash, where a part of it lies in RAM; its costs have a price for
+    that part in place of waits."""
+    assert program.in_ram is not None
+    own = _waits_of(step, timing)
+    sizes = {special.name: _code_bytes(special) for special in step.specials}
+    code = sum(size for name, size in sizes.items() if name not in program.in_ram.functions)
+    constants = {program.symbol_of(const): const.data.nbytes for const in call_consts(step.call)}
+    data = sum(size for name, size in constants.items() if name not in program.in_ram.constants)
+    whole = max(sum(sizes.values()), 1), max(sum(constants.values()), 1)
+    return own.code * code // whole[0] + own.data * data // whole[1]
+
+
 def _best(pieces: Iterable[_Piece], budget: int, price: float) -> list[_Piece]:
     """Those that save most, in so many bytes."""
     worth = [piece for piece in pieces if piece.waits > price * piece.size]

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from tinyc.base.dataclass import dataclass
 from tinyc.board import Board
 from tinyc.board.core import core_named
+from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
@@ -273,7 +274,8 @@ def estimate(
     core = core_of(board.core)
     if not isinstance(core, PerInstruction) and compiled not in known.cycles:
         core = None
-    layers = tuple(_layers(program, compiled, known, core, optimize))
+    waits = {step.index: _waits(program, step, board) for step in program.steps}
+    layers = tuple(_layers(program, compiled, known, core, optimize, waits))
     table = next((name for name in _tables(compiled, optimize) if name in known.errors), compiled)
     consts, code = _constants(program), _code(program, compiled, known)
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
@@ -315,10 +317,22 @@ def _code(program: Program, core: str, known: MeasuredCosts) -> int:
     return assembly_bytes(program) + known.code_of(core, (step.choice.kernel.name for step in program.steps))
 
 
+def _waits(program: Program, step: Step, board: Board) -> int:
+    """Cycles of an inference that the step waits for the board's flash."""
+    if board.flash_timing is None or program.in_ram is None:
+        return step_cost(step).waits
+    return waits_left(program, step, board.flash_timing)
+
+
 def _layers(
-    program: Program, core: str, known: MeasuredCosts, timed: Core | None, optimize: Optimize
+    program: Program,
+    core: str,
+    known: MeasuredCosts,
+    timed: Core | None,
+    optimize: Optimize,
+    waits: Mapping[int, int],
 ) -> Iterator[LayerEstimate]:
-    """timed: by whose rules there are cycles."""
+    """timed: by whose rules there are cycles. waits: for slow flash, of each step."""
     kernels = Counter(step.choice.kernel.name for step in program.steps)
     for step in program.steps:
         kernel = step.choice.kernel.name
@@ -327,9 +341,9 @@ def _layers(
         instructions = known.counted(core, keys, features_of(step), optimize)
         cycles = None
         if isinstance(timed, PerInstruction):
-            cycles = round(timed.rate * instructions) + step_cost(step).waits
+            cycles = round(timed.rate * instructions) + waits[step.index]
         elif timed is not None:
-            cycles = known.cycled(core, keys, cycle_features(step, core), optimize) + step_cost(step).waits
+            cycles = known.cycled(core, keys, cycle_features(step, core), optimize) + waits[step.index]
         yield LayerEstimate(
             step=step.index,
             name=step.node.layer,
