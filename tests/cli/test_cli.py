@@ -197,9 +197,13 @@ def test_a_library_without_a_proof_is_proved_later(tinyc, model: Path, tmp_path:
     assert said == ran.json
     assert said["verify"]["mismatches"] == 0
     assert said["arguments"] == ["--board", "host", "--prefer", "ram"]
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    assert tinyc("verify", model, *same, "--built", folder).code == 0
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+    (folder / "tiny.c").write_text((folder / "tiny.c").read_text() + "/* mine */\n")
     again = tinyc("verify", model, *same, "--built", folder)
     assert again.code == 2
-    assert "proved already" in again.err
+    assert "tiny.c is not what" in again.err
 
 
 def test_a_library_that_was_changed_is_not_said_to_be_proved(tinyc, model: Path, tmp_path: Path) -> None:

@@ -10,8 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from rich.progress import Progress as Bar
+
 from tests.cli.test_cli import write_model
 from tests.forked import MAIN, Forked
+from tinyc.cli import running
+from tinyc.cli.output import Color, Output
+from tinyc.cli.running import run_stages
+from tinyc.options.recipe import Effort
 from tinyc.pipeline.progress import Progress
 
 # Stages as the pipeline has them: one that says nothing of itself, then one that counts its parts.
@@ -98,3 +105,21 @@ def test_parts_of_one_of_many_are_told_with_its_name() -> None:
     name = "a.onnx (1 of 2): cortex-m4: reference"
     assert heard == [(name, None), (name, 0.5), (name, 1.0)]
     assert set(progress.seconds) == {"reference"}  # seconds of all of them together
+
+
+@pytest.mark.parametrize(
+    ("effort", "stage", "told"), [("full", "quantize", True), ("fast", "quantize", False), ("full", "plan", False)]
+)
+def test_who_waits_for_quantizing_hears_of_a_shorter_way(
+    effort: Effort, stage: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 0.0)
+    said: list[str] = []
+
+    def work(progress: Progress) -> None:
+        with progress.stage(stage):
+            progress.on_share("round weights", 0.5)
+
+    monkeypatch.setattr(Bar, "update", lambda self, task, **words: said.append(str(words.get("description"))))
+    run_stages(Output(Color.AUTO, json_mode=False, verbose=False), work, effort)
+    assert any("--effort fast" in words for words in said) == told

@@ -28,7 +28,7 @@ QUICK = {
     "explain tc_conv2d_s8_dsp": 0,
     "explain 1": 0,
     "explain nothing_of_that_name": 2,
-    "explore kws.onnx --boards host,cortex-m4 --pick ram<=1M": 0,
+    "explore kws.onnx --board host,cortex-m4 --pick ram<=1M": 0,
     "inspect kws.onnx": 0,
     "monitor": 0,
     "plan kws.onnx --board cortex-m4 --prefer ram": 0,

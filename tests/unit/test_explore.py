@@ -125,7 +125,7 @@ def test_the_command(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "front.svg"
-    words = ("explore", model, "--boards", "cortex-m4", "--prefer", "ram,flash")
+    words = ("explore", model, "--board", "cortex-m4", "--prefer", "ram,flash")
     assert run(monkeypatch, *words, "--plot", picture, "--pick", "ram<=64K") == 0
     out = capsys.readouterr().out
     assert f"tinyc build {model} --board cortex-m4 --prefer" in out

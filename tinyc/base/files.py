@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -30,6 +31,11 @@ def plain_file(path: Path, most: int = MAX_BYTES) -> Path:
 def read_file(path: Path, most: int = MAX_BYTES) -> bytes:
     """The content of a file. OSError as `plain_file` says."""
     return plain_file(path, most).read_bytes()
+
+
+def sha256_of_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal. OSError as `plain_file` says."""
+    return hashlib.sha256(read_file(path)).hexdigest()
 
 
 def read_text(path: Path, most: int = MAX_TEXT_BYTES) -> str:

@@ -164,6 +164,9 @@ def load_board(name_or_path: str | Path) -> Board:
     file = paths.boards_dir() / f"{text}.toml"
     if re.fullmatch(r"[\w.-]+", text) and file.is_file():
         return _read(file)
+    if "," in text:
+        message = f"one board is built for, and here are several: {text.replace(',', ', ')}"
+        raise TinycError(message, hint="`tinyc estimate`, `explore` and `bench` take several")
     known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
     word = text.lower().replace("_", "-")
     close = [name for name in known if word and word in name][:1] or difflib.get_close_matches(word, known, n=1)

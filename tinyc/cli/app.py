@@ -50,11 +50,16 @@ def import_command(words: Sequence[str]) -> None:
         importlib.import_module(f"tinyc.cli.{words[0]}")
 
 
+def command_class() -> Any:
+    """The class of all commands, which imports what only they need."""
+    return importlib.import_module("tinyc.cli.command").TinycCommand
+
+
 @functools.cache
 def load_command(name: str) -> Any:
     """The command itself, with its options; imports what it needs."""
     own = typer.Typer(add_completion=False, context_settings=_SETTINGS, pretty_exceptions_enable=False)
-    own.command(name=name)(importlib.import_module(f"tinyc.cli.{name}").command)
+    own.command(name=name, cls=command_class())(importlib.import_module(f"tinyc.cli.{name}").command)
     return typer.main.get_command(own)
 
 

@@ -14,7 +14,7 @@ from tinyc.bench.report import BoardResult, ModelResult, ReferenceResult
 from tinyc.bench.run import Kind
 from tinyc.cli.cases import CasesFormat, CasesOption, print_cases
 from tinyc.cli.listing import Listing, ListingColumn, figures, text
-from tinyc.cli.options import ColorOption, Json, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Verbose, board_names, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.explain.documents import Case, verdict_case
@@ -26,7 +26,6 @@ from tinyc.verify.report import Verify
 Models = Annotated[
     list[Path] | None, typer.Argument(metavar="MODEL", help="Models: .onnx or .tflite files.", show_default=False)
 ]
-Boards = Annotated[list[str], typer.Option("--board", "-b", help="Board name or .toml file; may be repeated.")]
 References = Annotated[str, typer.Option(help="Desktop runs: cpu, gpu, cpu,gpu or none.")]
 _NAME = "tinyc bench"
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, one line per board and desktop run.")]
@@ -39,8 +38,8 @@ LatencyThreshold = Annotated[
     float | None,
     typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),
 ]
-_NOT_HERE = (  # boards are several; the rest makes a library that takes or gives something else than the file's model
-    *("board", "name", "outputs", "signature", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
+_NOT_HERE = (  # they make a library that takes or gives something else than the file's model
+    *("name", "outputs", "signature", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
     *("stream_unpadded", "weights_blob", "like", "frontend", "picture", "ram_code", "stream_weights"),
 )
 
@@ -49,7 +48,6 @@ _NOT_HERE = (  # boards are several; the rest makes a library that takes or give
 def command(
     options: Options,
     models: Models = None,
-    boards: Boards = ["cortex-m4"],  # noqa: B006  typer copies it
     reference: References = "cpu",
     seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="Seconds of timing at batch 1, per model.")] = 3.0,
     threads: Annotated[
@@ -73,7 +71,7 @@ def command(
                 raise TinycError("--compare takes no models", hint="tinyc bench --compare old.json new.json")
             _compare(out, _changes(compare, threshold, latency_threshold), threshold, form)
             return
-        asked = BenchOptions(tuple(boards), _kinds(reference), options, seconds, threads)
+        asked = BenchOptions(board_names(options.board), _kinds(reference), options, seconds, threads)
         report = run_stages(out, lambda progress: run_bench(models or [], asked, progress))
         out.json(report.to_json())
         print_cases(

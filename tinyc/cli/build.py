@@ -15,10 +15,12 @@ from tinyc.cli.output import Color, guarded
 from tinyc.cli.package import show_packages
 from tinyc.cli.page_file import page_of, write_page
 from tinyc.cli.running import run_stages
+from tinyc.cli.settings import FILE, saved_settings
 from tinyc.cli.show import show_report
 from tinyc.explain.drawing import check_drawing
 from tinyc.explain.report_page import report_page
 from tinyc.options.build import Options
+from tinyc.options.option import Question
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages
 from tinyc.pipeline.board_files import RENODE
@@ -26,11 +28,28 @@ from tinyc.pipeline.building import build
 from tinyc.run.renode import run_renode
 from tinyc.verify.report import Report
 
+_WRITE: Question = "What to write"
+
 PackageOption = Annotated[
     str | None,
-    typer.Option("--package", metavar="KIND,...", help="Also make packages: see `tinyc package`.", show_default="none"),
+    typer.Option(
+        "--package",
+        metavar="KIND,...",
+        help="Also packages for build systems: `tinyc package`.",
+        show_default="none",
+        rich_help_panel=_WRITE,
+    ),
 ]
-PageOption = Annotated[bool, typer.Option("--report", help="Also write the report as a page: see `tinyc report`.")]
+PageOption = Annotated[
+    bool, typer.Option("--report", help="Also the report as a page for a browser.", rich_help_panel=_WRITE)
+]
+SaveOption = Annotated[
+    bool, typer.Option("--save", help=f"Also these options, into {FILE} beside the model.", rich_help_panel=_WRITE)
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>", rich_help_panel=_WRITE),
+]
 
 
 _NAME = "tinyc build"
@@ -40,9 +59,10 @@ _NAME = "tinyc build"
 def command(
     model: Model,
     options: Options,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder.", show_default="build/<name>")] = None,
+    out: OutOption = None,
     package: PackageOption = None,
     page: PageOption = False,
+    save: SaveOption = False,
     form: CasesOption = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -56,7 +76,7 @@ def command(
         if page:
             check_drawing()  # now, and not after minutes
         try:
-            report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress))
+            report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress), options.effort)
         except TinycError as error:
             print_verdict(out_to, form, _NAME, model.name, options.board, error)
             raise
@@ -68,11 +88,15 @@ def command(
         made: dict[str, Any] = {"packages": [str(place) for place in packages]} if kinds else {}
         if page:
             made["page"] = str(write_page(report_page(report), page_of(folder)))
+        if save:
+            saved = saved_settings(options, {"out": out, "package": package, "report": page}, model)
         out_to.json(report.to_json() | {"folder": str(folder)} | renode | made)
         show_report(out_to, report, folder)
         show_packages(out_to, packages)
         if page:
             out_to.result(f"page: {made['page']}")
+        if save:
+            out_to.result(f"options: {saved}, for all commands that are given this model")
         if problem is not None:
             out_to.warn(f"{problem.message}\nhint: {problem.hint}")
             raise typer.Exit(problem.exit_code)

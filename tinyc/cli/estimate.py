@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Say in a moment what MODEL will cost on a board; compiles and runs nothing.
 
-    --board takes several names with commas between them, or `all`.
+    -b takes several boards, with commas between them or repeated, or `all`.
     """
     with guarded(color, json, verbose) as out:
         names = board_names(options.board)
@@ -40,7 +40,7 @@ def command(
         def work(progress: Progress) -> list[Estimate]:
             return [estimate_model(model, replace(options, board=name), progress) for name in names]
 
-        estimates = run_stages(out, work)
+        estimates = run_stages(out, work, options.effort)
         out.json({"estimates": [each.to_json() for each in estimates]})
         _show(out, estimates, layers)
         if not any(each.fits for each in estimates):

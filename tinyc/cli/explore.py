@@ -22,7 +22,6 @@ from tinyc.pipeline.exploring import Point, Space, explore_model, pick
 
 WEIGHTS = ("int8", "int4")
 
-Boards = Annotated[str, typer.Option("--boards", "-b", help="Boards with commas between them, or `all`.")]
 Prefers = Annotated[str, typer.Option("--prefer", help="Values of --prefer to try: balanced, time, ram, flash.")]
 Weights = Annotated[
     str | None, typer.Option("--weights", help="For a float model, weights to try: int8, int4.", show_default="int8")
@@ -51,7 +50,7 @@ Plot = Annotated[
     Path | None, typer.Option("--plot", help="Draw them into this .svg, .png or .pdf.", show_default=False)
 ]
 
-_VARIED = ("board", "prefer", "weights", "ram", "flash", "input_rows", "name")
+_VARIED = ("prefer", "weights", "ram", "flash", "input_rows", "name")
 Word = TypeVar("Word", bound=str)
 
 
@@ -59,7 +58,6 @@ Word = TypeVar("Word", bound=str)
 def command(
     model: Model,
     options: Options,
-    boards: Boards = "cortex-m4",
     prefers: Prefers = "balanced,time,ram,flash",
     widths: Weights = None,
     rows: Rows = False,
@@ -74,21 +72,22 @@ def command(
 ) -> None:
     """Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.
 
-    Every combination is estimated; with --prove the best ones are built, run and measured.
+    Every combination is estimated; with --prove the best ones are built, run and measured. -b takes several boards, or
+    `all`.
     """
     with guarded(color, json, verbose) as out:
         if plot is not None:
             check_format(plot)
         pick((), pick_words or "")
         space = Space(
-            boards=board_names(boards),
+            boards=board_names(options.board),
             prefer=_words("preference", prefers, get_args(Prefer)),
             weights=_words("width of weights", widths, WEIGHTS) if widths else (),
             ram=tuple(number_of_bytes(word) for word in _split(ram)) if ram else (None,),
             flash=tuple(number_of_bytes(word) for word in _split(flash)) if flash else (None,),
             input_rows=(False, True) if rows else (False,),
         )
-        points = run_stages(out, lambda progress: explore_model(model, space, options, progress, prove))
+        points = run_stages(out, lambda progress: explore_model(model, space, options, progress, prove), options.effort)
         chosen = pick(points, pick_words) if pick_words is not None else None
         picked = {"pick": chosen.to_json() if chosen else None} if pick_words is not None else {}
         out.json({"model": model.name, "points": [point.to_json() for point in points], **picked})

@@ -21,7 +21,7 @@ from tinyc.base.escape import visible
 _GAP = 2
 _LABEL = 12  # columns of what stands before facts
 
-_TIE = "\N{NO-BREAK SPACE}"
+TIE = "\N{NO-BREAK SPACE}"  # between words of one line
 _UNIT = re.compile(r"(?<=\d) (?=%|(?:[KM]iB|dB|ms|uJ|MHz)\b)")  # a number stays with its unit
 
 Kind = Literal["text", "figure", "sentence"]
@@ -190,16 +190,16 @@ def wrapped(sentence: str, width: int, first: str = "", other: str = "") -> Iter
     """A sentence in lines of at most `width`, cut between words; a longer word has a line of its own. first, other:
     what the first line begins with, and what the others do. Its own line ends, and spaces before its lines, stay."""
     for paragraph in sentence.split("\n"):
-        words = _UNIT.sub(_TIE, paragraph).split(" ")
+        words = _UNIT.sub(TIE, paragraph).split(" ")
         begins = other + " " * (len(paragraph) - len(paragraph.lstrip(" ")))
         line, is_empty = first, True
         for word in words:
             if not is_empty and word and cell_len(line) + 1 + cell_len(word) > width and line.strip():
-                yield line.rstrip().replace(_TIE, " ")
+                yield line.rstrip().replace(TIE, " ")
                 line, is_empty = begins, True
             line += word if is_empty else f" {word}"
             is_empty = False
-        yield line.rstrip().replace(_TIE, " ")
+        yield line.rstrip().replace(TIE, " ")
         first = other
 
 

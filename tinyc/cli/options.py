@@ -50,7 +50,8 @@ def number_of_bytes(text: str | int) -> int:
 
 
 def board_names(words: str) -> tuple[str, ...]:
-    """Boards by names with commas between them; `all`: those that ship, but for the host. TinycError for none."""
+    """Boards by names with commas between them; `all`: those that ship, but for the host. TinycError for none. `-b` may
+    be repeated, too."""
     if words == "all":
         return tuple(board.name for board in list_boards() if not board.is_host)
     names = words_of(words)
@@ -82,6 +83,8 @@ def spelling(each: Field[Any], kind: Any, told: OptionFacts) -> Spelling:
     """The spelling of a field of that type."""
     if told.inverted:
         return Spelling(bool, not each.default, operator.not_)
+    if each.name == "board":
+        return Spelling(list[str], [each.default], ",".join)
     if told.repeats:
         return Spelling(list[str] | None, None, lambda words: tuple(words or ()))
     return _spelled_by_type(each, kind)
@@ -126,7 +129,7 @@ def parameter(each: Field[Any], kind: Any, told: OptionFacts) -> inspect.Paramet
         *[f"-{told.short}"] * bool(told.short),
         help=told.help,
         metavar=("BYTES" if told.is_bytes else told.metavar) or None,
-        show_default=told.shown_default or True,
+        show_default=told.shown_default or (str(each.default) if each.name == "board" else True),
         min=told.least,
         max=told.most,
         parser=number_of_bytes if told.is_bytes else None,
@@ -163,6 +166,12 @@ def declared() -> Iterator[tuple[type, Field[Any], Any, OptionFacts]]:
         else:
             part = _PARTS[each.name]
             yield from ((part, one, hints[part][one.name], told) for one, told in options_of(part))
+
+
+@functools.cache
+def questions() -> Mapping[str, str]:
+    """By name of the parameter, the question that each option answers; "" of those that few builds use."""
+    return {name_of(each): told.question for _, each, _, told in declared()}
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -61,9 +62,10 @@ def command(
             check_format(plot)
         board = load_board(options.board)
         if front:
-            _show_front(out, run_stages(out, lambda progress: front_of_model(model, board, options, progress)), plot)
+            found = run_stages(out, functools.partial(front_of_model, model, board, options), options.effort)
+            _show_front(out, found, plot)
             return
-        compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress))
+        compiled = run_stages(out, lambda progress: compile_model(model, board, options, progress), options.effort)
         memory_map = map_of(compiled.graph, compiled.plan)
         said = boundaries(compiled.graph, compiled.choices, compiled.plan)
         if plot is not None:

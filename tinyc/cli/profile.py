@@ -61,7 +61,7 @@ def command(
 ) -> None:
     """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
     with guarded(color, json, verbose, form is not None) as out:
-        profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top))
+        profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top), options.effort)
         if speedscope_file is not None:
             _write(speedscope_file, json_format.dumps(speedscope(profile)))
         if flamegraph_file is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +70,8 @@ def command(
     --flash is here what the weights may take.
     """
     with guarded(color, json, verbose) as out_to:
-        report = run_stages(out_to, lambda progress: quantize_file(model, options, evaluate, out, progress))
+        work = functools.partial(quantize_file, model, options, evaluate, out)
+        report = run_stages(out_to, work, options.effort)
         if plot is not None:
             plot_ranges(report.diagnosis, plot)
         out_to.json(report.to_json())

@@ -51,19 +51,21 @@ def command(
     with guarded(color, json, verbose) as out:
         if options.wav is not None:
             listening = Listening(labels, smooth, line)
-            heard = run_stages(out, lambda progress: hear(model, options, listening, progress))
+            heard = run_stages(out, lambda progress: hear(model, options, listening, progress), options.effort)
             out.json(heard.to_json())
             show_heard(out, heard)
             raise typer.Exit(0 if heard.passed else 1)
         if options.image is not None:
-            seen = run_stages(out, lambda progress: look(model, options, Listening(labels, 1, line), progress))
+            seen = run_stages(
+                out, lambda progress: look(model, options, Listening(labels, 1, line), progress), options.effort
+            )
             out.json(seen.to_json())
             show_seen(out, seen)
             raise typer.Exit(0 if seen.passed else 1)
         if port is None:
             hint = "--port PORT runs it on a flashed board; --wav FILE or --image FILE alone run it in the emulator"
             raise TinycError("nothing says where to run the model", hint=hint)
-        board_run = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress))
+        board_run = run_stages(out, lambda progress: run_on_board(model, options, port, baud, progress), options.effort)
         out.json(board_run.to_json())
         _show(out, board_run)
         if not board_run.passed:

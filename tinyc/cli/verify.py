@@ -39,7 +39,7 @@ def command(
     built: Annotated[
         Path | None,
         typer.Option(
-            help="Prove the library in this folder of `build --no-proof`, and say so in it.", show_default=False
+            help="Prove the library in this folder; one of `build --no-proof` says so then.", show_default=False
         ),
     ] = None,
     form: CasesOption = None,
@@ -50,7 +50,9 @@ def command(
     """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
     with guarded(color, json, verbose, form is not None) as out:
         try:
-            report = run_stages(out, lambda progress: _verify(model, options, progress, Given(elf, library, built)))
+            report = run_stages(
+                out, lambda progress: _verify(model, options, progress, Given(elf, library, built)), options.effort
+            )
         except TinycError as error:
             print_verdict(out, form, _NAME, model.name, options.board, error)
             raise
@@ -58,7 +60,7 @@ def command(
         print_verdict(out, form, _NAME, model.name, report.board, report.verify)
         show_verdict(out, report)
         if built is not None:
-            out.result(f"proved: {built}; its report and header say so")
+            out.result(f"library: {built}, byte for byte what its model and options give")
         if not report.passed:
             raise typer.Exit(1)
 

@@ -30,9 +30,15 @@ class Options:
     """
 
     board: str = option(
-        "cortex-m4", "Board name (see `tinyc boards`) or a .toml file; NAME+nofp: leave its FPU alone.", short="b"
+        "cortex-m4",
+        "A board of `tinyc boards`, or a .toml file.",
+        short="b",
+        metavar="NAME",
+        question="Which board",
     )
-    name: str | None = option(None, "Name of the C library.", shown_default="the file's stem")
+    name: str | None = option(
+        None, "Name of the C library.", shown_default="the file's stem", metavar="NAME", question="What to write"
+    )
     outputs: tuple[str, ...] = option(
         (), "Tensors that the model ends at, in the place of its outputs.", metavar="NAME,...", shapes=True
     )
@@ -67,31 +73,35 @@ class Options:
     float_fallback: bool = option(False, "Layers that no integer kernel runs are run in float32.", shapes=True)
     prefer: Prefer = option(
         "balanced",
-        "What is wanted within the limits. balanced: 1 % of time is worth 3 % of flash or of RAM.",
+        "What counts most within the limits.",
         heading=_KERNELS,
+        question="Within what",
         shapes=True,
     )
     flash: int | None = option(
         None,
-        "Flash that constants and code may take; 64K is 65,536.",
+        "Most flash for code and constants.",
         shown_default="the board's",
         is_bytes=True,
+        question="Within what",
         heading=_KERNELS,
         shapes=True,
     )
     ram: int | None = option(
         None,
-        "RAM that the arena may take; 64K is 65,536.",
+        "Most RAM for the arena, like 16K.",
         shown_default="the board's",
         is_bytes=True,
+        question="Within what",
         heading=_KERNELS,
         shapes=True,
     )
     time: str | None = option(
         None,
-        "Time that an inference may take, as it is estimated: 12ms, or cycles: 3.3M.",
+        "Most time: 12ms, or in cycles 3.3M.",
         metavar="TIME",
         shown_default="any",
+        question="Within what",
         heading=_KERNELS,
         shapes=True,
     )
@@ -153,17 +163,19 @@ class Options:
     )
     calibration: Path | None = option(
         None,
-        "Inputs to quantize with: .npz, .npy, a folder of arrays or pictures, or module:function.",
+        "Inputs to quantize with: .npz, .npy, a folder of arrays or pictures, module:function.",
         short="c",
         shown_default="MODEL.calib.npz",
+        question="Of what",
         heading="Quantizing a float model",
         shapes=True,
     )
     recipe: Recipe | None = None  # how a float model is quantized; None: automatically
     effort: Effort = option(
         "full",
-        "`fast`: ranges by min-max, weights to the nearest step, biases corrected; other options go before.",
+        "fast: a tenth of the time, somewhat less exact.",
         heading="Quantizing a float model",
+        question="How exact",
     )
     cache: bool = option(
         False,
@@ -174,7 +186,11 @@ class Options:
     )
     pictures: Pictures | None = None  # how pictures become inputs, where the calibration is a folder of them
     inputs: Path | None = option(
-        None, "Test inputs (.npz; `y` may hold labels).", shown_default="calibration data", heading=_PROOF
+        None,
+        "Test inputs; `y` may hold labels.",
+        shown_default="calibration data",
+        heading=_PROOF,
+        question="Of what",
     )
     samples: int = option(20, "Run at most this many inputs on the board; 0: all.", least=0, heading=_PROOF)
     sequence: int = option(
@@ -188,8 +204,9 @@ class Options:
     )
     min_top1: float | None = option(
         None,
-        "Least share of right answers of the integers, in percent; --inputs with labels. Less is an error.",
+        "Least right answers; less is an error.",
         metavar="PERCENT",
+        question="How exact",
         least=0,
         most=100,
         heading=_PROOF,

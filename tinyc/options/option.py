@@ -20,6 +20,7 @@ from tinyc.base.errors import TinycError, check_word
 
 KEY = "option"  # of a field's metadata
 
+Question = Literal["", "Which board", "Of what", "Within what", "How exact", "What to write"]
 Heading = Literal["", "Kernels and memory", "Quantizing a float model", "Proof"]
 
 
@@ -41,6 +42,7 @@ class OptionFacts:
     inverted: bool = False  # the flag says that it is not: `--no-proof`
     environment: str = ""  # a variable that sets it, too
     shapes: bool = False  # it makes the library another one: a library's banner says it
+    question: Question = ""  # that it answers, of options that most builds use: --help shows these
     shared: bool = True  # every command that compiles a model has it; else only those that name it
 
 

@@ -44,7 +44,11 @@ class Recipe:
     )
     _: KW_ONLY
     weights: WeightBits = option(  # auto: per layer, for weight_bytes or max_loss (quantize/mixed.py)
-        "int8", "Bits of weights; auto: per layer, for --flash or --max-loss.", heading=_QUANTIZING, shapes=True
+        "int8",
+        "auto: per layer, for --flash or --max-loss.",
+        heading=_QUANTIZING,
+        question="How exact",
+        shapes=True,
     )
     max_loss: float | None = option(  # percent
         None,
@@ -57,7 +61,8 @@ class Recipe:
     )
     activations: ActivationBits = option(  # auto: for max_loss or min_sqnr, within ram_bytes (quantize/activations.py)
         "int8",
-        "Bits of activations; auto: int16 where --max-loss or --min-sqnr needs it.",
+        "auto: where --max-loss or --min-sqnr needs it.",
+        question="How exact",
         heading=_QUANTIZING,
         shapes=True,
     )

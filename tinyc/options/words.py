@@ -18,11 +18,20 @@ from tinyc.options.recipe import Pictures, Recipe
 _NOT_REPEATED = {"board", "wav", "image", "expect", "cache"}
 
 
+def files_of(options: Options) -> Iterator[Path]:
+    """The files that the options name: what they are called in `build_arguments`, a report tells with their digests."""
+    for _, _, value in changed_options(options):
+        for one in str(value).split(",") if isinstance(value, str) else [value]:
+            is_named = isinstance(one, Path) or (isinstance(one, str) and one.endswith(".toml"))
+            if is_named and Path(one).is_file():
+                yield Path(one)
+
+
 def build_arguments(options: Options) -> tuple[str, ...]:
     """What `tinyc build MODEL` has to be told beside the model, each word an argument; files by their names, since a
     report holds no paths."""
     words = ["--board", _text(options.board)]
-    for each, _, value in _changed(options):
+    for each, _, value in changed_options(options):
         if each.name not in _NOT_REPEATED:
             words += [word for setting in settings_of(each, value) for word in setting]
     return tuple(words)
@@ -33,13 +42,13 @@ def shaping(options: Options) -> tuple[str, ...]:
     the same file elsewhere gives the same library."""
     return tuple(
         " ".join(setting)
-        for each, told, value in _changed(options)
+        for each, told, value in changed_options(options)
         if told.shapes
         for setting in settings_of(each, value, _without_path)
     )
 
 
-def _changed(options: Options) -> Iterator[tuple[Field[Any], OptionFacts, Any]]:
+def changed_options(options: Options) -> Iterator[tuple[Field[Any], OptionFacts, Any]]:
     """The options that are not as by default, with their values."""
     for given in (options, options.recipe or Recipe(), options.pictures or Pictures()):
         for each, told in options_of(type(given)):

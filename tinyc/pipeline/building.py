@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,15 @@ from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.pipeline.proving import holds_window, proof_samples, prove, prove_in, write_proof, write_unproved
+from tinyc.pipeline.proving import (
+    holds_window,
+    proof_samples,
+    prove,
+    prove_in,
+    proved_files,
+    write_proof,
+    write_unproved,
+)
 from tinyc.run import find_target
 from tinyc.run.renode_target import find_renode
 from tinyc.toolchain.compile import Sources
@@ -131,20 +140,21 @@ def verify_model(path: Path, options: Options, progress: Progress) -> Report:
 
 @one_thread
 def prove_built(path: Path, folder: Path, options: Options, progress: Progress) -> Report:
-    """Proves a library that `build` wrote without a proof, with the same model and options, and says so where it said
-    that nothing was proved: the folder becomes what `build` with a proof would have written.
+    """Proves the library that `build` wrote into the folder, with the same model and options. Where it was written
+    without a proof, the folder becomes what `build` with a proof would have written; else it stays as it is.
 
-    Raises TinycError, with exit code 2 and the folder as it was, where it holds another library, one that was changed,
-    or one that is proved.
+    Raises TinycError, with exit code 2 and the folder as it was, where it holds another library, or one that was
+    changed.
     """
     board = load_board(options.board)
     known = read_report(folder / REPORT_FILE)
-    if isinstance(known, Report):
-        raise TinycError("the library is proved already", Loc(str(folder)), "`tinyc verify` without --built proves it")
-    check_replaceable(folder)
+    if isinstance(known, UnprovedReport):
+        check_replaceable(folder)
     _check_tools(board, options)
     compiled = compile_model(path, board, options, progress)
     _check_written(folder, compiled, known)
+    if isinstance(known, Report):
+        return prove(compiled, board, options, progress)
     with replacing(folder) as fresh:
         arguments = tuple(word for word in known.arguments if word != "--no-proof")
         report = replace(prove_in(fresh, compiled, board, options, progress), arguments=arguments)
@@ -152,10 +162,16 @@ def prove_built(path: Path, folder: Path, options: Options, progress: Progress) 
     return report
 
 
-def _check_written(folder: Path, compiled: Compiled, known: UnprovedReport) -> None:
-    """Raises TinycError where the folder's library is not, byte for byte, the one that was compiled."""
+def _check_written(folder: Path, compiled: Compiled, known: Report | UnprovedReport) -> None:
+    """Raises TinycError where the folder's library is not, byte for byte, the one that was compiled, but for what its
+    banner says of the proof."""
     name = compiled.program.name
-    written = {file: text.encode() for file, text in marked_unproved(compiled.files, name).items()}
+    files: Mapping[str, str]
+    if isinstance(known, UnprovedReport):
+        files = marked_unproved(compiled.files, name)
+    else:
+        files = proved_files(compiled, known)
+    written = {file: text.encode() for file, text in files.items()}
     if compiled.blob is not None:
         written[f"{name}.blob"] = compiled.blob
     for file, content in sorted(written.items()):

@@ -11,6 +11,7 @@ from typing import Any
 
 from tinyc import __version__
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.files import sha256_of_file
 from tinyc.board import Board
 from tinyc.emit.library import Proof, with_proof
 from tinyc.emit.program import Program
@@ -19,7 +20,7 @@ from tinyc.explain.memory_map import map_of, memory_report
 from tinyc.ir.graph import Graph
 from tinyc.machine.cores import SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
 from tinyc.options.build import Options
-from tinyc.options.words import build_arguments
+from tinyc.options.words import build_arguments, files_of
 from tinyc.passes.inputs import inputs_as_in_file
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
@@ -45,6 +46,7 @@ from tinyc.verify.report import (
     EnergyReport,
     Flash,
     GroupReport,
+    NamedFile,
     RamCodeReport,
     Report,
     SlowReport,
@@ -120,6 +122,14 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
 
 def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
     """Says in the library's banner, in the folder too, what the report says of it."""
+    files = proved_files(compiled, report)
+    source = f"{report.name}.c"
+    (folder / source).write_text(files[source], encoding="utf-8")
+    return replace(compiled, files=files)
+
+
+def proved_files(compiled: Compiled, report: Report) -> Mapping[str, str]:
+    """The files of a library whose banner says what the report says of it."""
     source, verdict = f"{report.name}.c", report.verify
     proof = Proof(
         toolchain=report.toolchain,
@@ -136,9 +146,7 @@ def write_proof(folder: Path, compiled: Compiled, report: Report) -> Compiled:
         by_reference=verdict.against == reference_name(compiled.program.kind),
         kind=compiled.program.kind,
     )
-    text = with_proof(compiled.files[source], proof)
-    (folder / source).write_text(text, encoding="utf-8")
-    return replace(compiled, files={**compiled.files, source: text})
+    return {**compiled.files, source: with_proof(compiled.files[source], proof)}
 
 
 def write_unproved(
@@ -447,6 +455,7 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "slow": _slow_report(compiled, board),
         "memory": memory_report(map_of(compiled.graph, compiled.plan)),
         "arguments": build_arguments(options),
+        "files": tuple(NamedFile(file.name, sha256_of_file(file)) for file in files_of(options)),
     }
 
 

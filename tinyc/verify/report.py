@@ -216,6 +216,14 @@ class CalibrationReport:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that `arguments` name."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact;
     `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names."""
@@ -251,6 +259,7 @@ class Report:
     slow: SlowReport | None = None  # the part of the arena that lies in a second RAM; arena_bytes is without it
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()  # of `tinyc build MODEL`, files by their names
+    files: tuple[NamedFile, ...] = ()  # that the arguments name
     ram_code: RamCodeReport | None = None  # code and constants that start-up code copies to RAM
     energy: EnergyReport | None = None
 
@@ -291,6 +300,7 @@ class UnprovedReport:
     slow: SlowReport | None = None
     memory: MemoryReport | None = None
     arguments: tuple[str, ...] = ()
+    files: tuple[NamedFile, ...] = ()
     ram_code: RamCodeReport | None = None
     accuracy: Accuracy | None = None  # of the integer reference, which the library was not compared with
 
