@@ -19,7 +19,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class Task:
     test: dict[str, Array]
     labels: Array | None
     wanted: Array
+    all_labels: Array | None = None  # of fit and test, one after the other as they come
 
     def own_row(self, tool: str, made: Graph, began: float) -> Row:
         """The figures of an integer graph of ours."""
@@ -129,7 +130,7 @@ def load(models: Path, name: str, swap: bool) -> Task:
     halves = [{n: np.asarray(a[half], np.float32) for n, a in inputs.items()} for half in (fit, test)]
     labels = samples.labels[test] if samples.labels is not None else None
     wanted = Batch(graph).run(halves[1])[graph.outputs[0]]
-    return Task(name, path, graph, halves[0], halves[1], labels, wanted)
+    return Task(name, path, graph, halves[0], halves[1], labels, wanted, samples.labels)
 
 
 def ours(task: Task) -> Iterator[Row]:
@@ -160,26 +161,45 @@ class _Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has n
 
 def onnxruntime_rows(task: Task) -> Iterator[Row]:
     """Static quantization of onnxruntime, int8 activations and weights."""
-    for tool, method in (("min-max", CalibrationMethod.MinMax), ("percentile", CalibrationMethod.Percentile)):
+    for tool in ("min-max", "percentile"):
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "model.onnx"
-            quantize_static(
-                str(task.path),
-                str(out),
-                _Reader(task.fit),
-                quant_format=QuantFormat.QDQ,
-                per_channel=True,
-                activation_type=QuantType.QInt8,
-                weight_type=QuantType.QInt8,
-                calibrate_method=method,
-            )
-            options = onnxruntime.SessionOptions()  # QDQ in floats: integer sums saturate without VNNI
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            session = onnxruntime.InferenceSession(str(out), options, providers=["CPUExecutionProvider"])
-            count = len(task.wanted)
-            rows = [session.run(None, {n: a[k] for n, a in task.test.items()})[0] for k in range(count)]
-        yield task.row(f"onnxruntime {tool}", np.stack(rows).reshape(task.wanted.shape), None, began)
+        run, _ = onnxruntime_model(task, tool)
+        (inputs,) = task.test.values()
+        yield task.row(f"onnxruntime {tool}", run(inputs), None, began)
+
+
+def onnxruntime_outputs(task: Task) -> Iterator[tuple[Callable[[Array], Array], float]]:
+    """Both of them as functions of the only input, and the CPU seconds of quantizing."""
+    yield from (onnxruntime_model(task, tool) for tool in ("min-max", "percentile"))
+
+
+def onnxruntime_model(task: Task, tool: str) -> tuple[Callable[[Array], Array], float]:
+    """A model that onnxruntime quantized, as a function of its only input [samples, *shape]; CPU seconds."""
+    began = time.process_time()
+    methods = {"min-max": CalibrationMethod.MinMax, "percentile": CalibrationMethod.Percentile}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "model.onnx"
+        quantize_static(
+            str(task.path),
+            str(out),
+            _Reader(task.fit),
+            quant_format=QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+            calibrate_method=methods[tool],
+        )
+        seconds = time.process_time() - began
+        options = onnxruntime.SessionOptions()  # QDQ in floats: integer sums saturate without VNNI
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(str(out), options, providers=["CPUExecutionProvider"])
+
+    (name,) = task.test
+
+    def run(inputs: Array) -> Array:
+        return np.stack([session.run(None, {name: sample})[0] for sample in inputs])
+
+    return run, seconds
 
 
 def converter_rows(task: Task, models: Path) -> Iterator[Row]:

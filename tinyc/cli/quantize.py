@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tinyc.base.escape import visible
 from tinyc.cli.listing import FactList, Listing, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
@@ -18,6 +20,7 @@ from tinyc.options.build import Options
 from tinyc.pipeline.quantizing import QuantizeReport, Saved, plot_ranges, quantize_file
 from tinyc.quantize.score import MOST_DB
 
+_SHOWN = 4  # numbers of an output
 _NO_RATIO = 200.0  # dB, what `sqnr_db` says of no noise; without a signal it says less than the negative of it
 _NOT_HERE = (  # they change what is built of the quantized model, or how it is proved
     "board",
@@ -133,6 +136,8 @@ def _totals(report: QuantizeReport) -> FactList:
     seen = ", on the calibration inputs" if report.evaluated_on == report.calibration else ""
     said = ", on made-up inputs: accuracy is not measured (--calibration, --evaluate)" if unproven else seen
     rows.add("output SQNR", f"{decibels(diagnosis.sqnr_db)}{unit}{said}")
+    for name, value in _of_outputs(diagnosis):
+        rows.add(name, f"{value}{said}")
     if diagnosis.agreement is not None:
         rows.add("agreement", f"{diagnosis.agreement:.1%} with the float model{seen}")
     for quality in diagnosis.qualities:
@@ -140,6 +145,18 @@ def _totals(report: QuantizeReport) -> FactList:
         words = [f"{value:.2%}" if quality.name == "top-1" else f"{value:.4g}" for value in shown]
         rows.add(quality.name, f"float {words[0]} -> integers {words[1]}{seen}")
     return rows
+
+
+def _of_outputs(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    """What each output has where there are several, and each of the quantities that one holds, the least first."""
+    for output in diagnosis.outputs:
+        if len(diagnosis.outputs) > 1:
+            yield f"output '{visible(output.name)}'", f"{decibels(output.sqnr_db)} dB"
+        each = sorted(output.quantities.items(), key=lambda one: one[1])
+        if len(each) > 1:
+            said = ", ".join(f"{index}: {decibels(db)} dB" for index, db in each[:_SHOWN])
+            more = f" and {len(each) - _SHOWN} more" if len(each) > _SHOWN else ""
+            yield f"numbers of '{visible(output.name)}'", f"least {said}{more}"
 
 
 def _saved(saved: Saved) -> str:

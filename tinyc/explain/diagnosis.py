@@ -18,7 +18,7 @@ from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute
 from tinyc.quantize.calibration import Sequences
 from tinyc.quantize.judge import Judge
-from tinyc.quantize.score import Teacher, class_output, classes
+from tinyc.quantize.score import Teacher, axis_of_quantities, class_output, classes, quantities_db
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch, sqnr_db
 from tinyc.quantize.widths import pattern_of
@@ -58,15 +58,27 @@ class LayerError:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputError:
+    """An output that holds reals. sqnr_db: of all of it, None where that says nothing; quantities: of each of the
+    several that it holds (`quantize.score.axis_of_quantities`), by its index, where it varies from sample to sample."""
+
+    name: str
+    sqnr_db: float | None
+    quantities: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The integer model beside the float model on `samples` inputs. worst: the layer that costs most, "" if no
-    layer rounds anything; advice: what may help. Figures that would say nothing are None (`tinyc.verify.accuracy`)."""
+    """The integer model beside the float model on `samples` inputs. sqnr_db: of the first output that holds reals.
+    worst: the layer that costs most, "" if no layer rounds anything; advice: what may help. Figures that would say
+    nothing are None (`tinyc.verify.accuracy`)."""
 
     samples: int
     sqnr_db: float | None
     agreement: float | None
     qualities: tuple[Quality, ...]
     layers: tuple[LayerError, ...]
+    outputs: tuple[OutputError, ...]
     worst: str
     advice: str
 
@@ -141,8 +153,22 @@ def diagnose(
         agreement=accuracy.agreement(*chosen) if proven and not wants_reals(labels, wanted[name]) else None,
         qualities=tuple(figures),
         layers=tuple(layers),
+        outputs=tuple(
+            _output_error(graph, each, wanted[each], made[each]) for each in graph.outputs if quants[each] is not None
+        ),
         worst="" if worst is None else worst.name,
         advice="" if worst is None else advice(quantized, worst),
+    )
+
+
+def _output_error(graph: Graph, name: str, wanted: Array, made: Array) -> OutputError:
+    axis = axis_of_quantities(graph, name)
+    centre = wanted.mean(axis=0)
+    each = {} if axis is None or len(wanted) < 2 else quantities_db(wanted - centre, made - centre, axis)
+    return OutputError(
+        name,
+        accuracy.sqnr_db(rows_of(wanted), rows_of(made)),
+        {index: round(db, 2) for index, db in each.items()},
     )
 
 

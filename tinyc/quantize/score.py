@@ -32,6 +32,7 @@ class Teacher:
     wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
     all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
     number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
+    quantities: of each of them the axis of `axis_of_quantities`, where there is one.
     centres: of the wanted values, their mean over all samples. labels, judge: of the samples, and the metric that takes
     them, where one is asked for; best: what it says of the float graph's outputs, the larger the better.
     """
@@ -40,6 +41,7 @@ class Teacher:
     wanted: Mapping[str, Array]
     decides: bool
     axes: tuple[int, ...]
+    quantities: Mapping[str, int]
     centres: Mapping[str, Array]
     labels: Array | None = None
     judge: Judge | None = None
@@ -64,7 +66,8 @@ class Teacher:
         }
         best = 0.0 if judge is None else judge.score(run, labels, inputs)
         axes = axes_of_numbers(graph, next(iter(wanted)))
-        return cls(inputs, wanted, decides(graph), axes, centres, labels, judge, best)
+        several = {name: axis for name in wanted if (axis := axis_of_quantities(graph, name)) is not None}
+        return cls(inputs, wanted, decides(graph), axes, several, centres, labels, judge, best)
 
     def parts(self, count: int) -> list[Teacher]:
         """Every k-th sample, for each of so many k."""
@@ -82,7 +85,8 @@ class Teacher:
         return min(len(array) for array in self.inputs.values())
 
     def score(self, integer: Graph) -> float:
-        """Mean SQNR in dB over the wanted values, of their variation from sample to sample."""
+        """Mean SQNR in dB over the wanted values, of their variation from sample to sample; of a value that holds
+        several quantities over these, so that none is hidden by a larger one."""
         return self.score_of(Batch(integer).run(self.inputs, tuple(self.wanted)))
 
     def score_of(self, outputs: Mapping[str, Array]) -> float:
@@ -91,7 +95,11 @@ class Teacher:
 
     def _db(self, name: str, output: Array) -> float:
         centre = self.centres[name]
-        return sqnr_db(self.wanted[name] - centre, output - centre)
+        signal, noisy = self.wanted[name] - centre, output - centre
+        if name not in self.quantities:
+            return sqnr_db(signal, noisy)
+        each = quantities_db(signal, noisy, self.quantities[name])
+        return float(np.mean([min(db, MOST_DB) for db in each.values()])) if each else sqnr_db(signal, noisy)
 
     def sqnr_of(self, outputs: Mapping[str, Array]) -> float:
         """SQNR in dB of the first output, as reports state it."""
@@ -173,6 +181,24 @@ def axes_of_numbers(graph: Graph, name: str) -> tuple[int, ...]:
     return (-1,)
 
 
+def axis_of_quantities(graph: Graph, name: str) -> int | None:
+    """The axis of an output, counted from its last one as -1, along which it holds quantities that may differ in size:
+    boxes beside scores, or the targets of a regression. None of what a softmax gets or makes, whose numbers are alike,
+    of states, and of more numbers than those of a place."""
+    maker = graph.producer().get(name)
+    if maker is None or name not in graph.outputs or is_a(maker, Trait.SHARES) or name in before_softmax(graph):
+        return None
+    shape = graph.values[name].shape
+    axes = [axis for axis in axes_of_numbers(graph, name) if 1 < shape[axis] <= _MOST_COLUMNS]
+    return max(axes, default=None)
+
+
+def quantities_db(wanted: Array, made: Array, axis: int) -> dict[int, float]:
+    """SQNR in dB of each index along an axis of outputs [samples, *shape], where it varies."""
+    signals, noisy = (np.moveaxis(array, axis, 0) for array in (wanted, made))
+    return {index: sqnr_db(signal, noisy[index]) for index, signal in enumerate(signals) if np.ptp(signal)}
+
+
 def columns_db(wanted: Array, made: Array, among: Sequence[int]) -> dict[tuple[int, int], float]:
     """(axis, index) -> SQNR in dB of what outputs [samples, *shape] have at that index of that axis of the shape, where
     it varies: small numbers beside large ones, as a detector's scores beside its boxes, are nothing in the sum of all.
@@ -185,9 +211,7 @@ def columns_db(wanted: Array, made: Array, among: Sequence[int]) -> dict[tuple[i
     decibels = dict[tuple[int, int], float]()
     chosen = {axis % (wanted.ndim - 1) for axis in among if axis >= 1 - wanted.ndim}
     for axis in (axis for axis in axes if axis in chosen and wanted.shape[axis + 1] <= _MOST_COLUMNS):
-        signals, noisy = (np.moveaxis(array, axis + 1, 0) for array in (wanted, made))
-        numbers = [index for index, signal in enumerate(signals) if np.ptp(signal)]
-        decibels |= {(axis, index): sqnr_db(signals[index], noisy[index]) for index in numbers}
+        decibels |= {(axis, index): db for index, db in quantities_db(wanted, made, axis + 1).items()}
     return decibels
 
 
