@@ -11,7 +11,7 @@ import pytest
 
 from tinyc.base import paths
 from tinyc.base.errors import TinycError
-from tinyc.board import Board, CodeRam, Memory, SlowRam, list_boards, load_board
+from tinyc.board import Board, CodeRam, Memory, SlowRam, chips, list_boards, load_board
 
 GOOD = (paths.boards_dir() / "cortex-m4.toml").read_text()
 
@@ -286,3 +286,94 @@ def test_memories_of_riscv(tmp_path: Path, text: str, message: str) -> None:
     board = with_slow(text, board=(paths.boards_dir() / "riscv32imc.toml").read_text())
     with pytest.raises(TinycError, match=message):
         load_board(write(tmp_path, board))
+
+
+# Likeness, chips, and keys that are missing --------------------------------------------------------------------------
+
+MINIMAL = """like = "cortex-m4"
+
+[memory]
+flash_bytes = 262_144
+ram_bytes = 65_536
+"""
+
+
+def test_a_board_like_another_has_what_it_does_not_say(tmp_path: Path) -> None:
+    board, base = load_board(write(tmp_path, MINIMAL)), load_board("cortex-m4")
+    assert board.memory is not None
+    assert (board.flash_bytes, board.ram_bytes, board.memory.ram_origin) == (262_144, 65_536, 0x2000_0000)
+    same = {each: getattr(base, each) for each in ("core", "isa", "cflags", "qemu", "unicorn", "startup", "clock_hz")}
+    assert {each: getattr(board, each) for each in same} == same
+    assert board.description == "like cortex-m4"
+    assert board.name == Path(board.file).stem
+
+
+def test_another_ones_addresses_are_not_for_its_machine(tmp_path: Path) -> None:
+    board = load_board(write(tmp_path, MINIMAL + "flash_origin = 0x0800_0000\n"))
+    assert board.qemu is None
+    assert board.unicorn is not None
+    machine = '[emulator.qemu]\nprogram = "qemu-system-arm"\nmachine = "netduinoplus2"\n'
+    board = load_board(write(tmp_path, MINIMAL + f"flash_origin = 0x0800_0000\n{machine}"))
+    assert board.qemu is not None
+    assert board.qemu.machine == "netduinoplus2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('like = "cortex-m5"', "'like' is 'cortex-m5', and no board that ships"),
+        ('like = "../x"', "'like' "),
+        ("like = 3", "'like' "),
+        ('like = "cortex-m4"\nmemory = 3', "'memory' must be a table"),
+        ('like = "cortex-m4"\nclok_hz = 3', "did you mean 'clock_hz'"),
+        ('like = "cortex-m4"\n[memory]\nflash_bytes = 3', "'memory.flash_bytes'"),
+    ],
+)
+def test_a_likeness_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TinycError, match=re.escape(message)) as caught:
+        load_board(write(tmp_path, text))
+    assert re.search(r":\d+$", str(caught.value.where))
+
+
+def test_all_missing_keys_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TinycError) as caught:
+        load_board(write(tmp_path, ""))
+    told = "'firmware' is missing, and so are 'name', 'description', 'core', 'isa', 'memory', 'cflags'"
+    assert caught.value.message == told
+    assert 'like = "cortex-m4"' in caught.value.hint
+    text = GOOD.replace("ram_origin = 0x2000_0000\n", "").replace("stack_bytes = 16_384\n", "")
+    with pytest.raises(TinycError, match=r"'memory\.ram_origin' is missing, and so is 'memory\.stack_bytes'"):
+        load_board(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("stm32f407", "stm32f407 is on stm32f4-discovery; `--board cortex-m4` is its core"),
+        ("STM32F411", "`--board cortex-m4` is its core"),
+        ("stm32g071rb", "`--board cortex-m0plus` is its core"),
+        ("stm32wba55", "`--board cortex-m33` is its core"),
+        ("nrf54", "is on nrf54l15-dk; `--board cortex-m33` is its core"),
+        ("nrf52833", "`--board cortex-m4` is its core"),
+        ("rp2350", "raspberry-pi-pico2"),
+        ("esp32-s3", "Xtensa core has no emulator here: `--board host` writes the same library in portable C"),
+        ("esp32", "Xtensa"),
+        ("ESP32C5", "`--board riscv32imc` is its core"),
+        ("ch32v003", "16 registers"),
+    ],
+)
+def test_a_chip_answers_with_its_board_or_core(name: str, hint: str) -> None:
+    with pytest.raises(TinycError, match=f"there is no board '{name}'") as caught:
+        load_board(name)
+    assert hint in caught.value.hint
+    assert "known boards" not in caught.value.hint
+
+
+def test_every_core_that_a_chip_leads_to_is_a_board() -> None:
+    cores = {core for _, core in chips._FAMILIES if " " not in core}
+    assert cores <= {board.name for board in list_boards()}
+
+
+def test_the_name_of_every_board_is_its_own() -> None:
+    """No board that ships is taken for a chip."""
+    assert [load_board(board.name).name for board in list_boards()] == [board.name for board in list_boards()]

@@ -15,6 +15,7 @@ from tinyc.base import paths
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_text
+from tinyc.board.chips import chip_hint
 from tinyc.board.core import core_named
 from tinyc.board.instruction_set import INSTRUCTION_SETS, ISA_WORDS
 from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
@@ -168,6 +169,8 @@ def load_board(name_or_path: str | Path) -> Board:
         message = f"one board is built for, and here are several: {text.replace(',', ', ')}"
         raise TinycError(message, hint="`tinyc estimate`, `explore` and `bench` take several")
     known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
+    if chip := chip_hint(text, {board.name: board.description for board in list_boards()}):
+        raise TinycError(f"there is no board '{text}'", hint=f"{chip}; `tinyc boards` lists all boards")
     word = text.lower().replace("_", "-")
     close = [name for name in known if word and word in name][:1] or difflib.get_close_matches(word, known, n=1)
     guess = f"did you mean '{close[0]}'? " if close else ""
@@ -194,10 +197,45 @@ def _read(file: Path) -> Board:
         raise TinycError("the board file is nested too deeply", Loc(str(file)), hint) from error
     except tomllib.TOMLDecodeError as error:
         raise TinycError(f"the board file is not valid TOML: {error}", Loc(str(file)), hint) from error
-    return _board(TomlTable(table, "", text, str(file)))
+    return _board(TomlTable(_with_likeness(table, file, text), "", text, str(file)))
+
+
+def _with_likeness(table: dict[str, Any], file: Path, text: str) -> dict[str, Any]:
+    """The table, and what it leaves out from the board that ships and that it is `like`. QEMU's machine is not for
+    another one's addresses. TinycError where there is no such board."""
+    if "like" not in table:
+        return table
+    reader = TomlTable(table, "", text, str(file))
+    like = read_word(reader, "like")
+    source = paths.boards_dir() / f"{like}.toml"
+    if not source.is_file():
+        raise reader.error("like", f"is '{like}', and no board that ships is called so: `tinyc boards` lists them")
+    base = tomllib.loads(read_text(source))
+    base |= {"name": _name_of(file), "description": f"like {like}"}
+    own = {key: value for key, value in table.items() if key != "like"}
+    memory = own.get("memory")
+    if isinstance(memory, dict) and memory.keys() & {"flash_origin", "ram_origin"}:
+        base.get("emulator", {}).pop("qemu", None)
+    return _merged(base, own)
+
+
+def _name_of(file: Path) -> str:
+    """A name for the board of a file that gives none: the file's, with the letters that a name may have."""
+    return re.sub(r"[^\w.-]", "-", file.stem, flags=re.ASCII).strip("-.") or "board"
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """own over base; tables key by key."""
+    both = {key: _merged(base[key], own[key]) for key in base.keys() & own.keys() if _are_tables(base[key], own[key])}
+    return {**base, **own, **both}
+
+
+def _are_tables(*values: Any) -> bool:
+    return all(isinstance(value, dict) for value in values)
 
 
 def _board(table: TomlTable) -> Board:
+    _check_complete(table)
     firmware = table.table("firmware")
     if firmware is None:
         raise table.error("firmware", "is missing")
@@ -227,6 +265,34 @@ def _board(table: TomlTable) -> Board:
     )
     table.finish()
     return board
+
+
+_NEEDED = {
+    "firmware": ("startup", "io"),
+    "name": (),
+    "description": (),
+    "core": (),
+    "isa": (),
+    "memory": ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes", "stack_bytes"),
+    "cflags": (),
+}
+
+
+def _check_complete(table: TomlTable) -> None:
+    """Raises TinycError that tells all keys that are missing, where there are several."""
+    missing = []
+    firmware = table.table("firmware")
+    is_host = firmware is not None and firmware.string("startup", "host") == "host"
+    for key, within in _NEEDED.items():
+        if key in ("memory", "cflags") and is_host:
+            continue
+        part = table.table(key) if within and table.has(key) else None
+        missing += [key] if not table.has(key) else [f"{key}.{name}" for name in within if part and not part.has(name)]
+    if len(missing) > 1:
+        others = ", ".join(f"'{key}'" for key in missing[1:])
+        error = table.error(missing[0], f"is missing, and so {'is' if len(missing) == 2 else 'are'} {others}")
+        hint = 'a line `like = "cortex-m4"` takes what is left out from a board that ships: docs/boards.md'
+        raise TinycError(error.message, error.where, hint)
 
 
 def _isa(table: TomlTable) -> frozenset[str]:
