@@ -4,6 +4,7 @@ with the board's own memories, its firmware included."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.selftest import check_board
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.elf import read_elf
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
 KWS = Path(__file__).resolve().parents[2] / "examples" / "kws"
 NAMES = sorted(file.stem for file in paths.boards_dir().glob("*.toml"))
@@ -63,6 +66,12 @@ def test_what_is_too_small_says_so(tmp_path: Path) -> None:
     able("coral-npu")
     with pytest.raises(TinycError, match="its flash is too small by"):
         build(KWS / "kws.onnx", tmp_path / "kws", Options("coral-npu", samples=1), Progress())
+
+
+def test_the_table_of_the_page_is_that_of_the_files() -> None:
+    import boards as table  # noqa: PLC0415  bench/boards.py
+
+    assert table.proof_table(list_boards()) in table.PAGE.read_text(encoding="utf-8"), "python bench/boards.py"
 
 
 def test_every_board_has_an_emulator() -> None:
