@@ -38,6 +38,14 @@ def _no_cache() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_width() -> Iterator[None]:
+    """What commands print is not wrapped, however wide the terminal is that the tests run in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
     """What is made once for all processes of the run."""

@@ -147,6 +147,14 @@ def test_a_table_of_the_model_goes_over_what_is_at_the_top(tinyc, model: Path) -
         ("ram = ", "tinyc.toml cannot be read"),
         ("json = true", "there is no option 'json'"),
         ("'tiny.onnx' = 3", "'tiny.onnx' is no table"),
+        ("[options]\nram = 3", "'options' is no model file"),
+        ("ram = {a = 1}", "'ram' is no model file"),
+        ("ram = [[1]]", "like 65536, 64K or 1M (in models/tinyc.toml)"),
+        ("ram = true", "like 65536, 64K or 1M (in models/tinyc.toml)"),
+        ("hop = 2.5", "in models/tinyc.toml"),
+        ("x = " + "[" * 10_000, "tinyc.toml cannot be read"),
+        (".".join("a" * 50) + " = 1", "too many dots"),
+        ("#" * 70_000, "tinyc.toml cannot be read"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_told(text: str, message: str, tinyc, model: Path) -> None:
@@ -205,6 +213,7 @@ def test_an_option_that_differs_is_named(words: tuple[str, ...], message: str, t
     assert ran.code == 2
     assert message in ran.err
     assert "leave out" in ran.err
+    assert tinyc("estimate", "build/tiny", *words).code == 0  # of what might be
 
 
 def test_a_model_that_was_changed_or_is_gone_is_not_found(tinyc, model: Path) -> None:

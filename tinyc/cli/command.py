@@ -24,6 +24,7 @@ from tinyc.verify.report_file import read_report
 _EVERYWHERE = ("json", "verbose", "color", "form", "help", "help_all")  # said in a line
 _LEFT, _MOST_COLUMNS = 26, 100
 _PLAIN = "Options"
+_OF_THE_LIBRARY = ("verify", "run", "profile")  # what they say is of the library in the folder, and of no other
 _ORDER = get_args(Question)
 _TYPES = {int: "N", float: "X", Path: "PATH"}
 
@@ -84,11 +85,17 @@ class TinycCommand(TyperCommand):
         options = of_build(folder, {name: value for name, value in built.items() if name != "model"}, report)
         words = {each.name: _long(each) for each in self.params if each.param_type_name == "option"}
         explicit = {name: value for name, value in given.items() if value is not None and name in questions()}
-        check_same(folder, options, explicit, words)
+        if self.name in _OF_THE_LIBRARY:
+            check_same(folder, options, explicit, words)
         ctx.meta["from"] = str(folder)
         if not {"elf", "library"} & {name for name, value in given.items() if value}:
             options["built"] = str(folder)  # of `tinyc verify`
         return model_of(folder, report), options
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What the line `Usage:` has after the command's name."""
+        arguments: list[Any] = [each for each in self.params if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *map(_declared, arguments)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write("\n".join(self.help_lines(ctx, everything=False)) + "\n")
@@ -98,8 +105,8 @@ class TinycCommand(TyperCommand):
         what they answer."""
         width = min(_columns(), _MOST_COLUMNS)
         arguments: list[Any] = [each for each in self.params if each.param_type_name == "argument"]
-        words = [_declared(each) for each in arguments]
-        yield from wrapped(f"Usage: {ctx.command_path} [OPTIONS] {' '.join(words)}".rstrip(), width, "", "  ")
+        usage = " ".join([ctx.command_path, *self.collect_usage_pieces(ctx)])
+        yield from wrapped(f"Usage: {usage}", width, "", "  ")
         for paragraph in (self.help or "").split("\n\n"):
             yield ""
             yield from wrapped(" ".join(paragraph.split()), width)

@@ -5,6 +5,7 @@ folder has. The command's own parser checks both, with the same messages."""
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
 import re
@@ -27,6 +28,8 @@ from tinyc.verify.report import Report, UnprovedReport
 
 FILE = "tinyc.toml"
 _OF_BUILD = {"out": "out", "package": "package", "report": "page"}  # options of `tinyc build` itself, by their flags
+_MODELS = (".onnx", ".tflite")  # what the name of a table ends with
+_MOST_LETTERS, _MOST_DOTS = 1 << 16, 40  # of the file, and of a line
 _MODULE = re.compile(r"[\w.]+:\w+")  # a function that gives calibration data
 _MOST_FILES = 20_000  # that are looked at to find one
 _NOT_OF_A_BUILD = {"inputs", "samples", "sequence", "toolchain", "emulator", "cache", "min_top1", "min_agreement"}
@@ -52,12 +55,18 @@ def settings_beside(model: Path) -> dict[str, Any]:
     TOML, and for a key that is no option."""
     file = model.parent / FILE
     try:
-        held = tomllib.loads(read_text(file))
+        text = read_text(file, _MOST_LETTERS)
+        # What the reader of TOML takes for a key grows with the cube of its parts.
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise OSError(errno.EINVAL, "it has too many dots in a line")
+        held = tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise TinycError(f"{FILE} cannot be read: {reason}", Loc(str(file)), "docs/build.md describes it") from error
+    for name in (key for key, value in held.items() if isinstance(value, dict) and not key.endswith(_MODELS)):
+        raise TinycError(f"'{name}' is no model file", Loc(str(file)), f'a table is called as one: ["{model.name}"]')
     own = held.get(model.name, {})
     plain = {key: value for key, value in held.items() if not isinstance(value, dict)}
     if not isinstance(own, dict):

@@ -24,8 +24,10 @@ _TABLE = ("| option | in Python | default | what it does |", "|---|---|---|---|"
 _PAGE = """# Options
 
 Every option of the commands that compile a model, as it is declared in `tinyc/options/`; `make docs` prints this page.
-A command offers those that make sense for it; its `--help` lists them. In Python they are keywords of `tinyc.build` and
-of the functions beside it ([python.md](python.md)), in a sweep's file keys with `_` for `-` ([sweep.md](sweep.md)).
+A command offers those that make sense for it. Its `--help` shows those that most builds use, its `--help-all` all of
+them. Every option may also stand in `tinyc.toml` beside the model ([build.md](build.md#options-in-a-file)). In Python
+they are keywords of `tinyc.build` and of the functions beside it ([python.md](python.md)), in a sweep's file keys with
+`_` for `-` ([sweep.md](sweep.md)).
 """
 
 _KEYWORDS = '''# SPDX-License-Identifier: Apache-2.0
