@@ -591,3 +591,23 @@ def test_pico_image_begins_with_its_second_stage(built: Callable[[str], Path]) -
     assert memory is not None
     assert stack == memory.ram_origin + memory.stack_bytes
     assert memory.flash_origin < entry < memory.flash_origin + len(binary)
+
+
+def test_pico2_image_says_what_it_is(built: Callable[[str], Path]) -> None:
+    """As the boot ROM of an RP2350 reads it (data sheet, 5.9): a loop of one block in the first 4 KiB, whose item says
+    that this is a program for the Arm cores, secure; vectors at the start of the flash."""
+    folder = built("raspberry-pi-pico2") / "device"
+    binary = (folder / "net.bin").read_bytes()
+    words = np.frombuffer(binary[:4096], "<u4").tolist()
+    at = words.index(0xFFFFDED3)
+    image_type, last, link, end = words[at + 1 : at + 5]
+    assert (image_type & 0xFF, image_type >> 8 & 0xFF) == (0x42, 1)
+    flags = image_type >> 16
+    assert (flags & 0xF, flags >> 4 & 3, flags >> 8 & 7, flags >> 12 & 7) == (1, 2, 0, 1)
+    assert (last & 0xFF, last >> 8 & 0xFFFF) == (0xFF, 1)
+    assert (link, end) == (0, 0xAB123579)
+    memory = load_board("raspberry-pi-pico2").memory
+    assert memory is not None
+    assert words[0] == memory.ram_origin + memory.stack_bytes
+    assert memory.flash_origin < words[1] < memory.flash_origin + len(binary)
+    assert (folder / "net.uf2").read_bytes()[28:32] == (0xE48B_FF59).to_bytes(4, "little")
