@@ -6,7 +6,7 @@ once for as many products in a row as the form has, not once for each product:
 
 * inline False: a subroutine for one product;
 * inline True: for stride 2 the longest run of products, which is entered where as many are left as are wanted; for
-  4x4 outputs all of a column's products with the passes between them; for 2x2 outputs each product where it is used.
+  4x4 outputs all of a column's products with the passes between them; for those of one row each where it is used.
 """
 
 from __future__ import annotations

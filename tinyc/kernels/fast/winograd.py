@@ -2,9 +2,10 @@
 """conv2d 3x3 on Cortex-M with DSP by exact fast forms: fewer multiplications, more flash for the weights.
 
 Tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 and of 2x4 at stride 2. Each with the product as a subroutine, or
-(few channels) with code for several in a row: a few kilobytes for a few percent. Weights are transformed here,
-once; that the factors fit int16 and the sums int32 is proved from them. Where the factors fit int8, as those of int4
-weights do but for 4x4 outputs, two channels may lie over each other: half of the flash for one instruction in eleven.
+(few channels, and not 2x2 at stride 1) with code for several in a row: a few kilobytes for a few percent. Weights are
+transformed here, once; that the factors fit int16 and the sums int32 is proved from them. Where the factors fit int8,
+as those of int4 weights do but for 4x4 outputs, two channels may lie over each other: half of the flash for one
+instruction in eleven.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
-INLINE_CHANNELS = {"f2": 16, "s2": 32, "s24": 32, "f4": 32}  # of input, most for the longer code of `product_code.py`
+INLINE_CHANNELS = {"s2": 32, "s24": 32, "f4": 32}  # of input, most for the longer code of `product_code.py`
 
 
 @dataclass(frozen=True)
@@ -353,5 +354,5 @@ KERNELS = tuple(
         (F2, True, takes_f2),
         (S2, True, takes_s2),
     )
-    for inline in (False, True)
+    for inline in ((False, True) if form.name in INLINE_CHANNELS else (False,))
 )
