@@ -22,7 +22,7 @@ from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.device import build_device
 from tinyc.toolchain.elf import Elf, read_elf
 
-REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "stm32f4-discovery")
+REAL = ("nrf52840-dk", "nucleo-f746zg", "nucleo-l4r5zi", "raspberry-pi-pico", "raspberry-pi-pico2", "stm32f4-discovery")
 ALL = [board.name for board in list_boards() if board.uart is not None and board.unicorn is not None]
 OLDER = "nrf52840-dk, older UART"
 BOARDS = [*(name if name in REAL else pytest.param(name, marks=pytest.mark.slow) for name in ALL), OLDER]
