@@ -139,6 +139,23 @@ def test_a_wrong_weight(tinyc, project: Project) -> None:  # noqa: F811
     assert "fully_connected 'g'" in ran.out
 
 
+def test_a_wrong_weight_of_a_layer_by_rows(tinyc, tmp_path: Path) -> None:  # noqa: F811
+    """What it made is gone from the arena when the model has run."""
+    project = write_project(tmp_path, write_model(tmp_path / "model.onnx"), input_rows=True)
+    weights = (tmp_path / "kws" / "kws_weights.h").read_text()
+    first = weights.index("{\n", weights.index("kws_step_0_conv2d")) + 2
+    stop = weights.index("}", first)
+    numbers = weights[first:stop].split(",")
+    at = len(numbers) // 2
+    numbers[at] = f" {int(numbers[at], 0) ^ 0x40}"
+    (tmp_path / "kws" / "kws_weights.h").write_text(weights[:first] + ",".join(numbers) + weights[stop:])
+    main = '#include "kws.h"\nkws_arena_t arena;\nint8_t row[64];\nvoid start(void) { kws_push_row(&arena, 0, row); }\n'
+    (tmp_path / "main.c").write_text(main)
+    ran = tinyc(*arguments(project, "--input-rows", "--elf", project.link("-O2")))
+    assert ran.code == 1, ran.err
+    assert "first difference: step 0 conv2d" in ran.out
+
+
 def test_a_dropped_step(tinyc, tmp_path: Path) -> None:  # noqa: F811
     project = write_project(tmp_path, write_turn(tmp_path / "model.onnx"))
     good = tinyc(*arguments(project, "--elf", project.link("-O2")))

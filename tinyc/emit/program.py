@@ -60,6 +60,10 @@ class RowTable:
     table: Const | None = None
     of_call: int = 0
 
+    def place_of(self, row: int) -> int:
+        """Where a row lies in the arena, where each has one place."""
+        return self.base + (row * self.step if self.table is None else int(self.table.data[row]) * self.unit)
+
 
 @dataclass(frozen=True, slots=True)
 class RowStep:

@@ -18,7 +18,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.emit.program import Place, Program
+from tinyc.emit.program import Place, Program, RowStep
 from tinyc.run.accesses import Accesses, watched
 from tinyc.run.base import INSTRUCTION_LIMIT, Inputs, RunError, RunResult
 from tinyc.run.protocol import begins_sequence
@@ -128,6 +128,7 @@ class _Core:
     damage: set[str] = field(default_factory=set)
     called: list[int] = field(default_factory=list)
     step_outputs: dict[int, bytes] = field(default_factory=dict)
+    rows_made: dict[int, bytes] = field(default_factory=dict)  # of the steps that run row by row, so far
     unaligned: int = 0
     in_steps: dict[int, int] = field(default_factory=dict)
     stack_bytes: int = 0
@@ -207,6 +208,21 @@ class _Core:
         step = self.program.steps[self.called[-1]]
         if step.row_step is None:
             self.step_outputs[step.index] = self._read_place(step.outputs[0])
+        elif self.program.incremental is None:
+            self._keep_rows(step.index, step.row_step)
+
+    def _keep_rows(self, index: int, row_step: RowStep) -> None:
+        """The rows that a call has made are in the arena until the next step begins; all of them are the output."""
+        rows = row_step.form.call.rows
+        assert rows is not None  # of every row form
+        before = (
+            b"" if row_step.form.accumulator_bytes else self.rows_made.get(index, b"")
+        )  # that writes its row at last
+        made = range(1) if row_step.form.accumulator_bytes else rows.made(self.called.count(index) - 1)
+        places = (self._at.arena + row_step.output.place_of(row) for row in made)
+        self.rows_made[index] = before + b"".join(self._read(place, rows.out_row_bytes) for place in places)
+        if len(self.rows_made[index]) == rows.out_h * rows.out_row_bytes:
+            self.step_outputs[index] = self.rows_made[index]
 
     # ---- calls ----
 
@@ -218,6 +234,7 @@ class _Core:
         noise = self._prepare(index, tensors)
         self.called.clear()
         self.step_outputs.clear()
+        self.rows_made.clear()
         if watch:
             self._run_watched(tensors)
         else:
