@@ -215,10 +215,9 @@ class _Core:
         """The rows that a call has made are in the arena until the next step begins; all of them are the output."""
         rows = row_step.form.call.rows
         assert rows is not None  # of every row form
-        before = (
-            b"" if row_step.form.accumulator_bytes else self.rows_made.get(index, b"")
-        )  # that writes its row at last
-        made = range(1) if row_step.form.accumulator_bytes else rows.made(self.called.count(index) - 1)
+        sums = row_step.form.accumulator_bytes > 0  # its last call writes the row
+        before = b"" if sums else self.rows_made.get(index, b"")
+        made = range(1) if sums else rows.made(self.called.count(index) - 1)
         places = (self._at.arena + row_step.output.place_of(row) for row in made)
         self.rows_made[index] = before + b"".join(self._read(place, rows.out_row_bytes) for place in places)
         if len(self.rows_made[index]) == rows.out_h * rows.out_row_bytes:
