@@ -17,17 +17,19 @@ typedef struct {
     int8_t *scores;
 } tc_attention_job_t;
 
-/* words: that the softmax keeps of a row. */
-static inline tc_attention_job_t tc_attention_begin(const tc_attention_t *p, void *scratch, int32_t words)
+/* words: that the softmax keeps of a row. By a pointer: without optimization a compiler would call memcpy for a
+ * job that is returned. */
+static inline void tc_attention_begin(tc_attention_job_t *job, const tc_attention_t *p, void *scratch,
+                                      int32_t words)
 {
     const int32_t most = p->depth > p->keys ? p->depth : p->keys;
-    int32_t *xs = (int32_t *)scratch, *ks = xs + ((most + 3) & ~3);
-    int32_t *vs = ks + 8 * ((p->depth + 3) >> 2) * ((p->keys + 3) >> 2);
-    tc_attention_job_t job = {{xs, ks, (p->depth + 3) >> 2, 0, 0, 0}, {xs, vs, (p->keys + 3) >> 2, 0, 0, 0},
-                              xs, ks, vs, 0, 0};
-    job.kept = vs + 8 * ((p->keys + 3) >> 2) * ((p->width + 3) >> 2);
-    job.scores = (int8_t *)(job.kept + words);
-    return job;
+    job->xs = (int32_t *)scratch;
+    job->ks = job->xs + ((most + 3) & ~3);
+    job->vs = job->ks + 8 * ((p->depth + 3) >> 2) * ((p->keys + 3) >> 2);
+    job->kept = job->vs + 8 * ((p->keys + 3) >> 2) * ((p->width + 3) >> 2);
+    job->scores = (int8_t *)(job->kept + words);
+    job->product = (tc_matmul_job_t){job->xs, job->ks, (p->depth + 3) >> 2, 0, 0, 0};
+    job->context = (tc_matmul_job_t){job->xs, job->vs, (p->keys + 3) >> 2, 0, 0, 0};
 }
 
 /* Keys and values of head h. */
@@ -48,7 +50,8 @@ static TC_UNUSED void tc_attention_head(const tc_attention_t *p, const tc_attent
                      void *scratch)                                                                          \
     {                                                                                                        \
         const tc_attention_t *p = &layer->at;                                                                \
-        tc_attention_job_t job = tc_attention_begin(p, scratch, words);                                      \
+        tc_attention_job_t job;                                                                              \
+        tc_attention_begin(&job, p, scratch, words);                                                         \
         int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                             \
         for (int32_t h = 0; h < p->heads; h++) {                                                             \
             const int8_t *head = q + p->q_first + h * p->q_head;                                             \

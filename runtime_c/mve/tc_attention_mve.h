@@ -17,15 +17,16 @@ typedef struct {
     int8_t *scores;
 } tc_attention_mve_job_t;
 
-static inline tc_attention_mve_job_t tc_attention_mve_begin(const tc_attention_t *p, void *scratch)
+/* By a pointer: without optimization a compiler would call memcpy for a job that is returned. */
+static inline void tc_attention_mve_begin(tc_attention_mve_job_t *job, const tc_attention_t *p, void *scratch)
 {
     const int32_t deep = (p->depth + 7) >> 3, keys = (p->keys + 7) >> 3;
-    int16_t *xs = (int16_t *)scratch, *ks = xs + 16 * (deep > keys ? deep : keys);
-    int16_t *vs = ks + 32 * deep * ((p->keys + 3) >> 2);
-    int8_t *scores = (int8_t *)(vs + 32 * keys * ((p->width + 3) >> 2));
-    const tc_attention_mve_job_t job = {{xs, ks, deep, p->keys, scores, scores + p->keys},
-                                        {xs, vs, keys, p->width, 0, 0}, xs, ks, vs, scores};
-    return job;
+    job->xs = (int16_t *)scratch;
+    job->ks = job->xs + 16 * (deep > keys ? deep : keys);
+    job->vs = job->ks + 32 * deep * ((p->keys + 3) >> 2);
+    job->scores = (int8_t *)(job->vs + 32 * keys * ((p->width + 3) >> 2));
+    job->product = (tc_matmul_mve_job_t){job->xs, job->ks, deep, p->keys, job->scores, job->scores + p->keys};
+    job->context = (tc_matmul_mve_job_t){job->xs, job->vs, keys, p->width, 0, 0};
 }
 
 /* Keys and values of head h. */
@@ -46,7 +47,8 @@ static TC_UNUSED void tc_attention_mve_head(const tc_attention_t *p, const tc_at
                      void *scratch)                                                                          \
     {                                                                                                        \
         const tc_attention_t *p = &layer->at;                                                                \
-        tc_attention_mve_job_t job = tc_attention_mve_begin(p, scratch);                                     \
+        tc_attention_mve_job_t job;                                                                          \
+        tc_attention_mve_begin(&job, p, scratch);                                                            \
         int8_t *row0 = job.scores, *row1 = job.scores + p->keys;                                             \
         for (int32_t h = 0; h < p->heads; h++) {                                                             \
             const int8_t *head = q + p->q_first + h * p->q_head;                                             \
