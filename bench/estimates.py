@@ -3,6 +3,7 @@
 
     python bench/estimates.py --records FILE.jsonl [--boards cortex-m4 ...] [--prefer flash] [MODEL ...]
     python bench/estimates.py --records FILE.jsonl --fit   # of what was measured, which the first does in the end, too
+    python bench/estimates.py --records CODE.jsonl --code  # of compiled libraries, that none has to run: their bytes
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
 From all of them come tinyc/explain/measured_costs.json, where cores that were not measured keep what is known of them,
@@ -51,8 +52,10 @@ from tinyc.machine.cores import PerInstruction
 from tinyc.options.build import Options, Precision, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.pipeline.proving import prove_in
+from tinyc.pipeline.proving import compile_library, prove_in
+from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.elf import read_elf
+from tinyc.toolchain.size import library_size
 
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"
@@ -88,10 +91,16 @@ def main() -> int:
     parser.add_argument("--boards", nargs="+", default=BOARDS)
     parser.add_argument("--prefer", default=_USUAL, choices=(_USUAL, "flash"), help="what libraries are best in")
     parser.add_argument("--fit", action="store_true", help="run nothing")
+    parser.add_argument("--code", action="store_true", help="compile only, and fit only bytes of code")
     args = parser.parse_args()
     if not args.fit:
-        _measure_all(args.records, args.models, args.boards, args.prefer)
+        measure = _compile_one if args.code else _measure
+        _measure_all(args.records, args.models, args.boards, args.prefer, measure)
     records = [record for record in _read(args.records) if "error" not in record]
+    if args.code:
+        costs = _with_code(json.loads(COSTS.read_text(encoding="utf-8")), records)
+        COSTS.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return 0
     fitted = fit(records, json.loads(COSTS.read_text(encoding="utf-8")))
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     rows = {row[0]: row for row in _table_of(PAGE, "errors")[1:]}  # of cores that were not measured, as they are
@@ -118,14 +127,20 @@ def _read(file: Path) -> list[Record]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
-def _measure_all(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer) -> None:
+def _measure_all(
+    file: Path,
+    models: Sequence[Path],
+    boards: Sequence[str],
+    prefer: Prefer,
+    measure: Callable[[Path, Precision, str, Prefer], Record],
+) -> None:
     done = {(record["model"], record["precision"], _prefer(record), record["board"]) for record in _read(file)}
     for board in boards:
         for model in models:
             precision: Precision = "float32" if _FLOAT in model.name else "integer"
             if (model.name, precision, prefer, board) not in done:
                 with file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(_measure(model, precision, board, prefer)) + "\n")
+                    stream.write(json.dumps(measure(model, precision, board, prefer)) + "\n")
 
 
 def _prefer(record: Record) -> Prefer:
@@ -175,6 +190,46 @@ def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Re
             for step, made, layer in zip(said.layers, compiled.program.steps, report.layers, strict=True)
         ],
     }
+
+
+def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -> Record:
+    """Bytes of the library's code, those of its assembly, and each step's kernel with the bytes of its function."""
+    board, progress = load_board(name), Progress()
+    options = Options(name, samples=1, precision=precision, prefer=prefer)
+    record: dict[str, Any] = {"model": model.name, "precision": precision, "prefer": prefer}
+    record |= {"board": name, "core": board.core}
+    try:
+        compiled = compile_model(model, board, options, progress)
+        toolchain = find_toolchain(board, "gcc")
+        with tempfile.TemporaryDirectory() as folder:
+            firmware = compile_library(Path(folder), compiled, board, options, toolchain)
+            size = library_size(firmware.library_object, toolchain, board, Path(folder) / "firmware")
+            functions = firmware.read_elf().step_functions(compiled.program.name)
+    except TinycError as error:
+        return record | {"error": error.message}
+    return record | {
+        "code_bytes": size.code_bytes,
+        "assembly_bytes": assembly_bytes(compiled.program),
+        "steps": [
+            {
+                "kernel": step.choice.kernel.name,
+                "code": functions[step.index].size if step.index in functions else 0,
+            }
+            for step in compiled.program.steps
+        ],
+    }
+
+
+def _with_code(known: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+    """What measured_costs.json holds, with the code of the measured cores as it is now."""
+    fitted = {part: dict(known[part]) for part in known}
+    for table, own in _by_table(records).items():
+        code, base = _fit_code(own)
+        errors = [-_left(record, code, base) / record["code_bytes"] for record in own if record["steps"]]
+        print(f"{table}: code of {len(own)} libraries {_words(errors)}")
+        fitted["code"][table] = _with_others(fitted["code"].get(table), code)
+        fitted["base"][table] = base
+    return fitted
 
 
 def _by_table(records: Iterable[Record]) -> dict[str, list[Record]]:

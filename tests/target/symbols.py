@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a compiled library needs of others: nothing but the compiler's own arithmetic."""
+"""What a compiled library needs of others, nothing but the compiler's own arithmetic, and how large its assembly is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 import subprocess
 from pathlib import Path
 
+from tinyc.machine.text_size import code_bytes
 from tinyc.toolchain.compile import Firmware
+from tinyc.toolchain.elf import read_elf
 
 # What a core without the instruction may need of the compiler's own library (docs/library.md): floats, integers of
 # 64 bits, division.
@@ -29,7 +31,22 @@ def foreign_symbols(library: Path, board_name: str) -> set[str]:
     return {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
 
 
+_NAKED = re.compile(r"^static TC_NAKED \w+ \*?(\w+)\(.*?^}$", re.MULTILINE | re.DOTALL)
+_FILLED = 2  # bytes behind a function that an assembler may count to it
+
+
+def check_sizes(firmware: Firmware) -> None:
+    """Assert that the functions in assembly are as large as `code_bytes` says: estimates and limits of flash ask it."""
+    assert firmware.sources is not None
+    sizes = {symbol.name: symbol.size for symbol in read_elf(firmware.library_object).symbols if symbol.is_function}
+    for file in firmware.sources.folder.glob("*_kernels.h"):
+        for function in _NAKED.finditer(file.read_text(encoding="utf-8")):
+            said, name = code_bytes(function[0]), function[1]
+            assert name not in sizes or abs(said - sizes[name]) <= _FILLED, (name, said, sizes[name])
+
+
 def check_links_alone(firmware: Firmware) -> None:
     """Assert that the library of a firmware needs nothing else, on the cores of which that is known."""
     if firmware.board.name in HELPERS:
         assert not foreign_symbols(firmware.library_object, firmware.board.name)
+        check_sizes(firmware)

@@ -54,7 +54,7 @@ def test_a_limit_of_flash_leaves_rows(models_dir: Path) -> None:
     made = compile_model(file, M4, Options("cortex-m4", flash=40_000, ram=8_000), Progress())
     assert made.plan.runs_by_rows
     assert made.plan.arena_bytes <= 8_000
-    taken = library_flash(made.program, M4)
+    taken = library_flash(made.program, M4, "speed")
     assert taken is not None
     assert taken.total <= 40_000
 

@@ -31,11 +31,11 @@ KWS = Path(__file__).parents[2] / "examples" / "kws" / "kws.onnx"
 def test_a_library_keeps_the_budget_by_the_estimate_of_all_its_code(models_dir: Path, share: float) -> None:
     """Not by the sum of what kernels are said to take, which is another."""
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
-    free = library_flash(compile_model(file, M4, Options("cortex-m4", prefer="time"), Progress()).program, M4)
+    free = library_flash(compile_model(file, M4, Options("cortex-m4", prefer="time"), Progress()).program, M4, "speed")
     assert free is not None
     budget = int(free.total * share)
     made = compile_model(file, M4, Options("cortex-m4", flash=budget), Progress())
-    taken = library_flash(made.program, M4)
+    taken = library_flash(made.program, M4, "speed")
     assert taken is not None
     assert 0.88 * budget < taken.total <= budget
 
@@ -44,7 +44,7 @@ def test_the_last_bytes_are_not_bought_with_all_time(models_dir: Path) -> None:
     """Where the kernels of `--prefer flash` fit, a limit gives no slower ones."""
     file = models_dir / "mlperf_tiny" / "sww_int8.tflite"
     small = compile_model(file, M4, Options("cortex-m4", prefer="flash"), Progress())
-    taken = library_flash(small.program, M4)
+    taken = library_flash(small.program, M4, "speed")
     assert taken is not None
     for more in (1.02, 1.05, 1.1):
         made = compile_model(file, M4, Options("cortex-m4", flash=int(taken.total * more) + 1000), Progress())

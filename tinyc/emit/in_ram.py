@@ -20,12 +20,13 @@ from tinyc.choose.slow_flash import Waits, fetched, split_waits
 from tinyc.emit.lower import call_consts
 from tinyc.emit.program import InRam, Program, Step
 from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.machine.text_size import code_bytes
 
 # Where a board does not say what its flash takes: every word of it is as dear as any other.
 PLAIN_FLASH = FlashTiming(wait_states=1, word_bytes=4, line_bytes=4, instruction_lines=0, data_lines=0)
 _GRAIN = 16  # bytes; sums are compared in these
 _MOST_GRAINS = 8192
-_INSTRUCTION_BYTES = 4
+_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:
 
 
 def _code_bytes(special: SpecializedKernel) -> int:
-    """Of its assembly, at most."""
-    return _INSTRUCTION_BYTES * special.text.partition("#else")[0].count("\\n")
+    """Of its assembly, in whole words."""
+    return -(-code_bytes(special.text) // _WORD) * _WORD
 
 
 def _constants(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:

@@ -26,6 +26,7 @@ from tinyc.emit.program import Program, Step
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
+from tinyc.machine.text_size import code_bytes
 from tinyc.ops import op_of
 from tinyc.ops.op import Trait
 from tinyc.options.build import Optimize
@@ -33,8 +34,6 @@ from tinyc.options.build import Optimize
 _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
 _CALL_CYCLES = 18  # of these
-_INSTRUCTION_BYTES = 4  # of assembly, nearly always
-_INSTRUCTION = re.compile(r'^\s*"[a-z].*\\n"', re.MULTILINE)  # in the C text of a naked function, no label or directive
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
 # Where else code of a kernel is looked for that no measured library of the core had.
 _NEXT = ("cortex-m3", "cortex-m0plus")
@@ -137,21 +136,26 @@ class MeasuredCosts:
         tables = _tables(core, optimize)
         return _on_line(_first_with(keys, [self.cycles.get(table, {}) for table in tables]), keys, features)
 
-    def code_of(self, core: str, kernels: Iterable[str]) -> int:
+    def code_of(self, core: str, kernels: Iterable[str], optimize: Optimize = "speed") -> int:
         """Bytes of a library's compiled code. kernels: of its steps, one by one."""
-        size = self.base.get(core, 0)
+        tables = [table for name in _cores(core) for table in _tables(name, optimize)]
+        size = next((self.base[table] for table in tables if table in self.base), 0)
         for kernel, steps in Counter(kernels).items():
-            of_core = self._code_with(core, kernel)
+            of_core = self._code_with(tables, kernel)
             keys = (f"{kernel} {'alone' if steps == 1 else 'shared'}", kernel, "")
             size += steps * next((of_core[key] for key in keys if key in of_core), 0)
             size += of_core.get(f"{kernel} function", 0) if steps > 1 else 0
         return size
 
-    def _code_with(self, core: str, kernel: str) -> Mapping[str, int]:
-        """The code of the core, or else of the one most like it, that this kernel was measured on."""
-        cores = (core, core_named(core).measured_as or core, *_NEXT)
-        own = self.code.get(core, {})
-        return next((self.code[name] for name in cores if kernel in self.code.get(name, {})), own)
+    def _code_with(self, tables: Sequence[str], kernel: str) -> Mapping[str, int]:
+        """The code of the first of the tables that this kernel was measured for; else of the first that there is."""
+        known = [self.code[name] for name in tables if name in self.code]
+        return next((code for code in known if kernel in code), known[0] if known else {})
+
+
+def _cores(core: str) -> Sequence[str]:
+    """A core, and those that its code is most like."""
+    return tuple(dict.fromkeys((core, core_named(core).measured_as or core, *_NEXT))) if core else ("",)
 
 
 def table_of(core: str, optimize: Optimize) -> str:
@@ -277,7 +281,7 @@ def estimate(
     waits = {step.index: _waits(program, step, board) for step in program.steps}
     layers = tuple(_layers(program, compiled, known, core, optimize, waits))
     table = next((name for name in _tables(compiled, optimize) if name in known.errors), compiled)
-    consts, code = _constants(program), _code(program, compiled, known)
+    consts, code = _constants(program), _code(program, compiled, known, optimize)
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
     return Estimate(
@@ -301,20 +305,21 @@ def estimate(
     )
 
 
-def library_flash(program: Program, board: Board) -> FlashEstimate | None:
+def library_flash(program: Program, board: Board, optimize: Optimize) -> FlashEstimate | None:
     """What the library will take; None for a core on which no code was measured."""
     compiled = core_named(board.core).code or board.core
     if compiled not in _file.measured.code:
         return None
-    return FlashEstimate(_code(program, compiled, _file.measured), _constants(program))
+    return FlashEstimate(_code(program, compiled, _file.measured, optimize), _constants(program))
 
 
 def _constants(program: Program) -> int:
     return sum(symbol.const.data.nbytes for symbol in program.symbols)
 
 
-def _code(program: Program, core: str, known: MeasuredCosts) -> int:
-    return assembly_bytes(program) + known.code_of(core, (step.choice.kernel.name for step in program.steps))
+def _code(program: Program, core: str, known: MeasuredCosts, optimize: Optimize) -> int:
+    kernels = (step.choice.kernel.name for step in program.steps)
+    return assembly_bytes(program) + known.code_of(core, kernels, optimize)
 
 
 def _waits(program: Program, step: Step, board: Board) -> int:
@@ -387,7 +392,7 @@ def _shared_out(one: Cost, other: Cost, share: float) -> StepCost:
 
 def assembly_bytes(program: Program) -> int:
     """Bytes of the functions that were written for single layers."""
-    return sum(_INSTRUCTION_BYTES * len(_INSTRUCTION.findall(special.text)) for special in program.specials)
+    return sum(code_bytes(special.text) for special in program.specials)
 
 
 def assembly_stack_bytes(step: Step) -> int:

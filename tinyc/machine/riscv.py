@@ -23,7 +23,7 @@ from tinyc.machine.unwind_rv32 import LINK, after, may_save
 
 BITS = "TC_RV32_BITS"  # of tc_compiler.h: whether there are Zba and Zbb
 SAVED = tuple(f"s{number}" for number in range(12))
-_SHORT_REGISTERS = frozenset({"s0", "s1", *(f"a{number}" for number in range(6))})  # of most compressed instructions
+SHORT_REGISTERS = frozenset({"s0", "s1", *(f"a{number}" for number in range(6))})  # of most compressed instructions
 _SHORT_IN_PLACE = frozenset({"and", "or", "xor", "sub", "srli", "srai", "andi"})
 _SHORT_ANYWHERE = frozenset({"add", "addi", "slli"})
 _REACH = 2048  # what an addition goes, in both directions
@@ -141,7 +141,7 @@ class RiscvAsm(PlainAsm):
     @property
     def code_bytes(self) -> int:
         """Bytes of the function on a core with compressed instructions, without bit manipulation."""
-        return sum(2 if _is_short(item.op) else 4 for item in self._items if isinstance(item, Line))
+        return sum(2 if is_short(item.op) else 4 for item in self._items if isinstance(item, Line))
 
     # ---- text ----
 
@@ -155,7 +155,7 @@ class RiscvAsm(PlainAsm):
         yield from super()._printed(number, ())
 
 
-def _is_short(op: Decoded) -> bool:
+def is_short(op: Decoded) -> bool:
     """Whether an instruction fits 16 bits (RVC; branches are taken for long ones)."""
     name, operands = op.instruction.mnemonic, op.operands
     if op.is_memory:
@@ -164,7 +164,7 @@ def _is_short(op: Decoded) -> bool:
     small = not isinstance(last, Immediate) or name in ("slli", "srli", "srai") or -32 <= last.value < 32
     in_place = len(operands) == 3 and operands[0] == operands[1]
     if in_place and name in _SHORT_IN_PLACE:
-        return small and {word for operand in operands for word in operand.words} <= _SHORT_REGISTERS
+        return small and {word for operand in operands for word in operand.words} <= SHORT_REGISTERS
     swapped = name == "add" and operands[0] == last
     return name in ("ret", "mv") or (small and (name == "li" or swapped or (in_place and name in _SHORT_ANYWHERE)))
 
@@ -174,5 +174,5 @@ def _is_near(register: str, place: Operand) -> bool:
     if not isinstance(place, Address) or place.offset < 0:
         return False
     return (place.base == "sp" and place.offset < 256) or (
-        place.offset < 128 and {register, place.base} <= _SHORT_REGISTERS
+        place.offset < 128 and {register, place.base} <= SHORT_REGISTERS
     )

@@ -69,7 +69,7 @@ def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Opti
     """The same, of all that is offered for the model."""
 
     def flash_of(form: Candidates, plan: Plan) -> int:
-        taken = library_flash(program_of(made, form.graph, plan, options), board)
+        taken = library_flash(program_of(made, form.graph, plan, options), board, options.optimize)
         return plan.flash_bytes if taken is None else with_reserve(taken)
 
     with progress.stage("plan"):

@@ -41,7 +41,7 @@ _SHARING = 2  # the same of those for which it is looked at what code layers sha
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
 _GAP = 0.02  # of an arena above its bound, from which on a better place is looked for
 _PLACED = 24  # cuts that are placed for one question
-_ROUNDS = 6  # of one table, for a limit of flash
+_ROUNDS = 10  # of one table, for limits that only a placed library is known to keep
 _LEAST_BESIDE = 16  # of a limit: what layers take less, because they share code
 _SHARED = 50  # of a limit of flash one part of so many is what the sharing of code is known to
 
@@ -186,10 +186,10 @@ class _State:
 
     def plan(self, effort: Effort = "quick") -> Plan:
         """Placed."""
-        return self.family.plan(self._table, self.state, effort)
+        return self.family.plan(self.table, self.state, effort)
 
     @property
-    def _table(self) -> CutTable:
+    def table(self) -> CutTable:
         table = self.family.table(self.rung)
         assert table is not None
         return table
@@ -316,6 +316,17 @@ class _Search:
         if cut.fits < state < cut.exceeds != NEVER or cut.fits < state == best[1]:
             self._push(value, replace(cut, state=state, tried=cut.tried + 1))
 
+    def _offer_between(self, cut: _State) -> None:
+        """The cut of the table in the middle between the states that are known to fit and to exceed the arena: with
+        less flash other forms are taken, which may leave no gaps."""
+        state = (cut.fits + cut.exceeds) // 2
+        if cut.tried == _ROUNDS or not cut.fits < state:
+            return
+        table = cut.table
+        if table.cycles[state] < NEVER:
+            value = self.worth.of(table.cycles[state], table.flash_bytes[state], cut.family.ladder[cut.rung])
+            self._push(value, replace(cut, state=state, tried=cut.tried + 1))
+
     def _best_of(self, rungs: _Rungs) -> tuple[float, int] | None:
         """The value of the best cut of the last of the rungs in the arena of the first, and its state."""
         table = rungs.family.table(rungs.high) if rungs.low <= rungs.high else None
@@ -336,6 +347,7 @@ class _Search:
         if most is not None and plan.lower_bound_bytes <= most < plan.arena_bytes:
             plan = self._smaller(cut, plan)
         if most is not None and plan.arena_bytes > most:
+            self._offer_between(replace(cut, exceeds=cut.state))
             return
         counted, limit = cut.family.solver.counted(plan.forms), self.limits.flash_bytes
         flash = counted
@@ -347,6 +359,8 @@ class _Search:
             self.beside[id(cut.family)] = beside
             fits, exceeds = (cut.state, cut.exceeds) if flash <= limit else (cut.fits, cut.state)
             self._offer_nearer(replace(cut, fits=fits, exceeds=exceeds))
+        elif cut.exceeds != NEVER:
+            self._offer_between(replace(cut, fits=cut.state))
         if limit is None or flash <= limit:
             value = self.worth.of(plan.cycles, counted, plan.arena_bytes)
             self._push(value, _Placed(cut, plan, flash))
