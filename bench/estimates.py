@@ -340,12 +340,12 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
     return lines
 
 
-_ROUNDS = 20  # after which sizes of functions no longer change
+_ROUNDS = 1_000  # after which sizes of functions hardly change
 
 
 def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
-    """(bytes of code by kernel, bytes of the rest). Of functions that steps call only sums are known: each in turn is
-    what is left of its libraries, in the middle of them, when the others are as large as they are taken to be.
+    """(bytes of code by kernel, bytes of the rest). Of functions that steps call only sums are known: least squares
+    with none below 0, each in turn what is left of its libraries when the others are as large as they are taken to be.
     """
     sizes: dict[str, list[int]] = defaultdict(list)
     for record in records:
@@ -356,16 +356,17 @@ def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
     left = [_left(record, code, 0) for record in records]
     single = [rest for rest, record in zip(left, records, strict=True) if len(record["steps"]) == 1]
     base = max(min(single, default=0), 0)
-    functions = dict.fromkeys(sorted({key for record in records for key in _calls_of(record)}), 0)
+    calls = [set(_calls_of(record)) for record in records]
+    functions = dict.fromkeys(sorted(set().union(*calls)), 0.0)
     for _ in range(_ROUNDS):
         for key in functions:
             own = [
-                rest - base - sum(functions[other] for other in set(_calls_of(record)) if other != key)
-                for rest, record in zip(left, records, strict=True)
-                if key in _calls_of(record)
+                rest - base - sum(functions[other] for other in keys if other != key)
+                for rest, keys in zip(left, calls, strict=True)
+                if key in keys
             ]
-            functions[key] = max(round(statistics.median(own)), 0)
-    for key, size in functions.items():
+            functions[key] = max(statistics.fmean(own), 0.0)
+    for key, size in ((key, round(exact)) for key, exact in functions.items()):
         kernel, _, way = key.rpartition(" ")
         if way == "alone":
             code[key] += size
