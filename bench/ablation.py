@@ -165,7 +165,7 @@ def _levers(folder: Path, models: Sequence[str], board: str) -> str:
     )
     tables = [_table(title, models, rows, figure) for title, figure in figures]
     how = "In brackets: how much more or less than with all levers; empty where nothing changes."
-    return "\n\n".join(["`--prefer time --prefer time`. " + how, *tables]) + "\n"
+    return "\n\n".join(["`--prefer time`. " + how, *tables]) + "\n"
 
 
 def _measure(folder: Path, models: Sequence[str], board: str) -> list[Report]:
