@@ -17,8 +17,8 @@ typedef struct {
     int8_t *scores;
 } tc_attention_job_t;
 
-/* words: that the softmax keeps of a row. By a pointer: without optimization a compiler would call memcpy for a
- * job that is returned. */
+/* words: that the softmax keeps of a row. By a pointer: without optimization a compiler would call memcpy
+ * for a job that is returned. */
 static inline void tc_attention_begin(tc_attention_job_t *job, const tc_attention_t *p, void *scratch,
                                       int32_t words)
 {

@@ -34,7 +34,7 @@ def commands() -> list[list[str]]:
 
 def test_the_readme_has_the_whole_way() -> None:
     names = [arguments[0] for arguments in commands()]
-    assert names == ["inspect", "quantize", "build", "verify", "build", "flash", "run"]
+    assert names == ["inspect", "quantize", "build", "build", "verify", "build", "flash", "run"]
     assert sum(PORT in arguments for arguments in commands()) == 2
 
 

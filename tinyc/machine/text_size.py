@@ -21,7 +21,7 @@ from tinyc.machine.widths import LONG, SHORT
 _STRING = re.compile(r'^\s*(?:#(if|else|endif).*|"\s*([^"]*?)\s*\\n")', re.MULTILINE)
 _PLACE = re.compile(r"(?:^|[\s,])(\d+[bf])(?:\s*\+.*)?$")
 _RISCV_REACH = {"j": 2000, "beqz": 250, "bnez": 250}  # bytes that the short ones go
-_STACK = re.compile(r"addi sp, sp, -?\d{2,3}")
+_STACK = re.compile(r"addi sp, sp, -?\d{2,3}|addi \w+, sp, 0|addi (?:s[01]|a[0-5]), sp, \d{1,3}")
 _THUMB = ".syntax unified"
 _ALIGNED = ".p2align 2"
 _NESTED = 2  # lists of lines of one choice

@@ -72,7 +72,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
     check_ram(compiled, options)
     check_program_fits(board, compiled, None)
     given = given_samples(compiled, options)
-    originals = given.slice(0, options.samples or len(given))
+    originals = _first_of(given, options)
     samples = as_integers(originals, compiled)
     toolchain = find_toolchain(board, options.toolchain)
     board = with_window(board, compiled, options)
@@ -213,8 +213,12 @@ def proof_samples(compiled: Compiled, options: Options) -> tuple[Samples, Sample
 
 def chosen_samples(compiled: Compiled, options: Options) -> Samples:
     """What the proof runs on, as the model file takes it: the first of `given_samples`."""
-    samples = given_samples(compiled, options)
-    return samples.slice(0, options.samples or len(samples))
+    return _first_of(given_samples(compiled, options), options)
+
+
+def _first_of(given: Samples, options: Options) -> Samples:
+    """As many as the proof runs on; a recording is heard to its end."""
+    return given if options.wav is not None else given.slice(0, options.samples or len(given))
 
 
 def given_samples(compiled: Compiled, options: Options) -> Samples:

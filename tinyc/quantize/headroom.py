@@ -59,7 +59,8 @@ def reconstructs(graph: Graph, calibration: Calibration) -> bool:
 def _narrowest(graph: Graph) -> int:
     """Elements of the values through which all that the outputs are made of goes, where these are fewest."""
     made = {name: index for index, node in enumerate(graph.nodes) for name in node.outputs}
-    last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs if name not in graph.consts}
+    inputs = [(name, index) for index, node in enumerate(graph.nodes) for name in node.inputs]
+    last = {name: index for name, index in inputs if name and name not in graph.consts}
     last |= dict.fromkeys(graph.outputs, len(graph.nodes))
     return min(
         sum(graph.values[name].elements for name, end in last.items() if made.get(name, -1) <= index < end)
