@@ -21,7 +21,10 @@ from tinyc.machine.widths import LONG, SHORT
 _STRING = re.compile(r'^\s*(?:#(if|else|endif).*|"\s*([^"]*?)\s*\\n")', re.MULTILINE)
 _PLACE = re.compile(r"(?:^|[\s,])(\d+[bf])(?:\s*\+.*)?$")
 _RISCV_REACH = {"j": 2000, "beqz": 250, "bnez": 250}  # bytes that the short ones go
-_STACK = re.compile(r"addi sp, sp, -?\d{2,3}|addi \w+, sp, 0|addi (?:s[01]|a[0-5]), sp, \d{1,3}")
+# Short ones beside those of `is_short`: the stack pointer moves, its value in a register, upper bits of one.
+_SHORT = re.compile(
+    r"addi sp, sp, -?\d{2,3}|addi \w+, sp, 0|addi (?:s[01]|a[0-5]), sp, \d{1,3}|lui \w+, (?:[1-9]|[12]\d|3[01])"
+)
 _THUMB = ".syntax unified"
 _ALIGNED = ".p2align 2"
 _NESTED = 2  # lists of lines of one choice
@@ -92,7 +95,7 @@ def _riscv_bytes(lines: Sequence[str]) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def _riscv_width(mnemonic: str, operands: str) -> int:
-    if _STACK.fullmatch(f"{mnemonic} {operands}"):
+    if _SHORT.fullmatch(f"{mnemonic} {operands}"):
         return SHORT
     return SHORT if is_short(parse_riscv(Instruction(0, bytes(4), mnemonic, operands))) else LONG
 
