@@ -30,7 +30,7 @@ from tinyc.quantize.rounding import Doubles, Moments, diagonals, groups_of, weig
 from tinyc.quantize.simulate import Batch
 
 _SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest is that of the layer's own sums
-_MOST_ELEMENTS = 2**26  # of all derivatives together: 256 MiB
+_MOST_ELEMENTS = 2**27  # of all derivatives together: 512 MiB; of fewer samples rounding learns what others do not have
 _MOST_WORK = 2**30  # channels x taps^3, above which a layer has one quadratic form for all channels
 _ROWS_PER_TAP = 8  # fewer say more about the samples than about the layer
 _RESOLVED = 1e-9  # of the squares, below which their variance is noise
