@@ -31,7 +31,7 @@ from stacks import depths_of
 from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.board import load_board
+from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
@@ -147,11 +147,16 @@ def _prefer(record: Record) -> Prefer:
     return record.get("prefer", _USUAL)
 
 
+def _asked(model: Path, precision: Precision, name: str, prefer: Prefer) -> tuple[Board, Options, dict[str, Any]]:
+    """The board, how a library is built for it, and what a record says of that."""
+    board = load_board(name)
+    record = {"model": model.name, "precision": precision, "prefer": prefer, "board": name, "core": board.core}
+    return board, Options(name, samples=1, precision=precision, prefer=prefer), record
+
+
 def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Record:
-    board, progress = load_board(name), Progress()
-    options = Options(name, samples=1, precision=precision, prefer=prefer)
-    record: dict[str, Any] = {"model": model.name, "precision": precision, "prefer": prefer}
-    record |= {"board": name, "core": board.core}
+    board, options, record = _asked(model, precision, name, prefer)
+    progress = Progress()
     try:
         compiled = compile_model(model, board, options, progress)
         with tempfile.TemporaryDirectory() as folder:
@@ -194,10 +199,8 @@ def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Re
 
 def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -> Record:
     """Bytes of the library's code, those of its assembly, and each step's kernel with the bytes of its function."""
-    board, progress = load_board(name), Progress()
-    options = Options(name, samples=1, precision=precision, prefer=prefer)
-    record: dict[str, Any] = {"model": model.name, "precision": precision, "prefer": prefer}
-    record |= {"board": name, "core": board.core}
+    board, options, record = _asked(model, precision, name, prefer)
+    progress = Progress()
     try:
         compiled = compile_model(model, board, options, progress)
         toolchain = find_toolchain(board, "gcc")
