@@ -248,3 +248,36 @@ def test_a_file_that_is_not_toml_has_a_place(model: Path) -> None:
     model.with_name(FILE).write_bytes(b"\xff")
     with pytest.raises(TinycError, match="cannot be read"):
         settings_beside(model)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('metric = "evil.py:score"', "'metric' would run code, evil.py:score"),
+        ('calibration = "evil:data"', "'calibration' would run code, evil:data"),
+        ('report = "../page.html"', "the report would be written outside of this folder, to ../page.html"),
+    ],
+)
+def test_a_file_that_came_with_a_model_runs_no_code_and_writes_nowhere_else(
+    tinyc: Any, model: Path, line: str, said: str
+) -> None:
+    (model.parent / "evil.py").write_text("raise SystemExit('evil ran')\n")
+    (model.parent / FILE).write_text(f'board = "host"\n{line}\n')
+    ran = tinyc("build", model)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "command line" in ran.err
+    assert "evil ran" not in ran.out + ran.err
+
+
+def test_a_build_that_came_from_elsewhere_runs_no_code(tinyc: Any, model: Path) -> None:
+    """Its report names the options that it was built with."""
+    assert tinyc("build", model, "-b", "host", "-o", "out", "--no-proof").code == 0
+    report = json.loads(Path("out/report.json").read_text())
+    report["arguments"] += ["--metric", "evil.py:score"]
+    Path("out/report.json").write_text(json.dumps(report))
+    Path("evil.py").write_text("raise SystemExit('evil ran')\n")
+    ran = tinyc("verify", "out")
+    assert ran.code == 2
+    assert "'metric' would run code, evil.py:score" in ran.err
+    assert "evil ran" not in ran.out + ran.err

@@ -82,9 +82,10 @@ class TinycCommand(TyperCommand):
         report = read_report(folder / REPORT_FILE)
         build = load_command("build")
         built, _, _ = build.make_parser(build.context_class(build)).parse_args(args=[*report.arguments, report.model])
-        options = of_build(folder, {name: value for name, value in built.items() if name != "model"}, report)
         words = {each.name: _long(each) for each in self.params if each.param_type_name == "option"}
         explicit = {name: value for name, value in given.items() if value is not None and name in questions()}
+        opts = {name: value for name, value in built.items() if name != "model"}
+        options = of_build(folder, opts, report, explicit)
         if self.name in _OF_THE_LIBRARY:
             check_same(folder, options, explicit, words)
         ctx.meta["from"] = str(folder)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field
 from enum import Enum
 from functools import cache
@@ -31,6 +31,7 @@ _OF_BUILD = {"out": "out", "package": "package", "report": "page"}  # options of
 _MODELS = (".onnx", ".tflite")  # what the name of a table ends with
 _MOST_LETTERS, _MOST_DOTS = 1 << 16, 40  # of the file, and of a line
 _MODULE = re.compile(r"[\w.]+:\w+")  # a function that gives calibration data
+_DATA = ("calibration", "evaluate", "inputs")  # options that take such a function
 _MOST_FILES = 20_000  # that are looked at to find one
 _NOT_OF_A_BUILD = {"inputs", "samples", "sequence", "toolchain", "emulator", "cache", "min_top1", "min_agreement"}
 _NOT_OF_A_BUILD |= {"baseline", "max_drop", "min_sqnr", "wav", "image", "expect", "no_proof", "harness", "task", "baud"}
@@ -71,7 +72,27 @@ def settings_beside(model: Path) -> dict[str, Any]:
     plain = {key: value for key, value in held.items() if not isinstance(value, dict)}
     if not isinstance(own, dict):
         raise TinycError(f"'{model.name}' is no table", Loc(str(file)), f'begin it with ["{model.name}"]')
-    return {_parameter(key, file): _value(_parameter(key, file), value, file) for key, value in (plain | own).items()}
+    values = {_parameter(key, file): value for key, value in (plain | own).items()}
+    for name, value in values.items():
+        _check_harmless(name, value, file)
+    return {name: _value(name, value, file) for name, value in values.items()}
+
+
+def _runs_code(name: str, value: Any) -> bool:
+    """Whether an option names a function of the user's: a metric's, or one that gives data."""
+    if not isinstance(value, str):
+        return False
+    return ".py:" in value if name == "metric" else name in _DATA and _MODULE.fullmatch(value) is not None
+
+
+def _check_harmless(name: str, value: Any, file: Path) -> None:
+    """Raises TinycError where a file that came with a model would run code, or write beside its own folder: such files
+    may come from strangers."""
+    hint = "what comes with a model must be harmless: give it on the command line"
+    if _runs_code(name, value):
+        raise TinycError(f"'{name}' would run code, {value}", Loc(str(file)), hint)
+    if name == "page" and (Path(str(value)).is_absolute() or ".." in Path(str(value)).parts):
+        raise TinycError(f"the report would be written outside of this folder, to {value}", Loc(str(file)), hint)
 
 
 def _parameter(key: str, file: Path) -> str:
@@ -100,6 +121,7 @@ def saved_settings(options: Options, more: Mapping[str, Any], model: Path) -> Pa
     values = {"board": options.board}
     values |= {flag_of(each): _said(each, told, value) for each, told, value in changed_options(options)}
     values.pop("cache", None)  # of a run, and not of a build
+    values = {flag: value for flag, value in values.items() if not _runs_code(flag, value)}  # nor would it be read
     values |= {flag: value for flag, value in more.items() if value not in (None, False)}
     lines = [f"[{toml_string(model.name)}]", *(f"{flag} = {_toml(value, file)}" for flag, value in values.items())]
     try:
@@ -219,9 +241,14 @@ def _shown(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
-def of_build(folder: Path, opts: Mapping[str, Any], report: Report | UnprovedReport) -> dict[str, Any]:
-    """The options of a build by names of parameters; files are found by their digests. opts: as parsed."""
+def of_build(
+    folder: Path, opts: Mapping[str, Any], report: Report | UnprovedReport, given: Collection[str] = ()
+) -> dict[str, Any]:
+    """The options of a build by names of parameters; files are found by their digests. opts: as parsed. given: names of
+    those that are on the command line, too."""
     digests = {file.name: file.sha256 for file in report.files}
+    for name in opts.keys() - set(given):
+        _check_harmless(name, opts[name], folder / REPORT_FILE)
     return {name: _located(folder, name, value, digests) for name, value in opts.items() if value is not None}
 
 
