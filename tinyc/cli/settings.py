@@ -188,10 +188,10 @@ def is_build(folder: Path) -> bool:
 
 def model_of(folder: Path, report: Report | UnprovedReport) -> Path:
     """The model file of a build, found by its digest."""
-    return found(folder, report.model, report.model_sha256, "model")
+    return file_of(folder, report.model, report.model_sha256, "model")
 
 
-def found(folder: Path, name: str, digest: str, what: str) -> Path:
+def file_of(folder: Path, name: str, digest: str, what: str) -> Path:
     """The file of that name and SHA-256: in the folders above the build, in this one, and below both. TinycError where
     there is none."""
     others = False
@@ -256,5 +256,5 @@ def _located(folder: Path, name: str, value: Any, digests: Mapping[str, str]) ->
     if isinstance(value, list | tuple):
         return [_located(folder, name, one, digests) for one in value]
     if isinstance(value, str) and value in digests:
-        return str(found(folder, value, digests[value], f"file of --{name.replace('_', '-')}"))
+        return str(file_of(folder, value, digests[value], f"file of --{name.replace('_', '-')}"))
     return value

@@ -42,7 +42,7 @@ def copy_to_drive(flashing: Flashing, name: str, data: bytes, method: str, repor
     try:
         _write(target, data, report)
     except OSError as error:
-        if not _is_there(places[0]):  # the board had all blocks before the copy was closed, and started
+        if not shows_itself(places[0]):  # the board had all blocks before the copy was closed, and started
             return target
         raise FlashError(f"cannot copy the firmware: {error.strerror}", Loc(str(target))) from error
     return target
@@ -50,10 +50,11 @@ def copy_to_drive(flashing: Flashing, name: str, data: bytes, method: str, repor
 
 def _write(target: Path, data: bytes, report: Report) -> None:
     """Block by block, each on its way before the next: progress is that of the board, not of a cache."""
-    with target.open("wb", buffering=0) as file:
+    with target.open("wb") as file:
         for at in range(0, len(data), 64 * BLOCK):
             report("write", at, len(data))
             file.write(data[at : at + 64 * BLOCK])
+            file.flush()
             os.fsync(file.fileno())
     report("write", len(data), len(data))
 
@@ -66,7 +67,7 @@ def was_taken(folder: Path, image: Image, family: int, report: Report) -> str:
     """
     report("verify", 0, 1)
     deadline = time.monotonic() + ACCEPT_SECONDS
-    while _is_there(folder):
+    while shows_itself(folder):
         if time.monotonic() > deadline:
             return _read_back(folder, image, family)
         time.sleep(_LOOK_SECONDS)
@@ -74,7 +75,8 @@ def was_taken(folder: Path, image: Image, family: int, report: Report) -> str:
     return "the board has taken every block, and started"
 
 
-def _is_there(folder: Path) -> bool:
+def shows_itself(folder: Path) -> bool:
+    """Whether the drive is that of a UF2 bootloader, which goes away when it has taken the file."""
     try:
         return any(entry.name.upper() == INFO for entry in folder.iterdir())
     except OSError:
@@ -97,11 +99,6 @@ def _read_back(folder: Path, image: Image, family: int) -> str:
     return "its flash is right, but the board has not started: press reset"
 
 
-def shows_itself(folder: Path) -> bool:
-    """Whether the drive is that of a UF2 bootloader, which goes away when it has taken the file."""
-    return _is_there(folder)
-
-
 def await_drive(flashing: Flashing, method: str) -> None:
     """Waits a while for the drive of a board that was told to start its bootloader."""
     deadline = time.monotonic() + APPEAR_SECONDS
@@ -116,7 +113,7 @@ def drives(flashing: Flashing, method: str) -> list[Path]:
 
 def _is_drive(folder: Path, flashing: Flashing, method: str) -> bool:
     labelled = bool(flashing.drive) and folder.name.upper() == flashing.drive.upper()
-    return labelled or (method == "uf2" and not flashing.drive and (folder / "INFO_UF2.TXT").is_file())
+    return labelled or (method == "uf2" and not flashing.drive and (folder / INFO).is_file())
 
 
 def _mounted() -> Iterable[Path]:
