@@ -25,19 +25,17 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import numerics_of
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
-from tinyc.board import load_board
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection, inspect_model
-from tinyc.explain.memory_map import MemoryMap, map_of
+from tinyc.explain.memory_map import MemoryMap
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
 from tinyc.options.build import Optimize, Options, Precision, Prefer
 from tinyc.options.keywords import LibraryOptions, NumericsName, ProofOptions
 from tinyc.options.recipe import Effort, Recipe
 from tinyc.pipeline import building
-from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
-from tinyc.pipeline.estimating import estimate_model
+from tinyc.pipeline.estimating import estimate_model, map_model
 from tinyc.pipeline.hearing import Hearing, Listening, hear
 from tinyc.pipeline.looking import Looking, look
 from tinyc.pipeline.progress import Progress
@@ -268,7 +266,7 @@ def estimate(
         return estimate_model(path, chosen, _progress())
 
 
-def plan(
+def memory_map(
     model: File | Model,
     board: str = "cortex-m4",
     *,
@@ -276,14 +274,14 @@ def plan(
     calibration: Data | None = None,
     **options: Unpack[LibraryOptions],
 ) -> MemoryMap:
-    """Where every tensor of a model lives in the arena, and when, as `tinyc plan`; `.at(step)` says what it holds.
+    """Where every tensor of a model lives in the arena, and when, as `tinyc estimate --map`; `.at(step)` says what it
+    holds.
 
     model and example: as for `estimate`. The other arguments are those of `build`. Raises TinycError.
     """
     with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
         chosen = Options(board=board, **_values(options, LibraryOptions, files))
-        compiled = compile_model(path, load_board(board), chosen, _progress())
-        return map_of(compiled.graph, compiled.plan)
+        return map_model(path, chosen, _progress()).memory_map
 
 
 def quantize(

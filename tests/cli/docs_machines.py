@@ -33,7 +33,7 @@ def at_port(arguments: list[str], run: Run) -> int:
     """A command with --port: `flash` finds the chip's bootloader there, the others the chip, running what `tinyc build`
     makes with the same options."""
     at = arguments.index("--port") + 1
-    if arguments[0] == "flash":
+    if arguments[0] == "flash" and "--monitor" not in arguments:
         chip = Stm32(contents=b"\x00" * 40_000)
         with chip.at_port() as port:
             code = run([*arguments[:at], port, *arguments[at + 1 :]])
@@ -44,8 +44,8 @@ def at_port(arguments: list[str], run: Run) -> int:
 
 
 def _firmware(arguments: list[str], run: Run) -> Path:
-    """For the board itself; `monitor` listens to any."""
-    words = ["run", "kws.tflite", "--board", BOARD] if arguments[0] == "monitor" else list(arguments)
+    """For the board itself; `flash --monitor` listens to any."""
+    words = ["run", "kws.tflite", "--board", BOARD] if arguments[0] == "flash" else list(arguments)
     for option in _OF_RUN:
         if option in words:
             at = words.index(option)

@@ -172,6 +172,7 @@ BY_PAGE: Mapping[str, Callable[[], None]] = MappingProxyType(
         "extend": _extend,
         "float32": _float32,
         "frontend": _frontend,
+        "inspect": _own_builds,
         "mlperf": _mlperf,
         "picture": _picture,
         "quantize": _quantize,

@@ -265,42 +265,43 @@ def test_inspect_lists_operators(tinyc, model: Path) -> None:
     assert "conv2d + relu" in tinyc("inspect", model).out
 
 
-def test_plan_shows_the_arena_that_build_reports(tinyc, model: Path, tmp_path: Path) -> None:
+def test_the_map_is_of_the_arena_that_build_reports(tinyc, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
     whole = ("--board", "host", "--prefer", "time")  # layer by layer
     built = tinyc("build", model, *whole, "-o", tmp_path / "out", "--json").json
     picture = tmp_path / "map.svg"
-    found = tinyc("plan", model, *whole, "--json", "--plot", picture).json
+    (estimated,) = tinyc("estimate", model, *whole, "--map", "--json", "--plot", picture).json["estimates"]
+    found = estimated["map"]
     assert found["arena_bytes"] == built["arena_bytes"]
     assert len(found["moments"]) == len(built["layers"])
     assert "peak" in picture.read_text()
     steps = [step for one in found["boundaries"] for step in range(one["first"], one["last"] + 1)]
     assert set(steps) == set(range(len(built["layers"])))
-    text = tinyc("plan", model, *whole, "--width", "20").out
+    text = tinyc("estimate", model, *whole, "--map", "--width", "20").out
     assert found["boundaries"][0]["reason"].split(";")[0] in " ".join(text.split())
     assert f"arena {found['arena_bytes']:,} bytes" in text
     assert "<- peak" in text
 
 
-def test_plan_shows_the_front_and_where_the_library_stands(tinyc, model: Path, tmp_path: Path) -> None:
+def test_the_front_says_where_the_library_stands(tinyc, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
     picture = tmp_path / "front.svg"
-    front = tinyc("plan", model, "--board", "cortex-m4", "--front", "--json", "--plot", picture).json
+    (front,) = tinyc("estimate", model, "--front", "--json", "--plot", picture).json["fronts"]
     (built,) = [point for point in front["points"] if point["built"]]
     estimated = tinyc("estimate", model, "--board", "cortex-m4", "--json").json["estimates"][0]
     assert [built[key] for key in ("cycles", "arena_bytes", "flash_bytes")] == [
         estimated[key] for key in ("cycles", "arena_bytes", "flash_bytes")
     ]
     assert "built" in picture.read_text()
-    text = tinyc("plan", model, "--board", "cortex-m4", "--front").out
+    text = tinyc("estimate", model, "--front").out
     assert all(f"{point['cycles']:,}" in text for point in front["points"])
-    ran = tinyc("plan", model, "--board", "cortex-m4", "--front", "--input-rows")
+    ran = tinyc("estimate", model, "--front", "--input-rows")
     assert ran.code == 2
     assert "leave out --input-rows" in ran.err
 
 
-def test_plan_refuses_a_picture_format_before_it_compiles(tinyc, model: Path, tmp_path: Path) -> None:
-    ran = tinyc("plan", model, "--board", "host", "--plot", tmp_path / "map.gif")
+def test_a_picture_format_is_refused_before_anything_is_computed(tinyc, model: Path, tmp_path: Path) -> None:
+    ran = tinyc("estimate", model, "--board", "host", "--plot", tmp_path / "map.gif")
     assert ran.code == 2
     assert "no format for '.gif'" in ran.err
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 import onnx
 import pytest
+import typer
 
 import tinyc
 from tests.cli.docs_machines import BY_WORD
@@ -85,12 +86,13 @@ SLOW = (
     "examples/camera",
     "examples/kws",
     "examples/listen",
-    "explore",
+    "estimate",
     "extend",
     "flash",
     "float32",
     "frontend",
     "helium",
+    "inspect",
     "integrate",
     "mlperf",
     "picture",
@@ -243,7 +245,8 @@ def test_the_commands_of_a_page_are_parsed(files: Path, page: Path, monkeypatch:
     monkeypatch.chdir(files)
     for line in typed(page):
         name, *arguments = words(line.partition(" > ")[0])
-        load_command(name).make_context(name, arguments).close()
+        with suppress(typer.Exit):  # --json-schema prints, and ends there
+            load_command(name).make_context(name, arguments).close()
 
 
 def snippets(page: str, language: str) -> list[str]:
@@ -284,7 +287,7 @@ def test_the_functions_of_the_python_page_have_what_it_says() -> None:
     """Parameters of the functions in its table, and attributes of what they give."""
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `tinyc\.(\w+)\((.*?)\)` \|(.*)\|$", text, re.MULTILINE)
-    wanted = ["build", "verify", "run", "bench", "estimate", "plan", "quantize", "inspect", "load"]
+    wanted = ["build", "verify", "run", "bench", "estimate", "memory_map", "quantize", "inspect", "load"]
     assert [name for name, _, _ in rows] == wanted
     for name, parameters, gives in rows:
         real = [each.name for each in docs_site.parameters(getattr(tinyc, name))]

@@ -55,11 +55,10 @@ def test_a_tflite_model_is_compiled_with_what_every_installation_has(model: Path
     "words",
     [
         ["inspect", "net.tflite"],
-        ["plan", "net.tflite"],
         ["estimate", "net.tflite"],
         ["doctor"],
         ["boards"],
-        ["explain", "CONV_2D"],
+        ["inspect", "CONV_2D"],
     ],
     ids=lambda words: words[0],
 )

@@ -102,7 +102,7 @@ def test_names_of_layers_are_text(tinyc, tmp_path: Path) -> None:
     ran = tinyc("inspect", path)
     assert ran.code == 0, ran.err
     assert rude in ran.out
-    for command in (["build", "-o", tmp_path / "out[/b]"], ["plan"]):
+    for command in (["build", "-o", tmp_path / "out[/b]"], ["estimate", "--map"]):
         ran = tinyc(command[0], path, "-b", "host", *command[1:])
         assert ran.code == 0, ran.err
     assert (tmp_path / "out[/b]" / "m_red.c").is_file()
@@ -198,7 +198,7 @@ def test_pictures_that_are_none(tinyc, tmp_path: Path) -> None:
     bomb[29:33] = zlib.crc32(bomb[12:29]).to_bytes(4, "big")
     for content in (whole[:50], bytes(bomb), b"", whole[:40] + bytes(100)):
         picture.write_bytes(content)
-        ran = tinyc("plan", path, "-b", "host", "-c", tmp_path / "pictures")
+        ran = tinyc("estimate", path, "-b", "host", "-c", tmp_path / "pictures")
         assert ran.code == 2, ran.err
         assert "internal" not in ran.err
 
@@ -211,28 +211,29 @@ def test_a_quantized_model_does_not_replace_the_float_one(tinyc, model: Path) ->
 
 @pytest.mark.parametrize(("words", "code"), [("1K", 0), ("1KiB", 0), ("1_024", 0), ("1k", 2), ("-1", 2), ("K", 2)])
 def test_budgets(tinyc, model: Path, words: str, code: int) -> None:
-    ran = tinyc("plan", model, "-b", "host", f"--ram={words}", "--json")
+    ran = tinyc("estimate", model, "-b", "host", f"--ram={words}", "--json")
     assert ran.code == code
     if code:
         assert "give bytes, like 65536, 64K or 1M" in ran.err
     else:
-        assert ran.json["arena_bytes"] <= 1024
+        assert ran.json["estimates"][0]["arena_bytes"] <= 1024
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "-1", "x", ""])
 @pytest.mark.parametrize(
     "words",
     [
-        *("plan --ram=@", "plan --flash=@", "plan --incremental=@", "plan --incremental=1 --hop=@"),
-        *("plan --picture-std=@", "plan --max-loss=@ --weights=auto", "plan --width=@", "build --samples=@"),
+        *("estimate --ram=@", "estimate --flash=@", "estimate --incremental=@", "estimate --incremental=1 --hop=@"),
+        *("estimate --picture-std=@", "estimate --max-loss=@ --weights=auto", "estimate --width=@"),
+        "build --samples=@",
         *("build --sequence=@", "profile --top=@", "bench --seconds=@", "bench --threads=@"),
-        *("monitor --port=x --seconds=@", "monitor --port=x --baud=@", "run --port=x --baud=@"),
+        *("flash --monitor --port=x --seconds=@", "flash --monitor --port=x --baud=@", "run --port=x --baud=@"),
     ],
 )
 def test_numbers_that_are_none(tinyc, model: Path, words: str, value: str) -> None:
     """Every option refuses them before anything is computed."""
     command, *options = words.replace("@", value).split(" ")
-    paths = [] if command == "monitor" else [model, "-b", "host"]
+    paths = [] if command == "flash" else [model, "-b", "host"]
     ran = tinyc(command, *paths, *options)
     assert ran.code == 2, ran.out
     assert "internal" not in ran.err
@@ -242,7 +243,7 @@ def test_numbers_that_are_none(tinyc, model: Path, words: str, value: str) -> No
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300,0,0", "0", "-1", "1e-320", "1,2", "1,2,3,4", "a"])
 def test_numbers_of_pictures(tinyc, model: Path, value: str) -> None:
     for option in ("--picture-mean", "--picture-std"):
-        ran = tinyc("plan", model, "-b", "host", f"{option}={value}")
+        ran = tinyc("estimate", model, "-b", "host", f"{option}={value}")
         assert ran.code == (0 if option == "--picture-mean" and value in ("0", "-1", "1e-320") else 2)
 
 
@@ -261,20 +262,20 @@ def test_paths_that_are_no_files(
         file.truncate(1 << 40)
     Path("circle").symlink_to("circle")
     for words in (
-        ["pack", name],
+        ["package", name, "--as", "blob"],
         ["flash", name, "-b", "arduino-nano-33-ble", "--port", "none"],
         ["flash", name, "-b", "esp32-c3", "--port", "none"],
         ["sweep", name],
         ["report", name],
-        ["package", name, "zephyr"],
-        ["link", name, name, "-o", "out"],
+        ["package", name, "--as", "zephyr"],
+        ["package", name, name, "-o", "out"],
         ["verify", model, "-b", "host", "--built", name],
         ["verify", model, "-b", "cortex-m4", "--elf", name],
         ["build", model, "-b", "host", "--frontend", f"{name}.toml", "-o", "out"],
         ["inspect", name],
-        ["plan", model, "-b", f"{name}.toml"],
-        ["plan", model, "-b", name],
-        ["plan", model, "-b", "host", "-c", name],
+        ["estimate", model, "-b", f"{name}.toml"],
+        ["estimate", model, "-b", name],
+        ["estimate", model, "-b", "host", "-c", name],
         ["build", model, "-b", "host", "--inputs", name, "-o", "out"],
         ["bench", "--compare", name, name],
         *([["build", model, "-b", "host", "-o", name]] if name not in ("folder", "\udcff") else []),
@@ -292,7 +293,7 @@ def test_a_picture_is_written_as_a_whole(tinyc, model: Path, tmp_path: Path, mon
     picture.parent.mkdir()
     picture.write_bytes(b"old")
     link.symlink_to(picture)
-    words = ("plan", model, "-b", "host", "--plot")
+    words = ("estimate", model, "-b", "host", "--plot")
     with monkeypatch.context() as patched:
         spoiled_writes(patched, 0)
         explained(tinyc(*words, picture), "No space left on device")
@@ -491,7 +492,7 @@ def test_signals_during_a_build(forked: Forked, model: Path, tmp_path: Path, sha
         ["--version"],  # so little that it is written when the command has ended
         *(
             pytest.param(words, marks=pytest.mark.slow)
-            for words in (["boards"], ["plan", "MODEL", "-b", "host"], ["nix"])
+            for words in (["boards"], ["estimate", "MODEL", "-b", "host"], ["nix"])
         ),
     ],
 )
@@ -612,7 +613,7 @@ def test_hostile_names_through_a_build(tinyc, named: Path, tmp_path: Path) -> No
 def test_hostile_names_on_the_terminal(tinyc, named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No escape sequence comes from a name: those of colors are all that there are."""
     monkeypatch.delenv("NO_COLOR")
-    for words in (["inspect", named], ["plan", named, "-b", "host"]):
+    for words in (["inspect", named], ["estimate", named, "-b", "host", "--map"]):
         ran = tinyc(*words, "--color", "always")
         assert ran.code == 0, ran.err
         assert printable(re.sub(r"\x1b\[[0-9;]*m", "", ran.out))
@@ -634,7 +635,7 @@ def test_hostile_names_in_pictures(tinyc, named: Path, tmp_path: Path) -> None:
     onnx.save(plain, tmp_path / "names.onnx")
     found = []
     for path in (named, tmp_path / "names.onnx"):
-        ran = tinyc("plan", path, "-b", "host", "--plot", tmp_path / "map.svg")
+        ran = tinyc("estimate", path, "-b", "host", "--plot", tmp_path / "map.svg")
         assert ran.code == 0, ran.err
         pictures = ("--flamegraph", tmp_path / "time.svg", "--speedscope", tmp_path / "s")
         ran = tinyc("profile", path, "-b", "cortex-m4", *pictures)

@@ -85,17 +85,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "quantize": ("quantize", "net.onnx", "--effort", "fast"),
     "inspect": ("inspect", "net.onnx"),
     "inspect -v": ("inspect", "net.onnx", "-v"),
-    "plan": ("plan", "net.onnx", "-b", "cortex-m4", "--width", "8"),
-    "plan --front": ("plan", "net.onnx", "-b", "cortex-m4", "--front"),
+    "estimate --map": ("estimate", "net.onnx", "--map", "--width", "8"),
+    "estimate --front": ("estimate", "net.onnx", "--front"),
     "estimate": ("estimate", "net.onnx", "-b", "cortex-m4,raspberry-pi-pico,host", "--layers"),
-    "explore": ("explore", "net.onnx", "-b", "cortex-m4,cortex-m0plus", "-v"),
+    "estimate of several": ("estimate", "net.onnx", "-b", "cortex-m4,cortex-m0plus", "--prefer", "all", "-v"),
     "sweep": ("sweep", "sweep.toml"),
     "profile": ("profile", "net.onnx", "-b", "cortex-m4", "--source", "--top", "2"),
     "bench": ("bench", "net.onnx", "-b", "host", "--seconds", "0.02"),
     "boards": ("boards", "-v"),
     "boards --check": ("boards", "--check", "host"),
     "doctor": ("doctor",),
-    "explain": ("explain", "tc_conv2d_s8_dsp"),
+    "inspect of a word": ("inspect", "tc_conv2d_s8_dsp"),
 }
 
 
@@ -138,17 +138,17 @@ def test_every_command_that_prints_tables_is_looked_at() -> None:
     sources = {
         file.stem for file in Path(main.__code__.co_filename).parent.glob("*.py") if "Listing(" in file.read_text()
     }
-    assert sources - {"listing", "show"} <= {words[0] for words in COMMANDS.values()}
+    assert sources - {"listing", "show", "arena", "points"} <= {words[0] for words in COMMANDS.values()}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_says_how_wide_it_is(
     width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The console cuts nothing either, and the map of `plan` fits."""
+    """The console cuts nothing either, and the map of the arena fits."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", str(width))
-    assert run("plan", "net.onnx", "-b", "cortex-m4", "--color", "never") == 0
+    assert run("estimate", "net.onnx", "--map", "--color", "never") == 0
     lines = capsys.readouterr().out.splitlines()
     check_width(lines, width)
     assert f"{LONG}0:r:moved" in " ".join(lines).split()

@@ -26,7 +26,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import SerialPort
 from tinyc.board import load_board
 from tinyc.cli.main import main
-from tinyc.cli.monitor import frame_text
+from tinyc.cli.serial_text import frame_text
 from tinyc.flash import flash, plan_flash, samba
 from tinyc.flash.handover import tool_command
 from tinyc.flash.samba import flash_samba
@@ -298,20 +298,27 @@ def test_monitor(built: Callable[[str], Path], tinyc: Tinyc, monkeypatch: pytest
         return shown[0]
 
     monkeypatch.setattr(sys, "stdin", typed())
-    monkeypatch.setattr("tinyc.cli.monitor._encoded", lambda text: text.encode("latin-1"))
-    monkeypatch.setattr("tinyc.cli.monitor.frame_text", text)
+    monkeypatch.setattr("tinyc.cli.serial_text._encoded", lambda text: text.encode("latin-1"))
+    monkeypatch.setattr("tinyc.cli.serial_text.frame_text", text)
     elf = built("cortex-m4") / "device" / "net.elf"
     with board_at_port(load_board("cortex-m4"), elf) as port:
-        code, out, _ = tinyc("monitor", "--port", port, "--frames")
+        code, out, _ = tinyc("flash", "--monitor", "--port", port, "--frames")
     assert code == 130
     assert out.startswith("INFO net ")
 
 
 def test_monitor_without_a_board(tinyc: Tinyc) -> None:
-    code, _, err = tinyc("monitor", "--port", "/dev/ttyNOBODY")
+    code, _, err = tinyc("flash", "--monitor", "--port", "/dev/ttyNOBODY")
     assert code == 2
     assert "there is no such port" in err
-    assert tinyc("monitor")[0] == 0
+    for words, hint in (
+        ((), "--monitor alone"),
+        (("--monitor",), "--ports lists"),
+        (("none.bin", "--monitor"), "--ports"),
+    ):
+        code, _, err = tinyc("flash", *words)
+        assert code == 2
+        assert hint in err
 
 
 def test_ports_are_listed_with_their_usb_ids(tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,16 +326,16 @@ def test_ports_are_listed_with_their_usb_ids(tinyc: Tinyc, monkeypatch: pytest.M
     probe, uart = ListPortInfo("/dev/ttyACM0"), ListPortInfo("/dev/ttyS0")
     probe.vid, probe.pid, probe.description = 0x0483, 0x374B, "STM32 STLink"
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [uart, probe])
-    code, out, _ = tinyc("monitor")
+    code, out, _ = tinyc("flash", "--ports")
     assert code == 0
     assert out.splitlines() == ["/dev/ttyACM0  0483:374b  STM32 STLink", "/dev/ttyS0"]
     ports = [
         {"port": "/dev/ttyACM0", "usb": "0483:374b", "description": "STM32 STLink"},
         {"port": "/dev/ttyS0", "usb": None, "description": None},
     ]
-    assert json.loads(tinyc("monitor", "--json")[1]) == {"ports": ports}
-    code, out, _ = tinyc("monitor", "--json", "--port", "/dev/ttyS0")
-    assert (code, json.loads(out)["error"]["message"]) == (2, "--json is for the list of ports")
+    assert json.loads(tinyc("flash", "--ports", "--json")[1]) == {"ports": ports}
+    code, out, _ = tinyc("flash", "--monitor", "--json", "--port", "/dev/ttyS0")
+    assert (code, json.loads(out)["error"]["message"]) == (2, "what a board sends is no JSON")
 
 
 # --- refusals before a port is touched ---

@@ -25,7 +25,7 @@ from tinyc.bench.compare import compare_files
 from tinyc.bench.report import SCHEMA
 from tinyc.board import Board, load_board
 from tinyc.cli.app import app, load_command
-from tinyc.cli.monitor import frame_text
+from tinyc.cli.serial_text import frame_text
 from tinyc.ir.graph import Array, Graph
 from tinyc.load import load_model
 from tinyc.options.build import Options
@@ -308,7 +308,7 @@ def _frame(rng: np.random.Generator) -> bytes:
     return cut_or_flipped(frame, rng) if rng.random() < 0.1 else frame
 
 
-_COMMANDS = ("inspect", "plan", "quantize", "boards")  # that need no compiler and no board
+_COMMANDS = ("inspect", "estimate", "quantize", "boards")  # that need no compiler and no board
 _VALUES = (
     "0",
     "1",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc explain FOLDER LAYER`: where the code of a layer stands in a library."""
+"""`tinyc inspect FOLDER LAYER`: where the code of a layer stands in a library."""
 
 from __future__ import annotations
 

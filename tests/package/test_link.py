@@ -135,7 +135,7 @@ def test_a_user_compiles_what_is_said(
     libraries: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compiler = needed("gcc")
-    words = ("link", *map(str, libraries), "-o", str(tmp_path / "all"), "--name", "all")
+    words = ("package", *map(str, libraries), "-o", str(tmp_path / "all"), "--name", "all")
     assert run(*words, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     sources = [f"{unit}.c" for unit in (*printed["units"], "all_arena", "all_selftest")]
@@ -242,4 +242,4 @@ def test_what_cannot_be_linked(libraries: list[Path], tmp_path: Path) -> None:
         with pytest.raises(TinycError, match=message):
             link_libraries(folders, name, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert run("link", str(kws)) == 2
+    assert run("package", str(kws)) == 2

@@ -300,7 +300,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "no package 'x'" in capsys.readouterr().err
     assert run("build", "kws.onnx", "--board", "host", "--package", "cmake", "--no-proof") == 2
     assert "proved library" in capsys.readouterr().err
-    assert run("package", "build/kws", "--as", "rust", "-o", "crate", "--package-version", "2.0.1") == 0
+    assert run("package", "build/kws", "--as", "rust", "-o", "crate", "--version", "2.0.1") == 0
     assert "package: crate" in capsys.readouterr().out
     assert tomllib.loads((tmp_path / "crate/Cargo.toml").read_text())["package"]["version"] == "2.0.1"
     assert run("package", "build/kws", "--as", "rust,cmake", "-o", "both") == 2

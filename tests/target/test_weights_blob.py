@@ -284,7 +284,7 @@ def test_signatures(on_host: Pair, tmp_path: Path) -> None:
 
 
 def test_a_signature_by_another_program(on_host: Pair, tmp_path: Path) -> None:
-    """libsodium, as firmware would link it, takes what `tinyc pack` signed, and nothing else."""
+    """libsodium, as firmware would link it, takes what `tinyc package --sign` signed, and nothing else."""
     if not Path("/usr/include/sodium.h").exists():
         pytest.skip("libsodium-dev is not installed")
     assert on_host.new.blob is not None

@@ -153,10 +153,10 @@ def test_plan_is_that_of_the_build(tmp_path: Path) -> None:
     model = classifier(tmp_path)
     fast = tinyc.Recipe("minmax", equalize=False, rounding="nearest", augment=False)
     options = {"prefer": "time", "recipe": fast}
-    found, estimated = tinyc.plan(model, "host", **options), tinyc.estimate(model, "host", **options)
+    found, estimated = tinyc.memory_map(model, "host", **options), tinyc.estimate(model, "host", **options)
     assert found.arena_bytes == estimated.arena_bytes >= found.lower_bound_bytes > 0
     assert {tenant.name for tenant in found.at(0)} >= {"x"}
-    assert tinyc.plan(onnx.load(model), "host", **options) == found
+    assert tinyc.memory_map(onnx.load(model), "host", **options) == found
 
 
 def test_quantize_measures_and_saves(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tinyc plan` says of every step: by rows or whole, and why."""
+"""What `tinyc estimate --map` says of every step: by rows or whole, and why."""
 
 from __future__ import annotations
 

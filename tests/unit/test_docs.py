@@ -77,6 +77,7 @@ def test_commands_have_the_options_that_pages_show(page: Path) -> None:
             continue
         assert name in COMMANDS, shown
         options = {option for each in COMMANDS[name].params for option in (*each.opts, *each.secondary_opts)}
+        options |= {"--help-all", "--json-schema"}  # which every command has
         for word in words:
             if re.match(r"--?[a-z]", word):
                 assert word.partition("=")[0] in options, f"{word} of {shown}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -14,8 +15,8 @@ from test_estimate import network
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
-from tinyc.options.build import Options
-from tinyc.pipeline.exploring import Point, Space, _is_best, explore_model, pick
+from tinyc.options.build import Options, Prefer
+from tinyc.pipeline.exploring import Point, _is_best, explore_model, pick
 from tinyc.pipeline.progress import Progress
 
 
@@ -26,9 +27,18 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
+def variants(
+    prefer: tuple[Prefer, ...] = ("balanced", "time", "ram", "flash"),
+    ram: tuple[int | None, ...] = (None,),
+    flash: tuple[int | None, ...] = (None,),
+) -> list[Options]:
+    """Every combination, on a Cortex-M4."""
+    combinations = itertools.product(prefer, ram, flash)
+    return [Options("cortex-m4", prefer=what, ram=most, flash=limit) for what, most, limit in combinations]
+
+
 def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
-    space = Space(("cortex-m4",), flash=(None, 100))
-    found = explore_model(model, space, Options("cortex-m4"), Progress())
+    found = explore_model(model, variants(flash=(None, 100)), Progress())
     assert len(found) == 4 * 2
     failed = [point for point in found if point.problem]
     assert all(point.flash == 100 and not point.best for point in failed)
@@ -42,9 +52,9 @@ def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
 
 
 def test_proved_points_have_measured_figures(model: Path) -> None:
-    space = Space(("cortex-m4",), prefer=("time",))
-    (said,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress())
-    (point,) = explore_model(model, space, Options("cortex-m4", samples=1), Progress(), proof=True)
+    options = [Options("cortex-m4", samples=1, prefer="time")]
+    (said,) = explore_model(model, options, Progress())
+    (point,) = explore_model(model, options, Progress(), proof=True)
     assert point.proved
     assert not said.proved
     assert point.ram_bytes == said.ram_bytes
@@ -61,16 +71,15 @@ def test_a_later_point_beats_an_earlier_one() -> None:
 
 
 def test_what_a_point_may_need_is_a_limit_of_its_own(model: Path) -> None:
-    open_ = Space(("cortex-m4",), prefer=("time", "ram"))
-    fast, small = explore_model(model, open_, Options("cortex-m4"), Progress())
+    fast, small = explore_model(model, variants(("time", "ram")), Progress())
     assert small.ram_bytes < fast.ram_bytes
-    limited = Space(("cortex-m4",), prefer=("time",), ram=(None, small.ram_bytes, 16))
-    first, second, third = explore_model(model, limited, Options("cortex-m4"), Progress())
+    limited = variants(("time",), ram=(None, small.ram_bytes, 16))
+    first, second, third = explore_model(model, limited, Progress())
     assert first.key == fast.key
     assert second.ram_bytes <= small.ram_bytes
     assert second.options() == f"--board cortex-m4 --prefer time --ram {small.ram_bytes}"
     assert "bytes of RAM, 16 allowed" in (third.problem or "")
-    found = explore_model(model, replace(open_, flash=(1000,)), Options("cortex-m4"), Progress())
+    found = explore_model(model, variants(("time", "ram"), flash=(1000,)), Progress())
     assert all("1,000" in (point.problem or "") for point in found)
 
 
@@ -125,7 +134,7 @@ def test_the_command(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = tmp_path / "front.svg"
-    words = ("explore", model, "--board", "cortex-m4", "--prefer", "ram,flash")
+    words = ("estimate", model, "--board", "cortex-m4", "--prefer", "ram,flash")
     assert run(monkeypatch, *words, "--plot", picture, "--pick", "ram<=64K") == 0
     out = capsys.readouterr().out
     assert f"tinyc build {model} --board cortex-m4 --prefer" in out

@@ -231,7 +231,7 @@ def test_a_model_of_which_nothing_runs_is_a_library(tmp_path: Path) -> None:
 
 
 def test_the_front_of_a_model_says_what_is_built(models_dir: Path) -> None:
-    front = front_of_model(models_dir / "mlperf_tiny" / "kws_int8.tflite", M4, Options("cortex-m4"), Progress())
+    front = front_of_model(models_dir / "mlperf_tiny" / "kws_int8.tflite", Options("cortex-m4"), Progress())
     (built,) = [point for point in front.points if point.built]
     assert not any(point.beaten for point in front.points if not point.built)
     assert 10 < len(front.points) <= MOST_POINTS + 1
@@ -245,11 +245,11 @@ def test_the_front_of_a_model_says_what_is_built(models_dir: Path) -> None:
 
 def test_libraries_that_are_called_for_each_row_have_no_front(models_dir: Path) -> None:
     with pytest.raises(TinycError, match="take their input whole"):
-        front_of_model(models_dir / "mlperf_tiny" / "kws_int8.tflite", M4, Options("host", input_rows=True), Progress())
+        front_of_model(models_dir / "mlperf_tiny" / "kws_int8.tflite", Options("host", input_rows=True), Progress())
 
 
 def test_a_model_with_state_runs_layer_by_layer(models_dir: Path) -> None:
-    front = front_of_model(models_dir / "zoo" / "streaming_vad_int8.tflite", M4, Options("cortex-m4"), Progress())
+    front = front_of_model(models_dir / "zoo" / "streaming_vad_int8.tflite", Options("cortex-m4"), Progress())
     (built,) = [point for point in front.points if point.built]
     assert len(front.points) > 3
     assert not any(point.by_rows for point in front.points)

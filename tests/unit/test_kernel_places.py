@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc explain` names files and lines of tinyc: there stands what it says. Those of a library: tests/package."""
+"""`tinyc inspect` names files and lines of tinyc: there stands what it says. Those of a library: tests/package."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinyc.base.errors import TinycError
-from tinyc.cli.monitor import frame_text
+from tinyc.cli.serial_text import frame_text
 from tinyc.run.protocol import (
     Done,
     FaultFrame,

@@ -167,7 +167,7 @@ def load_board(name_or_path: str | Path) -> Board:
         return _read(file)
     if "," in text:
         message = f"one board is built for, and here are several: {text.replace(',', ', ')}"
-        raise TinycError(message, hint="`tinyc estimate`, `explore` and `bench` take several")
+        raise TinycError(message, hint="`tinyc estimate` and `tinyc bench` take several")
     known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
     if chip := chip_hint(text, {board.name: board.description for board in list_boards()}):
         raise TinycError(f"there is no board '{text}'", hint=f"{chip}; `tinyc boards` lists all boards")

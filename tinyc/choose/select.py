@@ -22,7 +22,7 @@ from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
 
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
-_TAKEN = "docs/operators.md lists what each kernel takes"
+_TAKEN = "`tinyc inspect KERNEL` says what a kernel takes"
 
 
 @dataclass(frozen=True, slots=True)

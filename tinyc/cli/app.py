@@ -20,23 +20,18 @@ INTERRUPTED = 130
 COMMANDS = {
     "build": "Compile MODEL for a board, prove it bit for bit on the emulated board, and report what it costs.",
     "quantize": "Quantize the float MODEL, measure it beside the float model, and say which layer loses most.",
-    "inspect": "Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing.",
-    "plan": "Show the arena of MODEL over time: what lies where, the peak, and what no plan goes below; with "
-    "--front, what its library can be.",
-    "estimate": "Say in a moment what MODEL will cost on a board; compiles and runs nothing.",
-    "explore": "Show what boards and options trade for MODEL: time, RAM, flash; the points that no other beats.",
+    "inspect": "Show the graph of a model, or what a kernel, an operator, an exit code or an error stands for; "
+    "compiles nothing.",
+    "estimate": "Say in a moment what MODEL will cost on a board, and with --map what lies where in its arena; "
+    "compiles and runs nothing.",
     "sweep": "Build and prove models for boards with options, on this machine or a cluster, into one file of results.",
     "verify": "Run MODEL on a board's machine and compare every output byte; names the first layer that differs.",
-    "package": "Make packages for build systems and languages of the library in FOLDER, an output of `tinyc build`.",
+    "package": "Make packages for build systems and languages of the library in FOLDER; link several for one firmware.",
     "report": "Write the report of a build, a benchmark or a sweep as one page of HTML that needs nothing else.",
-    "pack": "Give the constants of a library a version and a signature, or say what a file of constants is.",
-    "link": "Link the libraries in FOLDERs for one firmware: one arena for all, and each kernel once.",
-    "explain": "Say what WORD stands for: a kernel, an operator, an exit code, an error; or which code runs a LAYER.",
-    "schema": "Print the JSON Schema of what COMMAND prints with --json; without COMMAND list those that have one.",
     "profile": "Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.",
-    "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, and check it.",
+    "flash": "Write firmware to a board, by its serial bootloader or the program that it wants, check it, and print "
+    "what the board sends.",
     "run": "Run MODEL on a board that was flashed with it: compare every output byte, print the cycles measured.",
-    "monitor": "Print what a board sends; lines that are typed go to it.",
     "bench": "Measure MODELs on boards and beside desktop CPU and GPU runs: cost, latency, how near the outputs are.",
     "boards": "List the boards that tinyc knows; a .toml file of your own works as well.",
     "doctor": "Say which compilers, emulators and packages are there, and how to install what is missing.",

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,18 +26,22 @@ from tinyc.verify.report_file import read_report
 _EVERYWHERE = ("json", "verbose", "color", "form", "help", "help_all")  # said in a line
 _LEFT, _MOST_COLUMNS = 26, 100
 _PLAIN = "Options"
+_SCHEMA = "--json-schema"
 _OF_THE_LIBRARY = ("verify", "run", "profile")  # what they say is of the library in the folder, and of no other
 _ORDER = get_args(Question)
 _TYPES = {int: "N", float: "X", Path: "PATH"}
 
 
 class TinycCommand(TyperCommand):
-    """`-h` shows the options that most calls use, `--help-all` all of them."""
+    """`-h` shows the options that most calls use, `--help-all` all of them, `--json-schema` what `--json` prints."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options of `tinyc.toml` beside the model, or of the build that stands for it, as defaults."""
         if "--help-all" in args:
             typer.echo("\n".join(self.help_lines(ctx, everything=True)))
+            ctx.exit()
+        if _SCHEMA in args and any(each.name == "json" for each in self.params):
+            self._print_schema()
             ctx.exit()
         try:
             args = self._with_defaults(ctx, list(args))
@@ -51,6 +57,11 @@ class TinycCommand(TyperCommand):
                 error.message = f"{error.message} (in {ctx.meta['from']})"
             raise
 
+    def _print_schema(self) -> None:
+        """What `--json` prints, as a JSON Schema."""
+        objects = importlib.import_module("tinyc.cli.json_objects")  # which knows every command
+        Output(Color.NEVER, False, False).document(objects.schema_of(self.name))
+
     def _with_defaults(self, ctx: Any, args: list[str]) -> list[str]:
         """The words, with a model in the place of a build; and `ctx.default_map`."""
         own = {each.name: each for each in self.params}
@@ -63,7 +74,8 @@ class TinycCommand(TyperCommand):
         if given.get("model") is None:
             return args
         place = Path(str(given["model"]))
-        if place.is_dir() and is_build(place):
+        is_folder_meant = given.get("layer") is not None  # of `tinyc inspect`
+        if os.path.isdir(place) and is_build(place) and not is_folder_meant:
             model, settings = self._of_build(ctx, place, given)
             args = [str(model) if word == str(given["model"]) else word for word in args]
         else:
@@ -137,7 +149,7 @@ class TinycCommand(TyperCommand):
 
     def _footer(self, hidden: int, *, everything: bool) -> str:
         names = {each.name for each in self.params}
-        common = [("json", "--json"), ("form", "--format"), ("verbose", "-v"), ("color", "--color")]
+        common = [("json", "--json"), ("json", _SCHEMA), ("form", "--format"), ("verbose", "-v"), ("color", "--color")]
         words = f"Also: {', '.join(flag for name, flag in common if name in names)}."
         if hidden and not everything:
             words += f" --help-all shows {plural(hidden, 'more option')}."

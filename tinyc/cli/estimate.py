@@ -3,48 +3,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tinyc.base.errors import TinycError
+from tinyc.cli.arena import LEAST_CELLS, MOST_CELLS, draw_front, show_front, show_map
 from tinyc.cli.listing import SENTENCE, FactList, Listing, figures, text
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, board_names, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
+from tinyc.cli.points import draw_points, show_points
 from tinyc.cli.running import run_stages
+from tinyc.explain.drawing import check_format
 from tinyc.explain.estimate import Estimate
+from tinyc.explain.memory_plot import plot_map
 from tinyc.options.build import Options
-from tinyc.pipeline.estimating import estimate_model
+from tinyc.pipeline.estimating import MappedEstimate, estimate_model, map_model
+from tinyc.pipeline.exploring import explore_model, pick
+from tinyc.pipeline.fronting import ModelFront, front_of_model
 from tinyc.pipeline.progress import Progress
 
+Result = Estimate | MappedEstimate | ModelFront
+
 Layers = Annotated[bool, typer.Option("--layers", help="A line for each layer too.")]
+MapOption = Annotated[bool, typer.Option("--map", help="Also what lies where in the arena, step by step.")]
+FrontOption = Annotated[
+    bool, typer.Option("--front", help="Show instead what the library can be: cycles against flash against arena.")
+]
+PickOption = Annotated[
+    str | None,
+    typer.Option("--pick", help="Print the command for the fastest with `ram<=16K, time<=50ms`.", show_default=False),
+]
+ProveOption = Annotated[bool, typer.Option("--prove", help="Prove and measure the points that no other beats.")]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Draw map, front or points into this .svg, .png or .pdf.", show_default=False),
+]
+Width = Annotated[
+    int | None,
+    typer.Option(
+        min=LEAST_CELLS, max=400, help="Cells of a line of the map.", show_default=f"what fits, at most {MOST_CELLS}"
+    ),
+]
 
 
-@with_model_options(without=("inputs", "samples", "sequence", "toolchain", "emulator"))
+@with_model_options(
+    without=("inputs", "samples", "toolchain", "emulator"), several=("prefer", "weights", "ram", "flash")
+)
 def command(
     model: Model,
-    options: Options,
+    options: tuple[Options, ...],
     layers: Layers = False,
+    mapped: MapOption = False,
+    front: FrontOption = False,
+    pick_words: PickOption = None,
+    prove: ProveOption = False,
+    plot: PlotFile = None,
+    width: Width = None,
     json: Json = False,
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Say in a moment what MODEL will cost on a board; compiles and runs nothing.
+    """Say in a moment what MODEL will cost on a board, and with --map what lies where in its arena; compiles and runs
+    nothing.
 
-    -b takes several boards, with commas between them or repeated, or `all`.
+    -b takes several boards, or `all`; where another option has several values, too, the best points are shown.
     """
     with guarded(color, json, verbose) as out:
-        names = board_names(options.board)
+        if plot is not None:
+            check_format(plot)
+        pick((), pick_words or "")
+        boards = {each.board for each in options}
+        if len(options) > len(boards) or prove or pick_words is not None:
+            _check_compared(layers or mapped or front)
+            points = run_stages(out, lambda progress: explore_model(model, options, progress, prove), options[0].effort)
+            show_points(out, model, points, pick_words, everything=verbose)
+            if plot is not None:
+                draw_points(points, plot, model.name)
+                out.result(f"drawn in {plot}")
+            if all(point.problem for point in points):
+                raise typer.Exit(1)
+            return
+        if plot is not None and len(boards) > 1:
+            raise TinycError("a picture is of one board", hint="leave out --plot, or all boards but one")
+        work = front_of_model if front else map_model if mapped or plot is not None else estimate_model
+        _show_all(out, _answers(out, model, options, work), layers=layers, width=width, plot=plot)
 
-        def work(progress: Progress) -> list[Estimate]:
-            return [estimate_model(model, replace(options, board=name), progress) for name in names]
 
-        estimates = run_stages(out, work, options.effort)
-        out.json({"estimates": [each.to_json() for each in estimates]})
-        _show(out, estimates, layers)
-        if not any(each.fits for each in estimates):
-            raise typer.Exit(1)
+def _check_compared(detailed: bool) -> None:
+    """Raises TinycError where details of one library are asked for of many."""
+    if detailed:
+        hint = "give one value of --prefer, --weights, --ram and --flash"
+        raise TinycError("--layers, --map and --front are of one library", hint=hint)
+
+
+def _answers(
+    out: Output, model: Path, options: Sequence[Options], work: Callable[[Path, Options, Progress], Result]
+) -> list[Result]:
+    """What is asked for, for each board."""
+    return run_stages(out, lambda progress: [work(model, each, progress) for each in options], options[0].effort)
+
+
+def _show_all(out: Output, answers: Sequence[Result], *, layers: bool, width: int | None, plot: Path | None) -> None:
+    estimates = [each.estimate if isinstance(each, MappedEstimate) else each for each in answers]
+    costs = [each for each in estimates if isinstance(each, Estimate)]
+    out.json({"estimates" if costs else "fronts": [each.to_json() for each in answers]})
+    if costs:
+        _show(out, costs, layers)
+    for each in answers:
+        _show_more(out, each, width, plot, headed=len(answers) > 1)
+    if costs and not any(each.fits for each in costs):
+        raise typer.Exit(1)
+
+
+def _show_more(out: Output, result: Result, width: int | None, plot: Path | None, *, headed: bool) -> None:
+    """The map of an arena, or a front, and its picture."""
+    if isinstance(result, Estimate):
+        return
+    board = result.board if isinstance(result, ModelFront) else result.estimate.board
+    if headed:
+        out.result("", f"on {board}")
+    if isinstance(result, ModelFront):
+        show_front(out, result)
+    else:
+        out.result("")
+        show_map(out, result.memory_map, result.boundaries, width)
+    if plot is not None:
+        if isinstance(result, ModelFront):
+            draw_front(result, plot)
+        else:
+            arena = f"{result.memory_map.arena_bytes:,} bytes of arena"
+            plot_map(result.memory_map, plot, f"{Path(result.estimate.model).stem} on {board}: {arena}")
+        out.result(f"drawn in {plot}")
 
 
 def _show(out: Output, estimates: Sequence[Estimate], layers: bool) -> None:

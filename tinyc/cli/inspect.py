@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc inspect`: what a model file holds, and what keeps it from being compiled."""
+"""`tinyc inspect`: what a model file holds, and what keeps it from being compiled; or what a word stands for."""
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tinyc.base.errors import Loc, TinycError
 from tinyc.cli.listing import Listing, ListingColumn, figures, text
-from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
+from tinyc.cli.words import show_word
 from tinyc.explain.documents import github, import_cases, sarif
 from tinyc.explain.inspection import Inspection, TensorFacts, inspect_model
 from tinyc.load import other_signatures
@@ -24,10 +28,26 @@ class FindingFormat(StrEnum):
     GITHUB = "github"
 
 
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        help="A model: a .onnx or .tflite file. Or a kernel, an operator, an exit code, the message of an error in "
+        "quotation marks, or a library's folder.",
+        show_default=False,
+    ),
+]
+Layer = Annotated[
+    str | None,
+    typer.Argument(metavar="[LAYER]", help="Of a folder: the layer's name, or its step's number.", show_default=False),
+]
+
+
 @with_model_options(only=("outputs", "signature"))
 def command(
-    model: Model,
+    model: What,
     options: Options,
+    layer: Layer = None,
     form: Annotated[
         FindingFormat | None,
         typer.Option("--format", help="Print what keeps MODEL from being imported as this.", show_default=False),
@@ -36,20 +56,37 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Show the graph of MODEL: operators, shapes, quantization, MACs; compiles nothing."""
+    """Show the graph of a model, or what a kernel, an operator, an exit code or an error stands for; compiles nothing.
+
+    Of a LAYER of the library in the folder WHAT it says file and line of each part of the code.
+    """
     with guarded(color, json, verbose, form is not None) as out:
-        if options.signature is None and (others := other_signatures(model)):
-            out.warn(others)
-        inspection = inspect_model(model, options.outputs, options.signature)
-        out.json(inspection.to_json())
-        if form is FindingFormat.SARIF:
-            out.document(sarif(inspection))
-        elif form is FindingFormat.GITHUB:
-            out.document(github("tinyc inspect", import_cases(inspection)))
-        if inspection.problems:
-            _show_problems(out, inspection)
-            raise typer.Exit(1)
-        _show(out, inspection, verbose)
+        if layer is not None or not _is_model(model):
+            if form is not None:
+                raise TinycError("--format is of a model", Loc(model), "give a .onnx or .tflite file, or leave it out")
+            show_word(out, model, layer)
+        else:
+            _inspect(out, Path(model), options, form)
+
+
+def _is_model(what: str) -> bool:
+    """Whether it is the name of a model's file, or of any other that is there."""
+    return what.endswith((".onnx", ".tflite")) or (os.path.exists(what) and not os.path.isdir(what))
+
+
+def _inspect(out: Output, model: Path, options: Options, form: FindingFormat | None) -> None:
+    if options.signature is None and (others := other_signatures(model)):
+        out.warn(others)
+    inspection = inspect_model(model, options.outputs, options.signature)
+    out.json(inspection.to_json())
+    if form is FindingFormat.SARIF:
+        out.document(sarif(inspection))
+    elif form is FindingFormat.GITHUB:
+        out.document(github("tinyc inspect", import_cases(inspection)))
+    if inspection.problems:
+        _show_problems(out, inspection)
+        raise typer.Exit(1)
+    _show(out, inspection, out.verbose)
 
 
 def _show(out: Output, inspection: Inspection, verbose: bool) -> None:

@@ -69,30 +69,31 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
     }
     board |= {"emulators": Words, "uart": str | None, "flashing": Words}
     point = Shape(Point, {"options": str})
-    estimate = Shape(Estimate, {"flash_bytes": int, "fits": bool})
-    pack = {"version": int, "bytes": int, "code": str, "model": str, "signed": bool}
-    schema = {"$schema": str, "title": str, "anyOf": tuple[Any, ...], "$defs": Mapping[str, Any]}
+    arena = Shape(MemoryMap, {"peak": tuple[int, ...], "boundaries": tuple[Boundary, ...]})
+    estimate = Shape(Estimate, {"flash_bytes": int, "fits": bool}, {"map": arena})
+    constants = {"version": int, "bytes": int, "code": str, "model": str, "signed": bool}
     costs = {"milliseconds": float | None, "flash_waits": int | None, "microjoules": float | None}
     return {
         "bench": (Shape(BenchReport), Shape(None, {"worse": int, "changes": (Shape(BenchChange),)})),
         "boards": (Shape(None, {"boards": (Shape(None, board),)}), Shape(None, {"checks": tuple[BoardCheck, ...]})),
         "build": (Shape(Report, {"folder": str}, made), unproved),
         "doctor": (Shape(None, {"findings": tuple[Finding, ...]}),),
-        "estimate": (Shape(None, {"estimates": (estimate,)}),),
-        "explain": (Shape(None, {"word": str, "meanings": tuple[Meaning, ...]}),),
-        "explore": (Shape(None, {"model": str, "points": (point,)}, {"pick": point}),),
-        "flash": (Shape(FlashResult),),
-        "inspect": (Shape(Inspection),),
-        "link": (Shape(LinkedModels, {"folder": str}),),
-        "monitor": (Shape(None, {"ports": tuple[SerialPortFound, ...]}),),
-        "pack": (Shape(None, pack, {"file": str}),),
-        "package": (Shape(None, {"packages": Words}),),
-        "plan": (Shape(MemoryMap, {"peak": tuple[int, ...], "boundaries": tuple[Boundary, ...]}), Shape(ModelFront)),
+        "estimate": (
+            Shape(None, {"estimates": (estimate,)}),
+            Shape(None, {"fronts": (Shape(ModelFront),)}),
+            Shape(None, {"model": str, "points": (point,)}, {"pick": point}),
+        ),
+        "flash": (Shape(FlashResult), Shape(None, {"ports": tuple[SerialPortFound, ...]})),
+        "inspect": (Shape(Inspection), Shape(None, {"word": str, "meanings": tuple[Meaning, ...]})),
+        "package": (
+            Shape(None, {"packages": Words}),
+            Shape(LinkedModels, {"folder": str}),
+            Shape(None, constants, {"file": str}),
+        ),
         "profile": (Shape(Profile, costs),),
         "quantize": (Shape(QuantizeReport),),
         "report": (Shape(None, {"page": str}),),
         "run": (Shape(Hearing, passed), Shape(Looking, passed), Shape(BoardRun, {**passed, "mean_cycles": int | None})),
-        "schema": (Shape(None, {"commands": Words}), Shape(None, schema)),
         "sweep": (Shape(None, {"schema": int, "ran": int, "file": str, "rows": tuple[ResultRow, ...]}),),
         "verify": (Shape(Report), Shape(BuildProof)),
     }

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from types import UnionType
@@ -181,13 +183,19 @@ def _parameters() -> Mapping[str, tuple[inspect.Parameter, bool]]:
 
 
 def with_model_options(
-    without: tuple[str, ...] = (), also: tuple[str, ...] = (), only: tuple[str, ...] = (), **defaults: Any
+    without: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
+    several: tuple[str, ...] = (),
+    **defaults: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command the options of every command that compiles a model. It receives them as one argument,
     `options: Options`, in whose place they stand in --help. without: names of those that it does not offer; also: of
-    those that few commands have; only: of all that it offers; defaults: those that differ for this command."""
+    those that few commands have; only: of all that it offers; several: of those that take more than one value, and
+    boards do then, too: the command receives a tuple of Options, one for each combination; defaults: those that differ
+    for this command."""
     defaults = {"cache": True, **defaults}
-    assert {*without, *also, *only, *defaults} <= _parameters().keys()
+    assert {*without, *also, *only, *several, *defaults} <= _parameters().keys()
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
@@ -196,6 +204,7 @@ def with_model_options(
             for name, (each, is_shared) in _parameters().items()
             if (name in only if only else (is_shared or name in also) and name not in without)
         ]
+        offered = [_of_several(each) if each.name in several else each for each in offered]
         parameters: list[inspect.Parameter] = []
         for each in own.parameters.values():
             parameters += offered if each.name == "options" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
@@ -204,15 +213,60 @@ def with_model_options(
         def with_words(**words: Any) -> None:
             chosen = {each.name: words.pop(each.name, each.default) for each in offered}
             with guarded(words["color"], words.get("json", False), words["verbose"]):
-                options = make_options(chosen)
-                _check_limits(options.recipe or Recipe(), measured="min_agreement" in chosen)
-            command(options=options, **words)
+                variants = _combinations(chosen, several) if several else (make_options(chosen),)
+                for options in variants:
+                    _check_limits(options.recipe or Recipe(), measured="min_agreement" in chosen)
+            command(options=variants if several else variants[0], **words)
 
         with_words.__dict__["__signature__"] = own.replace(parameters=parameters)
         with_words.__annotations__ = {each.name: each.annotation for each in parameters}
         return with_words
 
     return decorate
+
+
+def _of_several(each: inspect.Parameter) -> inspect.Parameter:
+    """The parameter as one that takes several values, with commas between them."""
+    facts = copy.copy(get_args(each.annotation)[1])
+    choices = _choices(each)
+    facts.metavar = f"{facts.metavar or '|'.join(choices)},..."
+    facts.parser = None
+    facts.show_default = str(each.default) if each.default is not None else facts.show_default
+    return each.replace(annotation=Annotated[str | None, facts], default=None)
+
+
+def _choices(each: inspect.Parameter) -> tuple[str, ...]:
+    """The words that an option may be; () where it is no choice of words."""
+    kind = get_args(each.annotation)[0]
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _combinations(words: Mapping[str, Any], several: Sequence[str]) -> tuple[Options, ...]:
+    """Options for every board and every combination of the values of `several`. BadParameter for a value that is none,
+    TinycError for no board."""
+    values = [[(name, value) for value in _values_of(name, words[name])] for name in several]
+    boards = board_names(",".join(words["board"]))
+    return tuple(
+        make_options({**words, **dict(chosen), "board": [board]})
+        for chosen in itertools.product(*values)
+        for board in boards
+    )
+
+
+def _values_of(name: str, words: str | None) -> Sequence[Any]:
+    """The values in a text of several, as the option's own parser reads them; `all` is all of a choice."""
+    each, _ = _parameters()[name]
+    facts, choices, flag = get_args(each.annotation)[1], _choices(each), f"--{name.replace('_', '-')}"
+    if words is None:
+        return [each.default]
+    if words == "all" and choices:
+        return choices
+    for word in words_of(words) if choices else ():
+        if word not in choices:
+            raise typer.BadParameter(f"{word!r} is not one of {', '.join(choices)}, all", param_hint=flag)
+    if not words_of(words):
+        raise typer.BadParameter("no value is given", param_hint=flag)
+    return [facts.parser(word) if facts.parser else word for word in dict.fromkeys(words_of(words))]
 
 
 def make_options(words: Mapping[str, Any]) -> Options:

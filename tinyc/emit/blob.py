@@ -105,7 +105,7 @@ def blob_bytes(program: Program, code: bytes, sha256: str) -> bytes:
 
 def read_blob(data: bytes, where: str) -> BlobFile:
     """What the file's header says. Raises TinycError where it is no blob, or damaged; where: its name."""
-    hint = "give a file that `tinyc build --weights-blob` or `tinyc pack` wrote"
+    hint = "give a file that `tinyc build --weights-blob` or `tinyc package` wrote"
     if len(data) < HEADER + SIGNATURE or data[:4] != MAGIC:
         raise TinycError("this is no file of weights", Loc(where), hint)
     _, form, header, size, version, code, model, crc = _HEAD.unpack_from(data)

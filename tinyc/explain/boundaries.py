@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why layers run whole, and why groups of layers that run row by row end where they do: what `tinyc plan` says."""
+"""Why layers run whole, and why groups of layers that run row by row end where they do: said below the map."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ PAGES = {
     "package": "integrate.md",
     "passes": "import.md",
     "pipeline": "build.md",
-    "plan": "plan.md",
+    "plan": "estimate.md",
     "quantize": "quantize.md",
     "reference": "numerics.md",
     "run": "install.md",

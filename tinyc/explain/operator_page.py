@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import itertools
 import sys
 import textwrap
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
-from tinyc.kernel.kernel import Condition, Kernel, Tiled
+from tinyc.kernel.kernel import Condition
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.load.tflite_folding import FOLDS
 from tinyc.ops import all_ops
@@ -30,11 +29,11 @@ _HEAD = """\
 
 Written from the code by `make docs`; do not edit.
 
-tinyc imports the operators of the first two tables into the operators of the third section. Of the kernels
-whose conditions hold and whose instructions the core has, a layer gets the cheapest that the flash and RAM
-budgets allow; where costs are equal, the one listed first. `tinyc inspect` says which operators a model has,
-`tinyc build` which kernels they got. An operator that no kernel takes is an error at build time, with what each
-kernel asks for. Nothing falls back to float.
+tinyc imports the operators of the first two tables into the operators of the third section. Of the kernels whose
+conditions hold and whose instructions the core has, a layer gets the one that is worth most within the limits.
+`tinyc inspect KERNEL` says what a kernel takes, `tinyc inspect MODEL` which operators a model has, `tinyc build`
+which kernels they got. An operator that no kernel takes is an error at build time, with what each kernel asks for.
+Nothing falls back to float.
 """
 
 
@@ -148,46 +147,31 @@ def _listed(nodes: Iterable[ast.AST], scope: Mapping[str, Any], foreign: str) ->
 
 
 def _imports(importers: Mapping[str, Callable[..., Any]]) -> str:
-    lines = ["| operator | becomes | remarks |", "|---|---|---|"]
+    """A row for all operators that become the same and of which the same is said."""
+    rows: dict[tuple[str, str], list[str]] = {}
     for foreign in sorted(importers):
         importer = importers[foreign]
         becomes = ", ".join(f"[{name}](#{name})" for name in emitted_by(importer, foreign)) or "a constant"
-        lines.append(f"| `{foreign}` | {becomes} | {_escaped(_summary(importer.__doc__))} |")
-    return "\n".join(lines)
+        rows.setdefault((becomes, _escaped(_summary(importer.__doc__))), []).append(f"`{foreign}`")
+    lines = ["| operator | becomes | remarks |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {', '.join(names)} | {says[0]} | {says[1]} |" for says, names in rows.items())])
 
 
 def _operator(op: Op) -> str:
-    lines = [f"### {op.name}\n", f"{_escaped(summary_of(op))}\n"]
-    if op.kernels:
-        lines += ["| kernel | core | takes |", "|---|---|---|", *itertools.chain.from_iterable(map(_rows, op.kernels))]
-    else:
-        lines.append(_without_kernel(op))
-    return "\n".join(lines) + "\n"
+    kernels = _kernels(op) if op.kernels else _without_kernel(op)
+    return "\n".join([f"### {op.name}\n", f"{_escaped(summary_of(op))}\n", kernels]) + "\n"
 
 
 def _without_kernel(op: Op) -> str:
     return "Costs nothing: no code, no copy." if op.view else "Has no kernel: passes fold it into its neighbours."
 
 
-def _rows(kernel: Kernel | Tiled) -> list[str]:
-    """Of tiles a row with what all ask for, then a row each with what it asks for beside that."""
-    if isinstance(kernel, Kernel):
-        return [_kernel(kernel, kernel.isa, kernel.when)]
-    first = f"| **{kernel.what}** | {_core(kernel.isa)} | {_escaped('; '.join(map(condition_text, kernel.when)))} |"
-    own = [(one, one.isa - kernel.isa, [test for test in one.when if test not in kernel.when]) for one in kernel.tiles]
-    return [first, *(_kernel(*parts, tile=True) for parts in own)]
-
-
-def _core(isa: Collection[str]) -> str:
-    return ", ".join(sorted(isa)) or "any"
-
-
-def _kernel(kernel: Kernel, isa: Collection[str], when: Iterable[Condition], tile: bool = False) -> str:
-    core = "" if tile and not isa else _core(isa)
-    takes = "; ".join([*map(condition_text, when), *filter(None, [kernel.asks])]) or "everything"
-    how = ", written for the layer" if kernel.written else ""
-    how += ", on boards with slow flash" if kernel.slow_flash else ""
-    return f"| {'&bull; ' * tile}`{kernel.name}`{how} | {core} | {_escaped(takes)} |"
+def _kernels(op: Op) -> str:
+    """A line for the kernels of each kind of core, in the order in which they are tried."""
+    by_core: dict[str, list[str]] = {}
+    for kernel in op.every_kernel:
+        by_core.setdefault(", ".join(sorted(kernel.isa)) or "any core", []).append(f"`{kernel.name}`")
+    return "\n".join(f"* {core}: {', '.join(names)}" for core, names in by_core.items())
 
 
 def condition_text(condition: Condition) -> str:

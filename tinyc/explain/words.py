@@ -78,7 +78,7 @@ def explain(word: str) -> tuple[Meaning, ...]:
         hint = f"did you mean {', '.join(near)}? " if near else ""
         more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
         if os.path.isdir(word):
-            hint = f"name a layer of the library too: tinyc explain {word} 0; "
+            hint = f"name a layer of the library too: tinyc inspect {word} 0; "
         message = f"'{word}' is no kernel, operator or exit code"
         raise TinycError(message, hint=f"{hint}docs/operators.md lists all{more}")
     return meanings

@@ -70,7 +70,9 @@ def plan_flash(
         )
     chosen = _method(board.flashing, method, port, what.suffix.lower() == ".uf2")
     if chosen in SERIAL and port is None:
-        raise TinycError(f"the method {chosen} needs the board's port", hint="give --port; `tinyc monitor` lists them")
+        raise TinycError(
+            f"the method {chosen} needs the board's port", hint="give --port; `tinyc flash --ports` lists them"
+        )
     origin = board.memory.flash_origin
     if chosen == "esptool":
         origin = 0  # esptool's addresses are offsets in the flash

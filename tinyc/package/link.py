@@ -26,7 +26,7 @@ from tinyc.toolchain.compile import Sources, compile_library
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.size import library_size
 
-SCHEMA = "tinyc link 1"
+SCHEMA = "tinyc linked 1"
 _DEFINED = re.compile(r"^static [^;=({]*?\b(\w+)(?:\[\d*\])? ?[=({]", re.MULTILINE)  # a kernel, or a table of it
 
 

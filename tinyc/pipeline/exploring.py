@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,19 +22,6 @@ from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """What is tried: every combination. weights: `int8`, `int4`, of float models; () for one that came quantized.
-    ram, flash: bytes that a library may take; None: what its board has."""
-
-    boards: tuple[str, ...]
-    prefer: tuple[Prefer, ...] = ("balanced", "time", "ram", "flash")
-    weights: tuple[str, ...] = ()
-    ram: tuple[int | None, ...] = (None,)
-    flash: tuple[int | None, ...] = (None,)
-    input_rows: tuple[bool, ...] = (False,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +70,36 @@ class Point:
 
 
 @one_thread
-def explore_model(path: Path, space: Space, options: Options, progress: Progress, proof: bool = False) -> list[Point]:
-    """A Point for every combination of the space, in its order; `best` says that no other of its board is as good in
+def explore_model(path: Path, variants: Sequence[Options], progress: Progress, proof: bool = False) -> list[Point]:
+    """A Point for each of the options, in their order; `best` says that no other of its board is as good in
     time, RAM and flash and better in one. proof: these are proved, and have measured figures; then accuracy counts as
     well, and no other of the board whatever its weights is better.
 
-    options: everything that the space does not vary. What cannot be built is a point with its reason. Raises TinycError
-    where the model itself cannot be read.
+    variants: options that differ in board, preference, limits, rows of the input and, of a float model, in its weights.
+    What cannot be built is a point with its reason. Raises TinycError where the model itself cannot be read.
     """
-    points = list(_combinations(space))
-    models = {
-        weights: make_integers(path, load_board(space.boards[0]), _with_weights(options, weights), progress)
-        for weights in dict.fromkeys(point.weights for point in points)
-    }
-    explored = []
-    for number, point in enumerate(points):
-        progress.on_share("estimate", number / len(points))
-        estimated = _estimated(models[point.weights], point, _asked(options, point), progress)
+    models: dict[Recipe | None, IntegerModel] = {}
+    explored: list[Point] = []
+    weighted = any((asked.recipe or Recipe()).weights != Recipe().weights for asked in variants)
+    for number, asked in enumerate(variants):
+        if asked.recipe not in models:
+            models[asked.recipe] = make_integers(path, load_board(asked.board), asked, progress)
+        progress.on_share("estimate", number / len(variants))
+        estimated = _estimated(models[asked.recipe], _point(asked, weighted=weighted), asked, progress)
         explored.append(_within(estimated))
     marked = [replace(point, best=True) if _is_best(point, explored) else point for point in explored]
-    best = [point for point in marked if point.best] if proof else []
-    proved = {}
-    for number, point in enumerate(best):
-        progress.on_share("prove", number / len(best))
-        proved[point] = _within(_proved(models[point.weights], point, _asked(options, point), progress))
-    rivals = [point for point in proved.values() if point.problem is None]
-    beaten = [point for point in rivals if any(o.board == point.board and o.beats(point) for o in rivals)]
-    final = (proved.get(point, point) for point in marked)
-    return [replace(point, best=False) if point in beaten else point for point in final]
+    final = [*marked]
+    for number, (point, asked) in enumerate(zip(marked, variants, strict=True)):
+        progress.on_share("prove", number / len(marked))
+        if proof and point.best:
+            final[number] = _within(_proved(models[asked.recipe], point, asked, progress))
+    rivals = [point for point in final if point.proved and point.problem is None]
+    return [_beaten(point, rivals) if point in rivals else point for point in final]
+
+
+def _beaten(point: Point, rivals: Sequence[Point]) -> Point:
+    """A proved point, which is not best where another one of its board beats it."""
+    return replace(point, best=not any(other.board == point.board and other.beats(point) for other in rivals))
 
 
 def _within(point: Point) -> Point:
@@ -121,27 +109,10 @@ def _within(point: Point) -> Point:
     return replace(point, problem="; ".join(over), best=False) if over and point.problem is None else point
 
 
-def _combinations(space: Space) -> Iterable[Point]:
-    parts = (space.weights or ("",), space.boards, space.prefer, space.ram, space.flash, space.input_rows)
-    for weights, board, prefer, ram, flash, rows in itertools.product(*parts):
-        yield Point(board, prefer, weights, ram, flash, input_rows=rows)
-
-
-def _asked(options: Options, point: Point) -> Options:
-    return replace(
-        _with_weights(options, point.weights),
-        board=point.board,
-        prefer=point.prefer,
-        ram=point.ram,
-        flash=point.flash,
-        input_rows=point.input_rows,
-    )
-
-
-def _with_weights(options: Options, weights: str) -> Options:
-    if not weights or (weights == "int8" and options.recipe is None):
-        return options
-    return replace(options, recipe=replace(options.recipe or Recipe(), weights=weights))  # type: ignore[arg-type]
+def _point(asked: Options, *, weighted: bool) -> Point:
+    """With nothing known of it. weighted: its weights are said."""
+    weights = (asked.recipe or Recipe()).weights if weighted else ""
+    return Point(asked.board, asked.prefer, weights, asked.ram, asked.flash, asked.input_rows)
 
 
 def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:

@@ -11,7 +11,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
-from tinyc.board import Board
+from tinyc.board import Board, load_board
 from tinyc.explain.estimate import Estimate, estimate
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
@@ -68,8 +68,8 @@ class ModelFront:
 
 
 @one_thread
-def front_of_model(path: Path, board: Board, options: Options, progress: Progress) -> ModelFront:
-    """The front of a model on a board.
+def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFront:
+    """The front of a model on the board of the options.
 
     Raises TinycError for a model that cannot be compiled, and for libraries that are called for every window or row.
     """
@@ -78,6 +78,7 @@ def front_of_model(path: Path, board: Board, options: Options, progress: Progres
             "the front is that of libraries which take their input whole",
             hint="leave out --input-rows, --incremental and --frontend",
         )
+    board = load_board(options.board)
     quiet = replace(progress, on_warning=lambda message: None)  # each of the libraries would warn
     made = make_integers(path, board, options, quiet)
     forms = forms_of(made, board, options, quiet)

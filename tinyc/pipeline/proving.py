@@ -371,7 +371,7 @@ def check_ram(compiled: Compiled, options: Options) -> None:
         helps.append(f"no placement of these layers takes less than {plan.lower_bound_bytes:,}")
     if not options.input_rows and len(compiled.graph.inputs) == 1:
         helps.append(f"the input takes {inputs:,} of them: try --input-rows")
-    helps.append("`tinyc plan` shows what lies in the arena when")
+    helps.append("`tinyc estimate --map` shows what lies in the arena when")
     raise TinycError(
         f"the smallest arena found takes {plan.arena_bytes:,} bytes, --ram is {budget:,}: "
         f"{plan.arena_bytes - budget:,} too few",

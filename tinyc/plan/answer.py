@@ -59,7 +59,7 @@ class Allocation:
 
     what: a tensor, or the node whose scratch or accumulator it is. row: of the tensor, or the call of the scratch.
     state: a value that lasts from run to run. Allocations may share bytes in a turn where a tensor is made in place of
-    another, uses it up, or is a part of it. What `tinyc plan` draws.
+    another, uses it up, or is a part of it. What `tinyc estimate --map` draws.
     """
 
     what: str

@@ -198,5 +198,5 @@ def _greet(frames: _Frames, port: str) -> protocol.InfoFrame:
         "the board does not answer" + (f": it sends frames of type 0x{sent:02x} alone" if sent is not None else ""),
         Loc(port),
         "is the firmware of `tinyc build` flashed (`tinyc flash`), the right port given, and the baud rate that of "
-        "the board's [uart]? `tinyc monitor` shows what it sends",
+        "the board's [uart]? `tinyc flash --monitor` shows what it sends",
     )

@@ -87,7 +87,7 @@ def compiler_error(name: str, what: str, command: Sequence[str], output: str) ->
         memory = {"FLASH": "flash", "RAM": "RAM"}.get(overflow[1], overflow[1])
         hint = "--prefer flash or a smaller --flash"
         if memory == "RAM":
-            hint = "--prefer ram; --input-rows where the input fills the arena (`tinyc plan` shows what does)"
+            hint = "--prefer ram; --input-rows where the input fills the arena (`tinyc estimate --map` shows what does)"
         return TinycError(
             f"the firmware does not fit the board: its {memory} is too small by {int(overflow[2]):,} bytes",
             hint=f"{hint}; else a larger board, or a smaller model",

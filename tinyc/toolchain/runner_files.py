@@ -60,7 +60,7 @@ def _write(path: Path, lines: list[str]) -> None:
 def _devices(board: str, baud: int) -> list[str]:
     lines = [
         "# USB ids of the serial ports that boards come with, or are connected by; the board is the one that says its",
-        "# name. Another port? `tinyc monitor` lists the ids of those that are there.",
+        "# name. Another port? `tinyc flash --ports` lists the ids of those that are there.",
         f"- name: {json.dumps(board)}",
         "  type: dut",
         f"  check_name: {NAME}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tinyc monitor`: what a board says at its serial port."""
+"""What a board says at its serial port: `tinyc flash --monitor`."""
 
 from __future__ import annotations
 
@@ -7,50 +7,39 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
-from tinyc.base.errors import TinycError
+from tinyc.base.dataclass import dataclass
 from tinyc.base.serial_line import SerialPort, described_ports
-from tinyc.cli.options import ColorOption, Json, Verbose
-from tinyc.cli.output import Color, Output, guarded
+from tinyc.cli.output import Output
 from tinyc.run import protocol
 
-Port = Annotated[
-    str | None,
-    typer.Option(
-        "--port", "-p", help="Serial port; without one, the ports of this computer are listed.", show_default="none"
-    ),
-]
-Baud = Annotated[int, typer.Option(min=300, help="Baud rate.")]
-Frames = Annotated[bool, typer.Option("--frames", help="Show the frames of tinyc's protocol and leave the rest out.")]
-Seconds = Annotated[float, typer.Option(min=0, help="Stop after so many seconds; 0: at Ctrl-C.")]
+DEFAULT_BAUD = 115_200
 
 
-def command(
-    port: Port = None,
-    baud: Baud = 115_200,
-    frames: Frames = False,
-    seconds: Seconds = 0,
-    json: Json = False,
-    verbose: Verbose = False,
-    color: ColorOption = Color.AUTO,
-) -> None:
-    """Print what a board sends; lines that are typed go to it."""
-    with guarded(color, json, verbose) as out:
-        if port is None:
-            ports = described_ports()
-            out.json({"ports": [asdict(each) for each in ports]})
-            out.result(Text("\n".join(map(str, ports)) if ports else "there is no serial port"))
-            return
-        if json:
-            raise TinycError("--json is for the list of ports", hint="leave out --port, or --json")
-        with SerialPort(port, baud) as line:
-            out.note(f"{port} at {baud} baud; Ctrl-C ends")
-            threading.Thread(target=_send_typed, args=(line,), daemon=True).start()
-            _show(out, line, frames, time.monotonic() + seconds if seconds else None)
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a board is listened to. frames: only those of tinyc's protocol are shown; seconds: 0 is until Ctrl-C."""
+
+    baud: int
+    frames: bool
+    seconds: float
+
+
+def show_ports(out: Output) -> None:
+    """The serial ports of this computer, with their USB ids."""
+    ports = described_ports()
+    out.json({"ports": [asdict(each) for each in ports]})
+    out.result(Text("\n".join(map(str, ports)) if ports else "there is no serial port"))
+
+
+def watch_port(out: Output, port: str, watch: Watch) -> None:
+    """Prints what a board sends; lines that are typed go to it. Raises TinycError for a port that cannot be opened."""
+    with SerialPort(port, watch.baud) as line:
+        out.note(f"{port} at {watch.baud} baud; Ctrl-C ends")
+        threading.Thread(target=_send_typed, args=(line,), daemon=True).start()
+        _show(out, line, watch.frames, time.monotonic() + watch.seconds if watch.seconds else None)
 
 
 def _show(out: Output, line: SerialPort, frames: bool, deadline: float | None) -> None:
