@@ -31,7 +31,8 @@ def detector() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("recipe", "warned"),
     [
-        (Recipe(), True),
+        (Recipe(output_scales="one"), True),
+        (Recipe(), False),
         (Recipe(int16_layers=("y",)), False),
         (Recipe(activations="auto", min_sqnr=30), False),
     ],

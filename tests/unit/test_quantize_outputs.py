@@ -73,7 +73,8 @@ def test_which_outputs_hold_quantities(tmp_path: Path) -> None:
 
 def test_every_output_and_quantity_is_reported(tmp_path: Path) -> None:
     graph = graph_of(two_targets(), tmp_path)
-    made = quantize(graph, Calibration({"x": samples()}, "test", proven=True), Recipe("minmax", rounding="nearest"))
+    recipe = Recipe("minmax", rounding="nearest", output_scales="one")
+    made = quantize(graph, Calibration({"x": samples()}, "test", proven=True), recipe)
     found = diagnose(graph, made, Sequences({"x": samples()}, (0,)), None)
     (output,) = found.outputs
     assert (output.name, output.sqnr_db) == ("y", found.sqnr_db)
@@ -86,7 +87,7 @@ def test_every_output_and_quantity_is_reported(tmp_path: Path) -> None:
 def test_people_read_them(tinyc, tmp_path: Path) -> None:  # noqa: F811
     onnx.save(two_targets(), tmp_path / "two.onnx")
     np.savez(tmp_path / "two.calib.npz", x=samples())
-    ran: Ran = tinyc("quantize", tmp_path / "two.onnx", "--effort", "fast")
+    ran: Ran = tinyc("quantize", tmp_path / "two.onnx", "--effort", "fast", "--output-scales", "one")
     assert ran.code == 0, ran.err
     assert "numbers of 'y'" in ran.out
     assert "least 1: " in ran.out

@@ -47,6 +47,7 @@ from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.ops.units import ChannelUnits
 
 PACKAGE = Path(__file__).resolve().parents[2] / "tinyc"
 SHAPE = (1, 4, 6, 3)
@@ -58,6 +59,7 @@ EXAMPLES: Mapping[Any, int] = {
     Add(RELU6): 2,
     AvgPool2D(**_POOL): 1,
     Broadcast(SHAPE): 1,
+    ChannelUnits((0.5, 2.0, 30.0)): 1,
     Clip(Act(-0.5, 0.5)): 1,
     Concat(2): 2,
     Div(): 2,

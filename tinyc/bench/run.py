@@ -190,8 +190,10 @@ def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, label
         us = np.stack([np.ravel(row[index]) for row in ours])
         integer = them.dtype.kind in "iu" and them.dtype == us.dtype
         different = different + int((them != us).sum()) if integer and different is not None else None
-        quant = graph.values[name].quant
-        meant[name] = (dequantize(them, quant) if them.dtype.kind in "iu" else them), dequantize(us, quant)
+        value = graph.values[name]
+        rows = [array.reshape(-1, *value.shape) for array in (them, us)]
+        rows = [dequantize(array, value.quant) if array.dtype.kind in "iu" else array for array in rows]
+        meant[name] = rows[0].reshape(them.shape), rows[1].reshape(us.shape)
     reals = [meant[name] for name in graph.outputs if name != class_output(graph)]
     signal = sum(float(np.square(them, dtype=np.float64).sum()) for them, _ in reals)
     noise = sum(float(np.square(them.astype(np.float64) - us).sum()) for them, us in reals)

@@ -5,6 +5,7 @@ of their own `<name>_kernels.h`, where they run row by row `<name>_schedule.h`, 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -99,7 +100,20 @@ class _Port:
 
     @property
     def quant(self) -> tuple[float, int] | None:
-        return self.value.quant.per_tensor if self.value.quant else None
+        """Of a port with one scale."""
+        quant = self.value.quant
+        return quant.per_tensor if quant and len(quant.scale) == 1 else None
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Of an output with a scale for each of its quantities."""
+        return self.value.quant.scale if self.value.quant and not self.quant else ()
+
+    @property
+    def scales_step(self) -> int:
+        """Elements from one of these quantities to the next."""
+        quant = self.value.quant
+        return math.prod(self.value.shape[len(self.value.shape) + (quant.axis or -1) + 1 :]) if quant else 1
 
     @property
     def range(self) -> tuple[int, int]:

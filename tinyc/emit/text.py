@@ -43,6 +43,7 @@ _NUMPY_CTYPE = {
 }
 _BYTES = {number: f" {number}," for number in range(-128, 256)}
 _BYTE_LENGTHS = np.array([len(_BYTES[number]) for number in range(-128, 256)])
+_PER_LINE = 8  # floats
 _SHORT = 34  # letters of a name in a table, so that a step takes two lines
 
 
@@ -117,11 +118,18 @@ def span(place: Place) -> str:
 
 
 def meaning(value: Value) -> str:
-    """`0.0235 * (q + 128)`; nothing for values without one scale."""
-    if value.quant is None or len(value.quant.scale) != 1:
+    """`0.0235 * (q + 128)`; `scale * (q + 128)` of outputs with several scales; nothing for values without any."""
+    if value.quant is None:
         return ""
-    scale, zero = value.quant.per_tensor
-    return f"{scale:.6g} * (q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else f"{scale:.6g} * q"
+    zero = value.quant.zero[0]
+    scale = f"{value.quant.scale[0]:.6g}" if len(value.quant.scale) == 1 else "scale"
+    return f"{scale} * (q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else f"{scale} * q"
+
+
+def float_list(numbers: Sequence[float]) -> str:
+    """Floats of a macro, in lines that end in a backslash."""
+    rows = [", ".join(map(c_float, numbers[first : first + _PER_LINE])) for first in range(0, len(numbers), _PER_LINE)]
+    return f"{{ {rows[0]} }}" if len(rows) == 1 else "{ \\\n    " + ", \\\n    ".join(rows) + " }"
 
 
 def tensor(value: Value) -> str:
@@ -196,6 +204,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "dims": _c(dims),
     "element": _c(lambda value: CTYPE[value.dtype]),
     "float": _c(c_float),
+    "float_list": _c(float_list),
     "layer": layer,
     "main_layer": main_layer,
     "meaning": _c(meaning),

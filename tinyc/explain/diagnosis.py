@@ -14,6 +14,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node
+from tinyc.ops import op_of
 from tinyc.quantize import Quantized
 from tinyc.quantize.batched import compute
 from tinyc.quantize.calibration import Sequences
@@ -186,7 +187,12 @@ def layer_errors(quantized: Quantized, inputs: Mapping[str, Array]) -> list[Laye
         value = integer.values[node.outputs[0]]
         source = node.inputs[0]
         same = source in integer.values and integer.values[source].quant == value.quant
-        if node.name in names and value.quant is not None and not (same and node.name not in quantized.bits):
+        if (
+            node.name in names
+            and value.quant is not None
+            and not op_of(node).view
+            and not (same and node.name not in quantized.bits)
+        ):
             errors.append(_layer(quantized, node, index, teacher, floats, integers))
     return errors
 

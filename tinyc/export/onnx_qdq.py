@@ -40,6 +40,7 @@ from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.ops.units import ChannelUnits
 
 _OPSET, _IR = 21, 10
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -117,9 +118,14 @@ class _Writer:
         tensor = self.tensors[name]
         if self.first[name] != channels_first and len(self.graph.values[name].shape) == 4:
             tensor = self.emit("Transpose", [tensor], perm=_TO_NCHW if channels_first else _TO_NHWC)
-        scale, zero = self.quant_of(name).per_tensor
-        zeros = np.array(zero, np.int16 if self.graph.values[name].dtype == "s16" else np.int8)
-        return self.emit("DequantizeLinear", [tensor, self.constant(np.array(scale, np.float32)), self.constant(zeros)])
+        quant, kind = self.quant_of(name), np.int16 if self.graph.values[name].dtype == "s16" else np.int8
+        if quant.axis is None:
+            scale, zero = (np.array(one) for one in quant.per_tensor)
+            along = {}
+        else:  # of an output, whose axes are its own
+            scale, zero, along = np.array(quant.scale), np.array(quant.zero), {"axis": quant.axis}
+        parameters = [self.constant(scale.astype(np.float32)), self.constant(zero.astype(kind))]
+        return self.emit("DequantizeLinear", [tensor, *parameters], **along)
 
     def weights(self, name: str, array: Array, axis: int | None) -> str:
         """The float tensor of constant integers, with the output channels on `axis`."""
@@ -298,6 +304,10 @@ def _pad(to: _Writer, node: Node) -> None:
     to.store(node.outputs[0], y, channels_first=first)
 
 
+def _units(to: _Writer, node: Node) -> None:
+    to.alias(node.outputs[0], node.inputs[0], channels_first=to.first[node.inputs[0]])
+
+
 def _requantize(to: _Writer, node: Node) -> None:
     first = to.first[node.inputs[0]]
     to.store(node.outputs[0], to.real(node.inputs[0], channels_first=first), channels_first=first)
@@ -325,5 +335,6 @@ _RULES: Mapping[type, Callable[[_Writer, Node], None]] = MappingProxyType(
         Concat: _concat,
         Pad: _pad,
         Requantize: _requantize,
+        ChannelUnits: _units,
     }
 )

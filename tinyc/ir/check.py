@@ -121,7 +121,7 @@ def _check_quant(value: Value, quant: Quant) -> None:
         raise TinycError(f"'{value.name}' has zero point {zero}, outside [{lo}, {hi}]", where)
     if quant.axis is None:
         expected = 1
-    elif 0 <= quant.axis < len(value.shape):
+    elif -len(value.shape) <= quant.axis < len(value.shape):
         expected = value.shape[quant.axis]
     else:
         raise TinycError(f"'{value.name}' has scales per index of axis {quant.axis}, beyond its rank", where)

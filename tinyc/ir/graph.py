@@ -47,7 +47,8 @@ _BYTES = {"f32": 4, "s8": 1, "u8": 1, "s16": 2, "s32": 4, "s64": 8, "u16": 2, "u
 
 @dataclass(frozen=True, slots=True)
 class Quant:
-    """real = scale * (q - zero), for the whole tensor (`axis` None) or per index of `axis`."""
+    """real = scale * (q - zero), for the whole tensor (`axis` None) or per index of `axis`, which counts from the last
+    one as -1 where samples may lie in front of the tensor's own axes."""
 
     scale: tuple[float, ...]
     zero: tuple[int, ...]
@@ -62,12 +63,16 @@ class Quant:
 
     def dequantize(self, array: Array) -> Array:
         """The reals that an integer array stands for, computed in float64, as float32."""
+        return np.asarray(self.reals(array), np.float32)
+
+    def reals(self, array: Array) -> npt.NDArray[np.float64]:
+        """The reals that an integer array stands for."""
         along = [1] * array.ndim
         if self.axis is not None:
             along[self.axis] = -1
         shape = along if self.axis is not None else []
         scale, zero = np.reshape(self.scale, shape), np.reshape(self.zero, shape)
-        return np.asarray(scale * (array.astype(np.float64) - zero), np.float32)
+        return np.asarray(scale * (array.astype(np.float64) - zero), np.float64)
 
 
 @dataclass(frozen=True, slots=True)

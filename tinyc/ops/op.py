@@ -66,7 +66,12 @@ class Kept:
     own: bool = False
 
 
-QuantRule = Observed | SameAs | Fixed | Bias | Kept
+@dataclass(frozen=True, slots=True)
+class InUnits:
+    """The integers of input 0 in other units: `attrs.quant_of(its quantization)`."""
+
+
+QuantRule = Observed | SameAs | Fixed | Bias | Kept | InUnits
 
 
 class Trait(Enum):

@@ -18,10 +18,14 @@ WeightBits = Literal["int8", "int4", "auto"]
 ActivationBits = Literal["int8", "int16", "auto"]
 Rounding = Literal["nearest", "learned"]
 Effort = Literal["full", "fast"]
+OutputScales = Literal["auto", "one"]
 Fit = Literal["crop", "stretch"]
 
 _QUANTIZING: Heading = "Quantizing a float model"
 _UNMEASURED = "1, without a budget or --min-sqnr"
+
+
+OutputUnits = tuple[str, tuple[float, ...], int]  # (output, factors, axis counted from the last one as -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class KeptActivations:
     """The activations of a model that was quantized before, for one that differs in its weights alone."""
 
     equalized: bool  # as of SettledRecipe
-    scales: tuple[tuple[str, float, int], ...]  # (value, scale, zero point) of each
+    scales: tuple[tuple[str, float, int], ...]  # (value, scale, zero point) of each that has one scale
+    units: tuple[OutputUnits, ...] = ()  # of outputs with a scale for each quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,11 @@ class Recipe:
         shown_default="up to 1.4 for models that give their input back, 1 for others",
         least=1,
         most=10,
+        heading=_QUANTIZING,
+    )
+    output_scales: OutputScales = option(  # quantize/output_units.py
+        AUTO,
+        "One scale for an output, or (auto) one for each of its quantities, where these differ in size.",
         heading=_QUANTIZING,
     )
     augment: bool = option(True, "Learn from varied calibration pictures too.", heading=_QUANTIZING)

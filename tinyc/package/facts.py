@@ -56,7 +56,8 @@ _MADE_UP_IN_RUST = {
 
 @dataclass(frozen=True, slots=True)
 class PackagePort:
-    """An input or output. name: the tensor's own, as the header shows it. scale None: not quantized. labels: how many
+    """An input or output. name: the tensor's own, as the header shows it. scale None: not quantized, or with a
+    scale for each of its quantities: `scales`, scales_step elements apart. labels: how many
     numbers of it have a text, which a function of the header gives."""
 
     index: int
@@ -67,6 +68,8 @@ class PackagePort:
     scale: float | None
     zero_point: int
     labels: int = 0
+    scales: tuple[float, ...] = ()
+    scales_step: int = 1
 
     @property
     def ctype(self) -> str:
@@ -253,6 +256,8 @@ def _facts_of(ports: tuple[Port, ...]) -> tuple[PackagePort, ...]:
             port.dtype.name,
             port.scale,
             port.zero_point,
+            scales=port.scales,
+            scales_step=port.scales_step,
         )
         for index, port in enumerate(ports)
     )

@@ -23,8 +23,7 @@ def reals_of(value: Value, data: bytes) -> npt.NDArray[np.float64]:
     numbers = np.frombuffer(data, NUMPY_DTYPE[value.dtype]).astype(np.float64)
     if value.quant is None:
         return numbers
-    scale, zero = value.quant.per_tensor
-    return scale * (numbers - zero)
+    return value.quant.reals(numbers.reshape(value.shape)).ravel()
 
 
 def answer(labels: Labels, reals: npt.NDArray[np.float64]) -> tuple[str | None, float | None]:

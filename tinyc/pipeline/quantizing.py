@@ -17,7 +17,6 @@ from tinyc.base.escape import visible
 from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
 from tinyc.base.one_thread import one_thread
-from tinyc.base.requantize import quantize_array
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
@@ -33,6 +32,7 @@ from tinyc.pipeline.precision import is_float
 from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
+from tinyc.quantize.convert import quantized
 from tinyc.quantize.groups import input_rule
 from tinyc.quantize.judge import judge_of
 from tinyc.quantize.sources import load_source
@@ -95,6 +95,8 @@ def quantize_file(
     """
     if out is not None and out.suffix.lower() not in FORMATS:
         raise TinycError(f"there is no format for '{out.suffix}'", Loc(str(out)), f"there are: {', '.join(FORMATS)}")
+    if out is not None and out.suffix.lower() == ".tflite":  # whose activations have one scale
+        options = replace(options, recipe=replace(options.recipe or Recipe(), output_scales="one"))
     with progress.stage("load"):
         graph = normalize(load_with_states(path, options, progress))
     if out is not None and out.exists() and out.samefile(path):
@@ -228,7 +230,7 @@ def _run_onnx(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[st
     rows = []
     for k in range(min(len(array) for array in inputs.values())):
         real = session.run(None, {name: array[k] for name, array in inputs.items()})[0]
-        rows.append(quantize_array(real, *quant.per_tensor, -(2**15), 2**15 - 1))
+        rows.append(quantized(np.asarray(real), quant, "s16"))
     return f"onnxruntime {onnxruntime.__version__}", np.stack(rows)
 
 

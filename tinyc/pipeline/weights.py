@@ -24,7 +24,9 @@ _OWN = re.compile(r"0x[0-9a-f]{2}, .*|.*_tinyc_digest, 0x.*| *return \"[^\"]* ti
 def activations_text(kept: KeptActivations) -> str:
     """The file ACTIVATIONS of a library."""
     scales = {name: [scale, zero] for name, scale, zero in kept.scales}
-    return json.dumps({"schema": _SCHEMA, "equalized": kept.equalized, "activations": scales}, indent=1) + "\n"
+    units = {name: {"factors": factors, "axis": axis} for name, factors, axis in kept.units}
+    said = {"schema": _SCHEMA, "equalized": kept.equalized, "activations": scales}
+    return json.dumps({**said, "units": units} if units else said, indent=1) + "\n"
 
 
 def read_activations(folder: Path) -> KeptActivations:
@@ -46,7 +48,13 @@ def _activations(said: Mapping[str, Any]) -> KeptActivations:
     scales = tuple((str(name), float(scale), int(zero)) for name, (scale, zero) in said["activations"].items())
     if not all(0 < scale < float("inf") and -32768 <= zero <= 32767 for _, scale, zero in scales):
         raise ValueError("scales")
-    return KeptActivations(bool(said["equalized"]), scales)
+    units = tuple(
+        (str(name), tuple(float(factor) for factor in of["factors"]), int(of["axis"]))
+        for name, of in said.get("units", {}).items()
+    )
+    if not all(0 < factor < float("inf") for _, factors, _ in units for factor in factors):
+        raise ValueError("units")
+    return KeptActivations(bool(said["equalized"]), scales, units)
 
 
 def find_blob(folder: Path) -> tuple[str, BlobFile]:

@@ -26,6 +26,7 @@ from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.observe import check_model
+from tinyc.quantize.output_units import units_of, with_known_units, with_units
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
@@ -85,8 +86,9 @@ class Quantized:
     def activations(self) -> KeptActivations:
         """What a model with other weights needs to run on the same code."""
         computed = [value for name, value in self.graph.values.items() if name not in self.graph.consts]
-        scales = {value.name: value.quant.per_tensor for value in computed if value.quant}
-        return KeptActivations(self.plan.equalize, tuple((name, *quant) for name, quant in scales.items()))
+        scales = {value.name: value.quant.per_tensor for value in computed if value.quant and value.quant.axis is None}
+        activations = tuple((name, *quant) for name, quant in scales.items())
+        return KeptActivations(self.plan.equalize, activations, units_of(self.graph))
 
 
 def weight_bytes(graph: Graph) -> int:
@@ -120,6 +122,7 @@ def quantize(
     recipe = with_room(_with_default(recipe or Recipe(), graph, calibration), graph, calibration)
     if recipe.weights == "auto" and recipe.weight_bytes is not None:
         need_room(with_biases(graph), recipe.weight_bytes)
+    graph = _in_units(graph, recipe, calibration)
     wide = _asked_for(graph, recipe)
     if calibration.sequences is not None and recipe.activations != "int16":
         wide = wide_loops(graph, calibration, wide)
@@ -145,10 +148,28 @@ def quantize(
     return Quantized(learn(bits), draft.graph, plan, bits, sensitivities)
 
 
+def _in_units(graph: Graph, recipe: Recipe, calibration: Calibration) -> Graph:
+    """The graph with a scale for each quantity of its outputs, where the recipe allows that. 16 bits need none."""
+    if recipe.like is not None:
+        return with_known_units(graph, recipe.like.units)
+    wide = recipe.activations != "int8" or recipe.int16_layers
+    return graph if wide or recipe.output_scales == "one" else with_units(graph, calibration)
+
+
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
     """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
     by them is a lottery."""
-    kept = ("activations", "int16_layers", "max_loss", "min_sqnr", "ram_bytes", "like", "headroom", "metric")
+    kept = (
+        "activations",
+        "int16_layers",
+        "max_loss",
+        "min_sqnr",
+        "ram_bytes",
+        "like",
+        "headroom",
+        "metric",
+        "output_scales",
+    )
     rest = {name: getattr(recipe, name) for name in kept}
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
     careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)

@@ -18,7 +18,7 @@ from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.ir.names import free_name
 from tinyc.ops import node_of
 from tinyc.ops.choose import HIDDEN, Choose
-from tinyc.ops.op import Fixed, Kept, SameAs
+from tinyc.ops.op import Fixed, InUnits, Kept, SameAs
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.groups import Groups, input_rule, is_activation, output_rule, ties
 from tinyc.quantize.masks import BELOW, mask_ranges, zero_ranges
@@ -85,8 +85,9 @@ def assign_activations(
     wide: Collection[str] = (),
     known: Mapping[str, Quant] = MappingProxyType({}),
 ) -> dict[str, Quant]:
-    """A per-tensor quantization for every computed float value, and for constants tied to one: int8, or symmetric int16
-    for those in `wide`. known: of some values, what they get whatever was observed.
+    """A quantization for every computed float value, and for constants tied to one: int8, or symmetric int16 for those
+    in `wide`; per tensor, but for what has units of its own for each channel (`InUnits`). known: of some values, what
+    they get whatever was observed.
 
     `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
     keyword model's features by the least squared error loses 15 dB at its output). int16 takes all that was seen, and
@@ -118,6 +119,9 @@ def assign_activations(
         else:
             quant = affine(*ranges.of(names, minmax if set(names) & set(graph.inputs) else method))
         quants.update(dict.fromkeys(names, quant))
+    for node in graph.nodes:
+        if isinstance(output_rule(node, 0), InUnits):
+            quants[node.outputs[0]] = node.attrs.quant_of(quants[node.inputs[0]])
     return quants
 
 

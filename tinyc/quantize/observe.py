@@ -120,6 +120,15 @@ class Observation:
         made = {name: stats[name].divided(by) for name, by in divisors.items()}
         return {**stats, **(self._counted(made, divisors) if counted else made)}
 
+    def largest(self, axes: Collection[tuple[str, int]]) -> dict[tuple[str, int], Channels]:
+        """The largest absolute elements per index of each (value, axis), which is counted from the last one as -1."""
+        largest: dict[tuple[str, int], Channels] = {}
+        for _, arrays in self._runs():
+            for name, axis in axes:
+                rows = np.abs(np.moveaxis(arrays[name], axis, 0).reshape(arrays[name].shape[axis], -1)).max(axis=1)
+                largest[name, axis] = np.maximum(largest.get((name, axis), 0.0), rows.astype(np.float64))
+        return largest
+
     def value(self, name: str) -> Array | None:
         """A value of all samples, if all are held."""
         return self._held[0][1].get(name) if self._held is not None else None

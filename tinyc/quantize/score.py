@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import Array, Graph, Value
+from tinyc.ir.graph import Array, Graph, Node, Value
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.ops.units import ChannelUnits
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.judge import Judge
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -171,7 +172,7 @@ def _every(arrays: Mapping[str, Array], first: int, step: int) -> dict[str, Arra
 def axes_of_numbers(graph: Graph, name: str) -> tuple[int, ...]:
     """The axes of a value, counted from its last one as -1, along which numbers of different meaning may lie: of a
     picture its channels, for its rows and columns are places, dark corners among them."""
-    shape, maker = graph.values[name].shape, graph.producer().get(name)
+    shape, maker = graph.values[name].shape, maker_of(graph, name)
     if len(shape) != 4:
         return tuple(range(-len(shape), 0))
     if maker is not None and isinstance(maker.attrs, Transpose):
@@ -185,12 +186,26 @@ def axis_of_quantities(graph: Graph, name: str) -> int | None:
     """The axis of an output, counted from its last one as -1, along which it holds quantities that may differ in size:
     boxes beside scores, or the targets of a regression. None of what a softmax gets or makes, whose numbers are alike,
     of states, and of more numbers than those of a place."""
+    last = graph.producer().get(name)
+    if last is not None and isinstance(last.attrs, ChannelUnits):
+        return last.attrs.axis
+    return max(axes_of_quantities(graph, name), default=None)
+
+
+def axes_of_quantities(graph: Graph, name: str) -> list[int]:
+    """All axes of which `axis_of_quantities` may be one."""
     maker = graph.producer().get(name)
     if maker is None or name not in graph.outputs or is_a(maker, Trait.SHARES) or name in before_softmax(graph):
-        return None
+        return []
     shape = graph.values[name].shape
-    axes = [axis for axis in axes_of_numbers(graph, name) if 1 < shape[axis] <= _MOST_COLUMNS]
-    return max(axes, default=None)
+    return [axis for axis in axes_of_numbers(graph, name) if 1 < shape[axis] <= _MOST_COLUMNS]
+
+
+def maker_of(graph: Graph, name: str) -> Node | None:
+    """The node that computes a value, in whatever units it is given."""
+    makers = graph.producer()
+    maker = makers.get(name)
+    return makers.get(maker.inputs[0]) if maker is not None and isinstance(maker.attrs, ChannelUnits) else maker
 
 
 def quantities_db(wanted: Array, made: Array, axis: int) -> dict[int, float]:
@@ -226,7 +241,7 @@ def decides(graph: Graph) -> bool:
     """Whether the first output that holds reals is a choice between classes: a vector, of another shape than the
     input. Not what a sigmoid or tanh makes: each of its numbers is an answer of its own."""
     scores = _scores(graph)
-    maker = graph.producer().get(scores)
+    maker = maker_of(graph, scores)
     if maker is not None and isinstance(maker.attrs, Sigmoid | Tanh):
         return False
     shape = graph.values[scores].shape if scores else ()

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Quant
-from tinyc.ops.op import Fixed
+from tinyc.ops.op import Fixed, InUnits
 from tinyc.passes.weights import has_weights
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.groups import Groups, output_rule
@@ -130,7 +130,7 @@ def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:
         groups.of(name)
         for node in integer.nodes
         for index, name in enumerate(node.outputs)
-        if isinstance(output_rule(node, index), Fixed)
+        if isinstance(output_rule(node, index), Fixed | InUnits)
     }
     fixed |= {groups.of(name) for name in integer.sources}
     groups_by_name: dict[str, tuple[int, list[str]]] = {}

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
+from tinyc.ops import is_a
+from tinyc.ops.units import ChannelUnits
 from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.batched import Steps, compute
 
@@ -56,7 +58,10 @@ class Batch:
             if has_weights(node) and (quant := values[node.inputs[1]].quant) is not None
             if node.inputs[1] in self.consts and quant.axis == out_axis(node) and not any(quant.zero)
         }
-        self.quants = {n: v.quant for n, v in values.items() if v.quant is not None and n not in self.graph.consts}
+        # In other units the same integers are rounded already, and follow their source as candidates are tried.
+        scaled = {n for node in self.graph.nodes for n in node.outputs if is_a(node, ChannelUnits)}
+        plain = {name: value for name, value in values.items() if name not in scaled and name not in self.graph.consts}
+        self.quants = {name: value.quant for name, value in plain.items() if value.quant is not None}
 
     def adopt(self, graph: Graph, node: Node) -> None:
         """Go on with a graph that differs in one layer's constants."""

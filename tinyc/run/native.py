@@ -33,7 +33,8 @@ _DTYPES: Mapping[str, type] = {
 @dataclass(frozen=True, slots=True)
 class Port:
     """An input or output of a library. shape: as in C, images NHWC. real = scale * (q - zero_point); scale None: no
-    quantization. axes: the model's own axes in the order of the library, where that is another one; else ()."""
+    quantization, or scales for quantities of an output, which are scales_step elements apart. axes: the model's own
+    axes in the order of the library, where that is another one; else ()."""
 
     name: str
     shape: tuple[int, ...]
@@ -41,6 +42,13 @@ class Port:
     scale: float | None
     zero_point: int
     axes: tuple[int, ...] = ()
+    scales: tuple[float, ...] = ()
+    scales_step: int = 1
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether its integers stand for reals."""
+        return self.scale is not None or bool(self.scales)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -63,10 +71,14 @@ class Port:
 
     def dequantize(self, integers: npt.ArrayLike) -> Array:
         """float32 reals, as the library's own `<model>_dequantize_output` computes them."""
-        if self.scale is None:
+        if not self.is_quantized:
             raise TinycError(f"'{self.name}' has no quantization", hint="give, and take, its own numbers: real=False")
         offset = np.asarray(integers).astype(np.int32) - self.zero_point
-        return np.asarray(np.float32(self.scale) * offset.astype(np.float32))
+        scale: Array | np.float32 = np.float32(self.scale or 0)
+        if self.scales:
+            index = np.arange(np.prod(self.shape)) // self.scales_step % len(self.scales)
+            scale = np.array(self.scales, np.float32)[index].reshape(self.sample_shape)
+        return np.asarray(scale * offset.astype(np.float32))
 
     def accept(self, given: npt.ArrayLike) -> tuple[Array, bool, bool]:
         """(samples [n, *sample_shape] in the port's dtype, whether a batch was given, whether reals were).
@@ -173,7 +185,7 @@ class Library:
         wants_reals = any(given_reals for _, _, given_reals in taken) if real is None else real
         batch = taken[0][1] if taken else False
         return tuple(
-            port.dequantize(part) if wants_reals and port.scale is not None else part
+            port.dequantize(part) if wants_reals and port.is_quantized else part
             for port, part in zip(self.outputs, raw if batch else [part[0] for part in raw], strict=True)
         )
 
@@ -271,7 +283,7 @@ def load_library(folder: Path, optimize: Optimize = "speed") -> Library:
 
 def defines_of(header: str) -> dict[str, str]:
     """The macros of a library's header, with their texts: the first of several, which is GNU C's."""
-    defines = re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header, re.MULTILINE)
+    defines = re.findall(r"^#define (\w+) (.+?)(?: /\*.*)?$", header.replace("\\\n", ""), re.MULTILINE)
     return dict(reversed(defines))
 
 
@@ -308,6 +320,10 @@ def ports_of(name: str, kind: str, header: str, defines: Mapping[str, str]) -> t
                 scale=None if scale is None else float(scale.rstrip("f")),
                 zero_point=int(defines.get(f"{prefix}_ZERO_POINT", "0").strip("()")),
                 axes=tuple(int(axis) for axis in re.findall(r"\d+", title[2] or "")) if title else (),
+                scales=tuple(
+                    float(scale) for scale in re.findall(r"([^\s{},]+)f", defines.get(f"{prefix}_SCALES", ""))
+                ),
+                scales_step=int(defines.get(f"{prefix}_SCALES_STEP", "1")),
             )
         )
     return tuple(ports)

@@ -229,7 +229,10 @@ def write_mlperf_glue(sources: Sources, folder: Path, task: str | None) -> None:
         raise TinycError(message, hint=_TASK_HINT)
     if mlperf.mean_square and size != macro(header, f"{prefix}_OUTPUT_0_SIZE"):
         raise TinycError(f"the task {task} compares input and output: they must have the same size", hint=_TASK_HINT)
-    glue = render("firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": mlperf, "hop": hop})
+    scales = f"#define {prefix}_OUTPUT_0_SCALES " in text
+    glue = render(
+        "firmware/mlperf_glue.h.j2", {"model": model, "prefix": prefix, "task": mlperf, "hop": hop, "scales": scales}
+    )
     (folder / "mlperf_glue.h").write_text(glue, encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
-from tinyc.quantize.score import axes_of_numbers, classes, columns_db
+from tinyc.quantize.score import axes_of_numbers, classes, columns_db, maker_of
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
 from tinyc.reference.samples import SYNTHETIC, Samples
@@ -108,7 +108,7 @@ def _by_name(graph: Graph, outputs: Outputs) -> dict[str, Array]:
     quants = {name: graph.values[name].quant for name in graph.outputs}
     columns = zip(*outputs, strict=True)
     return {
-        name: np.stack([dequantize(array, quants[name]).ravel() for array in column])
+        name: np.stack([dequantize(array.reshape(graph.values[name].shape), quants[name]).ravel() for array in column])
         for name, column in zip(graph.outputs, columns, strict=True)
     }
 
@@ -122,7 +122,7 @@ def _reals(graph: Graph, outputs: Mapping[str, Array]) -> Array:
 def _lost(graph: Graph, name: str, among: Sequence[int], wanted: Array, made: Array) -> str | None:
     """What to say of an output [samples, *shape] some columns of which are lost: their error is what they hold."""
     columns = columns_db(wanted, made, among)
-    maker = graph.producer().get(name)
+    maker = maker_of(graph, name)
     for axis in sorted({axis for axis, _ in columns}):
         own = {index: db for (of, index), db in columns.items() if of == axis}
         lost = [index for index, db in own.items() if db < _LOST_DB]
@@ -185,8 +185,5 @@ def arithmetic_of(graph: Graph) -> str:
 
 
 def dequantize(array: Array, quant: Quant | None) -> Array:
-    """scale * (q - zero) in float64; arrays without a quantization as they are."""
-    if quant is None:
-        return array
-    scale, zero = quant.per_tensor
-    return (array.astype(np.float64) - zero) * scale
+    """The reals in float64, of samples [..., *shape]; arrays without a quantization as they are."""
+    return array if quant is None else quant.reals(array)

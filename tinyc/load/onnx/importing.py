@@ -42,6 +42,7 @@ from tinyc.ops.signals import COUNT
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.transpose import Transpose
 from tinyc.ops.tree_ensemble import TreeEnsemble
+from tinyc.ops.units import ChannelUnits
 
 TO_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 FROM_NHWC: Mapping[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
@@ -479,7 +480,7 @@ class OnnxStep:
                     f"{op_with(attrs).name} of tensors with different scales or zero points cannot be compiled",
                     self.where,
                 )
-        elif integers and not isinstance(attrs, Quantize | Dequantize):
+        elif integers and not isinstance(attrs, Quantize | Dequantize | ChannelUnits):
             raise TinycError(
                 f"{self.where.op} of integers ('{integers[0].name}') is not supported",
                 self.where,

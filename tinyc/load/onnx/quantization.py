@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Quant
+from tinyc.ir.graph import Array, Quant, Value
 from tinyc.kernel.site import Act
 from tinyc.load.onnx.grids import HELD, SHIFT, Grid
 from tinyc.load.onnx.importing import OnnxStep, imports
@@ -14,6 +14,7 @@ from tinyc.load.onnx.narrow import NARROW, narrow_type
 from tinyc.ops.clip import Clip
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.units import ChannelUnits
 
 _TYPES = {2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}  # by TensorProto's number
 
@@ -75,8 +76,8 @@ def quantize_linear(s: OnnxStep) -> None:
 
 @imports("DequantizeLinear", ignores=("axis", "block_size", "output_dtype"))  # floats of any width are float32
 def dequantize_linear(s: OnnxStep) -> None:
-    """Of computed int8, uint8 and int16; of constant integers of 4 to 32 bits, with one scale, one per index of
-    an axis, or one per block."""
+    """Of computed int8, uint8 and int16, with one scale, or at an output one per index of an axis; of constant integers
+    of 4 to 32 bits, with one scale, one per index of an axis, or one per block."""
     scale, zero = _parameters(s)
     array = s.constant(0)
     if array is not None:
@@ -85,6 +86,10 @@ def dequantize_linear(s: OnnxStep) -> None:
         s.builder.fold(s.node.outputs[0], grid.reals())
         return
     x = s.value(0)
+    if scale.size > 1 and x.quant is not None and _is_last(s):
+        x = _in_units(s, x, x.quant, scale, zero)
+        s.emit([x], Dequantize())
+        return
     one, at = _per_tensor(s, scale, zero)
     moved = SHIFT.get(x.dtype, 0) if x.name in s.builder.unsigned else 0
     if x.quant is None or not _same(x.quant.per_tensor, (one, at - moved)):
@@ -94,6 +99,30 @@ def dequantize_linear(s: OnnxStep) -> None:
             "the model is damaged, or was put together by hand",
         )
     s.emit([x], Dequantize())
+
+
+def _is_last(s: OnnxStep) -> bool:
+    """Whether what it makes is an output of the model, and nothing but that."""
+    file, names = s.builder.file, [s.node.outputs[0]]
+    for name in names:
+        readers = [node for node in file.nodes if name in node.inputs]
+        if any(node.op != "Identity" for node in readers) or not (readers or name in file.outputs):
+            return False
+        names += [node.outputs[0] for node in readers]
+    return True
+
+
+def _in_units(s: OnnxStep, x: Value, quant: Quant, scale: Array, zero: Array | None) -> Value:
+    """Computed integers with one scale, `quant`, which are read with another for each index of an axis. TinycError
+    unless the zero point is theirs, and `axis` fits."""
+    (one, at), axis = quant.per_tensor, s.axis(s.node.int_("axis", 1), len(x.shape))
+    moved = SHIFT.get(x.dtype, 0) if x.name in s.builder.unsigned else 0
+    zeros = np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)
+    if scale.shape != (x.shape[axis],) or (zeros - moved != at).any():
+        message = f"{scale.size} scales and zero points do not fit '{x.name}' {list(x.shape)} along axis {axis}"
+        raise TinycError(message, s.where, "one scale for each index, and the zero point that it was quantized with")
+    units = ChannelUnits(tuple(float(each) / one for each in scale), axis - len(x.shape))
+    return s.insert([x], units, "units", quant=units.quant_of(quant))
 
 
 def _same(a: tuple[float, int], b: tuple[float, int]) -> bool:

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs that hold several quantities get a scale for each, where the layers before them can be divided."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tinyc as api
+from tests.cli.test_cli import Ran, tinyc  # noqa: F401  a fixture
+from tests.load.onnx_models import build, load, op, rand
+from tests.unit.test_quantize_outputs import samples, two_targets
+from tinyc.explain.diagnosis import integer_results
+from tinyc.ir.check import check
+from tinyc.ir.graph import Array, Graph
+from tinyc.ops import all_ops
+from tinyc.options.recipe import Recipe
+from tinyc.passes import normalize
+from tinyc.quantize import Calibration, quantize
+from tinyc.quantize.output_units import shared, units_of, with_units
+from tinyc.quantize.score import quantities_db
+from tinyc.quantize.simulate import Batch
+
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+PLAIN = Recipe("minmax", equalize=False, rounding="nearest", augment=False)
+GRID = 6
+LARGE, SMALL = 320.0, 1.0
+
+
+def pictures(count: int = 40, seed: int = 2) -> Array:
+    return rand(seed, count, 1, 3, GRID, GRID)
+
+
+def head(kind: str) -> onnx.ModelProto:
+    """Heads of detectors: boxes in hundreds of pixels, and scores."""
+    boxes, scores = rand(1, 4, 5, 1, 1) * np.float32(LARGE), rand(2, 3, 5, 1, 1) * np.float32(SMALL)
+    consts = {"w": rand(3, 5, 3, 1, 1), "v": boxes, "s": scores}
+    nodes = [op("Conv", "x w", "h"), op("Relu", "h", "r")]
+    if kind == "one convolution":
+        joined = np.concatenate([boxes, scores])
+        return build([*nodes, op("Conv", "r v", "y")], {"x": [1, 3, GRID, GRID]}, ["y"], {**consts, "v": joined})
+    nodes += [op("Conv", "r v", "b"), op("Conv", "r s", "z")]
+    if kind == "decoded":
+        consts |= {
+            "grid": np.arange(GRID, dtype=np.float32).reshape(1, 1, 1, GRID),
+            "stride": np.array([32.0], np.float32),
+        }
+        nodes += [op("Add", "b grid", "g"), op("Mul", "g stride", "d"), op("Sigmoid", "z", "p")]
+        last = "d p"
+    elif kind == "raw":
+        last = "b z"
+    else:  # flat, channels in front
+        nodes += [op("Sigmoid", "z", "p")]
+        last = "b p"
+    nodes.append(op("Concat", last, "c", axis=1))
+    shape = np.array([1, 7, GRID * GRID] if kind != "places first" else [1, GRID * GRID, 7])
+    if kind == "places first":
+        nodes.append(op("Transpose", "c", "t", perm=[0, 2, 3, 1]))
+        return build(
+            [*nodes, op("Reshape", "t shape", "y")], {"x": [1, 3, GRID, GRID]}, ["y"], {**consts, "shape": shape}
+        )
+    return build([*nodes, op("Reshape", "c shape", "y")], {"x": [1, 3, GRID, GRID]}, ["y"], {**consts, "shape": shape})
+
+
+HEADS = ("one convolution", "raw", "decoded", "channels first", "places first")
+
+
+def graph_of(model: onnx.ModelProto, folder: Path) -> Graph:
+    return normalize(load(model, folder))
+
+
+def data_of(x: Array) -> Calibration:
+    return Calibration({"x": x}, "test", proven=True)
+
+
+def least_db(graph: Graph, made: Graph, x: Array, axis: int) -> float:
+    """The worst quantity's SQNR of its variation."""
+    quant = made.values["y"].quant
+    assert quant is not None
+    wanted, found = Batch(graph).run({"x": x})["y"], quant.dequantize(integer_results(made, {"x": x})["y"])
+    centre = wanted.mean(axis=0)
+    return min(quantities_db(wanted - centre, found - centre, axis).values())
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_head_has_a_scale_for_each_quantity(kind: str, tmp_path: Path) -> None:
+    graph, x = graph_of(head(kind), tmp_path), pictures()
+    x = x.reshape(-1, *graph.values["x"].shape)
+    divided = with_units(graph, data_of(x))
+    check(divided, "units", all_ops())
+    ((name, factors, axis),) = units_of(divided)
+    assert name == "y"
+    assert len(factors) == 7 == graph.values["y"].shape[axis]
+    assert min(factors[:4]) > 30 * max(factors[4:])
+    wanted, same = (Batch(each).run({"x": x})["y"] for each in (graph, divided))
+    assert min(quantities_db(wanted, same, axis).values()) > 90
+    one, each = (quantize(graph, data_of(x), replace(PLAIN, output_scales=s)).graph for s in ("one", "auto"))
+    before, now = (least_db(graph, made, x, axis) for made in (one, each))
+    assert before < 12
+    assert now > 25
+
+
+def test_two_targets(tmp_path: Path) -> None:
+    graph = graph_of(two_targets(), tmp_path)
+    one, each = (quantize(graph, data_of(samples()), replace(PLAIN, output_scales=s)).graph for s in ("one", "auto"))
+    assert least_db(graph, one, samples(), -1) + 10 < least_db(graph, each, samples(), -1)
+    assert [node.op for node in each.nodes] == [*(node.op for node in one.nodes), "units"]
+
+
+def test_what_is_alike_keeps_one_scale(tmp_path: Path) -> None:
+    v = rand(2, 9, 2) * np.array([9, 1], np.float32)  # scores of classes are compared as they are
+    nodes = [op("Gemm", "x w", "h"), op("Relu", "h", "r"), op("Gemm", "r v", "y")]
+    graph = graph_of(build(nodes, {"x": [1, 12]}, ["y"], {"w": rand(1, 12, 9), "v": v}), tmp_path)
+    assert with_units(graph, data_of(samples())) is graph
+    softmax = graph_of(two_targets("Softmax"), tmp_path)
+    assert with_units(softmax, data_of(samples())) is softmax
+
+
+def test_quantities_of_like_size_share_a_scale() -> None:
+    assert shared(np.array([1.0, 100.0, 30.0, 0.3, 0.0, 20.0]), 4.0).tolist() == [1.0, 100.0, 100.0, 1.0, 100.0, 20.0]
+
+
+@pytest.mark.parametrize("ending", ["read inside", "clipped", "wide"])
+def test_where_it_cannot_be_the_model_stays(ending: str, tmp_path: Path) -> None:
+    nodes = [op("Gemm", "x w", "h"), op("Relu", "h", "r")]
+    consts = {"w": rand(1, 12, 9), "v": rand(2, 9, 2) * np.array([50, 1], np.float32)}
+    outputs = ["y"]
+    if ending == "read inside":
+        nodes += [op("Gemm", "r v", "y"), op("Gemm", "y u", "z")]
+        consts["u"], outputs = rand(3, 2, 3), ["y", "z"]
+    elif ending == "clipped":
+        nodes += [op("Gemm", "r v", "l"), op("Clip", "l lo hi", "y")]
+        consts |= {"lo": np.float32(-20), "hi": np.float32(20)}
+    else:
+        nodes += [op("Gemm", "r v", "y")]
+    graph = graph_of(build(nodes, {"x": [1, 12]}, outputs, consts), tmp_path)
+    recipe = replace(PLAIN, activations="int16") if ending == "wide" else PLAIN
+    quant = quantize(graph, data_of(samples()), recipe).graph.values["y"].quant
+    assert quant is not None
+    assert quant.axis is None
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("heads")
+    for name, kind in (("channels", "channels first"), ("maps", "one convolution")):
+        onnx.save(head(kind), folder / f"{name}.onnx")
+        np.savez(folder / f"{name}.calib.npz", x=pictures()[:, 0])
+    onnx.save(two_targets(), folder / "two.onnx")
+    np.savez(folder / "two.calib.npz", x=samples())
+    return folder
+
+
+@pytest.mark.parametrize("name", ["channels", "maps", "two"])
+def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    """The C helper, the Python API and the reference agree; every compiler takes the header."""
+    ran: Ran = tinyc("build", saved / f"{name}.onnx", "-b", "host", "-o", tmp_path, "--effort", "fast")
+    assert ran.code == 0, ran.err
+    header = (tmp_path / f"{name}.h").read_text()
+    prefix = name.upper()
+    assert f"#define {prefix}_OUTPUT_0_SCALES " in header
+    assert f"#define {prefix}_OUTPUT_0_SCALE " not in header
+    main = (
+        f'#include <stdio.h>\n#include "{name}.h"\nint main(void)\n{{\n'
+        f"    for (int32_t i = 0; i < {prefix}_OUTPUT_0_SIZE; i++) {{\n"
+        f'        printf("%.9g\\n", (double){name}_dequantize_output_0((int8_t)(i % 251 - 125), i));\n    }}\n'
+        "    return 0;\n}\n"
+    )
+    (tmp_path / "main.c").write_text(main)
+    model = api.load(tmp_path)
+    (port,) = model.outputs
+    count = int(np.prod(port.shape))
+    q = (np.arange(count) % 251 - 125).astype(np.int8).reshape(port.sample_shape)
+    for compiler in filter(shutil.which, ("gcc", "clang")):
+        command = [compiler, *WARNINGS, "main.c", f"{name}.c", "-o", "main"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        said = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+        np.testing.assert_array_equal(np.array(said, np.float32).reshape(port.sample_shape), port.dequantize(q))
+    cross = shutil.which("arm-none-eabi-gcc")
+    if cross is not None:
+        subprocess.run(
+            [cross, *WARNINGS, "-mcpu=cortex-m0plus", "-mthumb", "-c", f"{name}.c"], cwd=tmp_path, check=True
+        )
+    graph = normalize(load(onnx.load(saved / f"{name}.onnx"), tmp_path))
+    x = np.load(saved / f"{name}.calib.npz")["x"]
+    wanted = Batch(graph).run({"x": x.reshape(-1, *graph.values["x"].shape)})["y"]
+    given = x.reshape(-1, *graph.values["x"].shape)[:, 0] if x.ndim > 2 else x
+    given = given.transpose(0, 2, 3, 1) if model.inputs[0].axes else given
+    found = model.run(given.reshape(-1, *model.inputs[0].sample_shape))[0].reshape(wanted.shape)
+    axis = -1 if name == "two" else -2 if name == "channels" else -3
+    sizes = np.abs(np.moveaxis(wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
+    errors = np.abs(np.moveaxis(found - wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
+    assert (errors < 0.08 * sizes).all()
+
+
+@pytest.mark.parametrize("prefer", ["balanced", "ram"])
+def test_it_costs_no_instruction(prefer: str, saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    counts = []
+    for scales in ("one", "auto"):
+        out = tmp_path / scales
+        words = ["--prefer", prefer, "--output-scales", scales, "--effort", "fast", "--samples", "3"]
+        ran: Ran = tinyc("build", saved / "maps.onnx", "-b", "cortex-m4", "-o", out, *words)
+        assert ran.code == 0, ran.err
+        counts.append(json.loads((out / "report.json").read_text())["instructions"])
+    assert counts[0] == counts[1]
+
+
+def test_a_saved_model_has_the_same_integers(saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    """QDQ with a scale for each quantity: onnxruntime's reals, and built again the same bytes and scales."""
+    pytest.importorskip("onnxruntime")
+    ran: Ran = tinyc("quantize", saved / "channels.onnx", "--effort", "fast", "-o", tmp_path / "again.onnx")
+    assert ran.code == 0, ran.err
+    assert "gives 100.00% of the integers" in ran.out
+    files = {"again": tmp_path / "again.onnx", "channels": saved / "channels.onnx"}
+    scales, outputs = [], []
+    for name, file in files.items():
+        out = tmp_path / f"of_{name}"
+        ran = tinyc("build", file, "-b", "host", "-o", out, "--effort", "fast")
+        assert ran.code == 0, ran.err
+        scales.append(re.findall(r"OUTPUT_0_SCALES (.*)", (out / f"{name}.h").read_text()))
+        model = api.load(out)
+        x = np.load(saved / "channels.calib.npz")["x"]
+        outputs.append(model.run(x.transpose(0, 2, 3, 1) if model.inputs[0].axes else x, real=False)[0])
+    assert scales[0] == scales[1] != []
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_a_file_without_such_scales_has_one(saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    ran: Ran = tinyc("quantize", saved / "two.onnx", "--effort", "fast", "-o", tmp_path / "two.tflite")
+    assert ran.code == 0, ran.err
+
+
+def test_new_weights_keep_the_scales_of_the_code(saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    words = ["-b", "host", "--weights-blob", "--effort", "fast", "--no-proof"]
+    assert tinyc("build", saved / "two.onnx", *words, "-o", tmp_path / "old").code == 0
+    other = two_targets()
+    for tensor in other.graph.initializer:
+        array = onnx.numpy_helper.to_array(tensor)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(array * np.float32(0.8), tensor.name))
+    onnx.save(other, tmp_path / "two.onnx")
+    shutil.copy(saved / "two.calib.npz", tmp_path)
+    ran: Ran = tinyc("build", tmp_path / "two.onnx", *words, "--like", tmp_path / "old", "-o", tmp_path / "new")
+    assert ran.code == 0, ran.err
+    old, new = (re.findall(r"OUTPUT_0_SCALES (.*)", (tmp_path / of / "two.h").read_text()) for of in ("old", "new"))
+    assert old == new != []

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs that hold several quantities, boxes beside scores or the targets of a regression, get a scale for each.
+
+The last layers' weights are divided by what makes all quantities equally large, one scale serves what comes of it, and
+units (ops/units.py) say what the integers mean: weights have scales per channel already, so no instruction is added.
+The divisors of an output are followed back through what moves, joins, adds and scales, to layers that take them up. A
+part that nothing can divide, as what a sigmoid makes, stays, and sets the size of all others.
+
+Quantities of like size keep one scale: their integers can be compared as they are, as those of classes often are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.ir.graph import Array, Graph, Node, read_only
+from tinyc.ir.names import free_name
+from tinyc.ops import is_a, node_of, op_of
+from tinyc.ops.add import Add
+from tinyc.ops.concat import Concat
+from tinyc.ops.mul import Mul
+from tinyc.ops.op import Fixed
+from tinyc.ops.reshape import Reshape
+from tinyc.ops.sub import Sub
+from tinyc.ops.transpose import Transpose
+from tinyc.ops.units import ChannelUnits
+from tinyc.options.recipe import OutputUnits
+from tinyc.passes.weights import has_weights, per_output
+from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.groups import output_rule
+from tinyc.quantize.observe import Observation
+from tinyc.quantize.score import axes_of_quantities, decides
+
+_ALIKE = 4.0  # quantities whose sizes differ by less share a scale
+_SCORES_ALIKE = 16.0  # the same of a vector that may be scores of classes, which are compared
+_MARK = ":in units"  # of names of constants
+_LEAST = 2.0**-20  # of the largest size; what is smaller is nothing, or gets multipliers too large for kernels
+
+
+def with_units(graph: Graph, calibration: Calibration) -> Graph:
+    """The float graph with units at each output that holds quantities of different sizes, where the layers before it
+    can be divided. It computes the same."""
+    axes = [(name, axis) for name in graph.outputs for axis in _axes(graph, name)]
+    axes = [(name, axis) for name, axis in axes if not _Division(graph, name).stays(axis).all()]
+    if not axes:
+        return graph
+    alike = _SCORES_ALIKE if decides(graph) else _ALIKE
+    largest = Observation(graph, calibration).largest(axes)
+    for name in graph.outputs:
+        sizes = {axis: shared(each, alike) for (of, axis), each in largest.items() if of == name}
+        finite = {axis: each for axis, each in sizes.items() if np.isfinite(each).all()}  # others are an error later
+        if finite:
+            axis = max(finite, key=lambda axis: (finite[axis].max() / finite[axis].min(), axis))
+            graph = _with_sizes(graph, name, axis, finite[axis])
+    return graph
+
+
+def with_known_units(graph: Graph, units: tuple[OutputUnits, ...]) -> Graph:
+    """The same with the units of another model of the same layers."""
+    for name, factors, axis in units:
+        if name in graph.outputs and len(factors) == graph.values[name].shape[axis]:
+            graph = _Division(graph, name).by(ChannelUnits(factors, axis)) or graph
+    return graph
+
+
+def units_of(graph: Graph) -> tuple[OutputUnits, ...]:
+    """(output, factors, axis counted from the last one as -1) of each output that has units."""
+    makers = {name: node for node in graph.nodes for name in node.outputs if name in graph.outputs}
+    return tuple(
+        (name, node.attrs.factors, node.attrs.axis) for name, node in makers.items() if is_a(node, ChannelUnits)
+    )
+
+
+def shared(largest: Array, alike: float) -> Array:
+    """A size for each quantity from its largest absolute number: from the largest one down, each takes up all that are
+    less than `alike` times smaller. Those that are all zero go with the largest."""
+    if not largest.any():
+        return np.ones_like(largest)
+    sizes = np.where(largest > largest.max() * _LEAST, largest, largest.max())
+    for index in np.argsort(-sizes, kind="stable"):
+        same = (sizes < sizes[index]) & (sizes * alike > sizes[index])
+        sizes = np.where(same, sizes[index], sizes)
+    return sizes
+
+
+def _axes(graph: Graph, name: str) -> list[int]:
+    """The axes of an output's quantities; none where the model goes on with it."""
+    value = graph.values[name]
+    if value.dtype != "f32" or name in {state.after for state in graph.states} or name in graph.consumers():
+        return []
+    return axes_of_quantities(graph, name)
+
+
+def _with_sizes(graph: Graph, name: str, axis: int, sizes: Array) -> Graph:
+    """The graph with units. Their measure is the largest quantity, or the largest of those that stay as they are."""
+    if len(set(sizes)) == 1:
+        return graph
+    division = _Division(graph, name)
+    stays = division.stays(axis)
+    measure = max(sizes[stays].max(), division.fixed) if stays.any() else sizes.max()
+    wanted = ChannelUnits(tuple(float(np.float32(size / measure)) for size in sizes), axis)
+    units = division.units(wanted)
+    return graph if units is None or len(set(units.factors)) == 1 else _Division(graph, name).by(units) or graph
+
+
+class _Division:
+    """Divides an output of a float graph: weights and constants behind it, as far as they can be."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph, self._name = graph, name
+        self._makers, self._readers = graph.producer(), graph.consumers()
+        self._nodes: dict[str, Node] = {}
+        self._consts: dict[str, Array] = {}
+        self.fixed = 0.0  # the largest number of what an operator gives a fixed range, and that stays
+
+    def stays(self, axis: int) -> Array:
+        """Of each index of an axis, whether any of its elements cannot be divided."""
+        shape = self._shape(self._name)
+        divided = self._divided(self._name, np.full(shape, 2.0))
+        return np.asarray((np.moveaxis(divided, axis, 0).reshape(shape[axis], -1) != 2).any(axis=1))
+
+    def units(self, wanted: ChannelUnits) -> ChannelUnits | None:
+        """What of these units there can be; None where the divisors of an index are not all the same."""
+        shape = self._shape(self._name)
+        divided = self._divided(self._name, np.broadcast_to(wanted.along(len(shape)), shape).astype(np.float64))
+        rows = np.moveaxis(divided, wanted.axis, 0).reshape(shape[wanted.axis], -1)
+        same = bool((rows == rows[:, :1]).all())
+        return ChannelUnits(tuple(float(row[0]) for row in rows), wanted.axis) if same else None
+
+    def by(self, units: ChannelUnits) -> Graph | None:
+        """The graph that divides the output by the units, and gives it in them; None where it cannot."""
+        graph, name = self._graph, self._name
+        if self.units(units) != units:
+            return None
+        even = free_name(f"{name}:even", graph.values)
+        values = {**graph.values, even: replace(graph.values[name], name=even)}
+        values |= {
+            new: replace(values[new.removesuffix(_MARK)], name=new, shape=a.shape) for new, a in self._consts.items()
+        }
+        maker = self._makers[name]
+        nodes = {**{node.name: node for node in graph.nodes}, **self._nodes}
+        nodes[maker.name] = replace(nodes[maker.name], outputs=(even,))
+        last = node_of(units, (even,), (name,), maker.origin, free_name(f"{name}:units", nodes))
+        consts = {**graph.consts, **{new: read_only(array.astype(np.float32)) for new, array in self._consts.items()}}
+        return replace(graph, nodes=(*nodes.values(), last), values=values, consts=consts)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self._graph.values[name].shape
+
+    def _divided(self, name: str, d: Array) -> Array:
+        """By what a value's elements are divided if they shall be by d: 1 for those that stay."""
+        node = self._makers.get(name)
+        before = dict(self._nodes), dict(self._consts)
+        if node is not None and len(node.outputs) == 1 and self._is_ours(name):
+            for wanted in (d, np.full(d.shape, d.max())):
+                divided = self._by_rule(node, wanted)
+                if divided is not None:
+                    return divided
+                self._nodes, self._consts = dict(before[0]), dict(before[1])
+            rule = output_rule(node, 0)
+            if isinstance(rule, Fixed):
+                self.fixed = max(self.fixed, rule.scale * (128 + abs(rule.zero)))
+        return np.ones(d.shape)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether nothing but the one reader on the way to the output sees the value."""
+        readers = self._readers.get(name, ())
+        if name == self._name:
+            return not readers
+        return name not in self._graph.sinks and len(readers) == 1 and readers[0].inputs.count(name) == 1
+
+    def _by_rule(self, node: Node, d: Array) -> Array | None:
+        """What `_divided` says of a node's output; None where the node cannot have these divisors."""
+        if has_weights(node):
+            return self._layer(node, d)
+        if is_a(node, Reshape, Transpose, Concat):
+            return self._moved(node, d)
+        if is_a(node, Add, Sub):
+            return self._sum(node, d) if node.attrs.act.scales else None
+        if is_a(node, Mul):
+            return self._product(node, d) if node.attrs.act.scales else None
+        return self._channels(node, d)
+
+    def _layer(self, node: Node, d: Array) -> Array | None:
+        if not (node.attrs.act.scales and all(name in self._graph.consts for name in node.inputs[1:] if name)):
+            return None
+        channels = d.reshape(-1, d.shape[-1]).max(axis=0)
+        w, *bias = node.inputs[1:]
+        array = self._graph.consts[w]
+        inputs = [node.inputs[0], self._divided_const(w, array / per_output(node, array, channels))]
+        inputs += [self._divided_const(name, self._graph.consts[name] / channels) if name else "" for name in bias]
+        self._nodes[node.name] = replace(node, inputs=tuple(inputs))
+        return np.broadcast_to(channels, d.shape)
+
+    def _moved(self, node: Node, d: Array) -> Array:
+        if is_a(node, Reshape):
+            return self._divided(node.inputs[0], d.reshape(self._shape(node.inputs[0]))).reshape(d.shape)
+        if is_a(node, Transpose):
+            perm = node.attrs.perm
+            return self._divided(node.inputs[0], d.transpose(np.argsort(perm))).transpose(perm)
+        axis = node.attrs.axis
+        ends = np.cumsum([self._shape(name)[axis] for name in node.inputs])
+        parts = np.split(d, ends[:-1], axis)
+        return np.concatenate([self._divided(*each) for each in zip(node.inputs, parts, strict=True)], axis)
+
+    def _sum(self, node: Node, d: Array) -> Array | None:
+        """Both terms have to be divided by the same."""
+        computed = [name for name in node.inputs if name not in self._graph.consts]
+        if any(self._shape(name) != d.shape for name in computed):
+            return None
+        made = [self._divided(name, d) for name in computed]
+        if not made or any(not np.array_equal(made[0], other) for other in made[1:]):
+            return None
+        return made[0] if len(made) == len(node.inputs) else self._with_const(node, made[0], made[0])
+
+    def _product(self, node: Node, d: Array) -> Array | None:
+        """A constant factor can take up one divisor; more of them the other factor has to."""
+        computed = [name for name in node.inputs if name not in self._graph.consts]
+        if len(computed) != 1:
+            return None
+        if (d == d.flat[0]).all():
+            return self._with_const(node, d, d)
+        made = self._divided(computed[0], d) if self._shape(computed[0]) == d.shape else None
+        return made if made is not None and np.array_equal(made, d) else None
+
+    def _with_const(self, node: Node, divisors: Array, made: Array) -> Array | None:
+        """A node's constant divided as it lies against the output; None where it would have to grow."""
+        name = next(name for name in node.inputs if name in self._graph.consts)
+        array = self._graph.consts[name]
+        across = tuple(axis for axis in range(-divisors.ndim, 0) if -axis > array.ndim or array.shape[axis] == 1)
+        least = divisors.min(axis=across, keepdims=True)
+        if not np.array_equal(np.broadcast_to(least, divisors.shape), divisors):
+            return None
+        new = self._divided_const(name, array / least.reshape(least.shape[divisors.ndim - array.ndim :]))
+        self._nodes[node.name] = replace(node, inputs=tuple(new if of == name else of for of in node.inputs))
+        return made
+
+    def _channels(self, node: Node, d: Array) -> Array | None:
+        """Through what treats each channel by itself, and in proportion."""
+        x, y, op = self._graph.values[node.inputs[0]], self._graph.values[node.outputs[0]], op_of(node)
+        places = op.channels(node.attrs, x, y) if op.scales(node.attrs) and len(node.inputs) == 1 else None
+        if places is None:
+            return None
+        channels = np.zeros(x.channels)
+        np.maximum.at(channels, places, d.reshape(-1, y.channels).max(axis=0))
+        channels = np.where(channels > 0, channels, channels.max())
+        made = self._divided(x.name, np.broadcast_to(channels, x.shape).copy()).reshape(-1, x.channels)
+        return np.broadcast_to(made[0, places], d.shape) if (made == made[:1]).all() else None
+
+    def _divided_const(self, name: str, array: Array) -> str:
+        self._consts[f"{name}{_MARK}"] = array
+        return f"{name}{_MARK}"
