@@ -9,6 +9,7 @@ layers, in other orders of turns, are one offer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -22,11 +23,12 @@ from tinyc.plan.rows.cuts import Measured, mixes, mixture
 from tinyc.plan.sharing import shared_code
 from tinyc.plan.uses import Ints
 
-NEVER = 2**60  # cycles: nothing fits
+NEVER = 2**46  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
 _STATES = 2048  # of a table, at most
 _DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
 _PRICES_APART = 1.5  # of cuts whose shared code is looked at
+_NUMBER_BITS = 16  # of an offer among those of its span, of which there is at most one for each state
 _Span = tuple[int, int]  # layers [start, stop)
 
 
@@ -59,13 +61,60 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Offers:
-    """What the groups of a span offer: grains ascending, beyond the least that its layers take in any group; cycles
-    descending; and of each the group and the place in its forms."""
+    """What the groups of a span offer: grains ascending, beyond the least that its layers take in any group; of each
+    the group and the place in its forms; and its cycles, which descend, with its number behind them, so that a minimum
+    says which it is."""
 
     grains: Ints
-    cycles: Ints
+    numbered: Ints
     groups: Ints
     places: Ints
+
+
+_CYCLES, _GROUP, _PLACE, _BEFORE = range(4)
+
+
+class _Prefix:
+    """The cheapest cuts of the first layers, by state, up to the one from which on no cycles are saved.
+
+    columns, [4, states]: cycles, the last group, the place in its forms, the state before it.
+    """
+
+    def __init__(self, columns: Ints) -> None:
+        self.columns = columns
+
+    @property
+    def is_possible(self) -> bool:
+        return bool(self.columns[_CYCLES, -1] < NEVER)
+
+    def extended(self, states: int) -> Ints:
+        """The columns, for at least so many states."""
+        missing = states - self.columns.shape[1]
+        if missing <= 0:
+            return self.columns
+        return np.concatenate((self.columns, np.repeat(self.columns[:, -1:], missing, axis=1)), axis=1)
+
+    def offer(self, before: _Prefix, offers: _Offers, states: int) -> None:
+        """Takes what is cheaper with a last group behind a shorter prefix. states: at most."""
+        earlier = before.columns[_CYCLES]
+        grains = offers.grains[: int(np.searchsorted(offers.grains, states))]
+        reach = int(grains[-1])
+        width = min(len(earlier) + reach, states)
+        known = np.concatenate((np.full(reach, NEVER), earlier, np.full(reach, earlier[-1]))) << _NUMBER_BITS
+        sums = sliding_window_view(known, width)[reach - grains]
+        sums += offers.numbered[: len(grains), None]
+        least = sums.min(axis=0)
+        cycles = least >> _NUMBER_BITS
+        columns = self.extended(width)
+        better = np.flatnonzero(cycles < columns[_CYCLES, :width])
+        offer = least[better] & (1 << _NUMBER_BITS) - 1
+        earlier_states = np.minimum(better - grains[offer], len(earlier) - 1)
+        columns[:, better] = cycles[better], offers.groups[offer], offers.places[offer], earlier_states
+        self.columns = columns
+
+    def trim(self) -> None:
+        """Leaves out states that save no cycles. To be called when all groups are offered."""
+        self.columns = self.columns[:, : int(self.columns[_CYCLES].argmin()) + 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +127,7 @@ class CutTable:
     live_bytes: int
     solver: CutTables
     cycles: Ints
-    taken: Sequence[tuple[Ints, Ints, Ints]]  # by the end of the last group, by state: group, place, state before it
+    prefixes: Sequence[_Prefix]  # by how many layers they have
 
     @property
     def flash_bytes(self) -> Ints:
@@ -105,11 +154,12 @@ class CutTable:
 
     def _taken(self, state: int) -> list[tuple[int, int]]:
         """Each group of a state's cut, and the place in its forms, in order."""
-        taken, stop = [], len(self.taken) - 1
+        taken, stop = [], len(self.prefixes) - 1
         while stop:
-            number, place, before = (int(column[state]) for column in self.taken[stop])
+            columns = self.prefixes[stop].columns
+            _, number, place, state = columns[:, min(state, columns.shape[1] - 1)].tolist()
             taken.append((number, place))
-            stop, state = self.solver.measured[number].start, before
+            stop = self.solver.measured[number].start
         return taken[::-1]
 
     def _hull(self) -> list[int]:
@@ -138,21 +188,85 @@ class CutTable:
         return (left + right) / 2 / self.solver.grain
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitting:
+    """Which forms of a layer fit, by their numbers. above: those that fit in some turns, with the turns in which they
+    do not; turns: how many there are."""
+
+    forms: tuple[Form, ...]
+    whole: tuple[int, ...]
+    above: Mapping[int, tuple[int, ...]]
+    turns: int
+
+
 class _Known:
     """What tables of the same groups have in common, whatever they count once."""
 
     def __init__(self) -> None:
-        self.needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
-        self.mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
         self.of_layer: dict[tuple[object, ...], _Forms] = {}
-        self.of_group: dict[tuple[object, ...], _Sums | _Forms] = {}
+        self.of_group: dict[tuple[object, ...], _Sums] = {}
+        self._needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
+        self._mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
         self._codes: dict[int, frozenset[Hashable]] = {}
+        self._fitting: dict[tuple[object, ...], _Fitting] = {}
+        self._latest: dict[int, tuple[int, int, Sequence[_Fitting] | None]] = {}  # of groups: live bytes [since, until)
 
     def codes(self, forms: tuple[Form, ...]) -> frozenset[Hashable]:
         """Keys of all code that the forms may share with others."""
         if id(forms) not in self._codes:
             self._codes[id(forms)] = frozenset(code.key for form in forms for code in form.cost.codes)
         return self._codes[id(forms)]
+
+    def mixing(self, forms: tuple[Form, ...]) -> list[bool]:
+        """Which of the forms may be mixed with others."""
+        if id(forms) not in self._mixing:
+            self._mixing[id(forms)] = [mixes(form) for form in forms]
+        return self._mixing[id(forms)]
+
+    def fitting(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
+        """What fits of each layer of a group, None where one has none that fits; and the number of live bytes from
+        which on there may be others."""
+        since, until, layers = self._latest.get(id(own), (1, 0, None))
+        if not since <= live_bytes < until:
+            layers, until = self._fitting_of(own, live_bytes)
+            self._latest[id(own)] = live_bytes, until, layers
+        return layers, until
+
+    def _fitting_of(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
+        if own.need > live_bytes:
+            return None, own.need
+        layers, until = [], NEVER
+        for layer, load in zip(own.layers, own.loads, strict=True):
+            fitting, changes = self._of_layer(layer, load, live_bytes, whole=own.is_whole)
+            if not fitting.whole:
+                return None, changes
+            layers.append(fitting)
+            until = min(until, changes)
+        return layers, until
+
+    def _of_layer(self, layer: Layer, load: Load, live_bytes: int, *, whole: bool) -> tuple[_Fitting, int]:
+        """The forms of a layer that fit beside the load, and those that do in some turns."""
+        forms = layer.whole_forms if whole else layer.row_forms
+        needs = self._needs_of(forms, load)
+        fits = tuple([i for i, need in enumerate(needs) if need <= live_bytes])
+        until = min((need for need in needs if need > live_bytes), default=NEVER)
+        key: tuple[object, ...] = (id(forms), fits)
+        above: dict[int, tuple[int, ...]] = {}
+        if not whole and until < NEVER and fits and any(self.mixing(forms)):
+            others = [i for i, need in enumerate(needs) if need > live_bytes]
+            above = {i: load.turns_above(forms[i], live_bytes) for i in others}
+            until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
+            key = (*key, *above.values(), len(load.turns))
+        if key not in self._fitting:
+            self._fitting[key] = _Fitting(forms, fits, above, len(load.turns))
+        return self._fitting[key], until
+
+    def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
+        """Live bytes with each of the forms."""
+        key = (id(forms), id(load))
+        if key not in self._needs:
+            self._needs[key] = tuple([load.need(form) for form in forms])
+        return self._needs[key]
 
 
 class CutTables:
@@ -192,7 +306,7 @@ class CutTables:
         span = max((most if flash_bytes is None else min(most, flash_bytes)) - self.least_bytes, 0)
         self.grain = max(_GRAIN, -(-span // _STATES))
         self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
-        self._latest: dict[int, tuple[int, int, _Sums | _Forms | None]] = {}  # of groups: live bytes [since, until)
+        self._forms: dict[_Fitting, _Forms] = {}
         self._spans: dict[_Span, list[int]] = {}
         for number, one in enumerate(self.measured):
             self._spans.setdefault((one.start, one.stop), []).append(number)
@@ -214,40 +328,28 @@ class CutTables:
 
     def within(self, live_bytes: int) -> CutTable | None:
         """The table of cuts within so many live bytes; None if there are none."""
-        count = max(one.stop for one in self.measured)
-        best = [np.full(self.states, NEVER, np.int64) for _ in range(count + 1)]
-        taken = [tuple(np.full(self.states, -1, np.int64) for _ in range(3)) for _ in range(count + 1)]
-        best[0][:] = 0
-        for (start, stop), numbers in sorted(self._spans.items(), key=lambda item: item[0][1]):
-            offers = self._offered(numbers, live_bytes)
-            if offers is None or best[start][-1] >= NEVER or offers.grains[0] >= self.states:
-                continue
-            last = int(np.searchsorted(offers.grains, self.states))
-            grains = offers.grains[:last]
-            reach = int(grains[-1])
-            before = np.concatenate((np.full(reach, NEVER, np.int64), best[start]))
-            sums = sliding_window_view(before, self.states)[reach - grains] + offers.cycles[:last, None]
-            which = sums.argmin(axis=0)
-            cycles = sums[which, np.arange(self.states)]
-            better = np.flatnonzero(cycles < best[stop])
-            best[stop][better] = cycles[better]
-            offer = which[better]
-            own = taken[stop]
-            own[0][better], own[1][better] = offers.groups[offer], offers.places[offer]
-            own[2][better] = better - grains[offer]
-        return CutTable(live_bytes, self, best[-1], taken) if best[-1][-1] < NEVER else None  # type: ignore[arg-type]
+        nothing = np.array([[NEVER], [-1], [-1], [-1]], np.int64)
+        prefixes = [_Prefix(nothing.copy()) for _ in range(max(one.stop for one in self.measured) + 1)]
+        prefixes[0].columns[_CYCLES] = 0
+        for stop, spans in itertools.groupby(self._spans.items(), key=lambda item: item[0][1]):
+            for (start, _), numbers in spans:
+                offers = self._offered(numbers, live_bytes) if prefixes[start].is_possible else None
+                if offers is not None and offers.grains[0] < self.states:
+                    prefixes[stop].offer(prefixes[start], offers, self.states)
+            prefixes[stop].trim()
+        last = prefixes[-1]
+        return CutTable(live_bytes, self, last.extended(self.states)[_CYCLES], prefixes) if last.is_possible else None
 
     def forms(self, number: int, place: int, live_bytes: int) -> tuple[Form, ...]:
         """The forms of a group's layers in a place of the sums that fit."""
-        sums, _ = self._summed(self.measured[number], live_bytes)
+        sums = self._sums(number, live_bytes)
         assert sums is not None
         return sums.at(place)
 
     def ways(self, number: int, live_bytes: int) -> list[Sequence[Form]]:
         """The forms of each of a group's layers that fit."""
-        own = self.measured[number]
-        pairs = zip(own.layers, own.loads, strict=True)
-        return [self._fitting(layer, load, live_bytes, whole=own.is_whole)[0].forms for layer, load in pairs]
+        layers, _ = self.known.fitting(self.measured[number], live_bytes)
+        return [self._forms_of(fitting).forms for fitting in layers or ()]
 
     def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
         """What groups of the same layers offer together; None where none fits."""
@@ -263,84 +365,48 @@ class CutTables:
             places = np.concatenate([np.arange(len(sums.flash)) for _, sums in own])
             grains = (flash + self.grain // 2) // self.grain
             front = undominated(grains, cycles)
-            self._offers[key] = _Offers(grains[front], cycles[front], groups[front], places[front])
+            numbered = (cycles[front] << _NUMBER_BITS) + np.arange(len(front))
+            self._offers[key] = _Offers(grains[front], numbered, groups[front], places[front])
         return self._offers[key]
 
     def _sums(self, number: int, live_bytes: int) -> _Sums | _Forms | None:
         """Sums of forms of a group's layers; None where one has none that fits."""
-        since, until, sums = self._latest.get(number, (1, 0, None))
-        if not since <= live_bytes < until:
-            sums, until = self._summed(self.measured[number], live_bytes)
-            self._latest[number] = live_bytes, until, sums
-        return sums
+        layers, _ = self.known.fitting(self.measured[number], live_bytes)
+        if layers is None:
+            return None
+        total: _Sums | _Forms = self._forms_of(layers[0])
+        for fitting in layers[1:]:
+            forms = self._forms_of(fitting)
+            key = (self.grain, total, forms)  # groups that begin with the same layers share the sums of these
+            if key not in self.known.of_group:
+                self.known.of_group[key] = _sum(total, forms, self.grain)
+            total = self.known.of_group[key]
+        return total
 
-    def _summed(self, own: Measured, live_bytes: int) -> tuple[_Sums | _Forms | None, int]:
-        """The sums, and the number of live bytes from which on there may be others."""
-        if own.need > live_bytes:
-            return None, own.need
-        layers, until = [], NEVER
-        for layer, load in zip(own.layers, own.loads, strict=True):
-            forms, changes = self._fitting(layer, load, live_bytes, whole=own.is_whole)
-            if not len(forms.flash):
-                return None, changes
-            layers.append(forms)
-            until = min(until, changes)
-        key = (self.grain, *layers)
-        of_group = self.known.of_group
-        if key not in of_group:
-            total: _Sums | _Forms = layers[0]
-            for forms in layers[1:]:
-                total = _sum(total, forms, self.grain)
-            of_group[key] = total
-        return of_group[key], until
+    def _forms_of(self, fitting: _Fitting) -> _Forms:
+        """The forms of a layer that fit, and mixtures of one that does with one that does in some turns."""
+        if fitting not in self._forms:
+            counted = self.shared and self.shared & self.known.codes(fitting.forms)
+            key = (fitting, counted)
+            if key not in self.known.of_layer:
+                self.known.of_layer[key] = self._best_forms(fitting)
+            self._forms[fitting] = self.known.of_layer[key]
+        return self._forms[fitting]
 
-    def _fitting(self, layer: Layer, load: Load, live_bytes: int, *, whole: bool) -> tuple[_Forms, int]:
-        """The forms of a layer that fit beside the load, and mixtures of one that does with one that does not; and the
-        number of live bytes from which on there may be others."""
-        forms = layer.whole_forms if whole else layer.row_forms
-        needs = self._needs_of(forms, load)
-        fit = tuple(need <= live_bytes for need in needs)
-        until = min((need for need in needs if need > live_bytes), default=NEVER)
-        counted = self.shared and self.shared & self.known.codes(forms)
-        key: tuple[object, ...] = (id(forms), fit, counted)
-        above: dict[int, tuple[int, ...]] = {}
-        if not whole and until < NEVER and any(fit) and any(self._mixes(forms)):
-            others = [i for i, fits in enumerate(fit) if not fits]
-            above = {i: load.turns_above(forms[i], live_bytes) for i in others}
-            until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
-            key = (*key, *above.values(), len(load.turns))
-        if key not in self.known.of_layer:
-            fitting = [i for i, fits in enumerate(fit) if fits]
-            mixed = _mixtures(forms, fitting, above, self._mixes(forms)) if above else []
-            turns = len(load.turns)
-            flash = [self._bytes(forms[i]) for i in fitting]
-            cycles = [forms[i].cycles for i in fitting]
-            for fast, spare in mixed:
-                flash.append(self._bytes(forms[fast]) + self._bytes(forms[spare]))
-                part = len(above[fast])
-                cycles.append((forms[fast].cycles * (turns - part) + forms[spare].cycles * part) // turns)
-            of_flash, of_cycles = np.array(flash, np.int64), np.array(cycles, np.int64)
-            front = undominated(of_flash, of_cycles)
-            chosen = [forms[fitting[i]] if i < len(fitting) else mixed[i - len(fitting)] for i in front.tolist()]
-            made = [
-                _mixed(forms[one[0]], forms[one[1]], above[one[0]], turns) if isinstance(one, tuple) else one
-                for one in chosen
-            ]
-            self.known.of_layer[key] = _Forms(of_flash[front], of_cycles[front], made)
-        return self.known.of_layer[key], until
-
-    def _mixes(self, forms: tuple[Form, ...]) -> list[bool]:
-        mixing = self.known.mixing
-        if id(forms) not in mixing:
-            mixing[id(forms)] = [mixes(form) for form in forms]
-        return mixing[id(forms)]
-
-    def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
-        """Live bytes with each of the forms."""
-        key = (id(forms), id(load))
-        if key not in self.known.needs:
-            self.known.needs[key] = tuple(load.need(form) for form in forms)
-        return self.known.needs[key]
+    def _best_forms(self, fitting: _Fitting) -> _Forms:
+        forms, whole, turns = fitting.forms, fitting.whole, fitting.turns
+        mixed = _mixtures(fitting, self.known.mixing(forms)) if fitting.above else []
+        flash = [self._bytes(forms[i]) for i in whole]
+        cycles = [forms[i].cycles for i in whole]
+        for fast, spare in mixed:
+            flash.append(self._bytes(forms[fast]) + self._bytes(forms[spare]))
+            part = len(fitting.above[fast])
+            cycles.append((forms[fast].cycles * (turns - part) + forms[spare].cycles * part) // turns)
+        of_flash, of_cycles = np.array(flash, np.int64), np.array(cycles, np.int64)
+        front = undominated(of_flash, of_cycles)
+        chosen = [whole[i] if i < len(whole) else mixed[i - len(whole)] for i in front.tolist()]
+        best = [_mixed(fitting, *one) if isinstance(one, tuple) else forms[one] for one in chosen]
+        return _Forms(of_flash[front], of_cycles[front], best)
 
 
 def _next_level(load: Load, form: Form, live_bytes: int) -> int:
@@ -349,23 +415,22 @@ def _next_level(load: Load, form: Form, live_bytes: int) -> int:
     return int(levels[levels > live_bytes].min())
 
 
-def _mixtures(
-    forms: Sequence[Form], fitting: Sequence[int], above: Mapping[int, tuple[int, ...]], mixing: Sequence[bool]
-) -> list[tuple[int, int]]:
-    """Forms that do not fit in some turns, and each that is there in their place; by their numbers. above: those turns,
-    by number of the form. mixing: which may be mixed."""
-    spares = [i for i in fitting if mixing[i]]
+def _mixtures(fitting: _Fitting, mixing: Sequence[bool]) -> list[tuple[int, int]]:
+    """Forms that do not fit in some turns, and each that is there in their place; by their numbers. mixing: which may
+    be mixed."""
+    forms = fitting.forms
+    spares = [i for i in fitting.whole if mixing[i]]
     return [
         (fast, spare)
-        for fast in above
+        for fast in fitting.above
         if mixing[fast]
         for spare in spares
         if forms[fast].cycles < forms[spare].cycles and forms[fast].inplace == forms[spare].inplace
     ]
 
 
-def _mixed(fast: Form, spare: Form, over: tuple[int, ...], turns: int) -> Form:
-    form = mixture(fast, spare, over, turns)
+def _mixed(fitting: _Fitting, fast: int, spare: int) -> Form:
+    form = mixture(fitting.forms[fast], fitting.forms[spare], fitting.above[fast], fitting.turns)
     assert form is not None
     return form
 
