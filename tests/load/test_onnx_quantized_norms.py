@@ -16,8 +16,12 @@ from tests.load.onnx_quantized import run_unoptimized
 from tests.load.test_onnx_moves import ints
 from tests.ops.one_node import random_s8
 from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
 from tinyc.ir.graph import Graph
+from tinyc.options.build import Options
 from tinyc.passes import normalize
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
 
 F = np.float32
@@ -84,6 +88,40 @@ def test_the_last_operator_gets_its_own_scale(tmp_path: Path, name: str) -> None
     wanted = run_unoptimized(model, {"x": x})
     least = -255 * quant.scale[0] if name == "LogSoftmax" else -1
     np.testing.assert_allclose(real, np.maximum(wanted, least), atol=1.01 * quant.scale[0])
+
+
+IMAGE = [1, 4, 6, 6]
+NUMBERS = rand(3, 4, 1, 1)
+FINER: dict[str, tuple[NodeProto, dict[str, Any], list[int]]] = {
+    "average": (op("AveragePool", "r", "f", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), {}, IMAGE),
+    "resize": (op("Resize", "r - k", "f", mode="linear"), {"k": F([1, 1, 2, 2])}, IMAGE),
+    "norm": (op("LpNormalization", "r", "f"), {}, SHAPE),
+    "product": (op("Mul", "r k", "f"), {"k": NUMBERS}, IMAGE),
+    "sum": (op("Add", "r k", "f"), {"k": NUMBERS}, IMAGE),
+}
+
+
+@pytest.mark.parametrize("name", FINER)
+def test_nothing_is_rounded_before_the_last_quantization(tmp_path: Path, name: str) -> None:
+    """An output with finer steps than the input, which were the input's before, so that many of them were one number."""
+    node, constants, shape = FINER[name]
+    nodes = [op("DequantizeLinear", "x s z", "r"), node, op("QuantizeLinear", "f s1 z1", "y")]
+    scales = {"s": F(0.1), "z": np.int8(5), "s1": F(1 / 256 if name != "norm" else 1 / 300), "z1": np.int8(-9)}
+    model = build(nodes, {"x": shape}, ["y"], {**scales, **constants}, elem_type=TensorProto.INT8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    made = make_integers(tmp_path / "m.onnx", load_board("host"), Options("host"), Progress())
+    for seed in range(3):
+        x = random_s8(seed, tuple(shape))
+        given = x.transpose(made.perms["x"]) if "x" in made.perms else x
+        np.testing.assert_array_equal(bytes_of(made.graph, given), run_unoptimized(model, {"x": x}))
+
+
+def test_numbers_that_integers_hold_stay_integers(tmp_path: Path) -> None:
+    model = island([op("Mul", "r k", "f")], {"k": F([0.5, -2, 1, 0, 0.25, 3, 1.5, -0.75])}, 0.2, 3)
+    graph = normalize(load(model, tmp_path))
+    assert [node.op for node in graph.nodes] == ["mul"]
+    x = random_s8(1, tuple(SHAPE))
+    np.testing.assert_array_equal(bytes_of(graph, x), run_unoptimized(model, {"x": x}))
 
 
 def test_a_table_is_looked_up_in_integers(tmp_path: Path) -> None:

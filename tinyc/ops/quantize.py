@@ -23,11 +23,15 @@ from tinyc.ops.op import Kept, Op, Trait
 
 @dataclass(frozen=True, slots=True)
 class Quantize:
-    """How tables that are made of it round, as QuantizeParams has it. (Nodes round as the numerics say.)"""
+    """How tables that are made of it round, as QuantizeParams has it. (Nodes round as the numerics say.)
+
+    after_float: what has no weights is computed in float before it, as in the file.
+    """
 
     dtype: DType = "s8"  # of the output
     half_even: bool = False
     by_inverse: bool = False
+    after_float: bool = False
 
 
 def infer(a: Quantize, x: Value) -> Sequence[Type]:
@@ -70,11 +74,10 @@ def int_ref(p: QuantizeParams, x: Array) -> tuple[Array, ...]:
 
 
 def as_litert(graph: Graph) -> Graph:
-    """The graph of a TFLite file whose tables round as desktop LiteRT's float operators and quantization do."""
-    nodes = (
-        replace(node, attrs=replace(node.attrs, half_even=True, by_inverse=True)) if node.op == "quantize" else node
-        for node in graph.nodes
-    )
+    """The graph of a TFLite file, with what stands between its dequantizations and quantizations in float, and tables
+    of it rounded, as desktop LiteRT does."""
+    own = {"half_even": True, "by_inverse": True, "after_float": True}
+    nodes = (replace(node, attrs=replace(node.attrs, **own)) if node.op == "quantize" else node for node in graph.nodes)
     return replace(graph, nodes=tuple(nodes))
 
 

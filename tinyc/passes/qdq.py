@@ -197,6 +197,8 @@ def mean_instead_of_pool(view: View, node: Node) -> Rewrite | None:
     pool = view.producer(node.inputs[0], AvgPool2D)
     if pool is None or not view.sole_use(node.inputs[0]) or pool.attrs.act != _NONE or not view.is_float(pool):
         return None
+    if node.attrs.after_float:
+        return None
     a: AvgPool2D = pool.attrs
     x, real = view.value(pool.inputs[0]), view.value(node.inputs[0])
     taps = a.kernel.h * a.kernel.w
@@ -220,6 +222,9 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     f = view.producer(node.inputs[0])
     if f is None or not is_a(f, Trait.ANY_SCALES, Trait.ONE_SCALE) or not view.sole_use(node.inputs[0]):
         return None
+    in_float = node.attrs.after_float and not op_of(f).sums_products
+    if in_float or qdq_choices.is_requantized(view, node, f):
+        return None
     y, draft = view.value(node.outputs[0]), RewriteDraft(view, node)
     inputs = _integer_inputs(view, draft, f)
     if inputs is None:
@@ -227,22 +232,22 @@ def integer_operator(view: View, node: Node) -> Rewrite | None:
     origin = f.origin + node.origin
     x = draft.value(inputs[0])
     if is_a(f, Trait.ONE_SCALE) and (x.dtype, x.quant) != (y.dtype, y.quant):
-        pooled = draft.add(inputs, f.attrs, replace(x, name=y.name, loc=y.loc), y.shape, "pooled")
-        return draft.finish([pooled], Requantize(y.dtype), origin)
+        return None  # its integers would be rounded in the scale of x, which may be the coarser one
     if not op_of(f).sums_products and any(draft.value(name).dtype != y.dtype for name in inputs):
         return None
     return draft.finish(inputs, f.attrs, origin)
 
 
 def _integer_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | None:
-    """The integers behind each input of a float operator; float constants are quantized. None if one is computed."""
+    """The integers behind each input of a float operator; weights are quantized, other float constants where integers
+    hold them. None if one is computed."""
     if op_of(f).sums_products:
         return _weighted_inputs(view, draft, f)
     integers, is_computed = [], False
     for name in f.inputs:
         source = integers_behind(view, name)
         if source is None and view.is_const(name) and is_a(f, Trait.BROADCASTS):
-            source = _symmetric(draft, name, view.const(name), None)
+            source = _exact(draft, name, view.const(name))
         if source is None:
             return None
         is_computed |= not view.is_const(name) and not view.is_const(source)
@@ -287,6 +292,15 @@ def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
     if not (np.isfinite(steps).all() and steps.min() >= lo and steps.max() <= hi):
         raise TinycError(f"bias '{name}' is too large for its layer's scales", f.where)
     return steps.astype(np.int32)
+
+
+def _exact(draft: RewriteDraft, name: str, array: Array) -> str | None:
+    """A float constant as int8 with zero point 0; None where no power of two as the scale gives its numbers."""
+    scale = np.exp2(np.ceil(np.log2((float(np.abs(array).max(initial=0)) or 127.0) / 127)))
+    if (array / scale % 1).any():
+        return None
+    like = Value(f"{name}:s8", array.shape, "s8", Quant((float(scale),), (0,)))
+    return draft.const((array / scale).astype(np.int8), like)
 
 
 def _symmetric(draft: RewriteDraft, name: str, array: Array, axis: int | None) -> str:

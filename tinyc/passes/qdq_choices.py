@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Node, Quant
-from tinyc.ops import op_of
+from tinyc.ops import is_a, op_of
 from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
 from tinyc.ops.dequantize import Dequantize
@@ -19,6 +19,7 @@ from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.op import Fixed
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.requantize import Requantize
+from tinyc.ops.softmax import Softmax
 from tinyc.passes.qdq_constants import integers_behind
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rule
 
@@ -73,8 +74,8 @@ def compare_of_integers(view: View, node: Node) -> Rewrite | None:
 @rule(Quantize)
 def normalization_of_integers(view: View, node: Node) -> Rewrite | None:
     """quantize(f(dequantize(x))), f with one quantization for all its outputs -> f of integers, requantized."""
-    f = view.producer(node.inputs[0], L2Normalize, LogSoftmax)
-    source = integers_behind(view, f.inputs[0]) if f else None
+    f = view.producer(node.inputs[0])
+    source = integers_behind(view, f.inputs[0]) if f and is_requantized(view, node, f) else None
     if f is None or source is None or view.is_const(source) or view.value(source).dtype != "s8":
         return None
     y, draft = view.value(node.outputs[0]), RewriteDraft(view, node)
@@ -82,11 +83,25 @@ def normalization_of_integers(view: View, node: Node) -> Rewrite | None:
     assert isinstance(fixed, Fixed)
     assert y.quant is not None
     scale, zero = y.quant.per_tensor
+    if scale < fixed.scale / 2:
+        return None  # a fixed step would be more than two of these
     if isinstance(f.attrs, LogSoftmax) and (INT_RANGE[y.dtype][0] - zero) * scale < (-128.5 - fixed.zero) * fixed.scale:
         return None  # it would hold what the fixed range cuts off
     like = replace(y, dtype="s8", quant=Quant((fixed.scale,), (fixed.zero,)))
     inner = draft.add([source], f.attrs, like, y.shape, "fixed")
     return draft.finish([inner], Requantize(y.dtype), f.origin + node.origin)
+
+
+def is_requantized(view: View, node: Node, f: Node) -> bool:
+    """Whether the integers of an operator have one quantization, and a quantize behind it asks for another."""
+    if node.attrs.after_float or not is_a(f, L2Normalize, LogSoftmax, Softmax):
+        return False
+    y, (fixed,) = view.value(node.outputs[0]), op_of(f).quant_out
+    assert isinstance(fixed, Fixed)
+    if isinstance(f.attrs, Softmax):  # with halves to even, as in ONNX, it has integers in any scale
+        own = Quant((fixed.scale,), (fixed.zero,))
+        return y.dtype == "s8" and y.quant != own and not node.attrs.half_even
+    return True
 
 
 RULES = (gather_of_integers, choose_of_integers, compare_of_integers, normalization_of_integers)

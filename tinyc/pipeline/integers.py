@@ -112,9 +112,6 @@ def load_with_states(path: Path, options: Options, progress: Progress) -> Graph:
     graph = load_model(path, options.outputs, Asked(options.states, options.state_init), scales, options.signature)
     if scales.scaled:
         progress.on_warning(f"not quantized in the file, scales from the calibration data: {some_of(scales.scaled)}")
-    if has_scales(graph) and (islands := float_islands(graph)):
-        layers = some_of(node.layer for node in islands)
-        progress.on_warning(f"in float32, as the file has it: {layers}")
     if is_onnx(path) and (states := said(graph, Asked(options.states, options.state_init))):
         progress.on_warning(states)
     return graph
@@ -129,6 +126,9 @@ def _normalized(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
     if options.calibration is not None and not stays and not is_float(graph):
         words = "the model is quantized already: --calibration is used for missing scales only"
         request.progress.on_warning(words)
+    if has_scales(graph) and (islands := float_islands(graph)):
+        layers = some_of(node.layer for node in islands)
+        request.progress.on_warning(f"in float32, as the file has it: {layers}")
     numerics = options.numerics or own_numerics(request.path, is_float(graph) and not stays)
     return replace(draft, graph=graph, stays_float=stays, numerics=numerics)
 
