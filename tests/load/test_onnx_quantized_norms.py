@@ -103,7 +103,7 @@ FINER: dict[str, tuple[NodeProto, dict[str, Any], list[int]]] = {
 
 @pytest.mark.parametrize("name", FINER)
 def test_nothing_is_rounded_before_the_last_quantization(tmp_path: Path, name: str) -> None:
-    """An output with finer steps than the input, which were the input's before, so that many of them were one number."""
+    """An output with finer steps than the input, which were the input's before: many were one number."""
     node, constants, shape = FINER[name]
     nodes = [op("DequantizeLinear", "x s z", "r"), node, op("QuantizeLinear", "f s1 z1", "y")]
     scales = {"s": F(0.1), "z": np.int8(5), "s1": F(1 / 256 if name != "norm" else 1 / 300), "z1": np.int8(-9)}
