@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import struct
 from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
 
 from tinyc.machine.text_size import code_bytes
 from tinyc.toolchain.compile import Firmware
@@ -23,11 +25,20 @@ HELPERS = {
     r"|__(ashl|ashr|lshr|u?div|u?mod)di3|__clz[sd]i2",
 }
 
+# Elf32_Sym of System V's ABI: name, value, size, info, other, section; 0 is no section. Programs that list it (nm) take
+# longer to start than a library to look at.
+ENTRY = struct.Struct("<IIIBBH")
+
 
 def foreign_symbols(library: Path, board_name: str) -> set[str]:
     """Symbols that the library's object needs, but for the helpers of the board's core."""
-    listed = subprocess.run(["nm", "-u", library], capture_output=True, text=True, check=True).stdout
-    needed = {line.split()[-1] for line in listed.splitlines() if line.strip()} - {"__aeabi_unwind_cpp_pr0"}
+    with library.open("rb") as file:
+        elf = ELFFile(file)
+        assert elf.elfclass == 32
+        table = elf.get_section_by_name(".symtab")
+        names, entries = table.stringtable.data(), list(ENTRY.iter_unpack(table.data()))
+    undefined = [name for name, *_, section in entries if name and not section]
+    needed = {names[at : names.index(0, at)].decode() for at in undefined} - {"__aeabi_unwind_cpp_pr0"}
     return {name for name in needed if not re.fullmatch(HELPERS[board_name], name)}
 
 
