@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import importlib
 import logging
 import sys
@@ -12,10 +14,10 @@ import wave
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import Field, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +33,9 @@ from tinyc.explain.memory_map import MemoryMap
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
 from tinyc.options.build import Optimize, Options, Precision, Prefer
-from tinyc.options.keywords import LibraryOptions, NumericsName, ProofOptions
-from tinyc.options.recipe import Effort, Recipe
+from tinyc.options.keywords import LibraryOptions, LimitedOptions, NumericsName, RecipeOptions
+from tinyc.options.option import keyword_of, options_of
+from tinyc.options.recipe import Effort, Pictures, Recipe
 from tinyc.pipeline import building
 from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
 from tinyc.pipeline.estimating import estimate_model, map_model
@@ -53,16 +56,16 @@ class TinycWarning(UserWarning):
     """Something that the command line would print as a warning."""
 
 
-class QuantizeOptions(TypedDict, total=False):
+class QuantizeOptions(RecipeOptions, total=False):
     """Further options of `tinyc quantize`."""
 
     effort: Effort
     flash: int | None
-    states: tuple[str, ...]
+    state: tuple[str, ...]
     sequence: int
 
 
-class VerifyOptions(ProofOptions, total=False):
+class VerifyOptions(LimitedOptions, total=False):
     """And what runs in the place of inputs: a WAV file, or samples at the front end's rate; pictures, or a folder."""
 
     wav: Recording | None
@@ -84,13 +87,13 @@ class RunOptions(VerifyOptions, total=False):
     baud: int | None
 
 
-class BuildOptions(ProofOptions, total=False):
+class BuildOptions(LimitedOptions, total=False):
     """And whether there is one."""
 
     proof: bool
 
 
-class BenchedOptions(TypedDict, total=False):
+class BenchedOptions(RecipeOptions, total=False):
     """Those options of a build that `tinyc bench` takes."""
 
     numerics: NumericsName | None
@@ -102,7 +105,6 @@ class BenchedOptions(TypedDict, total=False):
     flash: int | None
     ram: int | None
     time: str | None
-    recipe: Recipe | None
     samples: int
     toolchain: str | None
     emulator: str | None
@@ -140,11 +142,11 @@ def build(
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
     The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
-    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). recipe: how
-    a float model is quantized; default: automatically; it is not with precision `float32`. proof: False writes the
+    file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). min_top1,
+    min_agreement, min_sqnr, baseline: least figures of accuracy; less raises. proof: False writes the
     library without running it, which needs neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises
     TinycError; also, with exit_code 1, when the model does not fit. Differing bytes do not raise: look at
-    `report.passed`. What the command line would warn of becomes a TinycWarning. states: `"in:out"` for each input that
+    `report.passed`. What the command line would warn of becomes a TinycWarning. state: `"in:out"` for each input that
     gets an output in the next run, or `"none"`; default: by their names. state_init: what they begin with, by their
     inputs' names. sequence: they are reset after so many samples, where the data are not [sequences, steps, ...].
     """
@@ -290,19 +292,18 @@ def quantize(
     out: File | None = None,
     calibration: Data | None = None,
     evaluate: Data | None = None,
-    recipe: Recipe | None = None,
     state_init: Data | None = None,
     **options: Unpack[QuantizeOptions],
 ) -> QuantizeReport:
     """A float model in integers, beside the float model, as `tinyc quantize`: layer by layer where accuracy is lost.
 
     out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data as `build` takes them, with labels as
-    `y`; evaluate defaults to the calibration inputs. recipe: default: automatic. flash: bytes for the weights,
-    with `Recipe(weights="auto")`. states, sequence, state_init: as `build` has them. Raises TinycError.
+    `y`; evaluate defaults to the calibration inputs. flash: bytes for the weights,
+    with `weights="auto"`. state, sequence, state_init: as `build` has them. Raises TinycError.
     """
     with _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files:
         test = files.pop("evaluate", None)
-        values = {**_values(options, QuantizeOptions, files), "recipe": recipe}
+        values = _values(options, QuantizeOptions, files)
         saved = None if out is None else Path(out)
         return quantize_file(Path(model), Options("host", **values), test, saved, _progress())
 
@@ -323,13 +324,30 @@ def load(folder: File, optimize: Optimize = "speed") -> Library:
 
 
 def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> dict[str, Any]:
-    """Options and files as the pipeline takes them. Raises TypeError for an option that there is not."""
+    """Options by the names of the command line, and files, as the pipeline takes them. Raises TypeError for an option
+    that there is not."""
     for name in given:
         if name not in kind.__annotations__:
-            raise TypeError(f"there is no option '{name}'; there are {', '.join(sorted(kind.__annotations__))}")
+            near = difflib.get_close_matches(name, kind.__annotations__, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(kind.__annotations__))}"
+            raise TypeError(f"there is no option '{name}'{hint}")
     numerics = given.get("numerics")
-    values = {each: tuple(value) if isinstance(value, list) else value for each, value in given.items()}
-    return {**values, **files, "numerics": None if numerics is None else numerics_of(numerics)}
+    plain: dict[str, Any] = {name: tuple(word) if isinstance(word, list) else word for name, word in given.items()}
+    values = {each.name: plain.pop(name) for name, each in _keywords(Options).items() if name in plain}
+    parts: tuple[tuple[str, Any], ...] = (("recipe", Recipe), ("pictures", Pictures))
+    for part, owner in parts:
+        words = {each.name: plain.pop(name) for name, each in _keywords(owner).items() if name in plain}
+        if words:
+            values[part] = replace(plain.pop(part, None) or owner(), **words)
+    if values.get("baseline") is not None:
+        values["baseline"] = Path(values["baseline"])
+    return {**plain, **values, **files, "numerics": None if numerics is None else numerics_of(numerics)}
+
+
+@functools.cache
+def _keywords(owner: type) -> Mapping[str, Field[Any]]:
+    """The options of a class by what Python calls them."""
+    return {keyword_of(each): each for each, _ in options_of(owner)}
 
 
 def _progress() -> Progress:

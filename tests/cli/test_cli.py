@@ -603,17 +603,17 @@ def test_precision_that_cannot_be(tinyc, model, tmp_path):
 
 def test_single_layers_in_float32(tinyc, model, tmp_path):
     asked = ("build", model, "--board", "host", "--rounding", "nearest", "-o", tmp_path / "out", "--json")
-    ran = tinyc(*asked, "--float", "dense,so*")
+    ran = tinyc(*asked, "--float-layers", "dense,so*")
     assert ran.code == 0, ran.err
     kernels = [layer["kernel"] for layer in ran.json["layers"]]
     wanted = ["tc_dequantize_s8_f32", "tc_fully_connected_f32", "tc_softmax_f32"]
     assert kernels[-3:] == wanted
     assert not any("f32" in kernel for kernel in kernels[:-3])
     assert "const float *" in (tmp_path / "out" / f"{ran.json['name']}.h").read_text()
-    ran = tinyc(*asked, "--float", "conv")
+    ran = tinyc(*asked, "--float-layers", "conv")
     assert ran.code == 0, ran.err
     assert [layer["op"] for layer in ran.json["layers"]][:3] == ["dequantize", "conv2d + relu", "quantize"]
-    ran = tinyc(*asked, "--float", "dens")
+    ran = tinyc(*asked, "--float-layers", "dens")
     assert ran.code == 2
     assert "no layer is called 'dens'" in ran.err
     assert "did you mean 'dense'?" in ran.err

@@ -106,7 +106,7 @@ def test_int16(tinyc, model: Path, tmp_path: Path, ending: str) -> None:  # noqa
         (("--picture-std", "0"), "it is zero"),
         (("--picture-mean", "red"), "give numbers"),
         (("-e", "absent.npz"), "no such file"),
-        (("--float", "conv"), "No such option"),  # nor others that change only what is built of the result
+        (("--float-layers", "conv"), "No such option"),  # nor others that change only what is built of the result
         (("--precision", "float32"), "No such option"),
         (("--frontend", "micro"), "No such option"),
         (("-c", "no_such_module:f"), "calibration function failed"),

@@ -249,7 +249,7 @@ def test_initial_values(tmp_path):
     (run,) = prepare_float(graph).sequence([{"x": np.zeros((1, 4), np.float32)}])
     np.testing.assert_allclose(run["y"], 0.995 * begin * [3, 2, 1, 3], rtol=1e-6)
     report = api.verify(
-        path, "host", calibration=smooth(40, 4), states=("state:state_out",), state_init={"state": begin}
+        path, "host", calibration=smooth(40, 4), state=("state:state_out",), state_init={"state": begin}
     )
     assert report.passed
     np.savez(tmp_path / "begin.npz", state=np.zeros((1, 3), np.float32))
@@ -284,7 +284,7 @@ def test_sequences_in_a_folder(tmp_path):
     data = calibrate(path, graph, tmp_path / "calls")
     assert data.sequences is not None
     assert data.sequences.starts == (0, 5)
-    report = api.quantize(path, calibration=tmp_path / "calls", states=("cache:cache_out",))
+    report = api.quantize(path, calibration=tmp_path / "calls", state=("cache:cache_out",))
     assert report.diagnosis.sqnr_db is not None
 
 

@@ -21,7 +21,10 @@ import tinyc
 from tinyc.api import BenchedOptions, BuildOptions, TimingOptions
 from tinyc.bench import BenchOptions
 from tinyc.board import load_board
+from tinyc.cli.app import load_command
 from tinyc.options.build import Options
+from tinyc.options.option import keyword_of
+from tinyc.options.recipe import Pictures, Recipe
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.reference.interpreter import run_int
@@ -137,8 +140,14 @@ def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_options_are_those_of_the_pipeline() -> None:
-    assert BuildOptions.__annotations__.keys() <= {field.name for field in fields(Options)}
-    assert BenchedOptions.__annotations__.keys() <= {field.name for field in fields(Options)}
+    """By the names of the command line, but for `--no-proof`."""
+    known = {keyword_of(field) for kind in (Options, Recipe, Pictures) for field in fields(kind)}
+    assert BuildOptions.__annotations__.keys() <= known
+    assert BenchedOptions.__annotations__.keys() <= known
+    of_build = {each.name for each in load_command("build").params if each.param_type_name == "option"}
+    own = {"out", "package", "page", "save", "form", "json", "verbose", "color", "harness", "task", "baud"}
+    arguments = {"board", "calibration", "inputs", "state_init"}  # of the function itself
+    assert of_build - own - arguments - {"no_proof"} <= BuildOptions.__annotations__.keys()
     own = TimingOptions.__annotations__.keys() - BenchedOptions.__annotations__.keys()
     assert own <= {field.name for field in fields(BenchOptions)}
 
@@ -147,6 +156,33 @@ def test_an_option_that_there_is_not(tmp_path: Path) -> None:
     for function in (tinyc.build, tinyc.verify, tinyc.bench, tinyc.estimate):
         with pytest.raises(TypeError, match=r"there is no option 'task'; there are .*prefer"):
             function(tmp_path / "model.onnx", "host", task="kws01")
+
+
+def test_options_of_quantizing_are_keywords_too(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    x = np.random.default_rng(5).normal(0, 1, (40, 3, 5, 7)).astype(np.float32)
+    words = {"calibration_method": "minmax", "equalize": False, "augment": False}
+    plain = tinyc.build(model, "host", out=tmp_path / "a", calibration=x, weights="int4", **words)
+    recipe = tinyc.Recipe("minmax", equalize=False, augment=False)
+    both = tinyc.build(model, "host", out=tmp_path / "b", calibration=x, recipe=recipe, weights="int4")
+    assert "int4" in plain.report.accuracy.integers
+    assert both.report.accuracy == plain.report.accuracy
+    with pytest.raises(TypeError, match="did you mean calibration_method"):
+        tinyc.build(model, "host", calibration_metod="minmax")
+
+
+def test_limits_of_accuracy_are_those_of_the_command_line(tmp_path: Path) -> None:
+    model = classifier(tmp_path)
+    x = np.random.default_rng(6).normal(0, 1, (40, 3, 5, 7)).astype(np.float32)
+    fast = {"calibration": x, "effort": "fast", "out": tmp_path / "out"}
+    built = tinyc.build(model, "host", **fast, min_agreement=10, min_sqnr=1)
+    for limit in ({"min_sqnr": 200.0}, {"min_agreement": 100, "min_sqnr": 190.0}):
+        with pytest.raises(tinyc.TinycError, match=r"too inaccurate: .*SQNR") as raised:
+            tinyc.build(model, "host", **fast, **limit)
+        assert raised.value.exit_code == 1
+    with pytest.raises(tinyc.TinycError, match="--min-top1 50: top-1 of this model is not known"):
+        tinyc.verify(model, "host", calibration=x, effort="fast", min_top1=50)
+    tinyc.verify(model, "host", calibration=x, effort="fast", baseline=built.folder)
 
 
 def test_plan_is_that_of_the_build(tmp_path: Path) -> None:

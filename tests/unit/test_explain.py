@@ -79,7 +79,7 @@ ERRORS: dict[str, Callable[[Path], object]] = {
     "no model": lambda folder: tinyc.inspect(Path(__file__)),
     "a board that is none": lambda folder: tinyc.build(folder / "m.onnx", "no-board"),
     "an option that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", prefer="much"),  # type: ignore[arg-type]
-    "state that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", states=["z:w"]),
+    "state that is none": lambda folder: tinyc.build(folder / "m.onnx", "host", state=["z:w"]),
     "data of another shape": lambda folder: tinyc.build(folder / "m.onnx", "host", calibration=np.ones((3, 2), "f4")),
     "an operator that is none": lambda folder: tinyc.memory_map(folder / "det.onnx", "host"),
 }

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from tinyc.api import LibraryOptions, ProofOptions
 from tinyc.explain.option_page import keyword_types, option_page
 from tinyc.options.build import Options
+from tinyc.options.keywords import LibraryOptions, LimitedOptions, ProofOptions
+from tinyc.options.option import keyword_of
+from tinyc.options.recipe import Pictures, Recipe
 from tinyc.sweep.job import setting_kinds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,11 +27,12 @@ def test_the_file_is_as_printed(name: str, text: object) -> None:
 
 
 def test_every_keyword_is_an_option() -> None:
+    known = {keyword_of(each) for kind in (Options, Recipe, Pictures) for each in fields(kind)}
     assert LibraryOptions.__annotations__.keys() < ProofOptions.__annotations__.keys()
-    assert ProofOptions.__annotations__.keys() <= set(Options.__dataclass_fields__)
+    assert ProofOptions.__annotations__.keys() < LimitedOptions.__annotations__.keys() <= known
 
 
 def test_a_sweep_varies_whatever_a_value_of_a_file_can_say() -> None:
     names = setting_kinds().keys()
-    assert {"precision", "outputs", "float", "prefer", "calibration_method", "equalize", "numerics"} <= names
+    assert {"precision", "outputs", "float_layers", "prefer", "calibration_method", "equalize", "numerics"} <= names
     assert not {"board", "calibration", "recipe", "wav", "proof", "like", "state"} & names

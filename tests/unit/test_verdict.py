@@ -157,6 +157,30 @@ def test_accuracy_is_of_all_inputs_given_and_the_proof_of_some(classifier: Path)
     assert first.accuracy == found
 
 
+def test_the_metric_that_is_asked_for_comes_first(classifier: Path, tmp_path: Path) -> None:
+    inputs = classifier.with_name("test.npz")
+    (tmp_path / "own.py").write_text(
+        "def share(outputs, labels, inputs):\n    return float(len(labels) == len(inputs))\n"
+    )
+    options = Options(board="host", calibration=inputs, inputs=inputs, effort="fast")
+    for metric, name in (("F1", "F1"), (f"{tmp_path}/own.py:share", "own.py:share")):
+        report = verify_model(classifier, replace(options, recipe=Recipe(metric=metric)), Progress())
+        assert report.accuracy is not None
+        assert report.accuracy.metric == report.accuracy.qualities[0].name == name
+        assert judge(report).says.startswith(f"{name} 1 -> ")
+        assert ", top-1 100.0% -> " in judge(report).says
+    without = replace(options, inputs=classifier.with_name("m.calib.npz"), recipe=Recipe(metric="F1"))
+    report = verify_model(classifier, without, Progress())
+    assert report.accuracy is not None
+    assert report.accuracy.metric is None  # these inputs have no labels
+
+
+def test_a_share_that_falls_is_bad_whatever_it_is_called() -> None:
+    for name in ("AUC", "mAP", "IoU", "F1"):
+        lost = replace(FINE, metric=name, qualities=(Quality(name, 0.9, 0.84),))
+        assert f"{name} falls by 6.0 points" in judge(graded(lost)).sentence
+
+
 def test_calibration_inputs_are_named_as_such(classifier: Path) -> None:
     report = verify_model(classifier, Options(board="host"), Progress())
     assert report.accuracy is not None

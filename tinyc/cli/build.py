@@ -10,7 +10,7 @@ import typer
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
-from tinyc.cli.options import LIMITS, ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.package import show_packages
 from tinyc.cli.page_file import page_of, write_page
@@ -19,7 +19,7 @@ from tinyc.cli.settings import FILE, saved_settings
 from tinyc.cli.show import show_report
 from tinyc.explain.drawing import check_drawing
 from tinyc.explain.report_page import report_page
-from tinyc.options.build import Options
+from tinyc.options.build import LIMITS, Options
 from tinyc.options.option import Question
 from tinyc.package.kinds import kinds_of
 from tinyc.package.make import DEFAULT_VERSION, write_packages

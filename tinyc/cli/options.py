@@ -154,7 +154,6 @@ def name_of(each: Field[Any]) -> str:
     return flag_of(each).replace("-", "_")
 
 
-LIMITS = ("min_top1", "min_agreement", "baseline", "max_drop")  # of accuracy, where a command measures it
 _PARTS = {"recipe": Recipe, "pictures": Pictures}  # fields of Options that have options of their own
 
 

@@ -37,7 +37,7 @@ _NOT_HERE = (  # they change what is built of the quantized model, or how it is 
     "toolchain",
     "emulator",
     "precision",
-    "float",
+    "float_layers",
     "float_fallback",
     "incremental",
     "hop",

@@ -11,11 +11,11 @@ import typer
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.cli.cases import CasesOption, print_verdict
-from tinyc.cli.options import LIMITS, ColorOption, Json, Model, Verbose, with_model_options
+from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, guarded
 from tinyc.cli.running import run_stages
 from tinyc.cli.show import show_verdict
-from tinyc.options.build import Options
+from tinyc.options.build import LIMITS, Options
 from tinyc.pipeline.building import prove_built, verify_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.user_build import BuildProof, verify_object, verify_program

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import Field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tinyc.options.build import Options
-from tinyc.options.option import Heading, OptionFacts, flag_of, options_of, without_none
+from tinyc.options.build import LIMITS, Options
+from tinyc.options.option import Heading, OptionFacts, flag_of, keyword_of, options_of, without_none
 from tinyc.options.recipe import Pictures, Recipe
 
 _ARGUMENTS = {"board", "calibration", "inputs", "state_init"}  # of the Python functions themselves: arrays will do
@@ -18,16 +18,15 @@ _HEADINGS: dict[Heading, str] = {
     "Quantizing a float model": "Quantizing a float model",
     "Proof": "Proof",
 }
-_IN_PYTHON = {Options: "`{}`", Recipe: "`Recipe({})`", Pictures: "`Pictures({})`"}
 
-_TABLE = ("| option | in Python | default | what it does |", "|---|---|---|---|")
+_TABLE = ("| option | default | what it does |", "|---|---|---|")
 _PAGE = """# Options
 
 Every option of the commands that compile a model, as it is declared in `tinyc/options/`; `make docs` prints this page.
 A command offers those that make sense for it. Its `--help` shows those that most builds use, its `--help-all` all of
-them. Every option may also stand in `tinyc.toml` beside the model ([build.md](build.md#options-in-a-file)). In Python
-they are keywords of `tinyc.build` and of the functions beside it ([python.md](python.md)), in a sweep's file keys with
-`_` for `-` ([sweep.md](sweep.md)).
+them. Every option may also stand in [`tinyc.toml` beside the model](build.md#options-in-a-file). In Python they are
+keywords of the same name, with `_` for `-`, of [`tinyc.build` and the functions beside it](python.md), and in
+[a sweep's file](sweep.md) keys.
 """
 
 _KEYWORDS = '''# SPDX-License-Identifier: Apache-2.0
@@ -35,25 +34,51 @@ _KEYWORDS = '''# SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypedDict
 
 from tinyc.options.build import Precision, Prefer
-from tinyc.options.recipe import Effort, Pictures, Recipe
+from tinyc.options.recipe import (
+    ActivationBits,
+    Effort,
+    Fit,
+    Method,
+    OutputScales,
+    Pictures,
+    Recipe,
+    Rounding,
+    WeightBits,
+)
 
 NumericsName = Literal["tflm", "litert", "single", "onnx"]
 
 
-class LibraryOptions(TypedDict, total=False):
+class RecipeOptions(TypedDict, total=False):
+    """How a float model is quantized, option by option, or all of that as a `Recipe`."""
+
+    recipe: Recipe | None
+{recipe}
+
+
+class LibraryOptions(RecipeOptions, total=False):
     """Options of `tinyc build` that make the library what it is; those that are left out are as on the command line."""
 
 {library}
+    pictures: Pictures | None
+{pictures}
 
 
 class ProofOptions(LibraryOptions, total=False):
     """And those of its proof. samples: how many inputs run, 0: all."""
 
 {proof}
+
+
+class LimitedOptions(ProofOptions, total=False):
+    """And least figures of accuracy."""
+
+{limits}
 '''
 
 
@@ -68,16 +93,24 @@ def option_page() -> str:
 
 def keyword_types() -> str:
     """The text of tinyc/options/keywords.py."""
-    library: list[str] = []
-    proof: list[str] = []
+    parts: dict[str, list[str]] = {"library": [], "proof": [], "limits": [], "recipe": [], "pictures": []}
     told = {each.name: one for each, one in options_of(Options)}
     for each in fields(Options):
-        if each.name in _ARGUMENTS or (each.name in told and not told[each.name].shared):
+        if each.name in (*_ARGUMENTS, "recipe", "pictures") or not _is_keyword(each, told.get(each.name)):
             continue
         kind = "NumericsName | None" if each.name == "numerics" else str(each.type)
-        is_proof = each.name in told and told[each.name].heading == "Proof" and each.name != "sequence"
-        (proof if is_proof else library).append(f"    {each.name}: {kind}")
-    return _KEYWORDS.format(library="\n".join(library), proof="\n".join(proof))
+        facts = told.get(each.name)
+        is_proof = facts is not None and facts.heading == "Proof" and each.name != "sequence"
+        where = "limits" if facts is not None and not facts.shared else "proof" if is_proof else "library"
+        parts[where].append(f"    {keyword_of(each)}: {kind}")
+    for owner, where in ((Recipe, "recipe"), (Pictures, "pictures")):
+        parts[where] = [f"    {keyword_of(each)}: {each.type}" for each, _ in options_of(owner)]
+    return _KEYWORDS.format(**{where: "\n".join(lines) for where, lines in parts.items()})
+
+
+def _is_keyword(each: Field[Any], told: OptionFacts | None) -> bool:
+    """Whether every function of Python that builds has it, or it is a limit of accuracy."""
+    return told is None or told.shared or each.name in LIMITS
 
 
 def _declared() -> Iterator[tuple[type, Field[Any], OptionFacts]]:
@@ -92,8 +125,8 @@ def _row(owner: type, each: Field[Any], told: OptionFacts) -> str:
     flag = f"`--{flag_of(each)}`" + (f", `-{told.short}`" if told.short else "") + (f" {words}" if words else "")
     is_plain = told.inverted or each.default in (None, (), False)
     usual = told.shown_default or ("" if is_plain else f"`{_shown(each.default)}`")
-    keyword = f"{each.name}={not each.default}" if told.inverted else f"{each.name}="
-    return f"| {flag} | {_IN_PYTHON[owner].format(keyword)} | {usual} | {_escaped(told.help)} |"
+    python = f" In Python `{each.name}={not each.default}`." if told.inverted else ""
+    return f"| {flag} | {usual} | {_escaped(told.help)}{python} |"
 
 
 def _shown(value: Any) -> str:

@@ -21,6 +21,8 @@ _KERNELS: Heading = "Kernels and memory"
 _PROOF: Heading = "Proof"
 _OFFERS_NUMERICS = "tflm for .tflite, onnx for quantized .onnx, single for models quantized here"
 
+LIMITS = ("min_top1", "min_agreement", "baseline", "max_drop")  # of accuracy, where it is measured
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -66,7 +68,6 @@ class Options:
     float_layers: tuple[str, ...] = option(
         (),
         "Layers of an integer model that run in float32; * and ? as in file names.",
-        flag="float",
         metavar="NAME,...",
         shapes=True,
     )

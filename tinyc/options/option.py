@@ -63,6 +63,12 @@ def flag_of(each: Field[Any]) -> str:
     return (each.metadata[KEY].flag or each.name).replace("_", "-")
 
 
+def keyword_of(each: Field[Any]) -> str:
+    """What Python calls an option: `calibration_method`; of one whose flag says that it is not, the field."""
+    told = each.metadata.get(KEY)
+    return each.name if told is None or told.inverted else flag_of(each).replace("-", "_")
+
+
 def without_none(kind: Any) -> tuple[Any, bool]:
     """A type without the None that it may be, and whether it may."""
     if get_origin(kind) not in (UnionType, Union):

@@ -41,7 +41,9 @@ def nodes_named(graph: Graph, patterns: Sequence[str]) -> frozenset[str]:
             raise TinycError(f"no layer is called '{pattern}'", hint=f"{guess}{_HINT}")
         if not able:
             kinds = ", ".join(sorted({node.op for node in matching}))
-            raise TinycError(f"'{pattern}' has no float32 form: {kinds}", matching[0].where, "leave it out of --float")
+            raise TinycError(
+                f"'{pattern}' has no float32 form: {kinds}", matching[0].where, "leave it out of --float-layers"
+            )
         chosen_layers |= able
     return frozenset(chosen_layers)
 

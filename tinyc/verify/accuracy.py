@@ -12,6 +12,7 @@ from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
+from tinyc.quantize.judge import judge_of
 from tinyc.quantize.score import axes_of_numbers, classes, columns_db, maker_of
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
@@ -34,6 +35,7 @@ def measure(
     outputs: Outputs,
     sequence: int = 0,
     on_warning: Callable[[str], None] = lambda message: None,
+    metric: str | Callable[..., float] | None = None,
 ) -> Accuracy | None:
     """SQNR over all outputs that hold reals; agreement and, where labels differ, top-1 of the classes chosen
     (`quantize.score.classes`); what else the task's targets tell (`verify.task`). None of inputs that tinyc made up:
@@ -42,7 +44,8 @@ def measure(
     float_graph: None where the library computes what the file does; then the labels are all that it is compared
     with, and without them the result is None. graph: what the library computes. samples: reals, as the float model
     takes them; so the loss from rounding the inputs is part of the result. outputs: the library's, [sample][output].
-    sequence: a model with state was reset after each so many. Warns of columns of an output that are lost (`_lost`).
+    sequence: a model with state was reset after each so many. metric: what the user asks for, as `judge_of` takes it;
+    one that needs labels is left out where there are none. Warns of columns of an output that are lost (`_lost`).
     """
     if samples.source == SYNTHETIC:
         return None
@@ -68,6 +71,9 @@ def measure(
         figures = qualities(float_graph, samples.arrays, (wanted[names[0]], made[names[0]]), (theirs, own), targets)
     if targets is not None and wants_reals(targets, wanted[names[0]]):
         theirs = None  # no classes
+    asked = _asked(metric, float_graph, samples, (wanted, made))
+    if asked is not None:
+        figures = [asked, *(other for other in figures if other.name != asked.name)]
     reals = [_reals(float_graph, rows) for rows in (wanted, made)]
     chosen = theirs if theirs is None or labels is None else np.concatenate([theirs, labels])
     return Accuracy(
@@ -81,7 +87,21 @@ def measure(
         exact=not _noise(*reals)[1],
         never_chosen=never_chosen(chosen, own),
         qualities=tuple(figure for figure in figures if figure.name != "top-1"),
+        metric=None if asked is None else asked.name,
     )
+
+
+def _asked(
+    metric: str | Callable[..., float] | None,
+    graph: Graph,
+    samples: Samples,
+    outputs: tuple[Mapping[str, Array], Mapping[str, Array]],
+) -> Quality | None:
+    """The metric of the float model's and of the integers' outputs, [samples, elements] by name."""
+    judge = None if metric is None else judge_of(metric, graph)
+    if judge is None or (samples.targets is None and not judge.is_own):
+        return None
+    return Quality(judge.name, *(judge.figure(each, samples.targets, samples.arrays) for each in outputs))
 
 
 def float_outputs(graph: Graph, samples: Samples, sequence: int = 0) -> dict[str, Array]:

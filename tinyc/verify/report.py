@@ -190,7 +190,7 @@ class Accuracy:
     between classes. None: no error, or the figure would say nothing (`tinyc.verify.accuracy`). integers: widths of
     weights and activations, in words. source: the file of the inputs. on_calibration: the model was quantized with
     them. exact: the float model's outputs, every one. never_chosen: classes that labels or the float model choose, and
-    the integers never. qualities: what labels tell beside top-1.
+    the integers never. qualities: what labels tell beside top-1, that of `--metric` first; metric: its name.
     """
 
     inputs: int
@@ -204,6 +204,7 @@ class Accuracy:
     exact: bool = False
     never_chosen: tuple[int, ...] = ()
     qualities: tuple[Quality, ...] = ()
+    metric: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
-from tinyc.verify.report import Accuracy, Report, UnprovedReport
+from tinyc.verify.report import Accuracy, Quality, Report, UnprovedReport
 from tinyc.verify.report_file import read_report
 
 Grade = Literal["good", "doubtful", "bad", "unknown"]
@@ -22,6 +22,7 @@ _LEAST_AGREEMENT = 0.98
 _MOST_LOST = 0.05  # of a share, from the float model's to the integers'
 _ROUNDING = 1e-9  # of shares that were computed
 _FEW = 8  # classes to name
+_SHARES = ("AUC", "mAP", "IoU", "F1")  # figures beside top-1 that go from 0 to 1
 
 NO_DATA = "no inputs of yours were given (--inputs FILE with labels `y`, --calibration FILE)"
 AS_IN_FILE = "that of the model file, which the library computes as it is (--inputs FILE with labels `y` measures it)"
@@ -79,20 +80,25 @@ def in_words(accuracy: Accuracy) -> str:
 
 
 def _figures(accuracy: Accuracy) -> Iterator[tuple[str, str]]:
+    asked = [figure for figure in accuracy.qualities if figure.name == accuracy.metric]
+    yield from ((figure.name, _change(figure)) for figure in asked)
     if accuracy.top1_float is not None and accuracy.top1_int is not None:
         yield "top-1", f"{accuracy.top1_float:.1%} -> {accuracy.top1_int:.1%}"
     elif accuracy.top1_int is not None:
         yield "top-1", f"{accuracy.top1_int:.1%}"
-    for figure in accuracy.qualities:
-        yield figure.name, f"{figure.float_model:.4g} -> {figure.integer_model:.4g}"
+    yield from ((figure.name, _change(figure)) for figure in accuracy.qualities if figure not in asked)
     if accuracy.agreement is not None:
         yield "agreement", f"{accuracy.agreement:.1%}"
     if accuracy.sqnr_db is not None:
         yield "SQNR", f"{accuracy.sqnr_db:.1f} dB"
 
 
+def _change(figure: Quality) -> str:
+    return f"{figure.float_model:.4g} -> {figure.integer_model:.4g}"
+
+
 def _bad(accuracy: Accuracy) -> Iterator[str]:
-    shares = [(one.name, one.float_model, one.integer_model) for one in accuracy.qualities if one.name == "AUC"]
+    shares = [(one.name, one.float_model, one.integer_model) for one in accuracy.qualities if one.name in _SHARES]
     if accuracy.top1_float is not None and accuracy.top1_int is not None:
         shares.insert(0, ("top-1", accuracy.top1_float, accuracy.top1_int))
     for name, before, after in shares:
@@ -121,7 +127,7 @@ def figures_of(accuracy: Accuracy | None) -> Mapping[str, float]:
     if accuracy is None:
         return {}
     known = {"top-1": accuracy.top1_int, "agreement": accuracy.agreement}
-    known |= {figure.name: figure.integer_model for figure in accuracy.qualities if figure.name == "AUC"}
+    known |= {figure.name: figure.integer_model for figure in accuracy.qualities if figure.name in _SHARES}
     figures = {name: 100 * share for name, share in known.items() if share is not None}
     if accuracy.exact:
         return figures | {"agreement": 100.0, "SQNR": float("inf")}
