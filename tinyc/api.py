@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib
-import logging
 import sys
 import tempfile
 import warnings
@@ -24,7 +22,9 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
+from tinyc.base.files import write_file
 from tinyc.base.numerics import numerics_of
+from tinyc.base.shown import Shown, Summary
 from tinyc.bench import BenchOptions, BenchReport, run_bench
 from tinyc.bench.run import Kind
 from tinyc.explain.estimate import Estimate
@@ -32,6 +32,7 @@ from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
+from tinyc.load.in_memory import example_of, model_file
 from tinyc.options.build import Optimize, Options, Precision, Prefer
 from tinyc.options.keywords import LibraryOptions, LimitedOptions, NumericsName, RecipeOptions
 from tinyc.options.option import keyword_of, options_of
@@ -41,6 +42,7 @@ from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
 from tinyc.pipeline.estimating import estimate_model, map_model
 from tinyc.pipeline.hearing import Hearing, Listening, hear
 from tinyc.pipeline.looking import Looking, look
+from tinyc.pipeline.notebook_bar import notebook_bar
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.quantizing import QuantizeReport, quantize_file
 from tinyc.run.native import Library, load_library
@@ -48,6 +50,7 @@ from tinyc.verify.report import Report, UnprovedReport
 
 File = str | PathLike[str]
 Model = Any  # an onnx.ModelProto or a torch.nn.Module: a package that may not be there
+_IN_MEMORY = "model"  # the library of a model without a file, where no name is given
 Recording = File | npt.NDArray[np.int16]
 Data = File | npt.NDArray[Any] | Mapping[str, npt.ArrayLike]
 
@@ -73,9 +76,10 @@ class VerifyOptions(LimitedOptions, total=False):
 
 
 class LaterOptions(VerifyOptions, total=False):
-    """And the folder of a library that was written without a proof."""
+    """And the folder of a library that was written without a proof, and what a module in memory is run on."""
 
     built: File | None
+    example: Any
 
 
 class RunOptions(VerifyOptions, total=False):
@@ -88,9 +92,10 @@ class RunOptions(VerifyOptions, total=False):
 
 
 class BuildOptions(LimitedOptions, total=False):
-    """And whether there is one."""
+    """And whether there is one, and what a module in memory is run on."""
 
     proof: bool
+    example: Any
 
 
 class BenchedOptions(RecipeOptions, total=False):
@@ -118,11 +123,18 @@ class TimingOptions(BenchedOptions, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class Built(Shown):
     """A library that was built, and proved unless that was not wanted: its report, and the folder that it lies in."""
 
     report: Report | UnprovedReport
     folder: Path
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """That of the report, and the folder."""
+        own = self.report.summary()
+        return replace(own, facts=[*own.facts, ("folder", str(self.folder))])
 
     def load(self) -> Library:
         """The library as a function of NumPy arrays, on this computer."""
@@ -130,7 +142,7 @@ class Built:
 
 
 def build(
-    model: File,
+    model: File | Model,
     board: str = "cortex-m4",
     *,
     out: File | None = None,
@@ -141,7 +153,11 @@ def build(
 ) -> Built:
     """Compile a model for a board, run it on the board's machine, compare every output byte, and report.
 
-    The arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration and inputs: an .npz
+    model: a file, an `onnx.ModelProto`, or a `torch.nn.Module`, which PyTorch's own exporter turns into ONNX. The
+    exporter runs it on `example`, a tensor or a tuple of them; default: the first of the inputs or calibration data, of
+    a module with one input. What is in memory is written beside the folder, `<out>.exported.onnx` and
+    `<out>.calibration.npz`, for commands that are given the folder. The name of such a model defaults to `model`.
+    The other arguments are the options of `tinyc build`; out defaults to `build/<name>`. calibration, inputs: an .npz
     file, an array [samples, ...] for a model with one input, or arrays by input name (labels as `y`). min_top1,
     min_agreement, min_sqnr, baseline: least figures of accuracy; less raises. proof: False writes the
     library without running it, which needs neither compiler nor emulator; `report` is an `UnprovedReport` then. Raises
@@ -150,14 +166,30 @@ def build(
     gets an output in the next run, or `"none"`; default: by their names. state_init: what they begin with, by their
     inputs' names. sequence: they are reset after so many samples, where the data are not [sequences, steps, ...].
     """
-    with _as_files(calibration=calibration, inputs=inputs, state_init=state_init) as files:
+    example = example_of(options.pop("example", None), calibration, inputs)
+    with _as_files(calibration=calibration, inputs=inputs, state_init=state_init) as files, _progress() as progress:
         chosen = Options(board=board, **_values(options, BuildOptions, files))
-        report, folder = building.build(Path(model), None if out is None else Path(out), chosen, _progress())
-    return Built(report, folder)
+        in_memory = not isinstance(model, str | PathLike)
+        if in_memory:
+            chosen = replace(chosen, name=chosen.name or _IN_MEMORY)
+        place = Path("build") / (chosen.name or Path(str(model)).stem) if out is None else Path(out)
+        if chosen.calibration is not None and not isinstance(calibration, str | PathLike):
+            chosen = replace(chosen, calibration=_beside(place, "calibration.npz", chosen.calibration))
+        with model_file(model, example) as written:
+            path = _beside(place, "exported.onnx", written) if in_memory else written
+        return Built(*building.build(path, place, chosen, progress))
+
+
+def _beside(place: Path, name: str, file: Path) -> Path:
+    """A copy of a file beside an output folder, where commands that are given the folder look for it."""
+    copy = place.parent / f"{place.name}.{name}"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    write_file(copy, file.read_bytes())
+    return copy
 
 
 def verify(
-    model: File,
+    model: File | Model,
     board: str = "cortex-m4",
     *,
     inputs: Data | None = None,
@@ -166,7 +198,7 @@ def verify(
     state_init: Data | None = None,
     **options: Unpack[LaterOptions],
 ) -> Report:
-    """Like `build`, keeping nothing but the report.
+    """Like `build`, keeping nothing but the report; model and example: as there.
 
     built: a folder that `build` wrote with `proof=False`, model and options the same: its library is proved, and its
     report and header say so then.
@@ -178,16 +210,22 @@ def verify(
     `picture`, image is a picture, or a folder of them.
     """
     array = None if expect is None or isinstance(expect, str) else expect
-    built = options.pop("built", None)
+    built, example = options.pop("built", None), options.pop("example", None)
     data = {"calibration": calibration, "inputs": inputs, "state_init": state_init}
-    with _as_files(**data) as files, _as_files(expect=array) as written, _as_shown(options) as shown:
+    with (
+        _as_files(**data) as files,
+        _as_files(expect=array) as written,
+        _as_shown(options) as shown,
+        model_file(model, example_of(example, calibration, inputs)) as path,
+        _progress() as progress,
+    ):
         wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
         values = {"samples": 0, **_values(options, VerifyOptions, files | shown)}
         chosen = Options(board=board, expect=wanted, **values)
         if built is None:
-            report = building.verify_model(Path(model), chosen, _progress())
+            report = building.verify_model(path, chosen, progress)
         else:
-            report = building.prove_built(Path(model), Path(built), chosen, _progress())
+            report = building.prove_built(path, Path(built), chosen, progress)
     return report if array is None else replace(report, verify=replace(report.verify, against="the given outputs"))
 
 
@@ -213,17 +251,19 @@ def run(
         _as_files(inputs=inputs, calibration=calibration) as files,
         _as_shown(options) as shown,
         _as_labels(labels) as names,
+        model_file(model, None) as path,
+        _progress() as progress,
     ):
         values = {"samples": 0, **_values(options, RunOptions, files | shown)}
         chosen = Options(board=board, **values)
         listening = Listening(names, smooth, None if port is None else DeviceLine(port, baud))
         if chosen.wav is not None:
-            return hear(Path(model), chosen, listening, _progress())
+            return hear(path, chosen, listening, progress)
         if chosen.image is not None:
-            return look(Path(model), chosen, listening, _progress())
+            return look(path, chosen, listening, progress)
         if port is None:
             raise TinycError("nothing says where to run the model", hint="give wav=, image= or port=")
-        return run_on_board(Path(model), chosen, port, baud, _progress())
+        return run_on_board(path, chosen, port, baud, progress)
 
 
 def bench(
@@ -240,12 +280,12 @@ def bench(
     references: of `cpu` and `gpu`; one that cannot run here is listed in `missing` with the reason. Raises TinycError.
     """
     paths = [models] if isinstance(models, str | PathLike) else models
-    with _as_files(calibration=calibration, inputs=inputs) as files:
+    with _as_files(calibration=calibration, inputs=inputs) as files, _progress() as progress:
         named = (boards,) if isinstance(boards, str) else tuple(boards)
         values = _values(options, TimingOptions, files)
         timing = {name: values.pop(name) for name in ("seconds", "threads") if name in values}
         chosen = BenchOptions(named, tuple(references), Options(board="", **values), **timing)
-        return run_bench([Path(model) for model in paths], chosen, _progress())
+        return run_bench([Path(model) for model in paths], chosen, progress)
 
 
 def estimate(
@@ -263,9 +303,13 @@ def estimate(
     tensor, or a tuple of them), which PyTorch's own exporter turns into ONNX. The other arguments are those of `build`.
     Raises TinycError for a model that cannot be compiled; one that does not fit has `fits` false.
     """
-    with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
+    with (
+        _as_files(calibration=calibration) as files,
+        model_file(model, example_of(example, calibration)) as path,
+        _progress() as progress,
+    ):
         chosen = Options(board=board, **_values(options, LibraryOptions, files))
-        return estimate_model(path, chosen, _progress())
+        return estimate_model(path, chosen, progress)
 
 
 def memory_map(
@@ -281,14 +325,19 @@ def memory_map(
 
     model and example: as for `estimate`. The other arguments are those of `build`. Raises TinycError.
     """
-    with _as_files(calibration=calibration) as files, _as_model_file(model, example) as path:
+    with (
+        _as_files(calibration=calibration) as files,
+        model_file(model, example_of(example, calibration)) as path,
+        _progress() as progress,
+    ):
         chosen = Options(board=board, **_values(options, LibraryOptions, files))
-        return map_model(path, chosen, _progress()).memory_map
+        return map_model(path, chosen, progress).memory_map
 
 
 def quantize(
-    model: File,
+    model: File | Model,
     *,
+    example: Any = None,
     out: File | None = None,
     calibration: Data | None = None,
     evaluate: Data | None = None,
@@ -297,21 +346,29 @@ def quantize(
 ) -> QuantizeReport:
     """A float model in integers, beside the float model, as `tinyc quantize`: layer by layer where accuracy is lost.
 
-    out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data as `build` takes them, with labels as
+    model and example: as for `build`. out: where to save it, `.onnx` (QDQ) or `.tflite`. calibration, evaluate: data
+    as `build` takes them, with labels as
     `y`; evaluate defaults to the calibration inputs. flash: bytes for the weights,
     with `weights="auto"`. state, sequence, state_init: as `build` has them. Raises TinycError.
     """
-    with _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files:
+    with (
+        _as_files(calibration=calibration, evaluate=evaluate, state_init=state_init) as files,
+        model_file(model, example_of(example, calibration, evaluate)) as path,
+        _progress() as progress,
+    ):
         test = files.pop("evaluate", None)
         values = _values(options, QuantizeOptions, files)
         saved = None if out is None else Path(out)
-        return quantize_file(Path(model), Options("host", **values), test, saved, _progress())
+        return quantize_file(path, Options("host", **values), test, saved, progress)
 
 
-def inspect(model: File, outputs: tuple[str, ...] = (), signature: str | None = None) -> Inspection:
-    """Operators, shapes, quantization and MACs of a model file, or the reasons why it cannot be compiled. outputs,
-    signature: as a build takes them."""
-    return inspect_model(Path(model), outputs, signature)
+def inspect(
+    model: File | Model, outputs: tuple[str, ...] = (), signature: str | None = None, *, example: Any = None
+) -> Inspection:
+    """Operators, shapes, quantization and MACs of a model, or the reasons why it cannot be compiled. outputs,
+    signature, example: as a build takes them."""
+    with model_file(model, example) as path:
+        return inspect_model(path, outputs, signature)
 
 
 def load(folder: File, optimize: Optimize = "speed") -> Library:
@@ -350,8 +407,14 @@ def _keywords(owner: type) -> Mapping[str, Field[Any]]:
     return {keyword_of(each): each for each, _ in options_of(owner)}
 
 
-def _progress() -> Progress:
-    return Progress(on_warning=_warn)
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Of one call; a notebook shows it."""
+    with notebook_bar() as bar:
+        if bar is None:
+            yield Progress(on_warning=_warn)
+        else:
+            yield Progress(on_warning=_warn, on_stage=bar.stage, on_share=bar.share)
 
 
 def _warn(message: str) -> None:
@@ -411,63 +474,6 @@ def _as_labels(given: File | Sequence[str] | None) -> Iterator[Path | None]:
         path = Path(folder) / "labels.txt"
         path.write_text("\n".join(given) + "\n", encoding="utf-8")
         yield path
-
-
-@contextmanager
-def _as_model_file(model: File | Model, example: Any) -> Iterator[Path]:
-    """The path of a model file that lasts as long as the context; a model in memory is written as ONNX."""
-    if isinstance(model, str | PathLike):
-        yield Path(model)
-        return
-    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
-        path = Path(folder) / "model.onnx"
-        if hasattr(model, "SerializeToString"):
-            path.write_bytes(model.SerializeToString())
-        elif hasattr(model, "state_dict"):
-            _export(model, example, path)
-        else:
-            hint = "give a file, an onnx.ModelProto or a torch.nn.Module"
-            raise TinycError(f"a {type(model).__name__} is no model that tinyc reads", hint=hint)
-        yield path
-
-
-def _export(module: Any, example: Any, path: Path) -> None:
-    """A torch.nn.Module by `torch.onnx.export`, as it is for inference. Raises TinycError with what PyTorch says."""
-    if example is None:
-        raise TinycError("a torch.nn.Module says no shapes", hint="give example=, a tensor like its input")
-    torch = importlib.import_module("torch")
-    was_training = module.training
-    inputs = example if isinstance(example, tuple) else (example,)
-    try:
-        module.eval()
-        with _quiet_exporter():
-            torch.onnx.export(module, inputs, str(path), verbose=False)
-    except Exception as error:
-        said = _first_cause(error).strip().partition("\n")[0]
-        raise TinycError(f"PyTorch cannot export the module: {said}", hint="torch.onnx.export has to work") from error
-    finally:
-        module.train(was_training)
-
-
-@contextmanager
-def _quiet_exporter() -> Iterator[None]:
-    """PyTorch's exporter says what it does, and which packages it does without, for every module of a search."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-def _first_cause(error: BaseException) -> str:
-    """What the first of a chain of exceptions says."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) or type(error).__name__
 
 
 def _write_npz(path: Path, arrays: Mapping[str, Array]) -> None:

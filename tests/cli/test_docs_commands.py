@@ -264,6 +264,9 @@ def _python_page(board: str) -> None:
         "features": rng.standard_normal((1, 8, 8)).astype(np.float32),
         "int8_features": rng.integers(-128, 128, (1, 8, 8)).astype(np.int8),
         "x": rng.standard_normal((3, 1, 8, 8)).astype(np.float32),
+        "module": onnx.load("kws.onnx"),  # PyTorch may not be there
+        "samples": rng.standard_normal((40, 1, 8, 8)).astype(np.float32),
+        "test_samples": rng.standard_normal((5, 1, 8, 8)).astype(np.float32),
         "a": rng.standard_normal(5).astype(np.float32),
         "b": rng.standard_normal(5).astype(np.float32),
     }

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.shown import Shown, Summary, SummaryTable, known, number
 from tinyc.verify.report import EnergyReport
 
 SCHEMA = 1
@@ -137,7 +138,7 @@ class ModelResult:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchReport:
+class BenchReport(Shown):
     """Everything that `tinyc bench` measured."""
 
     schema: int
@@ -145,6 +146,27 @@ class BenchReport:
     computer: Computer
     optimize: str
     models: tuple[ModelResult, ...]
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """Boards and desktop runs of each model."""
+        boards = [
+            (model.name, one.board, *map(number, (one.instructions, one.cycles, one.arena_bytes)))
+            for model in self.models
+            for one in model.boards
+        ]
+        runs = [
+            (model.name, one.name, f"{one.latency.median_us:,.0f}", f"{one.times_c:.2f}")
+            for model in self.models
+            for one in model.references
+        ]
+        tables = [
+            SummaryTable(("model", "board", "instructions", "cycles", "arena"), boards),
+            SummaryTable(("model", "run", "microseconds", "times the C"), runs),
+        ]
+        equal = known(bytes="all equal" if self.passed else "DIFFERENT")
+        return Summary(f"{len(self.models)} models on {self.computer.cpu}", equal, tables)
 
     @property
     def passed(self) -> bool:

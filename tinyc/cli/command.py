@@ -93,7 +93,9 @@ class TinycCommand(TyperCommand):
 
         report = read_report(folder / REPORT_FILE)
         build = load_command("build")
-        built, _, _ = build.make_parser(build.context_class(build)).parse_args(args=[*report.arguments, report.model])
+        built, _, _ = build.make_parser(build.context_class(build, **build.context_settings)).parse_args(
+            args=[*report.arguments, report.model]
+        )
         words = {each.name: _long(each) for each in self.params if each.param_type_name == "option"}
         explicit = {name: value for name, value in given.items() if value is not None and name in questions()}
         opts = {name: value for name, value in built.items() if name != "model"}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.emit.in_ram import waits_left
@@ -57,7 +58,7 @@ class LayerEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Shown):
     """arena_bytes, state_bytes (of the arena), const_bytes: exact. stack_bytes: at most, by the deepest that was
     measured of each kernel; None where the core's are not known. code_bytes, instructions, cycles, milliseconds:
     estimated; `error` says how well the instructions, `cycle_error` how well the cycles. cycles and milliseconds are
@@ -81,6 +82,27 @@ class Estimate:
     energy: str | None
     problem: str | None
     layers: tuple[LayerEstimate, ...]
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """The figures, and the layers."""
+        milliseconds = "" if self.milliseconds is None else f", {self.milliseconds:,.2f} ms"
+        facts = known(
+            fits=self.problem or "yes",
+            instructions=f"{self.instructions:,}, error {self.error}",
+            cycles="" if self.cycles is None else f"{self.cycles:,}{milliseconds}",
+            flash=f"{self.flash_bytes:,} bytes: code {self.code_bytes:,}, constants {self.const_bytes:,}",
+            arena=bytes_of(self.arena_bytes),
+            stack="" if self.stack_bytes is None else f"at most {self.stack_bytes:,} bytes",
+        )
+        heads = ("step", "layer", "operator", "kernel", "MACs", "constants", "instructions", "cycles")
+        rows = [
+            (str(one.step), one.name, one.op, one.kernel, *map(number, figures))
+            for one in self.layers
+            for figures in [(one.macs, one.const_bytes, one.instructions, one.cycles)]
+        ]
+        return Summary(f"{self.model} on {self.board}, estimated", facts, [SummaryTable(heads, rows)])
 
     @property
     def flash_bytes(self) -> int:

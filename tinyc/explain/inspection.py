@@ -12,6 +12,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
 from tinyc.ir.graph import Graph, Node, Value
 from tinyc.kernel.site import Site
 from tinyc.load import load_model, unsupported
@@ -57,7 +58,7 @@ class ImportProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Shown):
     """`nodes` is empty when there are problems. const_bytes: as stored in the model, after folding. states: what lasts
     from run to run."""
 
@@ -70,6 +71,27 @@ class Inspection:
     const_bytes: int
     problems: tuple[ImportProblem, ...]
     states: tuple[TensorFacts, ...] = ()
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """Inputs, outputs and costs of a model, or why it cannot be compiled; its operators."""
+        facts = known(
+            problems="; ".join(problem.message for problem in self.problems),
+            inputs=", ".join(map(_in_words, self.inputs)),
+            outputs=", ".join(map(_in_words, self.outputs)),
+            states=", ".join(map(_in_words, self.states)),
+            operators=f"{len(self.nodes):,}",
+            MACs=f"{self.macs:,}",
+            constants=bytes_of(self.const_bytes),
+        )
+        rows = [
+            (str(one.index), one.op, _in_words(one.outputs[0]), number(one.macs), number(one.const_bytes), one.name)
+            for one in self.nodes
+        ]
+        return Summary(
+            self.model, facts, [SummaryTable(("#", "operator", "output", "MACs", "constants", "layer"), rows)]
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -127,3 +149,7 @@ def _tensor(value: Value) -> TensorFacts:
 
 def _problem(error: TinycError) -> ImportProblem:
     return ImportProblem(error.message, str(error.where) if error.where else None, error.hint)
+
+
+def _in_words(tensor: TensorFacts) -> str:
+    return f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype}"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Allocation, Plan, in_line
 from tinyc.plan.problem import WHOLE
@@ -19,6 +20,7 @@ Kind = Literal["input", "tensor", "output", "scratch", "state"]
 
 FREE, SCRATCH = ".", "#"
 LETTERS = string.ascii_uppercase
+_NAMED_STEPS = 5  # of those where the arena is fullest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryMap:
+class MemoryMap(Shown):
     """An arena: what it holds in each of its steps. Input and output of a step overlap where rows are used up.
 
     slow_bytes: of a part in slower RAM, which tenants have behind the arena; the bytes of moments are without it.
@@ -68,6 +70,19 @@ class MemoryMap:
     moments: tuple[Moment, ...]
     tenants: tuple[Tenant, ...]
     slow_bytes: int = 0
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """The arena's size, where it is fullest, and what it holds in each step."""
+        facts = known(
+            lower_bound=bytes_of(self.lower_bound_bytes),
+            fullest_in_step=", ".join(map(str, self.peak[:_NAMED_STEPS])),
+            slower_RAM=bytes_of(self.slow_bytes) if self.slow_bytes else "",
+        )
+        rows = [(str(step), one.node, one.title, f"{one.live_bytes:,}") for step, one in enumerate(self.moments)]
+        table = SummaryTable(("step", "layer", "operator", "live bytes"), rows)
+        return Summary(f"arena of {self.arena_bytes:,} bytes, {len(self.moments):,} steps", facts, [table])
 
     @property
     def peak(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import is_of_a_program
+from tinyc.base.shown import Shown, Summary, known, proved
 from tinyc.board import Board, load_board
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.options.build import Options
@@ -29,7 +30,7 @@ MODELLED_INFERENCES = 4  # an emulator takes its time
 
 
 @dataclass(frozen=True, slots=True)
-class BoardRun:
+class BoardRun(Shown):
     """What a board computed, against the integer reference. cycles: measured, one for each inference, empty where the
     core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator. emulated: the port
     is that of a program, no board; its timer then counts no cycles of the core."""
@@ -48,6 +49,18 @@ class BoardRun:
     modelled_cycles: int | None
     cycle_model: str | None
     emulated: bool = False
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """Whether the bytes are the reference's, and the cycles."""
+        facts = known(
+            proved=proved(self.output_bytes, self.mismatches),
+            inferences=f"{self.inferences:,}",
+            cycles="" if self.mean_cycles is None else f"{self.mean_cycles:,}, measured",
+            modelled="" if self.modelled_cycles is None else f"{self.modelled_cycles:,}",
+        )
+        return Summary(f"{self.name} on {self.board} at {self.port}", facts)
 
     @property
     def passed(self) -> bool:

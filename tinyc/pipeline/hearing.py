@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
+from tinyc.base.shown import Shown, Summary, SummaryTable, known, proved
 from tinyc.board import Board, load_board
 from tinyc.ir.graph import Labels
 from tinyc.options.build import Options
@@ -38,7 +39,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class Hearing(Shown):
     """What a library made of a recording, against the integer reference. heard: where the answer changes."""
 
     name: str
@@ -52,6 +53,18 @@ class Hearing:
     first_input: int | None
     damaged_guards: tuple[str, ...]
     heard: tuple[Heard, ...]
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """What was made of it."""
+        rows = [
+            (f"{one.at_s:.2f}", one.label or "", "" if one.score is None else f"{one.score:.3g}") for one in self.heard
+        ]
+        table = SummaryTable(("seconds", "label", "score"), rows)
+        heard = ", ".join(f"{one.label} at {one.at_s:.1f} s" for one in self.heard if one.label)
+        title = f"{self.name} on {self.board}: {self.recording}"
+        return Summary(title, known(proved=proved(self.output_bytes, self.mismatches), heard=heard), [table])
 
     @property
     def passed(self) -> bool:

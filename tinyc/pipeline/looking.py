@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.shown import Shown, Summary, SummaryTable, known, proved
 from tinyc.board import load_board
 from tinyc.options.build import Options
 from tinyc.pipeline.answers import answer, labels_of, reals_of
@@ -28,7 +29,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class Looking(Shown):
     """What a library made of pictures, against the integer reference."""
 
     name: str
@@ -39,6 +40,16 @@ class Looking:
     first_input: int | None
     damaged_guards: tuple[str, ...]
     seen: tuple[Seen, ...]
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """What was made of it."""
+        rows = [(one.picture, one.label or "", "" if one.score is None else f"{one.score:.3g}") for one in self.seen]
+        table = SummaryTable(("picture", "label", "score"), rows)
+        seen = ", ".join(f"{one.picture}: {one.label}" for one in self.seen)
+        title = f"{self.name} on {self.board}"
+        return Summary(title, known(proved=proved(self.output_bytes, self.mismatches), seen=seen), [table])
 
     @property
     def passed(self) -> bool:

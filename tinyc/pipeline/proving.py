@@ -253,7 +253,7 @@ def measured_accuracy(
             counted, integers = progress.counted("accuracy", len(given)), as_integers(given, compiled)
             outputs = reference_outputs(graph, compiled.program, integers, counted, sequence)
         metric = None if options.recipe is None else options.recipe.metric
-        found = measure(compiled.float_graph, graph, given, outputs, sequence, progress.on_warning, metric)
+        found = measure(compiled.float_graph, graph, given, outputs, progress.on_warning, metric)
     if found is not None and takes_calibration(compiled, options):
         found = replace(found, on_calibration=True)
     check_limits(found, options, compiled.path.name)

@@ -17,6 +17,7 @@ from tinyc.base.escape import visible
 from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
 from tinyc.base.one_thread import one_thread
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
@@ -55,7 +56,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizeReport:
+class QuantizeReport(Shown):
     """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
     other_weight_bytes: of layers whose weights have no form of 4 bits (recurrent ones), where some are asked for.
     headroom: how many times as widely as those seen inputs may vary. integers: widths of weights and activations, in
@@ -79,6 +80,24 @@ class QuantizeReport:
     evaluated_on: str
     diagnosis: Diagnosis
     saved: Saved | None
+
+    __repr__ = Shown.text
+
+    def summary(self) -> Summary:
+        """How near the integers are to the float model, what costs most, and every layer's part."""
+        found = self.diagnosis
+        facts = known(
+            SQNR="" if found.sqnr_db is None else f"{found.sqnr_db:.1f} dB on {found.samples:,} inputs",
+            agreement="" if found.agreement is None else f"{found.agreement:.1%}",
+            **{one.name: one.words for one in found.qualities},
+            weights=f"{bytes_of(self.weight_bytes)}, {self.integers}",
+            worst_layer=found.worst,
+            advice=found.advice,
+            saved="" if self.saved is None else str(self.saved.path),
+        )
+        rows = [(one.name, one.op, f"{one.own_db:.1f}", f"{one.sqnr_db:.1f}") for one in found.layers]
+        heads = ("layer", "operator", "dB, alone in integers", "dB, of its output")
+        return Summary(f"{self.model} in integers", facts, [SummaryTable(heads, rows)])
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""

@@ -33,7 +33,6 @@ def measure(
     graph: Graph,
     samples: Samples,
     outputs: Outputs,
-    sequence: int = 0,
     on_warning: Callable[[str], None] = lambda message: None,
     metric: str | Callable[..., float] | None = None,
 ) -> Accuracy | None:
@@ -44,7 +43,7 @@ def measure(
     float_graph: None where the library computes what the file does; then the labels are all that it is compared
     with, and without them the result is None. graph: what the library computes. samples: reals, as the float model
     takes them; so the loss from rounding the inputs is part of the result. outputs: the library's, [sample][output].
-    sequence: a model with state was reset after each so many. metric: what the user asks for, as `judge_of` takes it;
+    A model with state was reset after each `samples.sequence`. metric: what the user asks for, as `judge_of` takes it;
     one that needs labels is left out where there are none. Warns of columns of an output that are lost (`_lost`).
     """
     if samples.source == SYNTHETIC:
@@ -58,7 +57,7 @@ def measure(
         missed = never_chosen(labels, own)
         plain = Accuracy(len(outputs), None, None, None, right, arithmetic_of(graph), source, never_chosen=missed)
         return None if right is None else plain
-    wanted = float_outputs(float_graph, samples, sequence)
+    wanted = float_outputs(float_graph, samples, samples.sequence)
     theirs = classes(float_graph, wanted)
     names = [name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"]
     for name in names:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
 
 SCHEMA = 1
 
@@ -181,6 +182,11 @@ class Quality:
     float_model: float
     integer_model: float
 
+    @property
+    def words(self) -> str:
+        """`0.97 -> 0.95`."""
+        return f"{self.float_model:.4g} -> {self.integer_model:.4g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
@@ -206,6 +212,32 @@ class Accuracy:
     qualities: tuple[Quality, ...] = ()
     metric: str | None = None
 
+    @property
+    def words(self) -> str:
+        """`top-1 95.0% -> 95.0%, agreement 100.0%, SQNR 35.4 dB; float -> int8 on 480 inputs of test.npz`."""
+        figures = [f"{name} {value}" for name, value in self._figures()]
+        if self.exact:
+            figures.append("outputs equal to the float model's")
+        compared = self.agreement is not None or self.sqnr_db is not None or self.exact
+        what = f"float -> {self.integers}" if compared or self.top1_float is not None else self.integers
+        inputs = f"{self.inputs:,} input{'' if self.inputs == 1 else 's'}"
+        of = f" of {self.source}" if self.source else ""
+        kind = ", the calibration inputs" if self.on_calibration else ""
+        return f"{', '.join(figures) or 'no figure says anything'}; {what} on {inputs}{of}{kind}"
+
+    def _figures(self) -> Iterator[tuple[str, str]]:
+        asked = [figure for figure in self.qualities if figure.name == self.metric]
+        yield from ((figure.name, figure.words) for figure in asked)
+        if self.top1_float is not None and self.top1_int is not None:
+            yield "top-1", f"{self.top1_float:.1%} -> {self.top1_int:.1%}"
+        elif self.top1_int is not None:
+            yield "top-1", f"{self.top1_int:.1%}"
+        yield from ((figure.name, figure.words) for figure in self.qualities if figure not in asked)
+        if self.agreement is not None:
+            yield "agreement", f"{self.agreement:.1%}"
+        if self.sqnr_db is not None:
+            yield "SQNR", f"{self.sqnr_db:.1f} dB"
+
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
@@ -225,7 +257,7 @@ class NamedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Shown):
     """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact;
     `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names."""
 
@@ -264,9 +296,26 @@ class Report:
     ram_code: RamCodeReport | None = None  # code and constants that start-up code copies to RAM
     energy: EnergyReport | None = None
 
+    __repr__ = Shown.text
+
     @property
     def passed(self) -> bool:
         return self.verify.mismatches == 0
+
+    def summary(self) -> Summary:
+        """The figures of a build, and its layers."""
+        verify = self.verify
+        what = f"{verify.output_bytes:,} output bytes on {self.machine}"
+        facts = known(
+            proved=f"yes, {what}: all equal" if self.passed else f"NO, {what}: {verify.mismatches:,} differ",
+            accuracy="" if self.accuracy is None else self.accuracy.words,
+            instructions="" if self.instructions is None else f"{self.instructions:,} an inference",
+            cycles="" if self.cycles is None else f"{self.cycles:,} modelled",
+            flash=bytes_of(self.flash.code_bytes + self.flash.const_bytes),
+            arena=bytes_of(self.arena_bytes),
+            stack=bytes_of(self.stack_bytes),
+        )
+        return Summary(f"{self.name} for {self.board}: {self.model}", facts, [layer_table(self.layers)])
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""
@@ -274,7 +323,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class UnprovedReport:
+class UnprovedReport(Shown):
     """What `tinyc build --no-proof` states: the library as it was planned and written; nothing ran. Fields as in
     Report; toolchain and flash are None where no compiler is installed. In JSON, what a run would tell is null."""
 
@@ -305,15 +354,37 @@ class UnprovedReport:
     ram_code: RamCodeReport | None = None
     accuracy: Accuracy | None = None  # of the integer reference, which the library was not compared with
 
+    __repr__ = Shown.text
+
     @property
     def passed(self) -> bool:
         """Not proved."""
         return False
 
+    def summary(self) -> Summary:
+        """What is known without a run, and its layers."""
+        flash = self.flash
+        facts = known(
+            proved="NO, nothing was run",
+            accuracy="" if self.accuracy is None else self.accuracy.words,
+            flash="" if flash is None else bytes_of(flash.code_bytes + flash.const_bytes),
+            arena=bytes_of(self.arena_bytes),
+        )
+        return Summary(f"{self.name} for {self.board}: {self.model}", facts, [layer_table(self.layers)])
+
     def to_json(self) -> dict[str, Any]:
         """The keys of Report, in their order."""
         own = asdict(self)
         return {each.name: own.get(each.name) for each in fields(Report)}
+
+
+def layer_table(layers: Sequence[LayerReport]) -> SummaryTable:
+    """A row for each step of a library."""
+    rows = [
+        (str(one.step), one.name, one.op, one.kernel, *map(number, (one.macs, one.const_bytes, one.instructions)))
+        for one in layers
+    ]
+    return SummaryTable(("step", "layer", "operator", "kernel", "MACs", "constants", "instructions"), rows)
 
 
 def timings_text(seconds: Mapping[str, float]) -> str:

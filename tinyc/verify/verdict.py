@@ -12,7 +12,7 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
-from tinyc.verify.report import Accuracy, Quality, Report, UnprovedReport
+from tinyc.verify.report import Accuracy, Report, UnprovedReport
 from tinyc.verify.report_file import read_report
 
 Grade = Literal["good", "doubtful", "bad", "unknown"]
@@ -57,44 +57,13 @@ def judge_accuracy(accuracy: Accuracy, *, fast: bool, model: str) -> AccuracyVer
     grade: Grade = "bad" if bad else "doubtful" if doubtful else "good"
     is_compared = accuracy.sqnr_db is not None or accuracy.agreement is not None
     remedy = remedy_of(fast=fast, model=model) if grade != "good" and is_compared else ""
-    return AccuracyVerdict(grade, in_words(accuracy), (*bad, *doubtful), remedy)
+    return AccuracyVerdict(grade, accuracy.words, (*bad, *doubtful), remedy)
 
 
 def remedy_of(*, fast: bool, model: str) -> str:
     """What to do where accuracy is too low."""
     first = "leave out --effort fast; " if fast else ""
     return f"{first}`tinyc quantize {model}` names the layer that loses most and what helps; --activations int16"
-
-
-def in_words(accuracy: Accuracy) -> str:
-    """`top-1 95.0% -> 95.0%, agreement 100.0%, SQNR 35.4 dB; float -> int8 on 480 inputs of test.npz`."""
-    figures = [f"{name} {value}" for name, value in _figures(accuracy)]
-    if accuracy.exact:
-        figures.append("outputs equal to the float model's")
-    compared = accuracy.agreement is not None or accuracy.sqnr_db is not None or accuracy.exact
-    what = f"float -> {accuracy.integers}" if compared or accuracy.top1_float is not None else accuracy.integers
-    inputs = f"{accuracy.inputs:,} input{'' if accuracy.inputs == 1 else 's'}"
-    of = f" of {accuracy.source}" if accuracy.source else ""
-    kind = ", the calibration inputs" if accuracy.on_calibration else ""
-    return f"{', '.join(figures) or 'no figure says anything'}; {what} on {inputs}{of}{kind}"
-
-
-def _figures(accuracy: Accuracy) -> Iterator[tuple[str, str]]:
-    asked = [figure for figure in accuracy.qualities if figure.name == accuracy.metric]
-    yield from ((figure.name, _change(figure)) for figure in asked)
-    if accuracy.top1_float is not None and accuracy.top1_int is not None:
-        yield "top-1", f"{accuracy.top1_float:.1%} -> {accuracy.top1_int:.1%}"
-    elif accuracy.top1_int is not None:
-        yield "top-1", f"{accuracy.top1_int:.1%}"
-    yield from ((figure.name, _change(figure)) for figure in accuracy.qualities if figure not in asked)
-    if accuracy.agreement is not None:
-        yield "agreement", f"{accuracy.agreement:.1%}"
-    if accuracy.sqnr_db is not None:
-        yield "SQNR", f"{accuracy.sqnr_db:.1f} dB"
-
-
-def _change(figure: Quality) -> str:
-    return f"{figure.float_model:.4g} -> {figure.integer_model:.4g}"
 
 
 def _bad(accuracy: Accuracy) -> Iterator[str]:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that are in memory: an `onnx.ModelProto`, or a `torch.nn.Module`, which PyTorch's own exporter turns into
+ONNX."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinyc.base.errors import TinycError
+
+
+def example_of(example: Any, *data: Any) -> Any:
+    """What a module is run on: the example that is given, else the first sample of data that are one array."""
+    arrays = [given for given in data if isinstance(given, np.ndarray)]
+    if example is not None or not arrays:
+        return example
+    return np.ascontiguousarray(arrays[0][:1])
+
+
+@contextmanager
+def model_file(model: object, example: Any) -> Iterator[Path]:
+    """The path of a model file that lasts as long as the context; a model in memory is written as ONNX."""
+    if isinstance(model, str | PathLike):
+        yield Path(model)
+        return
+    with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
+        path = Path(folder) / "model.onnx"
+        if hasattr(model, "SerializeToString"):
+            path.write_bytes(model.SerializeToString())
+        elif hasattr(model, "state_dict"):
+            _export(model, example, path)
+        else:
+            hint = "give a file, an onnx.ModelProto or a torch.nn.Module"
+            raise TinycError(f"a {type(model).__name__} is no model that tinyc reads", hint=hint)
+        yield path
+
+
+def _export(module: Any, example: Any, path: Path) -> None:
+    """A torch.nn.Module by `torch.onnx.export`, as it is for inference. Raises TinycError with what PyTorch says."""
+    if example is None:
+        raise TinycError(
+            "a torch.nn.Module says no shapes", hint="give example=, a tensor like its input, or inputs as an array"
+        )
+    torch = importlib.import_module("torch")
+    was_training = module.training
+    given = example if isinstance(example, tuple) else (example,)
+    inputs = tuple(torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in given)
+    try:
+        module.eval()
+        with _quiet_exporter():
+            torch.onnx.export(module, inputs, str(path), verbose=False)
+    except Exception as error:
+        said = _first_cause(error).strip().partition("\n")[0]
+        raise TinycError(f"PyTorch cannot export the module: {said}", hint="torch.onnx.export has to work") from error
+    finally:
+        module.train(was_training)
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """PyTorch's exporter says what it does, and which packages it does without, for every module of a search."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _first_cause(error: BaseException) -> str:
+    """What the first of a chain of exceptions says."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__
