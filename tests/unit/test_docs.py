@@ -41,6 +41,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), f"{target} in {page.name}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_have_words(page: Path) -> None:
+    """What a reader gets there, and not the name of a file."""
+    links = re.findall(r"\[([^\]]*)\]\([^)]*\)", page.read_text(encoding="utf-8"))
+    assert [words for words in links if re.fullmatch(r"[\w./-]+\.md", words)] == []
+
+
 def test_every_page_and_picture_is_linked() -> None:
     everything = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for page in PAGES[1:]:
@@ -85,7 +92,8 @@ def test_commands_have_the_options_that_pages_show(page: Path) -> None:
 
 def test_every_option_of_build_is_described() -> None:
     pages = "".join(
-        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("build", "quantize", "state")
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("build", "build-reference", "quantize", "quantize-reference", "state")
     )
     for each in COMMANDS["build"].params:
         options = [option for option in each.opts if option.startswith("-")]

@@ -51,7 +51,7 @@ def operator_page() -> str:
         _imports(ONNX),
         f"\nOnly of constants, and then computed when the model is loaded: {folded}.\n",
         f"\nQuantized operators, read as DequantizeLinear, the float operator and QuantizeLinear: {_spelled()}.\n",
-        "Classical learning, operators of the domain `ai.onnx.ml` ([classical.md](classical.md)):\n",
+        "Classical learning, operators of the domain `ai.onnx.ml` ([scikit-learn](classical.md)):\n",
         _imports(LEARNING),
         "\nONNX Runtime's own operators, of the domain `com.microsoft`:\n",
         _imports(RUNTIME),
