@@ -7,6 +7,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ from tests.compiled_once import CompiledOnce
 from tests.forked import Forked
 from tests.ops import sanitized
 from tests.shared_folder import SharedFolder
+from tinyc.board import Board
+from tinyc.ir.graph import Graph
+from tinyc.options.build import Options
+from tinyc.pipeline import integers
+from tinyc.pipeline.float_models import quantize_float
+from tinyc.pipeline.progress import Progress
+from tinyc.quantize import Calibration, Quantized, cached
 from tinyc.toolchain.compilers import Toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +72,23 @@ def _compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", run)
         patch.setattr(sanitized, "programs", objects)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quantized_once(shared_folder: SharedFolder) -> Iterator[None]:
+    """For modules that build the same float model as others, and do not ask how it is quantized: that is done once in
+    the run. tinyc's own cache knows by content whether it was; its folder is the run's."""
+    folder = shared_folder.made("what quantizing gave", Path.mkdir)
+
+    def cached_once(
+        path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
+    ) -> tuple[Quantized, Calibration]:
+        return quantize_float(path, graph, board, replace(options, cache=True), progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cached, "FOLDER", str(folder))
+        patch.setattr(integers, "quantize_float", cached_once)
         yield
 
 

@@ -142,7 +142,7 @@ _ALL = (
         _of("misbehaving", "count"),
         _of("misbehaving", "check"),
         share=0,
-        cpu_seconds=2,
+        cpu_seconds=1,
     ),
 )
 TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in _ALL})

@@ -23,7 +23,7 @@ REDRAW = "python scripts/demo_picture.py and make screenshots draw the pictures 
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory, quantized_once: None) -> Report:
     return demo_picture.built(tmp_path_factory.mktemp("demo") / "kws")
 
 

@@ -26,6 +26,8 @@ NAMES = sorted(file.stem for file in paths.boards_dir().glob("*.toml"))
 TOO_SMALL = {"coral-npu"}  # 8 KiB for code and constants
 FAMILIES = ("raspberry-pi-pico2", "nucleo-u575zi-q", "seeed-xiao-samd21", "coral-npu-highmem", "ek-ra8d1", "teensy-4.1")
 
+pytestmark = pytest.mark.usefixtures("quantized_once")
+
 
 def able(name: str) -> Board:
     board = load_board(name)

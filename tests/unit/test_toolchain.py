@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from tinyc.board import load_board
 from tinyc.pipeline.doctor import FindingKind, examine
 from tinyc.run import find_target, qemu, unicorn
 from tinyc.toolchain import compilers
+from tinyc.toolchain.compile import link_alone
 from tinyc.toolchain.compilers import Toolchain, compiler_error, find_toolchain
+from tinyc.toolchain.elf import read_elf
 from tinyc.toolchain.size import LibrarySize, check_fits
 
 
@@ -138,3 +141,29 @@ def test_check_fits() -> None:
         check_fits(board, None, 262_000, 200)
     with pytest.raises(TinycError, match=r"needs 1,048,579 bytes of flash .*: 3 too few"):
         check_fits(board, LibrarySize(3, 1 << 20), 0)
+
+
+@pytest.mark.parametrize(("board_name", "helpers"), [("cortex-m3", False), ("cortex-m0plus", True)])
+def test_zig_compiles_helpers_where_one_is_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, board_name: str, helpers: bool
+) -> None:
+    board = load_board(board_name)
+    try:
+        zig = find_toolchain(board, "zig")
+    except TinycError as error:
+        pytest.skip(error.message)
+    asked: list[Sequence[str | Path]] = []
+
+    def run(toolchain: Toolchain, words: Sequence[str | Path], what: str) -> None:
+        asked.append(words)
+        compiling(toolchain, words, what)
+
+    compiling = Toolchain.run
+    monkeypatch.setattr(Toolchain, "run", run)
+    (tmp_path / "divides.c").write_text("long long divides(long long a, long long b) { return a / b; }\n")
+    (tmp_path / "adds.c").write_text("long long adds(long long a, long long b) { return a + b; }\n")
+    name = "divides" if helpers else "adds"
+    words = ["-O2", "-fno-unwind-tables", tmp_path / f"{name}.c", "-nostartfiles", f"-Wl,-e,{name}"]
+    link_alone(zig, words, tmp_path / "it.elf", "linking")
+    assert read_elf(tmp_path / "it.elf").symbol(name).is_function
+    assert ["-nostdlib" in words for words in asked] == ([True, False] if helpers else [True])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import uuid
@@ -113,11 +114,12 @@ def _tool(name: str, version: str, purl: str = "") -> dict[str, Any]:
     return {"type": "application", "name": name, **{key: value for key, value in said.items() if value}}
 
 
+@functools.cache
 def _packages() -> dict[str, str]:
     """Versions of the packages that tinyc compiles and proves with, as far as they are installed; none where tinyc
-    itself is not."""
+    itself is not. Each stands in a file of its own."""
     used = (package for package in requirements() if package.extra in _USED)
-    return {package.name.lower(): package.version for package in used if package.version}
+    return {package.name.lower(): version for package in used if (version := package.version)}
 
 
 def _licence(identifier: str) -> list[dict[str, Any]]:

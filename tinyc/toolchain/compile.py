@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinyc.base import paths
@@ -214,10 +214,12 @@ def link_firmware(
     flags = [*_flags(toolchain, "balanced", harness.sanitize), *HARNESS_FLAGS[toolchain.family], *include, *defines]
     flags += _placeless(sources.folder)
     around = [*_sources(board, harness), *harness.generated, glue, *_whole_input(sources, out_dir)]
-    toolchain.run(
-        [*flags, *around, library, *_link_flags(toolchain, board, out_dir, bool(in_ram)), "-o", elf],
-        f"building the firmware of {sources.name} for {board.name}",
-    )
+    words = [*flags, *around, library, *_link_flags(toolchain, board, out_dir, bool(in_ram))]
+    what = f"building the firmware of {sources.name} for {board.name}"
+    if board.is_host:
+        toolchain.run([*words, "-o", elf], what)
+    else:
+        link_alone(toolchain, words, elf, what)
     linked = read_elf(elf)
     check_legal(linked, board)
     return elf, read_info(linked)
@@ -286,12 +288,22 @@ def _link_flags(toolchain: Toolchain, board: Board, out_dir: Path, ram_code: boo
     flags.append("-Wl,-u,tc_firmware_info")  # read from the ELF file, whether or not the firmware sends it
     if toolchain.family == "zig":  # whose linker puts the file's headers before flash that begins within a page
         flags.append(f"-Wl,-z,max-page-size={PAGE}")
-    return [*flags, *runtime_flags(toolchain)]
+    return flags
 
 
-def runtime_flags(toolchain: Toolchain) -> list[str]:
-    """Link flags for the compiler's own helper functions (64-bit arithmetic, division) and no C library."""
-    return [] if toolchain.family == "zig" else ["-nostdlib", "-lgcc"]
+def link_alone(toolchain: Toolchain, words: Sequence[str | Path], output: Path, what: str) -> None:
+    """Links what these words say, with no library but the compiler's own helper functions (64-bit arithmetic,
+    division). Raises TinycError.
+
+    zig compiles its helpers when one is first asked for on a core, which takes five seconds; most firmware needs none.
+    """
+    if toolchain.family != "zig":
+        toolchain.run([*words, "-nostdlib", "-lgcc", "-o", output], what)
+        return
+    try:
+        toolchain.run([*words, "-nostdlib", "-o", output], what)
+    except TinycError:  # for want of a helper, or it fails again
+        toolchain.run([*words, "-o", output], what)
 
 
 def _write_glue(sources: Sources, board: Board, out_dir: Path, dump_steps: bool) -> Path:

@@ -10,7 +10,7 @@ from tinyc.base import paths
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
-from tinyc.toolchain.compile import HARNESS_FLAGS, WARNING_FLAGS, runtime_flags
+from tinyc.toolchain.compile import HARNESS_FLAGS, WARNING_FLAGS, link_alone
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.elf import Elf, read_elf
 
@@ -58,11 +58,11 @@ def library_size(library_object: Path, toolchain: Toolchain, board: Board, out_d
     flags += [*WARNING_FLAGS, *HARNESS_FLAGS[toolchain.family]]
     link = ["-nostartfiles", "-Wl,--gc-sections", f"-Wl,-T,{folder / 'library.ld'}", f"-Wl,-e,{roots[0]}"]
     link += [f"-Wl,-u,{name}" for name in roots]
-    link += ["-static", "-nostdlib"] if board.is_host else runtime_flags(toolchain)
-    toolchain.run(
-        [*flags, library_object, folder / "memory.c", *link, "-o", probe],
-        f"linking {library_object.name} to measure it",
-    )
+    words, what = [*flags, library_object, folder / "memory.c", *link], f"linking {library_object.name} to measure it"
+    if board.is_host:
+        toolchain.run([*words, "-static", "-nostdlib", "-o", probe], what)
+    else:
+        link_alone(toolchain, words, probe, what)
     return _measure(read_elf(probe))
 
 
