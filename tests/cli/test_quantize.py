@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 
 from tests.cli.test_cli import Ran, tinyc, write_model  # noqa: F401  a fixture
+from tests.load.onnx_models import build, op
 from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples
 from tinyc.base.errors import TinycError
@@ -187,6 +188,18 @@ def test_tflite_micro_runs_it(tmp_path: Path) -> None:
     assert found.runtime == "TensorFlow Lite Micro"
     assert found.equal is not None
     assert found.equal > 0.75
+
+
+def test_a_format_that_lacks_an_operator_names_the_one_that_has_it(tmp_path: Path) -> None:
+    nodes = [op("Clip", "x lo hi", "y")]
+    model = build(nodes, {"x": [1, 8]}, ["y"], {"lo": np.float32(-0.7), "hi": np.float32(0.3)})
+    graph, calibration = calibrated(model, tmp_path)
+    integer = quantize(graph, calibration, FIXED).graph
+    with pytest.raises(TinycError, match="clip cannot be saved as int8 TFLite") as caught:
+        save(integer, tmp_path / "q.tflite")
+    assert caught.value.hint.startswith("save as .onnx; --outputs NAME")
+    save(integer, tmp_path / "q.onnx")
+    assert (tmp_path / "q.onnx").exists()
 
 
 def test_four_bit_weights_survive_both_formats(tmp_path: Path) -> None:

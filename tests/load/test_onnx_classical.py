@@ -86,7 +86,7 @@ def test_a_class_is_not_saved_and_the_hint_names_a_way(suffix: str, tmp_path: Pa
     options = Options(board="host", calibration=data)
     with pytest.raises(TinycError, match=r"cannot be saved|does not hold") as caught:
         quantize_file(path, options, None, tmp_path / f"q{suffix}", Progress())
-    assert "--outputs NAME" in (caught.value.hint or "")
+    assert (caught.value.hint or "").startswith("--outputs NAME")  # the other format has no classes either
     quantize_file(path, replace(options, outputs=("p",)), None, tmp_path / f"q{suffix}", Progress())
     assert (tmp_path / f"q{suffix}").exists()
 

@@ -21,8 +21,11 @@ from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.onnx import load_onnx
 from tinyc.ops import all_ops
+from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
+from tinyc.pipeline.progress import Progress
+from tinyc.pipeline.quantizing import quantize_file
 from tinyc.quantize import METHODS, Calibration, calibrate, quantize_model
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize, find_links
@@ -127,6 +130,17 @@ def test_a_misread_model_is_noticed(tmp_path: Path) -> None:
     wrong = replace(graph, consts={**graph.consts, name: graph.consts[name] * np.float32(1.5)})
     with pytest.raises(TinycError, match="tinyc has misread the model"):
         quantize_model(wrong, calibration)
+
+
+def test_sums_that_overflow_in_one_order_are_no_misread_model(tmp_path: Path) -> None:
+    """The largest floats: whether a sum is finite is a matter of the order in which it is added."""
+    w = np.full((4, 2), 3.4e38, np.float32)
+    x = np.tile(np.float32([1, 1, -1, -1]), (40, 1))
+    path, data = tmp_path / "m.onnx", tmp_path / "m.npz"
+    path.write_bytes(build([op("MatMul", "x w", "y")], {"x": [1, 4]}, ["y"], {"w": w}).SerializeToString())
+    np.savez(data, x=x + np.linspace(0, 1e-3, 160, dtype=np.float32).reshape(40, 4))
+    with pytest.raises(TinycError, match="'y' overflows on the calibration inputs"):
+        quantize_file(path, Options(board="host", calibration=data), None, None, Progress())
 
 
 def test_a_model_that_onnxruntime_refuses_is_run_by_the_reference(tmp_path: Path) -> None:

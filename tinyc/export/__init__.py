@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,13 +29,28 @@ def to_onnx(graph: Graph) -> bytes:
 FORMATS: Mapping[str, Callable[[Graph], bytes]] = MappingProxyType({".onnx": to_onnx, ".tflite": to_tflite})
 
 
+def _otherwise(graph: Graph, refused: str) -> str:
+    """What to do where a format refuses the graph: another one where that takes it."""
+    ways = []
+    for suffix, write in FORMATS.items():
+        if suffix != refused:
+            with suppress(TinycError):
+                write(graph)
+                ways.append(f"save as {suffix}")
+    return "; ".join([*ways, "--outputs NAME ends the model before it, and without -o no file is saved"])
+
+
 def save(graph: Graph, path: Path) -> None:
     """Write the integer graph in the format that the file's name asks for; nothing is written if it cannot be
     expressed there. TinycError for another ending, or an operator that the format lacks."""
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise TinycError(f"there is no format for '{path.suffix}'", Loc(str(path)), f"there are: {', '.join(FORMATS)}")
-    written = write(as_in_files(graph))
+    files = as_in_files(graph)
+    try:
+        written = write(files)
+    except TinycError as error:
+        raise error.hinted(_otherwise(files, path.suffix.lower())) from error
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, written)

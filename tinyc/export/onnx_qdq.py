@@ -55,8 +55,7 @@ def to_onnx(graph: Graph) -> bytes:
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
         if rule is None:
-            hint = "save as .tflite; --outputs NAME ends the model before it, and without -o no file is saved"
-            raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where, hint)
+            raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where)
         rule(writer, node)
     return writer.finish()
 

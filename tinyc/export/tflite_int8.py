@@ -41,7 +41,6 @@ from tinyc.passes.weights import has_weights
 
 _ACTS: Mapping[str, int] = MappingProxyType({"": 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3})
 _SAME, _VALID = 0, 1
-_OTHERWISE = "save as .onnx; --outputs NAME ends the model before it, and without -o no file is saved"
 
 
 def to_tflite(graph: Graph) -> bytes:
@@ -50,7 +49,7 @@ def to_tflite(graph: Graph) -> bytes:
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
         if rule is None:
-            raise TinycError(f"{node.op} cannot be saved as int8 TFLite", node.where, _OTHERWISE)
+            raise TinycError(f"{node.op} cannot be saved as int8 TFLite", node.where)
         try:
             rule(writer, node)
         except TinycError as error:
@@ -76,7 +75,7 @@ class _Writer:
         quant = value.quant
         if value.dtype not in ("s8", "s16", "s4", "s32") or quant is None:
             message = f"'{value.name}' is {value.dtype}, which int8 TFLite does not hold here"
-            raise TinycError(message, value.loc, _OTHERWISE)
+            raise TinycError(message, value.loc)
         shape = value.shape if data is None else data.shape
         packed = _nibbles(data) if data is not None and value.dtype == "s4" else data
         where = (quant.axis or 0) if axis is None else axis
@@ -106,7 +105,7 @@ class _Writer:
         """The operator that makes the node's outputs."""
         kinds = {self.graph.values[n].dtype for n in (*node.inputs, *node.outputs) if n}
         if {"s4", "s16"} <= kinds:
-            raise TinycError(f"TFLite has no {code} of int16 and int4", hint="save as .onnx instead")
+            raise TinycError(f"TFLite has no {code} of int16 and int4")
         self.operators.append(Operator(code, tuple(inputs), node.outputs, options, fields, _version(code, kinds)))
 
     def padded(self, node: Node, k_h: int, k_w: int) -> tuple[str, int]:

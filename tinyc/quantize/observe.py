@@ -213,6 +213,9 @@ def check_model(graph: Graph, calibration: Calibration) -> None:
         tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
         for name, tensor in model.tensors.items():
             computed, wanted = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
+            if computed.dtype.kind == "f" and np.isfinite(wanted).all() and not np.isfinite(computed).all():
+                message = f"'{name}' overflows on the calibration inputs"  # in the order in which onnxruntime adds
+                raise TinycError(message, graph.values[name].loc, OVERFLOWS)
             left[name] = tuple(
                 order
                 for order in left[name]
