@@ -76,6 +76,11 @@ def test_what_was_stored_comes_back_whole_or_not(tmp_path: Path) -> None:
     assert private.stored(tmp_path, "j", ".x") is None
     file.write_bytes(b"onE")
     assert private.stored(tmp_path, "k", ".x") is None
+    file.unlink()
+    os.mkfifo(file)
+    assert private.stored(tmp_path, "k", ".x") is None
+    assert private.store(tmp_path, "k", ".x", b"one") == file
+    assert private.stored(tmp_path, "k", ".x") == (file, b"one")
     again = private.store(tmp_path, "k", ".x", b"two")
     assert private.stored(tmp_path, "k", ".x") == (again, b"two")
     assert list(tmp_path.iterdir()) == [again], "the damaged one is gone"

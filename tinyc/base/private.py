@@ -75,6 +75,8 @@ def stored(folder: Path, key: str, suffix: str) -> tuple[Path, bytes] | None:
 def store(folder: Path, key: str, suffix: str, data: bytes) -> Path:
     """Stores the data under the key, in the place of what was. OSError where that cannot be."""
     file = folder / _name(key, data, suffix)
+    if file.exists() and not file.is_file():
+        file.unlink()  # a pipe would wait for who reads it
     write_file(file, data)
     for other in set(folder.glob(f"{key}-*{suffix}")) - {file}:
         with suppress(OSError):
