@@ -85,10 +85,11 @@ def _import(path: Path, outputs: Sequence[str], signature: str | None) -> tuple[
             problems.append(e.located(operator.where))
             poison(builder, operator)
     if not problems:
+        if not file.inputs or not file.outputs:
+            raise TinycError("the model has no inputs or no outputs", Loc(file.file))
         for index in file.outputs:
             builder.settle_output(index)
         close_variables(builder)
-        _check_outputs(builder)
     return builder, problems
 
 
@@ -132,17 +133,3 @@ def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> 
             "export the model with a fixed input shape; only the batch may be left open (it becomes 1)",
         )
     builder.define(tensor.index, builder.declare(tensor, where))
-
-
-def _check_outputs(builder: TfliteBuilder) -> None:
-    """Every output must be computed by a node, once; the rest is `check`'s."""
-    file = builder.file
-    where = Loc(file.file)
-    if not file.inputs or not file.outputs:
-        raise TinycError("the model has no inputs or no outputs", where)
-    for index in file.outputs:
-        name = file.tensors[index].name
-        if index not in builder.made or index in file.inputs:
-            raise TinycError(f"output '{name}' is not computed by any operator", where)
-    if len(set(file.outputs)) < len(file.outputs):
-        raise TinycError("a tensor is listed twice as an output", where)

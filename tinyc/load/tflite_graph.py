@@ -20,7 +20,10 @@ from tinyc.load.tflite_arrays import array_of, dtype_of, elements, is_unscaled, 
 from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile
 from tinyc.load.tflite_options import OptionsTable
 from tinyc.ops import all_ops, is_a, node_of, op_with
+from tinyc.ops.concat import Concat
+from tinyc.ops.lookup import Lookup, of_bytes
 from tinyc.ops.op import Trait
+from tinyc.ops.pad import Pad
 from tinyc.ops.reshape import Reshape
 
 MAX_LIST = 64  # axes, paddings, shapes: at most 2 * MAX_RANK, splits somewhat more
@@ -64,6 +67,7 @@ class TfliteBuilder:
         self.unscaled: set[str] = set()  # int16 values that the file gives no scale
         self.broken: set[int] = set()  # outputs of operators that failed
         self.deferred: dict[int, Deferred] = {}
+        self.outputs: list[Value] = []  # of the model, those that are settled
         self.states: list[State] = []
         self.variables: dict[str, Variable] = {}  # by name
         self.handles: dict[int, str] = {}  # names of variables by the tensors that stand for them
@@ -127,17 +131,32 @@ class TfliteBuilder:
             self.define(index, self.deferred[index].make())
 
     def settle_output(self, index: int) -> None:
-        """Make an output of the model now: what was deferred, or a constant."""
+        """Make the next output of the model now: what was deferred, a constant, or a copy of an input or of another
+        output."""
         self.settle(index)
         tensor = self.file.tensors[index]
         where = Loc(self.file.file, None, tensor.name)
         array = None if index in self.made else self.constant(tensor, where)
-        if array is None:
-            return
-        dtype = dtype_of(tensor, where)
-        held = self.share(tensor, array, quant_of(tensor, dtype), dtype)
-        self.define(index, replace(held, name=self.unique(held.name)))
-        self.nodes.append(node_of(Reshape(held.shape), (held.name,), (self.made[index].name,), (where,)))
+        if array is not None:
+            dtype = dtype_of(tensor, where)
+            self.define(index, self._copy(self.share(tensor, array, quant_of(tensor, dtype), dtype), where))
+        elif index not in self.made:
+            raise TinycError(f"output '{tensor.name}' is not computed by any operator", Loc(self.file.file))
+        value = self.made[index]
+        self.outputs.append(self._copy(value, where) if index in self.file.inputs or value in self.outputs else value)
+
+    def _copy(self, value: Value, where: Loc) -> Value:
+        """A new value with the same numbers."""
+        copy = replace(value, name=self.unique(value.name), loc=where)
+        self.nodes.append(node_of(Reshape(value.shape), (value.name,), (copy.name,), (where,)))
+        self.values[copy.name] = copy
+        return copy
+
+    def table(self, value: Value, entries: Array) -> Value:
+        """A constant that says for each byte, -128 to 127, what it becomes among those of the value."""
+        table = Value(self.unique(f"{value.name}:table"), (256,), "s8", value.quant)
+        self.values[table.name], self.consts[table.name] = table, read_only(of_bytes(entries).astype(np.int8))
+        return table
 
     def constant(self, tensor: StoredTensor, where: Loc) -> Array | None:
         """The tensor's elements if they are known when the model is loaded."""
@@ -177,9 +196,10 @@ class TfliteBuilder:
 
     def graph(self, name: str) -> Graph:
         inputs = tuple(self.made[i].name for i in self.file.inputs)
-        outputs = tuple(self.made[i].name for i in self.file.outputs)
+        outputs = tuple(value.name for value in self.outputs)
         graph = Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts, tuple(self.states))
-        unsigned = {self.made[i].name for i in (*self.file.inputs, *self.file.outputs) if self._is_unsigned(i)}
+        ports = zip((*self.file.inputs, *self.file.outputs), (*inputs, *outputs), strict=True)
+        unsigned = {port for index, port in ports if self._is_unsigned(index)}
         return with_unsigned_ports(graph, unsigned)
 
     def _is_unsigned(self, index: int) -> bool:
@@ -426,11 +446,22 @@ class TfliteStep:
         node = node_of(attrs, names, tuple(v.name for v in outputs), (self.where,))
         if not is_a(node, Trait.ANY_TYPE):
             self._check_dtypes(node.op, is_a(node, Trait.INT16), (*inputs, *outputs))
+        if is_a(node, Trait.MOVES) and not isinstance(attrs, Concat | Pad) and _of_other_scales(inputs[0], outputs[0]):
+            self._insert_bytes(inputs, attrs, outputs[0])
+            return
         known = {value.name: value for value in (*inputs, *outputs) if value is not None}
         check_types(node, known, all_ops())
         self.builder.nodes.append(node)
         for value in outputs:
             self.builder.values[value.name] = value
+
+    def _insert_bytes(self, inputs: Sequence[Value | None], attrs: Any, y: Value) -> None:
+        """A node that moves bytes which the file then reads in another scale, as both runtimes do."""
+        x = inputs[0]
+        assert x is not None
+        moved = self.between("moved", y.shape, x)
+        self.insert(inputs, attrs, moved)
+        self.insert((moved, self.builder.table(y, np.arange(-128, 128))), Lookup(), y)
 
     def _check_dtypes(self, what: str, wide: bool, values: Sequence[Value | None]) -> None:
         for value in values:
@@ -444,6 +475,10 @@ class TfliteStep:
                     self.where,
                     "tinyc computes in int8 or float32; convert the model with int8 quantization",
                 )
+
+
+def _of_other_scales(x: Value | None, y: Value) -> bool:
+    return x is not None and x.dtype == y.dtype == "s8" and None not in (x.quant, y.quant) and x.quant != y.quant
 
 
 def poison(builder: TfliteBuilder, operator: StoredOperator) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.limits import MAX_ELEMENTS
-from tinyc.base.requantize import quantize_array
+from tinyc.base.requantize import quantize_array, round_half_away
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Value
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernel.windows import Window
@@ -29,6 +29,7 @@ from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.lookup import Lookup
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
@@ -204,12 +205,26 @@ def _one(s: TfliteStep, array: Array) -> float:
     return float(array.reshape(-1)[0])
 
 
+def _in_one_scale(s: TfliteStep, index: int) -> Value:
+    """An input of a concatenation of uint8, whose scales may differ: LiteRT's numbers in that of the output."""
+    x, y = s.value(index), s.declared()
+    if not is_unsigned(s.out_tensor()) or x.quant is None or y.quant is None or x.quant == y.quant:
+        return x
+    (x_scale, x_zero), (y_scale, y_zero) = x.quant.per_tensor, y.quant.per_tensor
+    factor = np.float32(x_scale) * (np.float32(1) / np.float32(y_scale))
+    offset = np.float32(-(x_zero + 128)) * factor
+    steps = round_half_away(np.arange(256, dtype=np.float32) * factor + offset).astype(np.int64)
+    scaled = s.between(f"scaled{index}", x.shape, y)
+    s.insert((x, s.builder.table(scaled, np.clip(steps + y_zero, *INT_RANGE["s8"]))), Lookup(), scaled)
+    return scaled
+
+
 @imports("CONCATENATION")
 def concatenation(s: TfliteStep) -> None:
     o = s.options("ConcatenationOptions")
     act = fused(o)
     known = [s.constant(i) for i in range(s.input_count)]
-    xs = [s.value(i) for i, array in enumerate(known) if array is None or array.size]
+    xs = [_in_one_scale(s, i) for i, array in enumerate(known) if array is None or array.size]
     attrs = Concat(o["Axis"])
     if act == Act():
         s.emit(xs, attrs)
