@@ -125,7 +125,9 @@ def test_a_model_in_memory_is_built_and_found_again(tmp_path: Path, monkeypatch:
 
 def test_a_module_is_run_on_the_first_of_its_inputs(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8, 3))
+    module = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(8, 400)
+    )  # weights that the exporter writes beside the file
     x = np.random.default_rng(0).normal(size=(40, 2, 4)).astype(np.float32)
     built = tinyc.build(module, "host", out=tmp_path / "m", inputs=x, calibration=x, effort="fast")
     assert built.report.passed

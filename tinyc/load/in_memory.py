@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.extras import load_extra
 
 
 def example_of(example: Any, *data: Any) -> Any:
@@ -59,6 +60,7 @@ def _export(module: Any, example: Any, path: Path) -> None:
         module.eval()
         with _quiet_exporter():
             torch.onnx.export(module, inputs, str(path), verbose=False)
+            _as_one_file(path)
     except Exception as error:
         said = _first_cause(error).strip().partition("\n")[0]
         raise TinycError(f"PyTorch cannot export the module: {said}", hint="torch.onnx.export has to work") from error
@@ -85,3 +87,10 @@ def _first_cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__
+
+
+def _as_one_file(path: Path) -> None:
+    """Brings weights into an ONNX file that the exporter wrote beside it."""
+    if len(list(path.parent.iterdir())) > 1:
+        onnx = load_extra("onnx", "onnx", "reading an ONNX model")
+        onnx.save(onnx.load(path), path)
