@@ -14,6 +14,7 @@ r11 and r12 taps.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from tinyc.kernels import int4_words
@@ -40,9 +41,10 @@ class MultipleLoad(NamedTuple):
 def loads(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """What to fetch so that registers have what each step takes, a word of taps and `per_step` of weights. The
     shortest list of those that differ in how many weights come first, and how many words at most at once."""
-    sizes = range(1, len(_WORDS))
-    orders = (_filled(steps, per_step, first, (taps, most)) for first in sizes for taps in sizes for most in sizes)
-    return min(_by_chunks(steps, per_step), *orders, key=len)
+    shortest, sizes = _by_chunks(steps, per_step), range(1, len(_WORDS))
+    for first, taps, most in product(sizes, repeat=3):
+        shortest = _filled(steps, per_step, first, (taps, most), len(shortest)) or shortest
+    return shortest
 
 
 def _by_chunks(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
@@ -55,12 +57,17 @@ def _by_chunks(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     return tuple(loads)
 
 
-def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tuple[MultipleLoad, ...]:
+def _filled(
+    steps: int, per_step: int, first: int, most: tuple[int, int], limit: int
+) -> tuple[MultipleLoad, ...] | None:
     """The list that begins with `first` words of weights; each load takes what registers are free, at most so many
-    words of taps or weights, but for registers without which no step could follow."""
+    words of taps or weights, but for registers without which no step could follow. None unless it has fewer than
+    `limit`."""
     weights, taps, done = min(first, steps * per_step), 0, 0  # words fetched, steps that they are enough for
     loads = [MultipleLoad(False, weights)]
     while done < steps:
+        if len(loads) == limit:
+            return None
         waiting = (taps - done) + (weights - done * per_step)
         if weights >= (done + 1) * per_step:
             ahead = weights // per_step + len(_WORDS) - 2 * per_step + 1  # and weights of a step beside those taps
@@ -72,7 +79,7 @@ def _filled(steps: int, per_step: int, first: int, most: tuple[int, int]) -> tup
             loads.append(MultipleLoad(False, words))
             weights += words
         done = min(taps, weights // per_step)
-    return tuple(loads)
+    return tuple(loads) if len(loads) < limit else None
 
 
 class OnePixelWriter(GroupWriter):
