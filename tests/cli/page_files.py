@@ -19,6 +19,7 @@ from tests.frontend.pushing import state_model, window_model
 from tests.frontend.sounds import voice
 from tests.frontend.test_picture import picture_model
 from tests.frontend.test_recordings import write_wav
+from tests.load.onnx_models import build, op
 from tests.load.test_onnx_states import NUMBERS, recurrent, smooth
 from tests.load.test_spectra import decibels
 from tests.load.test_spectra import inputs as sounds
@@ -87,10 +88,20 @@ def _frontend() -> None:
     _wake_word()
     window_model(Path("spotting.tflite"), 3, Quant((0.5,), (30,)), 10)
     window_model(Path("gestures.tflite"), 1, Quant((0.1,), (0,)), 30)
+    _gestures()
     write_wav(Path("voice.wav"), voice(1.0))
     _labels(3)
     decibels(Path("logmel_model.onnx"))
     np.savez("samples.npz", x=sounds())
+
+
+def _gestures() -> None:
+    """A network over windows of samples as they are, [128, 3], and such windows."""
+    rng = np.random.default_rng(7)
+    w = rng.normal(size=(384, 3)).astype(np.float32)
+    nodes = [op("Flatten", "x", "f"), op("MatMul", "f w", "y")]
+    onnx.save(build(nodes, {"x": (1, 128, 3)}, ["y"], {"w": w}), "gestures.onnx")
+    np.savez("windows.npz", x=rng.normal(size=(40, 128, 3)).astype(np.float32))
 
 
 def _mlperf() -> None:
@@ -129,15 +140,15 @@ def _state() -> None:
         np.save(f"calls/{number}.npy", smooth(steps, 1, 1, NUMBERS))
 
 
-def _own_builds() -> None:
-    """Libraries of kws_int8.tflite as an archive and in a program, by a reader's compiler and flags."""
-    flags = [*M4, "-Os", "-ffunction-sections", "-Ibuild/kws_int8"]
+def _own_builds(name: str = "kws_int8") -> None:
+    """Libraries of kws_int8.tflite under a name as an archive and in a program, by a reader's compiler and flags."""
+    flags = [*M4, "-Os", "-ffunction-sections", f"-Ibuild/{name}"]
     for board, archive in (("cortex-m4", "build/libkws.a"), ("nucleo-l4r5zi", "my/libkws.a")):
-        api.build("kws_int8.tflite", board, out="build/kws_int8", samples=1)
+        api.build("kws_int8.tflite", board, out=f"build/{name}", name=name, samples=1)
         Path(archive).parent.mkdir(exist_ok=True)
-        subprocess.run(["arm-none-eabi-gcc", *flags, "-c", "build/kws_int8/kws_int8.c", "-o", "kws_int8.o"], check=True)
-        subprocess.run(["arm-none-eabi-ar", "rcs", archive, "kws_int8.o"], check=True)
-    Path("main.c").write_text(MAIN.replace("kws", "kws_int8"))
+        subprocess.run(["arm-none-eabi-gcc", *flags, "-c", f"build/{name}/{name}.c", "-o", f"{name}.o"], check=True)
+        subprocess.run(["arm-none-eabi-ar", "rcs", archive, f"{name}.o"], check=True)
+    Path("main.c").write_text(MAIN.replace("kws", name))
     Path("user.ld").write_text(SCRIPT)
     link = ["-nostdlib", "-Wl,--gc-sections", "-Wl,-T,user.ld", "main.c", "my/libkws.a", "-lgcc", "-o", "app.elf"]
     subprocess.run(["arm-none-eabi-gcc", *flags, *link], check=True)
@@ -166,13 +177,30 @@ def _quantize() -> None:
     np.savez("calib.npz", **arrays, y=np.arange(len(arrays["x"])) % 2)
 
 
+def _ci() -> None:
+    """Test inputs with labels: the answers that the float model is surest of."""
+    with np.load("calib.npz") as held:
+        x = held["x"]
+    model = onnx.reference.ReferenceEvaluator("kws.onnx")
+    scores = np.stack([model.run(None, {"x": sample[None]})[0][0] for sample in x])
+    surest = np.argsort(scores.max(1))[-8:]
+    np.savez("test.npz", x=x[surest], y=scores[surest].argmax(1))
+
+
+def _classical() -> None:
+    """A forest stands for one that isolates."""
+    shutil.copy("forest.onnx", "isolation.onnx")
+
+
 BY_PAGE: Mapping[str, Callable[[], None]] = MappingProxyType(
     {
+        "ci": _ci,
+        "classical": _classical,
         "examples": _examples,
         "extend": _extend,
         "float32": _float32,
         "frontend": _frontend,
-        "inspect": _own_builds,
+        "inspect": lambda: _own_builds("kws"),
         "mlperf": _mlperf,
         "picture": _picture,
         "quantize": _quantize,
@@ -180,7 +208,7 @@ BY_PAGE: Mapping[str, Callable[[], None]] = MappingProxyType(
         "start": _own_builds,
         "state": _state,
         "update": _update,
-        "verify": _own_builds,
+        "verify": lambda: _own_builds("kws"),
     }
 )
 """Page -> writes its files into the working directory."""

@@ -224,10 +224,15 @@ def name_of(page: Path) -> str:
 )
 def test_the_commands_of_a_page_run(files: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
+    Path("tinyc.toml").unlink(missing_ok=True)  # of another page
     BY_PAGE.get(name_of(page).partition("/")[0], lambda: None)()
     for line in typed(page):
         command, _, out = line.partition(" > ")
         arguments = words(command)
+        if arguments[0] == "flash" and not {"--port", "--ports"} & {*arguments}:
+            continue  # by a program of the board's own, which is not here
+        if "/dev/ttyACM0" in arguments:
+            continue  # nor is that board
         if page.stem == "verify":
             arguments = [
                 "kws_int8.tflite" if a == "kws.onnx" else "inputs.npz" if a == "test.npz" else a for a in arguments

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -91,6 +92,27 @@ def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
         assert all(held.read(name) == (ROOT / source).read_bytes() for name, source in expected.items())
         licences = [name.rpartition("/")[2] for name in held.namelist() if "/licenses/" in name]
     assert {"LICENSE", "NOTICE", "0BSD.txt"} <= set(licences)
+
+
+@pytest.mark.slow
+def test_an_sdist_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """And has what its own pages link to."""
+    ran(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", cwd=ROOT)
+    own = tmp_path / "env" / "bin" / "python"
+    ran(sys.executable, "-m", "pip", "--python", own, "install", "--quiet", "hatchling", cwd=ROOT, seconds=600)
+    ran(own, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "out", cwd=ROOT)
+    (made,) = (tmp_path / "out").glob("*.tar.gz")
+    with tarfile.open(made) as held:
+        held.extractall(tmp_path / "src", filter="data")
+    (source,) = (tmp_path / "src").iterdir()
+    for name in ("LICENSE", "examples/kws/kws.onnx", "skills/tinyc/SKILL.md", "Dockerfile", "docs/install.md"):
+        assert (source / name).read_bytes() == (ROOT / name).read_bytes()
+    ran(own, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=source)
+    (again,) = (tmp_path / "again").glob("*.whl")
+    with zipfile.ZipFile(again) as new, zipfile.ZipFile(wheel) as old:
+        names = {name for name in old.namelist() if ".dist-info/" not in name}
+        assert names == {name for name in new.namelist() if ".dist-info/" not in name}
+        assert all(new.read(name) == old.read(name) for name in names)
 
 
 @pytest.mark.slow
