@@ -38,7 +38,11 @@ def test_onnx_importers(foreign: str, wanted: set[str]) -> None:
 
 @pytest.mark.parametrize(
     ("foreign", "wanted"),
-    [("CONV_2D", ("conv2d",)), ("CONCATENATION", ("lookup", "concat", "clip")), ("QUANTIZE", ("quantize", "requantize"))],
+    [
+        ("CONV_2D", ("conv2d",)),
+        ("CONCATENATION", ("lookup", "concat", "clip")),
+        ("QUANTIZE", ("quantize", "requantize")),
+    ],
 )
 def test_tflite_importers(foreign: str, wanted: tuple[str, ...]) -> None:
     assert set(emitted_by(TFLITE[foreign], foreign)) == set(wanted)
