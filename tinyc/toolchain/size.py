@@ -58,7 +58,8 @@ def library_size(library_object: Path, toolchain: Toolchain, board: Board, out_d
     flags += [*WARNING_FLAGS, *HARNESS_FLAGS[toolchain.family]]
     link = ["-nostartfiles", "-Wl,--gc-sections", f"-Wl,-T,{folder / 'library.ld'}", f"-Wl,-e,{roots[0]}"]
     link += [f"-Wl,-u,{name}" for name in roots]
-    words, what = [*flags, library_object, folder / "memory.c", *link], f"linking {library_object.name} to measure it"
+    words: list[str | Path] = [*flags, library_object, folder / "memory.c", *link]
+    what = f"linking {library_object.name} to measure it"
     if board.is_host:
         toolchain.run([*words, "-static", "-nostdlib", "-o", probe], what)
     else:
