@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 
 from tests.cli.test_cli import Ran, tinyc, write_model  # noqa: F401  a fixture
-from tests.load.onnx_models import build, op
+from tests.load.onnx_models import build, op, rand
 from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples
 from tinyc.base.errors import TinycError
@@ -74,6 +74,33 @@ def test_what_people_read(tinyc, model: Path) -> None:  # noqa: F811
     assert ran.code == 0
     for words in ("conv2d", "learned rounding", "42 bytes (50% of int8)", "output SQNR", "most is lost in: "):
         assert words in ran.out
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_recurrent_weights_are_said_to_stay_in_8_bits(tinyc, cell: str, tmp_path: Path) -> None:  # noqa: F811
+    """A dense layer in 4 bits beside a recurrent one: shares and widths are those of both."""
+    gates, units, numbers = {"LSTM": 4, "GRU": 3}[cell], 6, 5
+    rows = gates * units
+    constants = {
+        "w": rand(1, 1, rows, numbers),
+        "r": rand(2, 1, rows, units) / 2,
+        "d": rand(3, units, 4),
+        "axes": np.array([0]),
+    }
+    late = {"linear_before_reset": 1} if cell == "GRU" else {}  # as PyTorch writes it: one layer
+    nodes = [
+        op(cell, "x w r", "- h", hidden_size=units, **late),
+        op("Squeeze", "h axes", "last"),
+        op("Gemm", "last d", "y"),
+    ]
+    onnx.save(build(nodes, {"x": [7, 1, numbers]}, ["y"], constants), tmp_path / "m.onnx")
+    np.savez(tmp_path / "m.calib.npz", x=rand(4, 40, 7, 1, numbers))
+    ran: Ran = tinyc("quantize", tmp_path / "m.onnx", "--weights", "int4")
+    assert ran.code == 0, ran.err
+    dense, recurrent = 4 * units // 2, rows * (numbers + units)
+    whole, of_int8 = dense + recurrent, 2 * dense + recurrent
+    assert f"{whole:,} bytes ({whole / of_int8:.0%} of int8), {recurrent:,} of them in layers" in ran.out
+    assert "int4 and int8 weights" in ran.out
 
 
 @pytest.mark.parametrize("ending", ["onnx", "tflite"])

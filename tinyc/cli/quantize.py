@@ -122,11 +122,11 @@ def _totals(report: QuantizeReport) -> FactList:
     ways += ["learned rounding"] if report.learned else []
     ways += [f"headroom {report.headroom:g}"] if report.headroom > 1 else []
     rows.add("calibration", f"{report.calibration}, {plural(report.samples, 'sample')}: {', '.join(ways)}")
-    share = f" ({report.weight_bytes / report.int8_bytes:.0%} of int8)" if report.int8_bytes else ""
-    others = (
-        f"; {report.other_weight_bytes:,} more, of other layers, stay in 8 bits" if report.other_weight_bytes else ""
-    )
-    rows.add("weights", f"{report.weight_bytes:,} bytes{share}{others}")
+    others = report.other_weight_bytes
+    whole, of_int8 = report.weight_bytes + others, report.int8_bytes + others
+    share = f" ({whole / of_int8:.0%} of int8)" if of_int8 else ""
+    only = f", {others:,} of them in layers that know 8 bits alone" if others else ""
+    rows.add("weights", f"{whole:,} bytes{share}{only}")
     rows.add("integers", report.integers)
     if report.int16_layers:
         rows.add("on int16", ", ".join(report.int16_layers))

@@ -21,9 +21,9 @@ from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
-from tinyc.ir.graph import Array, Graph, Node
+from tinyc.ir.graph import Array, Graph
 from tinyc.ops import is_a
-from tinyc.ops.op import Observed, Trait
+from tinyc.ops.op import Trait
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
@@ -34,7 +34,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.quantize import Calibration, Quantized, weight_bytes
 from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.convert import quantized
-from tinyc.quantize.groups import input_rule
+from tinyc.quantize.groups import is_weight
 from tinyc.quantize.judge import judge_of
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
@@ -186,14 +186,9 @@ def _others(made: Quantized) -> int:
         for node in graph.nodes
         if node.name not in made.bits
         for name in node.inputs
-        if name in graph.consts and graph.consts[name].ndim > 1 and _is_weight(node, name)
+        if name in graph.consts and graph.consts[name].ndim > 1 and is_weight(node, node.inputs.index(name))
     }
     return sum(graph.values[name].size_bytes for name in names if graph.values[name].dtype == "s8")
-
-
-def _is_weight(node: Node, name: str) -> bool:
-    rule = input_rule(node, node.inputs.index(name))
-    return isinstance(rule, Observed) and (rule.axis is not None or rule.symmetric)
 
 
 def _by_layer(made: Quantized) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tinyc.ir.graph import Graph, Node
 from tinyc.ops import op_of
-from tinyc.ops.op import QuantRule, SameAs
+from tinyc.ops.op import Observed, QuantRule, SameAs
 
 
 def input_rule(node: Node, index: int) -> QuantRule:
@@ -18,6 +18,12 @@ def input_rule(node: Node, index: int) -> QuantRule:
 
 def output_rule(node: Node, index: int) -> QuantRule:
     return op_of(node).quant_out[index]
+
+
+def is_weight(node: Node, index: int) -> bool:
+    """Whether input `index`, if it is a constant, holds weights: of a recurrent layer, too."""
+    rule = input_rule(node, index)
+    return isinstance(rule, Observed) and (rule.axis is not None or rule.symmetric)
 
 
 def is_activation(graph: Graph, name: str) -> bool:

@@ -12,6 +12,7 @@ from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import is_a
 from tinyc.ops.op import Trait
 from tinyc.passes.weights import has_weights
+from tinyc.quantize.groups import is_weight
 from tinyc.quantize.judge import judge_of
 from tinyc.quantize.score import axes_of_numbers, classes, columns_db, maker_of
 from tinyc.quantize.simulate import Batch
@@ -187,7 +188,12 @@ def agreement(wanted: Array | None, made: Array | None) -> float | None:
 
 def integers_of(graph: Graph) -> str:
     """The widths of an integer graph in words: `int8`, `int4 and int8 weights, int8 activations`."""
-    weights = {graph.values[node.inputs[1]].dtype for node in graph.nodes if has_weights(node)}
+    weights = {
+        graph.values[name].dtype
+        for node in graph.nodes
+        for index, name in enumerate(node.inputs)
+        if is_weight(node, index) and (name in graph.consts or has_weights(node))
+    }
     computed = {value.dtype for name, value in graph.values.items() if name not in graph.consts and value.quant}
     if weights | computed <= {"s8"}:
         return "int8"
