@@ -3,13 +3,14 @@
 
     python bench/accuracy.py MODELS [--only kws,ic]
 
-MODELS is the folder of published models (`mlperf_tiny` and `zoo` within it). Two of three development inputs calibrate,
-the third is measured on. onnxruntime: static QDQ,
-int8 per channel, min-max and percentile, the better of both on the measured inputs. Task figures: top-1 where there are
-labels, agreement of classes with the float model elsewhere; of ad, which is an anomaly detector, the AUC of normal
-windows and of windows that we changed (levels, gains, tones, clicks, bands, noise), as a distance from the float
-model's, the mean of all kinds. Seconds are those of the CPU for quantizing alone, of this process. Prints a Markdown
-table.
+MODELS is the folder of published models (`mlperf_tiny` and `zoo` within it). Each third of the development inputs is
+measured on once, with the other two for calibration; figures are the means of all thirds. In brackets SQNR of what the
+softmax at the output gets, of its variation from input to input: of a softmax a few uncertain inputs say all.
+onnxruntime: static QDQ, int8 per channel, min-max and percentile, the better of both on the measured inputs. Task
+figures: top-1 where there are labels, agreement of classes with the float model elsewhere; of ad, which is an anomaly
+detector, the AUC of normal windows and of windows that we changed (levels, gains, tones, clicks, bands, noise), as a
+distance from the float model's, the mean of all kinds. Seconds are those of the CPU for quantizing alone, of this
+process. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from tinyc.options.recipe import Recipe, hurried
 from tinyc.passes import normalize
 from tinyc.quantize import Calibration, calibrate, quantize
 from tinyc.quantize.metrics import anomaly_or_class, auc
-from tinyc.quantize.score import decides
+from tinyc.quantize.score import before_softmax, decides
 from tinyc.quantize.simulate import Batch, sqnr_db
 
 _FEW = 16  # calibration inputs of one row
@@ -88,28 +89,71 @@ def areas(run: Run, x: Array) -> list[float]:
     return found
 
 
-def figures(task: Task, run: Run) -> tuple[float, str]:
-    """SQNR in dB, and the figure of the task in words."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one third, or the mean of several. before_db: of what a softmax gets; None without one, and for onnxruntime.
+    task: the task's own figure, in the unit that `unit` says; None where there is none."""
+
+    decibels: float
+    before_db: float | None
+    task: float | None
+    unit: str
+    seconds: float
+
+    @classmethod
+    def mean(cls, each: Sequence[Figures]) -> Figures:
+        def of(numbers: Sequence[float | None]) -> float | None:
+            known = [number for number in numbers if number is not None]
+            return float(np.mean(known)) if known else None
+
+        decibels, seconds = (float(np.mean([getattr(one, name) for one in each])) for name in ("decibels", "seconds"))
+        return cls(decibels, of([f.before_db for f in each]), of([f.task for f in each]), each[0].unit, seconds)
+
+    def __str__(self) -> str:
+        """`33.8 dB (34.1), 92.0 % right, 6.1 s`."""
+        before = "" if self.before_db is None else f" ({self.before_db:.1f})"
+        own = (
+            []
+            if self.task is None
+            else [f"AUC {self.task:.3f} off" if self.unit == "AUC" else f"{self.task:.1f} {self.unit}"]
+        )
+        return ", ".join([f"{self.decibels:.1f} dB{before}", *own, f"{self.seconds:.1f} s"])
+
+
+def figures(task: Task, run: Run, seconds: float, before_db: float | None = None) -> Figures:
+    """What a way to run the model has on the unseen inputs."""
     (x,) = task.test.values()
     wanted, made = (array.reshape(len(x), -1) for array in (task.wanted, run(x)))
-    decibels = sqnr_db(wanted, made)
+    own, unit = None, ""
     if wanted.shape[1] == x[0].size:
         name = task.graph.inputs[0]
         floats = areas(lambda inputs: Batch(task.graph).run({name: inputs})[task.graph.outputs[0]], x)
-        return decibels, f"AUC {np.mean(np.abs(np.subtract(areas(run, x), floats))):.3f} off"
-    if not decides(task.graph):
-        return decibels, ""
-    if task.labels is not None and len(np.unique(task.labels)) > 1:
-        return decibels, f"{100 * float((made.argmax(axis=1) == task.labels).mean()):.1f} % right"
-    return decibels, f"{100 * float((made.argmax(axis=1) == wanted.argmax(axis=1)).mean()):.1f} % alike"
+        own, unit = float(np.mean(np.abs(np.subtract(areas(run, x), floats)))), "AUC"
+    elif decides(task.graph) and task.labels is not None and len(np.unique(task.labels)) > 1:
+        own, unit = 100 * float((made.argmax(axis=1) == task.labels).mean()), "% right"
+    elif decides(task.graph):
+        own, unit = 100 * float((made.argmax(axis=1) == wanted.argmax(axis=1)).mean()), "% alike"
+    return Figures(sqnr_db(wanted, made), before_db, own, unit, seconds)
 
 
-def of_float(task: Task) -> str:
+def before(task: Task, made: Graph) -> float | None:
+    """SQNR in dB of what the softmax at the output gets, of its variation; None without one."""
+    names = before_softmax(task.graph)
+    if not names:
+        return None
+    wanted, own = (Batch(graph).run(task.test, names)[names[0]] for graph in (task.graph, made))
+    centre = wanted.mean(axis=0)
+    return sqnr_db(wanted - centre, own - centre)
+
+
+def of_float(tasks: Sequence[Task]) -> str:
     """What the float model has, where there are labels."""
-    if task.labels is None or len(np.unique(task.labels)) < 2:
-        return "-"
-    rows = task.wanted.reshape(len(task.wanted), -1)
-    return f"{100 * float((rows.argmax(axis=1) == task.labels).mean()):.1f} % right"
+    right = [
+        float((task.wanted.reshape(len(task.wanted), -1).argmax(axis=1) == task.labels).mean())
+        for task in tasks
+        if task.labels is not None and len(np.unique(task.labels)) > 1
+    ]
+    return f"{100 * float(np.mean(right)):.1f} % right" if right else "-"
 
 
 def runner(task: Task, made: Graph) -> Run:
@@ -120,8 +164,8 @@ def runner(task: Task, made: Graph) -> Run:
 
 
 @one_thread
-def cell(task: Task, setting: Setting) -> str:
-    """`33.8 dB, 92.0 % right, 6.1 s`."""
+def cell(task: Task, setting: Setting) -> Figures:
+    """Of one third."""
     began = time.process_time()
     if setting.samples:
         fit = {name: array[: setting.samples] for name, array in task.fit.items()}
@@ -130,36 +174,29 @@ def cell(task: Task, setting: Setting) -> str:
         data = calibrate(task.path, task.graph, None)
     made = quantize(task.graph, data, setting.recipe).graph
     seconds = time.process_time() - began
-    decibels, words = figures(task, runner(task, made))
-    return ", ".join(filter(None, (f"{decibels:.1f} dB", words, f"{seconds:.1f} s")))
+    return figures(task, runner(task, made), seconds, before(task, made))
 
 
-def other_cell(task: Task) -> str:
+def other_cell(task: Task) -> Figures:
     """The same of onnxruntime, the better of two settings by SQNR on the measured inputs."""
-    made = []
     with contextlib.redirect_stdout(sys.stderr):  # the percentiles have much to say
-        models = list(onnxruntime_outputs(task))
-    for run, seconds in models:
-        decibels, words = figures(task, run)
-        made.append((decibels, ", ".join(filter(None, (f"{decibels:.1f} dB", words, f"{seconds:.1f} s")))))
-    return max(made)[1]
+        made = [figures(task, run, seconds) for run, seconds in onnxruntime_outputs(task)]
+    return max(made, key=lambda each: each.decibels)
 
 
-def parted(models: Path, name: str) -> Task:
-    """The model with two of three inputs for calibration, the third for the test."""
+def parted(models: Path, name: str) -> Iterator[Task]:
+    """The model with each third of the inputs for the test, and the others for calibration."""
     halves = load(models, name, swap=False)
     graph = normalize(load_model(halves.path))
     at = np.arange(sum(len(next(iter(part.values()))) for part in (halves.fit, halves.test)))
     whole = {key: np.empty((len(at), *array.shape[1:]), array.dtype) for key, array in halves.fit.items()}
     for key, array in whole.items():
         array[0::2], array[1::2] = halves.fit[key], halves.test[key]
-    unseen = at % 3 == 2
-    test = {key: array[unseen] for key, array in whole.items()}
-    labels = None if halves.all_labels is None else halves.all_labels[unseen]
-    wanted = Batch(graph).run(test)[graph.outputs[0]]
-    return replace(
-        halves, fit={key: array[~unseen] for key, array in whole.items()}, test=test, labels=labels, wanted=wanted
-    )
+    for third in range(3):
+        unseen = at % 3 == third
+        fit, test = ({key: array[part] for key, array in whole.items()} for part in (~unseen, unseen))
+        labels = None if halves.all_labels is None else halves.all_labels[unseen]
+        yield replace(halves, fit=fit, test=test, labels=labels, wanted=Batch(graph).run(test)[graph.outputs[0]])
 
 
 def main() -> None:
@@ -170,12 +207,12 @@ def main() -> None:
     titles = ["model", "float", *(setting.name for setting in SETTINGS), "onnxruntime"]
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     for name in given.only.split(","):
-        task = parted(given.models, name)
-        count = len(next(iter(task.fit.values())))
-        print(f"| {name}, {count} + {len(task.wanted)} inputs | {of_float(task)}", end="", flush=True)
+        tasks = list(parted(given.models, name))
+        count = len(next(iter(tasks[-1].fit.values())))
+        print(f"| {name}, {count} + {len(tasks[-1].wanted)} inputs | {of_float(tasks)}", end="", flush=True)
         for setting in SETTINGS:
-            print(f" | {cell(task, setting)}", end="", flush=True)
-        print(f" | {other_cell(task)} |", flush=True)
+            print(f" | {Figures.mean([cell(task, setting) for task in tasks])}", end="", flush=True)
+        print(f" | {Figures.mean([other_cell(task) for task in tasks])} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -70,14 +70,16 @@ class Teacher:
         several = {name: axis for name in wanted if (axis := axis_of_quantities(graph, name)) is not None}
         return cls(inputs, wanted, decides(graph), axes, several, centres, labels, judge, best)
 
-    def parts(self, count: int) -> list[Teacher]:
-        """Every k-th sample, for each of so many k."""
+    def parts(self, count: int, of: int | None = None) -> list[Teacher]:
+        """Every k-th sample, for each of so many k. of: the samples after the first so many are variants of these, one
+        after the other and again; a sample and its variants are in one part."""
+        at = np.arange(len(self)) % (of or len(self)) % count
         return [
             replace(
                 self,
-                inputs=_every(self.inputs, k, count),
-                wanted=_every(self.wanted, k, count),
-                labels=None if self.labels is None else self.labels[k::count],
+                inputs=_picked(self.inputs, at == k),
+                wanted=_picked(self.wanted, at == k),
+                labels=None if self.labels is None else self.labels[at == k],
             )
             for k in range(count)
         ]
@@ -165,8 +167,8 @@ def _joined(
     )
 
 
-def _every(arrays: Mapping[str, Array], first: int, step: int) -> dict[str, Array]:
-    return {name: array[first::step] for name, array in arrays.items()}
+def _picked(arrays: Mapping[str, Array], which: Array) -> dict[str, Array]:
+    return {name: array[: len(which)][which] for name, array in arrays.items()}
 
 
 def axes_of_numbers(graph: Graph, name: str) -> tuple[int, ...]:

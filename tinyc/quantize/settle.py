@@ -49,7 +49,8 @@ def settle(
 
     First the method, with float weights; then whether to equalize, with weights rounded to nearest; then whether to
     learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it. If
-    some are to be narrow, all but the method is settled with learned weights of 4 bits.
+    some are to be narrow, all but the method is settled with learned weights of 4 bits. What is worse than the plain
+    setting (`hurried`) by the same judges is not taken: other methods are tried in its place, and then that.
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
@@ -64,15 +65,18 @@ def settle(
     for equal in equals:
         plans = [SettledRecipe(method, equal, learning[0], biases=biases) for method in methods]
         ways.append(trial.best(plans, None) if len(plans) > 1 else plans[0])
-    way = ways[0]
-    if len(ways) > 1:  # weights of 8 bits rounded to nearest show it as well, and take no time
-        way = trial.best([replace(one, learned=narrow) for one in ways], bits, steps)
+    way = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     ways = [replace(way, learned=learned) for learned in learning]
     best = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     if recipe.method == AUTO:
         ranged = searched_ranges(best, draft_of(trial.drafts, best), trial.seen, report)
         if ranged.searched:
             best = trial.best([best, ranged], bits, steps)
+    method = "minmax" if recipe.method == AUTO else recipe.method
+    plain = SettledRecipe(method, bool(recipe.equalize), learning[-1], biases=biases)
+    others = [replace(best, method=other, ranges=()) for other in methods if other != best.method]
+    others.sort(key=lambda plan: -float(np.mean(trial.measured(plan, None).decibels)))
+    best = next((plan for plan in (best, *others) if trial.is_as_good(plan, plain, bits)), plain)
     report(_WHAT, 1.0)
     return best
 
@@ -126,13 +130,16 @@ class _Trial:
         made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit, equalized=both).items()}
         varied, varied_drafts = fit, made
         if recipe.augment:
-            varied = augmented(graph, fit, recipe.seed, SEARCHED)
+            varied = augmented(graph, fit, recipe.seed, 2 * SEARCHED)
         if varied is not fit:
             others = drafts(graph, varied, equalized=both)
             varied_drafts = {equal: widen(draft, wide) for equal, draft in others.items()}
-        judge = Teacher.on(graph, unseen)
-        parts = next((count for count in sorted(_STUDENT, reverse=True) if len(judge) >= 2 * count), 1)
-        return cls(fit, made, varied, varied_drafts, Teacher.on(graph, seen), judge.parts(parts))
+        judges = unseen
+        if recipe.augment and unseen.judge is None:  # labels are of the pictures as they are
+            judges = augmented(graph, unseen, recipe.seed, SEARCHED)
+        parts = next((count for count in sorted(_STUDENT, reverse=True) if unseen.samples >= 2 * count), 1)
+        parted_judges = Teacher.on(graph, judges).parts(parts, unseen.samples)
+        return cls(fit, made, varied, varied_drafts, Teacher.on(graph, seen), parted_judges)
 
     def measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         """Scores of the plan's integer graph on each part of the unseen samples; bits None: with float weights."""
@@ -154,8 +161,8 @@ class _Trial:
     def best(
         self, plans: Sequence[SettledRecipe], bits: int | None, on_plan: Callable[[], None] = lambda: None
     ) -> SettledRecipe:
-        """The first plan, from what usually does best to what seldom does, that no other one beats by more than chance:
-        by the metric that is asked for, and of those that are equal so far by the error at the outputs."""
+        """The first plan, which usually does best, or where another beats it by more than chance the best of all: by
+        the metric that is asked for, and of those that are equal so far by the error at the outputs."""
         scores = []
         for plan in plans:
             scores.append(self.measured(plan, bits))
@@ -163,7 +170,15 @@ class _Trial:
         left = list(range(len(plans)))
         if scores[0].metric:
             left = _unbeaten([scores[k].metric for k in left], np.inf)
-        return plans[left[_unbeaten([scores[k].decibels for k in left], _CHANCE_DB)[0]]]
+        decibels = [scores[k].decibels for k in left]
+        first = 0 if 0 in _unbeaten(decibels, _CHANCE_DB) else int(np.argmax(np.mean(decibels, axis=1)))
+        return plans[left[first]]
+
+    def is_as_good(self, plan: SettledRecipe, plain: SettledRecipe, bits: int) -> bool:
+        """Whether a plan is as good as the one that takes no search, or better, be it by chance."""
+        scores = [self.measured(each, bits) for each in (plan, plain)]
+        means = [(np.mean(each.metric) if each.metric else 0.0, np.mean(each.decibels)) for each in scores]
+        return bool(means[0] >= means[1])
 
 
 @dataclass(frozen=True, slots=True)
