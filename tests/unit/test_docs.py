@@ -48,6 +48,13 @@ def test_links_have_words(page: Path) -> None:
     assert [words for words in links if re.fullmatch(r"[\w./-]+\.md", words)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_sentences_go_forward(page: Path) -> None:
+    """No clause that begins with `of which` or `that which`: another sentence says it."""
+    text = " ".join(BLOCK.sub("", page.read_text(encoding="utf-8")).split())
+    assert re.findall(r"[^.]*(?:\w,? of which|\bthat which)\b[^.]*", text.replace("of which file", "")) == []
+
+
 def test_every_page_and_picture_is_linked() -> None:
     everything = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for page in PAGES[1:]:

@@ -23,7 +23,7 @@ _TYPES = {"f32": 1, "u8": 2, "s8": 3, "u16": 4, "s16": 5, "s32": 7, "u32": 12, "
 
 @imports(*_NAMES)
 def defined_by_onnx(s: OnnxStep) -> None:
-    """By ONNX's own definition in simpler operators, each of which has to be one that tinyc imports."""
+    """By ONNX's own definition in simpler operators, which tinyc has to import."""
     body = _definition(s)
     s.node.attributes.see(onnx.defs.get_schema(s.node.op, s.opset, "").attributes)
     s.looked_at.update(range(len(body.input)))
