@@ -17,6 +17,7 @@ import pytest
 import tinyc as api
 from tests.cli.test_cli import Ran, tinyc  # noqa: F401  a fixture
 from tests.load.onnx_models import build, load, op, rand
+from tests.unit.networks import Network
 from tests.unit.test_quantize_outputs import samples, two_targets
 from tinyc.explain.diagnosis import integer_results
 from tinyc.ir.check import check
@@ -24,7 +25,7 @@ from tinyc.ir.graph import Array, Graph
 from tinyc.ops import all_ops
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import Calibration, quantize
+from tinyc.quantize import Calibration, output_units, quantize
 from tinyc.quantize.output_units import shared, units_of, with_units
 from tinyc.quantize.score import quantities_db
 from tinyc.quantize.simulate import Batch
@@ -251,3 +252,108 @@ def test_new_weights_keep_the_scales_of_the_code(saved: Path, tmp_path: Path, ti
     assert ran.code == 0, ran.err
     old, new = (re.findall(r"OUTPUT_0_SCALES (.*)", (tmp_path / of / "two.h").read_text()) for of in ("old", "new"))
     assert old == new != []
+
+
+class Ending(Network):
+    """A random network without a classifier, behind it what detectors have there."""
+
+    def joined(self) -> None:
+        """With another layer of the same values, perhaps through a sigmoid, one of them in other units."""
+        before, shape = self.x, self.shape
+        self.conv()
+        first, count = self.x, self.shape[1]
+        self.x, self.shape = before, shape
+        self.conv()
+        second = self.add("Sigmoid", self.x) if self.rng.random() < 0.4 else self.x
+        first = self.add("Mul", first, self.constant(1, scale=30)) if self.rng.random() < 0.5 else first
+        self.add("Concat", first, second, axis=1)
+        self.shape = (1, count + self.shape[1], *self.shape[2:])
+
+    def summed(self) -> None:
+        """With a constant for each channel, place or all, or with another layer."""
+        kind = self.rng.integers(3)
+        if kind == 2:
+            before, shape, count = self.x, self.shape, self.shape[1]
+            self.conv(count)
+            first = self.x
+            self.x, self.shape = before, shape
+            self.conv(count)
+            self.add("Add", first, self.x)
+        else:
+            self.add("Add", self.x, self.constant(*((self.shape[1], 1, 1) if kind else (1,))))
+
+    def scaled(self) -> None:
+        """By a number for each channel, as large as 100."""
+        numbers = self.constant(self.shape[1], 1, 1)
+        self.constants[numbers] = np.exp(self.rng.uniform(-2, 5, self.constants[numbers].shape)).astype(np.float32)
+        self.add("Mul", self.x, numbers)
+
+    def flat(self) -> None:
+        """The places in one axis, in front or behind."""
+        shape = f"s{len(self.constants)}"
+        if self.rng.random() < 0.5:
+            self.add("Transpose", self.x, perm=[0, 2, 3, 1])
+            self.constants[shape] = np.array([1, -1, self.shape[1]])
+        else:
+            self.constants[shape] = np.array([1, self.shape[1], -1])
+        self.add("Reshape", self.x, shape)
+
+
+def random_ending(seed: int) -> onnx.ModelProto:
+    net = Ending(seed)
+    net.conv()
+    for block in net.rng.permutation(np.array([Ending.joined, Ending.summed, Ending.scaled, Ending.relu, Ending.conv]))[
+        :3
+    ]:
+        block(net)
+    if net.rng.random() < 0.6:
+        net.flat()
+    return net.model()
+
+
+def test_random_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The divided graph computes the same, and its integers are as good as one scale's, or better, in each quantity."""
+    monkeypatch.setattr(output_units, "_ALIKE", 1.5)
+    divided = 0
+    for seed in range(24):
+        graph = graph_of(random_ending(seed), tmp_path)
+        (name,) = graph.inputs
+        x = np.random.default_rng(seed).standard_normal((40, *graph.values[name].shape)).astype(np.float32)
+        data = Calibration({name: x}, "test", proven=True)
+        made = with_units(graph, data)
+        if made is graph:
+            continue
+        divided += 1
+        check(made, "units", all_ops())
+        ((output, _, axis),) = units_of(made)
+        wanted, same = (Batch(each).run({name: x})[output] for each in (graph, made))
+        assert min(quantities_db(wanted, same, axis).values()) > 80, seed
+        worst = []
+        for scales in ("one", "auto"):
+            integer = quantize(graph, data, replace(PLAIN, output_scales=scales)).graph
+            quant = integer.values[output].quant
+            assert quant is not None
+            found = quant.dequantize(integer_results(integer, {name: x})[output])
+            worst.append(min(quantities_db(wanted, found, axis).values()))
+        assert worst[1] > worst[0] - 1, seed
+    assert divided >= 6
+
+
+def test_packages_in_other_languages(saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
+    """C++ and Rust take the element's number, too."""
+    assert tinyc("build", saved / "two.onnx", "-b", "host", "-o", tmp_path / "two", "--effort", "fast").code == 0
+    for kind in ("cpp", "rust"):
+        ran: Ran = tinyc("package", tmp_path / "two", "--as", kind, "-o", tmp_path / kind)
+        assert ran.code == 0, ran.err
+    header = next((tmp_path / "cpp").rglob("two.hpp"))
+    assert "dequantize_output_0(int8_t q, int32_t i)" in header.read_text()
+    compiler, rust = shutil.which("g++"), shutil.which("rustc")
+    if compiler is not None:
+        strict = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fsyntax-only"]
+        (tmp_path / "main.cpp").write_text(f'#include "{header.name}"\nint main() {{ return 0; }}\n')
+        subprocess.run([compiler, *strict, f"-I{header.parent}", "main.cpp"], cwd=tmp_path, check=True)
+    library = next((tmp_path / "rust").rglob("lib.rs"))
+    assert "pub fn dequantize_output_0(q: i8, i: usize) -> f32" in library.read_text()
+    if rust is not None:
+        words = ["--crate-type", "lib", "--emit", "metadata", "-o", "two.rmeta", str(library)]
+        subprocess.run([rust, *words], cwd=tmp_path, check=True)
