@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.load.onnx_models import build, op
+from tests.load.onnx_models import build, op, rand
 from tests.unit.stream_cases import NUMERICS, integer_graph
+from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.choose.select import Choice, candidates
@@ -25,6 +27,7 @@ from tinyc.pipeline.lowering import forms_of, lower_forms, lower_integers
 from tinyc.pipeline.progress import Progress
 from tinyc.plan import Freedom, Needs, plan_graph, whole_problem
 from tinyc.plan.answer import Plan
+from tinyc.plan.blocks import Block, conflicts
 from tinyc.plan.builder import problem_of
 from tinyc.plan.families import families_of
 from tinyc.plan.front import Front
@@ -254,3 +257,27 @@ def test_a_model_with_state_runs_layer_by_layer(models_dir: Path) -> None:
     assert len(front.points) > 3
     assert not any(point.by_rows for point in front.points)
     assert min(point.arena_bytes for point in front.points) <= built.arena_bytes
+
+
+def test_a_signal_of_thousands_of_samples_is_planned_in_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sample by sample, each is a row: pairs of rows that are alive together took minutes, and 13 GB."""
+    counts = []
+
+    def counted(blocks: Sequence[Block], gaps: Any) -> Any:
+        pairs = conflicts(blocks, gaps)
+        counts.append(sum(map(len, pairs)) // 2)
+        return pairs
+
+    monkeypatch.setattr("tinyc.plan.buffers.conflicts", counted)
+    nodes = []
+    weights = {}
+    for layer, (x, y) in enumerate(pairwise("xabcy")):
+        nodes.append(op("Conv", f"{x} w{layer}", y, pads=[4, 4], strides=[2]))
+        weights[f"w{layer}"] = rand(layer, 8, 8 if layer else 1, 9)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(build(nodes, {"x": [1, 1, 2048]}, ["y"], weights).SerializeToString())
+    by_prefer = {prefer: api.estimate(path, "cortex-m4", prefer=prefer).arena_bytes for prefer in ("time", "ram")}
+    assert by_prefer["ram"] < 0.7 * by_prefer["time"]
+    assert max(counts) <= 250_000

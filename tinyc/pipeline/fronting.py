@@ -20,6 +20,7 @@ from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import forms_of, lower_offers, program_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
+from tinyc.plan.blocks import TooManyRowsError
 from tinyc.plan.persistent import place_states
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
@@ -92,7 +93,7 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
         points = [chosen]
         for number, corner in enumerate(corners):
             progress.on_share("front", number / len(corners))
-            with suppress(TinycError, InvalidPlanError):  # what its check refuses is no point
+            with suppress(TinycError, InvalidPlanError, TooManyRowsError):  # what its check refuses is no point
                 plan = corner.family.plan(corner.table, corner.state)
                 points.append(_placed(made, board, options, offers.of(corner.family).graph, plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]

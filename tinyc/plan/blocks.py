@@ -23,6 +23,7 @@ from tinyc.plan.intervals import Interval, joined
 Ints = npt.NDArray[np.int64]
 
 _MANY = 96  # rivals of a block, from which on arrays of them are faster than lists
+_MOST_PAIRS = 250_000  # of rows alive together: 100 megabytes, and a second or two
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,18 @@ class Layout:
 def _as_arrays(rivals: Sequence[tuple[int, int, int]]) -> tuple[Ints, Ints, Ints]:
     others, low, high = np.array(rivals, np.int64).T.copy()
     return others, low, high
+
+
+class TooManyRowsError(Exception):
+    """So many rows are alive together that no place is looked for: a signal of thousands of samples, row by row."""
+
+
+def check_rows(blocks: Sequence[Block]) -> None:
+    """TooManyRowsError where the pairs of blocks that are alive together are too many."""
+    dies = np.sort([block.dies for block in blocks])
+    over = np.searchsorted(dies, [block.born for block in blocks], side="right")  # when each one is born
+    if len(blocks) * (len(blocks) - 1) // 2 - int(over.sum()) > _MOST_PAIRS:
+        raise TooManyRowsError
 
 
 def conflicts(

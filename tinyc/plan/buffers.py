@@ -14,7 +14,7 @@ from typing import Literal
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Group, Partition
-from tinyc.plan.blocks import Block, Layout, Member, conflicts
+from tinyc.plan.blocks import Block, Layout, Member, check_rows, conflicts
 from tinyc.plan.intervals import Interval
 from tinyc.plan.liveness import Lives, dying_rows
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
@@ -86,6 +86,7 @@ def buffers_of(running: Running, merge: bool = True) -> Buffers:
 
     With `merge`, every layer that may work in place does, and what it reads and writes is one block. Without, what
     layers that run whole read and write are two that may start together: more freedom, harder to place well.
+    TooManyRowsError where layers run by rows and too many of these are alive together.
     """
     pool = _Pool()
     problem, parts = running.problem, _parts(running.problem)
@@ -94,6 +95,8 @@ def buffers_of(running: Running, merge: bool = True) -> Buffers:
     _add_scratch(pool, problem, running.cut.forms, running.turns)
     used = {i: number for number, i in enumerate(i for i, members in enumerate(pool.members) if members)}
     blocks = tuple(Block(tuple(pool.members[i]), pool.aligns[i], i in pool.scratch) for i in used)
+    if not all(group.is_whole for group in running.cut.groups):
+        check_rows(blocks)
     return Buffers(
         Layout(blocks, conflicts(blocks, dict(_gaps(running, hosts)))),
         {key: (used.get(i, -1), at) for key, (i, at) in pool.where.items()},

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition, Plan
+from tinyc.plan.blocks import TooManyRowsError
 from tinyc.plan.problem import Problem
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.rows.cuts import Measured
@@ -342,7 +343,10 @@ class _Search:
         return best is not None and best[1] == cut.state
 
     def _place(self, cut: _State) -> None:
-        plan = cut.plan()
+        try:
+            plan = cut.plan()
+        except TooManyRowsError:
+            return
         most = self.limits.arena_bytes
         if most is not None and plan.lower_bound_bytes <= most < plan.arena_bytes:
             plan = self._smaller(cut, plan)
