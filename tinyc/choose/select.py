@@ -94,7 +94,7 @@ def _in_float32(graph: Graph, node: Node) -> str:
     """What to do about a layer that no integer kernel runs."""
     if all_ops()[node.op].float32 is None or graph.values[node.outputs[0]].quant is None:
         return _TAKEN
-    return f"--float '{node.layer}' runs this layer in float32, --float-fallback every layer like it; {_TAKEN}"
+    return f"--float-layers '{node.layer}' runs this layer in float32, --float-fallback every layer like it; {_TAKEN}"
 
 
 def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:

@@ -47,7 +47,7 @@ def stays_float(path: Path, graph: Graph, options: Options) -> bool:
         raise TinycError(message, Loc(path.name), "leave out --precision, or give the float model")
     if options.float_layers or options.float_fallback:
         message = "with --precision float32 every layer is float32"
-        raise TinycError(message, hint="leave out --float and --float-fallback")
+        raise TinycError(message, hint="leave out --float-layers and --float-fallback")
     if options.asked_recipe is not None:
         message = "with --precision float32 nothing is quantized"
         raise TinycError(message, hint="leave out the options of quantizing, or --precision")
