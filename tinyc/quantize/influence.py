@@ -35,6 +35,7 @@ _MOST_WORK = 2**30  # channels x taps^3, above which a layer has one quadratic f
 _ROWS_PER_TAP = 8  # fewer say more about the samples than about the layer
 _RESOLVED = 1e-9  # of the squares, below which their variance is noise
 _PROBES = 16  # directions in the space of outputs that are followed, per sample
+_ROWS = 1024  # directions of all samples, where they are drawn because there are more outputs: more tell nothing new
 _SEED = 0  # of directions drawn where there are more outputs
 
 
@@ -110,9 +111,10 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
         return None
     names = _followed(graph)
     wide = [node for node in graph.nodes if has_weights(node)]
-    directions = sum(min(graph.values[name].elements, _PROBES) for name in names)
-    per_sample = directions * sum(graph.values[node.outputs[0]].elements for node in wide)
     count = min(len(array) for array in inputs.values())
+    drawn = min(_PROBES, -(-_ROWS // count))
+    directions = sum(n if (n := graph.values[name].elements) <= _PROBES else drawn for name in names)
+    per_sample = directions * sum(graph.values[node.outputs[0]].elements for node in wide)
     samples = spread(count, max(1, _MOST_ELEMENTS // max(per_sample, 1)))
     batch = Batch(graph)
     known, by_layer = batch.start({name: array[samples] for name, array in inputs.items()}), {}
@@ -121,7 +123,7 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
     rng = np.random.default_rng(_SEED)
     parts: dict[str, list[Array]] = {node.name: [] for node in wide}
     for name, output in names.items():
-        for direction in np.moveaxis(_directions(known[name], known[output], name != output, rng), 1, 0):
+        for direction in np.moveaxis(_directions(known[name], known[output], name != output, drawn, rng), 1, 0):
             seeds = {name: direction.astype(np.float32).reshape(known[name].shape)}
             for layer, slopes in _backwards(batch, known, seeds, wide):
                 parts[layer].append(slopes)
@@ -139,15 +141,16 @@ def _followed(graph: Graph) -> dict[str, str]:
     return followed
 
 
-def _directions(z: Array, y: Array, softmax: bool, rng: np.random.Generator) -> Doubles:
+def _directions(z: Array, y: Array, softmax: bool, drawn: int, rng: np.random.Generator) -> Doubles:
     """[samples, directions, elements of z]: the squares of their products with an error of z add up to its squared
-    error beside the variation of z, plus that of the softmax y beside the variation of y."""
+    error beside the variation of z, plus that of the softmax y beside the variation of y. drawn: how many directions
+    there are if z has more than _PROBES elements."""
     count = len(z)
     z, y = z.reshape(count, -1).astype(np.float64), y.reshape(count, -1).astype(np.float64)
     width = z.shape[1]
     if width > _PROBES:  # random signs: right in the mean
-        signs = rng.choice([-1.0, 1.0], (count, _PROBES, width))
-        return np.asarray(signs / np.sqrt(_PROBES * _variation(z)))
+        signs = rng.choice([-1.0, 1.0], (count, drawn, width))
+        return np.asarray(signs / np.sqrt(drawn * _variation(z)))
     metric = np.broadcast_to(np.eye(width) / _variation(z), (count, width, width))
     if softmax:
         slope = y[:, :, None] * np.eye(width) - y[:, :, None] * y[:, None, :]
