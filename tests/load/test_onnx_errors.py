@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -464,3 +465,32 @@ def test_flags_that_are_neither_0_nor_1(tmp_path: Path, name: str, attribute: st
     window = {"kernel_shape": [2, 2]} if "Pool" in name else {}
     with pytest.raises(TinycError, match=f"{attribute} is -1, neither 0 nor 1"):
         load(one(name, [1, 2, 5, 5], **{attribute: -1}, **window), tmp_path)
+
+
+ODD_CONSTANTS = {
+    "one integer": np.array([1], I64),
+    "scalar": np.array(1, I64),
+    "negative": np.array([-3], I64),
+    "matrix": np.array([[1, 2], [0, 1]], I64),
+    "real": np.array([1], np.float32),
+}
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_every_operator_of_onnx_takes_or_refuses_odd_inputs(rank: int, tmp_path: Path) -> None:
+    """One input of this rank, alone or before constants: no other exception than TinycError."""
+    outputs = [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)]
+    x = helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1] * rank)
+    schemas = [schema for schema in onnx.defs.get_all_schemas() if not schema.domain and schema.max_input]
+    for schema in schemas:
+        made = [f"y{k}" for k in range(max(1, min(schema.min_output, 3)))]
+        for constants in range(min(schema.max_input, 4)):
+            for constant in list(ODD_CONSTANTS.values())[: None if constants else 1]:
+                names = [f"x{k}" for k in range(constants + 1)]
+                held = [numpy_helper.from_array(constant, name) for name in names[1:]]
+                node = helper.make_node(schema.name, names, made)
+                graph = helper.make_graph([node], "g", [x], outputs, held)
+                model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+                (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+                with contextlib.suppress(TinycError):
+                    load_model(tmp_path / "m.onnx")

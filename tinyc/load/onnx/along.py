@@ -167,7 +167,9 @@ def integer_triangle(s: OnnxStep) -> None:
 
 
 def _triangle(s: OnnxStep, x: Value, zero: Value) -> None:
-    k = s.numbers(1)[0] if s.has(1) else 0
+    k = s.number(1) if s.has(1) else 0
+    if len(x.shape) < 2:
+        raise TinycError(f"a triangle of {list(x.shape)}, which is no matrix", s.where)
     ones = np.ones(x.shape[-2:], np.bool_)
     kept = np.triu(ones, k) if s.node.flag("upper", True) else np.tril(ones, k)
     mask = s.builder.add_integers(f"{s.node.outputs[0]}:kept", kept, "bool")

@@ -351,6 +351,13 @@ class OnnxStep:
             raise TinycError(f"input {index} must be a short list of integers", self.where)
         return tuple(int(i) for i in array.reshape(-1))
 
+    def number(self, index: int) -> int:
+        """A constant integer (a length, an axis)."""
+        numbers = self.numbers(index)
+        if len(numbers) != 1:
+            raise TinycError(f"input {index} has {len(numbers)} integers where one belongs", self.where)
+        return numbers[0]
+
     def weights(self, index: int) -> Array:
         """A constant float input, finite."""
         array = self.constant(index)

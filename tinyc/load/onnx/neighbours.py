@@ -102,7 +102,7 @@ def _sums_rows(node: OnnxNode, body: onnx.GraphProto, s: OnnxStep) -> bool:
 def _best(s: OnnxStep) -> None:
     """Indices of the best k along an axis, and what stands there."""
     x = s.value(0)
-    (k,) = s.numbers(1) if s.opset >= 10 else (s.node.int_("k", 0),)
+    k = s.number(1) if s.opset >= 10 else s.node.int_("k", 0)
     s.node.flag("sorted", True)  # sorted is as good as not
     axis = s.axis(s.node.int_("axis", -1), len(x.shape))
     attrs = TopK(axis, k, s.node.flag("largest", True))

@@ -24,9 +24,9 @@ _MOST_WEIGHTS = 1 << 22
 def stft(s: OnnxStep) -> None:
     """Of lines of samples with a constant window and half of the bins; else of one line, as a convolution."""
     x = s.value(0)
-    (step,) = s.numbers(1)
+    step = s.number(1)
     window = s.weights(2) if s.has(2) else None
-    length = s.numbers(3)[0] if s.has(3) else 0 if window is None else window.size
+    length = s.number(3) if s.has(3) else 0 if window is None else window.size
     if length < 1 or step < 1 or (window is not None and window.shape != (length,)):
         raise TinycError(
             f"an STFT of frames of {length} samples every {step} cannot be compiled",
@@ -36,7 +36,7 @@ def stft(s: OnnxStep) -> None:
     if window is not None and s.node.flag("onesided", True):
         s.emit([x, s.const(window, 2)], Stft(step))
         return
-    if x.elements != x.shape[1 if len(x.shape) > 1 else 0] or x.elements < length:
+    if not x.shape or x.elements != x.shape[1 if len(x.shape) > 1 else 0] or x.elements < length:
         raise TinycError(f"an STFT of {list(x.shape)} with frames of {length} samples: one line is taken", s.where)
     bins = length // 2 + 1 if s.node.flag("onesided", True) else length
     check_shape("its transform", (2 * bins, length), s.where, _MOST_WEIGHTS)
@@ -51,10 +51,9 @@ def stft(s: OnnxStep) -> None:
 def dft(s: OnnxStep) -> None:
     """x [.., n, .., 1 or 2], real and imaginary parts last. Of complex numbers and back a product with a matrix."""
     x = s.value(0)
-    rank, parts = len(x.shape), x.shape[-1]
-    (axis,) = s.numbers(2) if s.has(2) else (s.node.int_("axis", 1 if s.opset < 20 else -2),)
-    axis = s.axis(axis, rank)
-    (length,) = s.numbers(1) if s.has(1) else (x.shape[axis],)
+    rank, parts = len(x.shape), x.shape[-1] if x.shape else 0
+    axis = s.axis(s.number(2) if s.has(2) else s.node.int_("axis", 1 if s.opset < 20 else -2), rank)
+    length = s.number(1) if s.has(1) else x.shape[axis]
     if parts not in (1, 2) or axis == rank - 1 or length < 1:
         raise TinycError(f"a DFT of {list(x.shape)} along axis {axis}, of {length} numbers cannot be compiled", s.where)
     back, half = s.node.flag("inverse", False), s.node.flag("onesided", False)
