@@ -357,3 +357,41 @@ def test_packages_in_other_languages(saved: Path, tmp_path: Path, tinyc) -> None
     if rust is not None:
         words = ["--crate-type", "lib", "--emit", "metadata", "-o", "two.rmeta", str(library)]
         subprocess.run([rust, *words], cwd=tmp_path, check=True)
+
+
+def shared_layers(outputs: int) -> onnx.ModelProto:
+    """Two layers of the same weights behind unlike inputs: two outputs, or one that joins them."""
+    consts = {"w": 50 * rand(1, 3, 6), "v": rand(2, 6, 4) * np.array([1, 1, 300, 300], np.float32), "b": rand(3, 4)}
+    nodes = [op("Gemm", "x w", "h"), op("Relu", "h", "r"), op("Sigmoid", "h", "s")]
+    nodes += [op("Gemm", "r v b", "y" if outputs == 2 else "p"), op("Gemm", "s v b", "z")]
+    joined = [op("Concat", "p z", "y", axis=1)] if outputs == 1 else []
+    return build([*nodes, *joined], {"x": [1, 3]}, ["y", "z"][:outputs], consts)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_layers_that_share_weights_are_divided_each_by_its_own(outputs: int, tmp_path: Path) -> None:
+    x = rand(4, 60, 1, 3)
+    graph = graph_of(shared_layers(outputs), tmp_path)
+    divided = with_units(graph, data_of(x))
+    check(divided, "units", all_ops())
+    assert len(units_of(divided)) == outputs
+    wanted, results = Batch(graph).run({"x": x}), Batch(divided).run({"x": x})
+    for name in graph.outputs:
+        np.testing.assert_allclose(results[name], wanted[name], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("depth", [30, 700])
+@pytest.mark.parametrize("divisible", [True, False])
+def test_a_deep_sum_takes_no_time(depth: int, divisible: bool, tmp_path: Path) -> None:
+    """Rules that are tried twice at each of many steps, one in another: 2**30 tries, or too many calls for Python."""
+    sizes = np.array([1, 1, 300, 300], np.float32)
+    consts = {f"w{i}": rand(i, 3, 4) * sizes for i in range(depth)}
+    nodes = [op("Gemm", "x w0", "h0") if divisible else op("Concat", "x n", "h0", axis=1)]
+    for i in range(1, depth):
+        nodes += [op("Gemm", f"x w{i}", f"g{i}"), op("Add", f"h{i - 1} g{i}", f"h{i}" if i + 1 < depth else "y")]
+    inputs = {"x": [1, 3]} if divisible else {"x": [1, 3], "n": [1, 1]}
+    graph = graph_of(build(nodes, inputs, ["y"], consts), tmp_path)
+    data = {name: rand(5, 20, *shape) for name, shape in inputs.items()}
+    divided = with_units(graph, Calibration(data, "test", proven=True))
+    assert len(units_of(divided)) == divisible
+    np.testing.assert_allclose(Batch(divided).run(data)["y"], Batch(graph).run(data)["y"], rtol=1e-3, atol=1e-3)

@@ -11,11 +11,13 @@ Quantities of like size keep one scale: their integers can be compared as they a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Generator
+from dataclasses import field, replace
 
 import numpy as np
 
-from tinyc.ir.graph import Array, Graph, Node, read_only
+from tinyc.base.dataclass import dataclass
+from tinyc.ir.graph import Array, Graph, Node, Value, read_only
 from tinyc.ir.names import free_name
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.add import Add
@@ -105,27 +107,45 @@ def _with_sizes(graph: Graph, name: str, axis: int, sizes: Array) -> Graph:
     return graph if units is None or len(set(units.factors)) == 1 else _Division(graph, name).by(units) or graph
 
 
+@dataclass(frozen=True, slots=True)
+class _Divided:
+    """A value that is divided: by what, f64[value's shape], 1 for elements that stay; and what changes for it."""
+
+    by: Array
+    node: Node | None = None  # the value's maker, if it changes
+    consts: dict[str, Array] = field(default_factory=dict)  # new ones, which that node reads
+    terms: tuple[_Divided, ...] = ()  # the values that the node reads, and that are divided for it
+
+    def all(self) -> list[_Divided]:
+        """This value and all those behind it."""
+        values = [self]
+        for each in values:
+            values += each.terms
+        return values
+
+
+# What a rule asks for is (a value, by what it shall be divided); None where the node cannot have these divisors.
+_Rule = Generator[tuple[str, Array], _Divided, _Divided | None]
+
+
 class _Division:
     """Divides an output of a float graph: weights and constants behind it, as far as they can be."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self._graph, self._name = graph, name
         self._makers, self._readers = graph.producer(), graph.consumers()
-        self._nodes: dict[str, Node] = {}
-        self._consts: dict[str, Array] = {}
+        self._divided: dict[tuple[str, bytes], _Divided] = {}  # of a value, and the divisors that were asked for
         self.fixed = 0.0  # the largest number of what an operator gives a fixed range, and that stays
 
     def stays(self, axis: int) -> Array:
         """Of each index of an axis, whether any of its elements cannot be divided."""
         shape = self._shape(self._name)
-        divided = self._divided(self._name, np.full(shape, 2.0))
+        divided = self._divide(self._name, np.full(shape, 2.0)).by
         return np.asarray((np.moveaxis(divided, axis, 0).reshape(shape[axis], -1) != 2).any(axis=1))
 
     def units(self, wanted: ChannelUnits) -> ChannelUnits | None:
         """What of these units there can be; None where the divisors of an index are not all the same."""
-        shape = self._shape(self._name)
-        divided = self._divided(self._name, np.broadcast_to(wanted.along(len(shape)), shape).astype(np.float64))
-        rows = np.moveaxis(divided, wanted.axis, 0).reshape(shape[wanted.axis], -1)
+        rows = np.moveaxis(self._in(wanted).by, wanted.axis, 0).reshape(len(wanted.factors), -1)
         same = bool((rows == rows[:, :1]).all())
         return ChannelUnits(tuple(float(row[0]) for row in rows), wanted.axis) if same else None
 
@@ -134,35 +154,58 @@ class _Division:
         graph, name = self._graph, self._name
         if self.units(units) != units:
             return None
+        changed = self._in(units).all()
+        consts = {new: read_only(array.astype(np.float32)) for each in changed for new, array in each.consts.items()}
         even = free_name(f"{name}:even", graph.values)
         values = {**graph.values, even: replace(graph.values[name], name=even)}
-        values |= {
-            new: replace(values[new.removesuffix(_MARK)], name=new, shape=a.shape) for new, a in self._consts.items()
-        }
+        values |= {new: Value(new, array.shape, "f32") for new, array in consts.items()}
         maker = self._makers[name]
-        nodes = {**{node.name: node for node in graph.nodes}, **self._nodes}
+        nodes = {node.name: node for node in graph.nodes}
+        nodes |= {each.node.name: each.node for each in changed if each.node}
         nodes[maker.name] = replace(nodes[maker.name], outputs=(even,))
         last = node_of(units, (even,), (name,), maker.origin, free_name(f"{name}:units", nodes))
-        consts = {**graph.consts, **{new: read_only(array.astype(np.float32)) for new, array in self._consts.items()}}
-        return replace(graph, nodes=(*nodes.values(), last), values=values, consts=consts)
+        return replace(graph, nodes=(*nodes.values(), last), values=values, consts={**graph.consts, **consts})
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self._graph.values[name].shape
 
-    def _divided(self, name: str, d: Array) -> Array:
-        """By what a value's elements are divided if they shall be by d: 1 for those that stay."""
+    def _in(self, units: ChannelUnits) -> _Divided:
+        shape = self._shape(self._name)
+        return self._divide(self._name, np.broadcast_to(units.along(len(shape)), shape).astype(np.float64))
+
+    def _divide(self, name: str, d: Array) -> _Divided:
+        """A value whose elements are divided by d, as far as they can be.
+
+        Rules wait on a list for what they ask for: a model may be deeper than Python's stack. No question is answered
+        twice: each rule is tried with two divisors, and so would be all behind it again.
+        """
+        waiting = [(name, d, self._attempts(name, d))]
+        answer: _Divided | None = None
+        while waiting:
+            name, d, rule = waiting[-1]
+            try:
+                name, d = rule.send(answer)  # type: ignore[arg-type]  # None starts a rule
+            except StopIteration as end:
+                answer = self._divided[name, d.tobytes()] = end.value
+                waiting.pop()
+                continue
+            answer = self._divided.get((name, d.tobytes()))
+            if answer is None:
+                waiting.append((name, d, self._attempts(name, d)))
+        assert answer is not None
+        return answer
+
+    def _attempts(self, name: str, d: Array) -> Generator[tuple[str, Array], _Divided, _Divided]:
         node = self._makers.get(name)
-        before = dict(self._nodes), dict(self._consts)
         if node is not None and len(node.outputs) == 1 and self._is_ours(name):
             for wanted in (d, np.full(d.shape, d.max())):
-                divided = self._by_rule(node, wanted)
+                divided = yield from self._by_rule(node, wanted)
                 if divided is not None:
                     return divided
-                self._nodes, self._consts = dict(before[0]), dict(before[1])
             rule = output_rule(node, 0)
             if isinstance(rule, Fixed):
                 self.fixed = max(self.fixed, rule.scale * (128 + abs(rule.zero)))
-        return np.ones(d.shape)
+        return _Divided(np.ones(d.shape))
 
     def _is_ours(self, name: str) -> bool:
         """Whether nothing but the one reader on the way to the output sees the value."""
@@ -171,73 +214,79 @@ class _Division:
             return not readers
         return name not in self._graph.sinks and len(readers) == 1 and readers[0].inputs.count(name) == 1
 
-    def _by_rule(self, node: Node, d: Array) -> Array | None:
-        """What `_divided` says of a node's output; None where the node cannot have these divisors."""
+    def _by_rule(self, node: Node, d: Array) -> _Rule:
         if has_weights(node):
             return self._layer(node, d)
         if is_a(node, Reshape, Transpose, Concat):
-            return self._moved(node, d)
+            return (yield from self._moved(node, d))
         if is_a(node, Add, Sub):
-            return self._sum(node, d) if node.attrs.act.scales else None
+            return (yield from self._sum(node, d)) if node.attrs.act.scales else None
         if is_a(node, Mul):
-            return self._product(node, d) if node.attrs.act.scales else None
-        return self._channels(node, d)
+            return (yield from self._product(node, d)) if node.attrs.act.scales else None
+        return (yield from self._channels(node, d))
 
-    def _layer(self, node: Node, d: Array) -> Array | None:
+    def _layer(self, node: Node, d: Array) -> _Divided | None:
         if not (node.attrs.act.scales and all(name in self._graph.consts for name in node.inputs[1:] if name)):
             return None
         channels = d.reshape(-1, d.shape[-1]).max(axis=0)
         w, *bias = node.inputs[1:]
         array = self._graph.consts[w]
-        inputs = [node.inputs[0], self._divided_const(w, array / per_output(node, array, channels))]
-        inputs += [self._divided_const(name, self._graph.consts[name] / channels) if name else "" for name in bias]
-        self._nodes[node.name] = replace(node, inputs=tuple(inputs))
-        return np.broadcast_to(channels, d.shape)
+        divided = {w: array / per_output(node, array, channels)}
+        divided |= {name: self._graph.consts[name] / channels for name in bias if name}
+        return self._with_consts(node, np.broadcast_to(channels, d.shape), divided)
 
-    def _moved(self, node: Node, d: Array) -> Array:
+    def _moved(self, node: Node, d: Array) -> _Rule:
         if is_a(node, Reshape):
-            return self._divided(node.inputs[0], d.reshape(self._shape(node.inputs[0]))).reshape(d.shape)
+            term = yield node.inputs[0], d.reshape(self._shape(node.inputs[0]))
+            return _Divided(term.by.reshape(d.shape), terms=(term,))
         if is_a(node, Transpose):
             perm = node.attrs.perm
-            return self._divided(node.inputs[0], d.transpose(np.argsort(perm))).transpose(perm)
+            term = yield node.inputs[0], d.transpose(np.argsort(perm))
+            return _Divided(term.by.transpose(perm), terms=(term,))
         axis = node.attrs.axis
         ends = np.cumsum([self._shape(name)[axis] for name in node.inputs])
-        parts = np.split(d, ends[:-1], axis)
-        return np.concatenate([self._divided(*each) for each in zip(node.inputs, parts, strict=True)], axis)
+        parts = []
+        for name, part in zip(node.inputs, np.split(d, ends[:-1], axis), strict=True):
+            parts.append((yield name, part))
+        return _Divided(np.concatenate([part.by for part in parts], axis), terms=tuple(parts))
 
-    def _sum(self, node: Node, d: Array) -> Array | None:
+    def _sum(self, node: Node, d: Array) -> _Rule:
         """Both terms have to be divided by the same."""
         computed = [name for name in node.inputs if name not in self._graph.consts]
         if any(self._shape(name) != d.shape for name in computed):
             return None
-        made = [self._divided(name, d) for name in computed]
-        if not made or any(not np.array_equal(made[0], other) for other in made[1:]):
+        terms = []
+        for name in computed:
+            terms.append((yield name, d))
+        if not terms or any(not np.array_equal(terms[0].by, other.by) for other in terms[1:]):
             return None
-        return made[0] if len(made) == len(node.inputs) else self._with_const(node, made[0], made[0])
+        if len(terms) == len(node.inputs):
+            return _Divided(terms[0].by, terms=tuple(terms))
+        return self._with_const(node, terms[0].by, tuple(terms))
 
-    def _product(self, node: Node, d: Array) -> Array | None:
+    def _product(self, node: Node, d: Array) -> _Rule:
         """A constant factor can take up one divisor; more of them the other factor has to."""
         computed = [name for name in node.inputs if name not in self._graph.consts]
         if len(computed) != 1:
             return None
         if (d == d.flat[0]).all():
-            return self._with_const(node, d, d)
-        made = self._divided(computed[0], d) if self._shape(computed[0]) == d.shape else None
-        return made if made is not None and np.array_equal(made, d) else None
+            return self._with_const(node, d, ())
+        if self._shape(computed[0]) != d.shape:
+            return None
+        term = yield computed[0], d
+        return _Divided(d, terms=(term,)) if np.array_equal(term.by, d) else None
 
-    def _with_const(self, node: Node, divisors: Array, made: Array) -> Array | None:
+    def _with_const(self, node: Node, d: Array, terms: tuple[_Divided, ...]) -> _Divided | None:
         """A node's constant divided as it lies against the output; None where it would have to grow."""
         name = next(name for name in node.inputs if name in self._graph.consts)
         array = self._graph.consts[name]
-        across = tuple(axis for axis in range(-divisors.ndim, 0) if -axis > array.ndim or array.shape[axis] == 1)
-        least = divisors.min(axis=across, keepdims=True)
-        if not np.array_equal(np.broadcast_to(least, divisors.shape), divisors):
+        across = tuple(axis for axis in range(-d.ndim, 0) if -axis > array.ndim or array.shape[axis] == 1)
+        least = d.min(axis=across, keepdims=True)
+        if not np.array_equal(np.broadcast_to(least, d.shape), d):
             return None
-        new = self._divided_const(name, array / least.reshape(least.shape[divisors.ndim - array.ndim :]))
-        self._nodes[node.name] = replace(node, inputs=tuple(new if of == name else of for of in node.inputs))
-        return made
+        return self._with_consts(node, d, {name: array / least.reshape(least.shape[d.ndim - array.ndim :])}, terms)
 
-    def _channels(self, node: Node, d: Array) -> Array | None:
+    def _channels(self, node: Node, d: Array) -> _Rule:
         """Through what treats each channel by itself, and in proportion."""
         x, y, op = self._graph.values[node.inputs[0]], self._graph.values[node.outputs[0]], op_of(node)
         places = op.channels(node.attrs, x, y) if op.scales(node.attrs) and len(node.inputs) == 1 else None
@@ -246,9 +295,15 @@ class _Division:
         channels = np.zeros(x.channels)
         np.maximum.at(channels, places, d.reshape(-1, y.channels).max(axis=0))
         channels = np.where(channels > 0, channels, channels.max())
-        made = self._divided(x.name, np.broadcast_to(channels, x.shape).copy()).reshape(-1, x.channels)
-        return np.broadcast_to(made[0, places], d.shape) if (made == made[:1]).all() else None
+        term = yield x.name, np.broadcast_to(channels, x.shape).copy()
+        rows = term.by.reshape(-1, x.channels)
+        by = np.broadcast_to(rows[0, places], d.shape)
+        return _Divided(by, terms=(term,)) if (rows == rows[:1]).all() else None
 
-    def _divided_const(self, name: str, array: Array) -> str:
-        self._consts[f"{name}{_MARK}"] = array
-        return f"{name}{_MARK}"
+    def _with_consts(
+        self, node: Node, by: Array, divided: dict[str, Array], terms: tuple[_Divided, ...] = ()
+    ) -> _Divided:
+        """A node with constants of its own: another node may read the same ones, and divide them by others."""
+        names = {name: free_name(f"{name}{_MARK} of {node.outputs[0]}", self._graph.values) for name in divided}
+        changed = replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
+        return _Divided(by, changed, {names[name]: array for name, array in divided.items()}, terms)
