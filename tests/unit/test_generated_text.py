@@ -267,7 +267,8 @@ def test_long_lines_go_on(text: str) -> None:
 
 
 def test_directives_and_strings_stay() -> None:
-    for line in (f"#define LONG {'1 + ' * 40}1", f'    "{"word " * 40}"', f"    {'x' * 200}"):
+    several = f"#define NUMBERS {{ \\\n    {'1, ' * 40}\\\n    {'2, ' * 40}3 }}"
+    for line in (f"#define LONG {'1 + ' * 40}1", several, f'    "{"word " * 40}"', f"    {'x' * 200}"):
         assert narrow(line) == line
 
 

@@ -19,6 +19,7 @@ from tests.cli.test_cli import Ran, tinyc  # noqa: F401  a fixture
 from tests.load.onnx_models import build, load, op, rand
 from tests.unit.networks import Network
 from tests.unit.test_quantize_outputs import samples, two_targets
+from tinyc.emit.columns import COLUMNS
 from tinyc.explain.diagnosis import integer_results
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph
@@ -149,6 +150,12 @@ def test_where_it_cannot_be_the_model_stays(ending: str, tmp_path: Path) -> None
     assert quant.axis is None
 
 
+def many_targets() -> onnx.ModelProto:
+    """A regression of 23 targets: their scales fill several lines of a header."""
+    sizes = np.float32(30) ** (-np.arange(23) % 4).astype(np.float32)
+    return build([op("Gemm", "x w", "y")], {"x": [1, 4]}, ["y"], {"w": rand(1, 4, 23) * sizes})
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("heads")
@@ -156,11 +163,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         onnx.save(head(kind), folder / f"{name}.onnx")
         np.savez(folder / f"{name}.calib.npz", x=pictures()[:, 0])
     onnx.save(two_targets(), folder / "two.onnx")
+    onnx.save(many_targets(), folder / "many.onnx")
+    np.savez(folder / "many.calib.npz", x=rand(5, 40, 1, 4))
     np.savez(folder / "two.calib.npz", x=samples())
     return folder
 
 
-@pytest.mark.parametrize("name", ["channels", "maps", "two"])
+@pytest.mark.parametrize("name", ["channels", "maps", "two", "many"])
 def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
     """The C helper, the Python API and the reference agree; every compiler takes the header."""
     ran: Ran = tinyc("build", saved / f"{name}.onnx", "-b", "host", "-o", tmp_path, "--effort", "fast")
@@ -169,6 +178,7 @@ def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc)
     prefix = name.upper()
     assert f"#define {prefix}_OUTPUT_0_SCALES " in header
     assert f"#define {prefix}_OUTPUT_0_SCALE " not in header
+    assert max(map(len, header.splitlines())) <= COLUMNS
     main = (
         f'#include <stdio.h>\n#include "{name}.h"\nint main(void)\n{{\n'
         f"    for (int32_t i = 0; i < {prefix}_OUTPUT_0_SIZE; i++) {{\n"
@@ -196,7 +206,7 @@ def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc)
     given = x.reshape(-1, *graph.values["x"].shape)[:, 0] if x.ndim > 2 else x
     given = given.transpose(0, 2, 3, 1) if model.inputs[0].axes else given
     found = model.run(given.reshape(-1, *model.inputs[0].sample_shape))[0].reshape(wanted.shape)
-    axis = -1 if name == "two" else -2 if name == "channels" else -3
+    axis = -1 if name in ("two", "many") else -2 if name == "channels" else -3
     sizes = np.abs(np.moveaxis(wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
     errors = np.abs(np.moveaxis(found - wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
     assert (errors < 0.08 * sizes).all()

@@ -14,14 +14,16 @@ _COMMENT = re.compile(r"( *)(?:/\*| \*)( +(// |\S+ {2,})?)")  # up to its words,
 def narrow(text: str) -> str:
     """The same C with no line over COLUMNS that a space could break: in a comment anywhere, in code between tokens.
 
-    Directives and lines with string literals stay as they are. In comments words that are longer are broken too.
+    Directives, all lines of them, and lines with string literals stay as they are. In comments words that are longer
+    are broken too.
     """
     lines: list[str] = []
-    in_comment = False
+    in_comment = in_directive = False
     for line in text.split("\n"):
         is_comment = in_comment or line.lstrip().startswith("/*")
-        lines += _narrowed(line, is_comment) if len(line) > COLUMNS else [line]
+        lines += _narrowed(line, is_comment) if len(line) > COLUMNS and not in_directive else [line]
         in_comment = is_comment and "*/" not in line
+        in_directive = not is_comment and line.endswith("\\")
     return "\n".join(lines)
 
 

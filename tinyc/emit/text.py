@@ -43,7 +43,7 @@ _NUMPY_CTYPE = {
 }
 _BYTES = {number: f" {number}," for number in range(-128, 256)}
 _BYTE_LENGTHS = np.array([len(_BYTES[number]) for number in range(-128, 256)])
-_PER_LINE = 8  # floats
+_PER_LINE = 5  # floats, of up to 16 characters
 _SHORT = 34  # letters of a name in a table, so that a step takes two lines
 
 
