@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.ops.one_node import one_node, tensor
-from tinyc.ir.graph import DType, Graph
+from tinyc.ir.graph import Array, DType, Graph
 from tinyc.kernels.trees.keys import keys_of
 from tinyc.ops.tree_ensemble import TreeEnsemble
 
@@ -55,3 +55,41 @@ def forest(
     return one_node(
         "tree_ensemble", TreeEnsemble(complement), [tensor("x", (1, 10), dtype=source), *given], 0.5, 0, consts
     )
+
+
+def grown_forest(
+    source: DType, columns: int, leaf: int, trees: int, depth: int, seed: int, votes: bool = False
+) -> Graph:
+    """Trees over 9 features that split samples as training does, so that none of their comparisons is vain. leaf: no
+    number in a leaf is larger."""
+    rng, nodes, roots = np.random.default_rng(seed), list[list[int]](), list[int]()
+    leaves: dict[tuple[int, ...], int] = {}
+
+    def leaf_of() -> int:
+        numbers = 7 * np.eye(columns, dtype=np.int32)[rng.integers(columns)]
+        row = tuple((numbers if votes else rng.integers(-leaf, leaf, columns, endpoint=True)).tolist())
+        return -1 - leaves.setdefault(row, len(leaves))
+
+    def grown(samples: Array, level: int) -> int:
+        feature, at = int(rng.integers(9)), len(nodes)
+        values = np.unique(samples[:, feature])
+        if level == depth or len(values) < 4:
+            return leaf_of()
+        cut = values[int(rng.integers(len(values) // 4, 3 * len(values) // 4))]
+        below = samples[:, feature] <= cut
+        nodes.append([feature, int(keys_of(np.array([cut]))[0])])
+        nodes[at] += [grown(samples[side], level + 1) for side in (below, ~below)]
+        return at
+
+    for _ in range(trees):
+        samples = 1000 * rng.normal(size=(400, 9))
+        roots.append(grown(samples.astype(np.float32 if source == "f32" else np.int32), 0))
+    consts = {
+        "features": np.array([[feature, 2**31 - 1] for feature in range(9)], np.int32),
+        "nodes": np.array(nodes, np.int32),
+        "roots": np.array(roots, np.int32),
+        "leaves": np.array(list(leaves), np.int32),
+        "base": np.zeros(columns, np.int32),
+    }
+    given = [tensor(name, array.shape, dtype="s32") for name, array in consts.items()]
+    return one_node("tree_ensemble", TreeEnsemble(), [tensor("x", (1, 9), dtype=source), *given], 0.5, 0, consts)

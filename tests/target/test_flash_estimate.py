@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.ops.forests import grown_forest
 from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.choose.select import Choice, candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
+from tinyc.explain.estimate import library_flash
 from tinyc.kernel.site import RELU, Padding
 from tinyc.machine.target import written_for
 from tinyc.ops.conv2d import Conv2D
@@ -30,14 +33,22 @@ ROWS = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1), act=RELU), (1, 8, 8, 8), 
 WRITTEN = ("tc_conv2d_s8_asm", "tc_conv2d_s8_w16_asm", "tc_conv2d_3x3_s8_tiles2_asm")
 
 
+def _program(choice: Choice) -> Program:
+    graph = choice.site.graph
+    return lower(graph, plan_graph(graph, {choice.site.node.name: choice}), Numerics.TFLM, "model")
+
+
+def _library(program: Program, board: str, folder: Path) -> Path:
+    """The library, compiled for the board."""
+    for file, text in emit_library(program, Info("model", "0" * 64, board)).items():
+        (folder / file).write_text(text)
+    return compile_library(Sources(folder, "model"), find_toolchain(load_board(board)), "speed", folder / "model.o")
+
+
 def _written(name: str, choice: Choice, folder: Path) -> int:
     """Bytes of the functions in assembly that run the layer on a board, as the compiler makes them."""
-    board, graph = load_board(name), choice.site.graph
-    choices = {choice.site.node.name: choice}
-    program = lower(graph, plan_graph(graph, choices), Numerics.TFLM, "model")
-    for file, text in emit_library(program, Info("model", "0" * 64, name)).items():
-        (folder / file).write_text(text)
-    made = compile_library(Sources(folder, "model"), find_toolchain(board), "speed", folder / "model.o")
+    program = _program(choice)
+    made = _library(program, name, folder)
     names = tuple(special.name for special in program.specials)
     return sum(s.size for s in read_elf(made).symbols if s.is_function and s.name.startswith(names))
 
@@ -76,3 +87,33 @@ def test_flash_of_a_library_is_as_planned(models_dir: Path, tmp_path: Path, boar
         tmp_path / "out",
     )
     assert made.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=0.07)
+
+
+TREES = {
+    "one small sum": grown_forest("f32", 1, 100, 8, 6, 1),
+    "one sum": grown_forest("s32", 1, 20_000, 6, 6, 2),
+    "votes": grown_forest("f32", 8, 0, 10, 6, 3, votes=True),
+    "votes added in line": grown_forest("s32", 3, 0, 10, 6, 4, votes=True),
+    "rows": grown_forest("f32", 3, 100, 10, 6, 5),
+}
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m0plus", "riscv32imc"])
+@pytest.mark.parametrize("forest", TREES)
+def test_code_of_trees_as_branches_is_as_estimated(tmp_path: Path, forest: str, board: str) -> None:
+    """It grows with the forest; estimate and choice of the kernel know it alike."""
+    graph, target = TREES[forest], load_board(board)
+    found = next(iter(candidates(graph, target.isa, Numerics.TFLM, {}, core=written_for(target.core)).values()))
+    branches = [choice for choice in found if choice.kernel.name.startswith("tc_tree_branches")]
+    assert len(branches) == 4
+    for choice in branches:
+        folder = tmp_path / choice.kernel.name
+        (folder / "out").mkdir(parents=True)
+        program = _program(choice)
+        taken = _library(program, board, folder)
+        size = library_size(taken, find_toolchain(target), target, folder / "out")
+        said = library_flash(program, target, "speed")
+        assert said is not None
+        assert said.code_bytes == pytest.approx(size.code_bytes, rel=0.18)
+        assert choice.cost.flash_bytes == pytest.approx(size.flash_bytes, rel=0.18)

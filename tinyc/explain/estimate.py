@@ -340,8 +340,13 @@ def _constants(program: Program) -> int:
 
 
 def _code(program: Program, core: str, known: MeasuredCosts, optimize: Optimize) -> int:
-    kernels = (step.choice.kernel.name for step in program.steps)
+    kernels = (step.choice.kernel.name for step in program.steps if not _grown(step))
     return assembly_bytes(program) + known.code_of(core, kernels, optimize)
+
+
+def _grown(step: Step) -> bool:
+    """Whether the step's C grows with the layer, so that its bytes are not those of its kernel."""
+    return any(special.compiled_bytes for special in step.specials)
 
 
 def _waits(program: Program, step: Step, board: Board) -> int:
@@ -413,8 +418,8 @@ def _shared_out(one: Cost, other: Cost, share: float) -> StepCost:
 
 
 def assembly_bytes(program: Program) -> int:
-    """Bytes of the functions that were written for single layers."""
-    return sum(code_bytes(special.text) for special in program.specials)
+    """Bytes of the functions that were written for single layers: of assembly, and of C that grows with the layer."""
+    return sum(special.compiled_bytes or code_bytes(special.text) for special in program.specials)
 
 
 def assembly_stack_bytes(step: Step) -> int:

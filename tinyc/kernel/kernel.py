@@ -201,7 +201,9 @@ class SpecializedKernel:
 
     name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
     definition, contract in a comment above. includes: headers of runtime_c/ that it needs. parts: functions that it
-    calls, which other layers may call too. tile: of its inner loop, in words; empty where it says none.
+    calls, which other layers may call too. tile: of its inner loop, in words; empty where it says none. compiled_bytes:
+    what a compiler makes of C that grows with the layer, all that the step needs; 0 of all other, which is measured by
+    kernel.
     """
 
     name: str
@@ -209,6 +211,7 @@ class SpecializedKernel:
     includes: tuple[str, ...] = ()
     parts: tuple[SpecializedKernel, ...] = ()
     tile: str = ""
+    compiled_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

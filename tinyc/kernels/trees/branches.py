@@ -9,8 +9,8 @@ does not exceed a cut below 0 if its bits as uint32 are the cut's or more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from tinyc.kernel.kernel import (
     Call,
@@ -28,18 +28,16 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.trees import keys
+from tinyc.kernels.trees.code_size import Codes, bytes_on, counts_of
 from tinyc.kernels.trees.forest import Forest, Node
 from tinyc.kernels.trees.table import scratch, sums_bytes, sums_fields, sums_work
-
-Codes = Literal["u8", "s16", "s32", "bits"]
 
 ASKS = "trees of at most 100 levels"
 ASKS_BITS = "trees of at most 100 levels; features of which NaN goes one way alone"
 _MOST_DEPTH = 100  # clang takes brackets up to 256 deep
 _INDENTED = 12  # levels that are shown by indenting
 _CTYPES = {"u8": "uint8_t", "s16": "int16_t", "s32": "int32_t", "bits": "tc_feature_bits_t"}
-_PER_VISIT, _PER_TREE, _PER_TREE_IN_PLACE, _FLASH = 4, 5, 1, 150  # measured on Cortex-M4
-_NODE_BYTES, _BYTE, _HALF, _WORD = 5, 2, 5, 7  # and of its cut, or of a leaf, by its size
+_PER_VISIT, _PER_TREE, _PER_TREE_IN_PLACE = 4, 5, 1  # measured on Cortex-M4
 _FEW_COLUMNS = 4  # that are added in line
 _MOST_IN_PLACE = 2000  # nodes of one function
 
@@ -87,18 +85,17 @@ def _lower(site: Site, p: Forest, codes: Codes) -> Call:
 def _cost(site: Site, p: Forest, codes: Codes) -> Cost:
     """An estimate: as if every comparison held for half of the inputs."""
     coding, coded = (keys.bits_cost(site, p), 0) if codes == "bits" else keys.cost_of(p, keys.codes_of(p, codes))
-    cuts = [cut for _, cut, _, _ in _nodes(p, codes)]
-    said = [_said(p, leaf) for leaf in range(len(p.leaves))]
-    code = p.inner * (_NODE_BYTES + _literal_bytes(cuts)) + (p.inner + len(p.roots)) * (2 + _literal_bytes(said))
     each, adding = (_PER_TREE_IN_PLACE, 0) if _in_place(p) else (_PER_TREE, sums_work(p))
     work = coding + _PER_VISIT * p.visits + each * len(p.roots) + adding
-    return Cost(int(work), code + coded + sums_bytes(p) * p.has_table + _FLASH, _scratch(site, p, codes))
+    data = coded + sums_bytes(p) * p.has_table
+    return Cost(int(work), _code_bytes(site, p, codes) + data, _scratch(site, p, codes))
 
 
-def _literal_bytes(numbers: Sequence[int]) -> int:
-    """Of code that holds one of these numbers."""
-    most = max(map(abs, numbers))
-    return _BYTE if most < 2**8 else _HALF if most < 2**16 else _WORD
+def _code_bytes(site: Site, p: Forest, codes: Codes) -> int:
+    """What compilers make of the branches and of the functions of tc_trees.h that they need, an estimate."""
+    counts = counts_of(_nodes(p, codes), p.roots, partial(_said, p))
+    is_float = site.x(0).dtype == "f32"
+    return bytes_on(site.isa).of(counts, codes, is_float=is_float, in_place=_in_place(p))
 
 
 def _specialize(site: Site, p: Forest, codes: Codes) -> SpecializedKernel:
@@ -115,7 +112,8 @@ def _specialize(site: Site, p: Forest, codes: Codes) -> SpecializedKernel:
         trees = [_tree(p, nodes, root, compared, number) for number, root in enumerate(p.roots)]
         texts = [typedef, *trees, _whole(p, codes)]
     function = LayerFunction("/* Trees as branches: tc_trees.h. */", driver="\n\n".join(texts))
-    return function.named(f"tc_tree_branches_{codes}", "tc_trees.h")
+    named = function.named(f"tc_tree_branches_{codes}", "tc_trees.h")
+    return replace(named, compiled_bytes=_code_bytes(site, p, codes))
 
 
 def _in_place(p: Forest) -> bool:
@@ -178,7 +176,7 @@ def _whole_in_place(p: Forest, codes: Codes, trees: Sequence[Iterator[str]]) -> 
     body = [*(f"    {line}" for line in lines), ""]
     for tree in trees:
         body += tree
-        body.append("    TC_FORGET();")
+        body += (f"    TC_FORGET(sum_{c});" for c in sums)
     body += ["", *(f"    {line}" for line in after)]
     return _function("leaves that the trees end at", body)
 
