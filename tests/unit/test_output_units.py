@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -405,3 +406,19 @@ def test_a_deep_sum_takes_no_time(depth: int, divisible: bool, tmp_path: Path) -
     divided = with_units(graph, Calibration(data, "test", proven=True))
     assert len(units_of(divided)) == divisible
     np.testing.assert_allclose(Batch(divided).run(data)["y"], Batch(graph).run(data)["y"], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "recipe", [{"int16_layers": ("Gemm_h",)}, {"int16_layers": ("Gemm_y",)}, {"activations": "auto"}], ids=str
+)
+def test_some_layers_of_16_bits_leave_the_scales(recipe: dict[str, Any], tmp_path: Path) -> None:
+    """With 16 bits elsewhere, or in the output itself, the small quantities are as exact."""
+    consts = {"w": rand(1, 12, 9), "v": rand(2, 9, 4) * np.array([1, 1, 300, 300], np.float32)}
+    nodes = [op("Gemm", "x w", "h"), op("Relu", "h", "r"), op("Gemm", "r v", "y")]
+    graph = graph_of(build(nodes, {"x": [1, 12]}, ["y"], consts), tmp_path)
+    x = rand(3, 60, 1, 12)
+    integer = quantize(graph, data_of(x), replace(PLAIN, **recipe)).graph
+    assert least_db(graph, integer, x, -1) > 25
+    quant = integer.values["y"].quant
+    assert quant is not None
+    assert len(quant.scale) == 4

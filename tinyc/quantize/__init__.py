@@ -149,11 +149,11 @@ def quantize(
 
 
 def _in_units(graph: Graph, recipe: Recipe, calibration: Calibration) -> Graph:
-    """The graph with a scale for each quantity of its outputs, where the recipe allows that. 16 bits need none."""
+    """The graph with a scale for each quantity of its outputs, where the recipe allows that. All int16 needs none."""
     if recipe.like is not None:
         return with_known_units(graph, recipe.like.units)
-    wide = recipe.activations != "int8" or recipe.int16_layers
-    return graph if wide or recipe.output_scales == "one" else with_units(graph, calibration)
+    one = recipe.activations == "int16" or recipe.output_scales == "one"
+    return graph if one else with_units(graph, calibration)
 
 
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:

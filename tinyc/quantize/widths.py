@@ -21,6 +21,7 @@ from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.compare import Compare
 from tinyc.ops.op import Trait
 from tinyc.ops.requantize import Requantize
+from tinyc.ops.units import ChannelUnits
 from tinyc.quantize.groups import Groups, is_activation
 from tinyc.quantize.observe import Stats
 
@@ -160,9 +161,12 @@ def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> 
 
 
 def _tied(graph: Graph, wide: Collection[str]) -> frozenset[str]:
-    """With everything that shares a quantization with one of them."""
+    """With everything that shares a quantization with one of them, or is the same integers in other units."""
     groups = Groups(graph)
     chosen = {groups.of(name) for name in wide}
+    for node in graph.nodes:
+        same = {groups.of(node.inputs[0]), groups.of(node.outputs[0])} if is_a(node, ChannelUnits) else set()
+        chosen |= same if same & chosen else set()
     return frozenset(name for name in graph.values if groups.of(name) in chosen)
 
 
