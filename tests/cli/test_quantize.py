@@ -173,6 +173,25 @@ def test_nothing_is_written_when_the_format_lacks_an_operator(tmp_path: Path) ->
 
 
 @pytest.mark.quick_cases(5)
+@pytest.mark.parametrize("recipe", [{}, {"weights": "int4"}, {"activations": "int16"}], ids=str)
+@pytest.mark.parametrize("last", ["Relu", "Transpose", "Flatten"])
+def test_onnxruntime_takes_dense_layers_of_rows(tmp_path: Path, last: str, recipe: dict[str, str]) -> None:
+    """Matrices of several rows, which are reshaped around each dense layer: onnxruntime refused files of them."""
+    consts = {"w": rand(1, 12, 9), "v": rand(2, 9, 4)}
+    nodes = [op("MatMul", "x w", "h"), op("Relu", "h", "r"), op("MatMul", "r v", "m")]
+    nodes.append(op(last, "m", "y", **({"perm": [0, 2, 1]} if last == "Transpose" else {})))
+    graph, calibration = calibrated(build(nodes, {"x": [1, 5, 12]}, ["y"], consts), tmp_path)
+    integer = as_in_files(quantize(graph, calibration, replace(FIXED, **recipe)).graph)
+    save(integer, tmp_path / "q.onnx")
+    found = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 16))
+    assert found.runtime is not None
+    assert found.runtime.startswith("onnxruntime")
+    assert found.largest_step is not None
+    assert found.largest_step <= 1
+    again = normalize(load_model(tmp_path / "q.onnx"))
+    assert again.outputs == graph.outputs
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(random_network(seed), tmp_path)

@@ -108,8 +108,9 @@ class _Writer:
         """Value `name` is held by the tensor of `other`, with the same or another meaning of its axes."""
         self.tensors[name], self.first[name] = self.tensors[other], channels_first
 
-    def real(self, name: str, *, channels_first: bool) -> str:
-        """The float tensor of a value, constant or computed, with the axes asked for."""
+    def real(self, name: str, *, channels_first: bool, shape: tuple[int, ...] | None = None) -> str:
+        """The float tensor of a value, constant or computed, with the axes asked for. shape: of a computed value, if
+        not its own; its integers are reshaped, for onnxruntime moves what quantizes reals through a Reshape."""
         if name in self.graph.consts:
             array = self.graph.consts[name]
             moved = array.transpose(_TO_NCHW) if channels_first and array.ndim == 4 else array
@@ -117,6 +118,8 @@ class _Writer:
         tensor = self.tensors[name]
         if self.first[name] != channels_first and len(self.graph.values[name].shape) == 4:
             tensor = self.emit("Transpose", [tensor], perm=_TO_NCHW if channels_first else _TO_NHWC)
+        if shape is not None:
+            tensor = self.emit("Reshape", [tensor, self.constant(np.array(shape, np.int64))])
         quant, kind = self.quant_of(name), np.int16 if self.graph.values[name].dtype == "s16" else np.int8
         if quant.axis is None:
             scale, zero = (np.array(one) for one in quant.per_tensor)
@@ -199,15 +202,16 @@ def _convolution(to: _Writer, node: Node, w: Array, groups: int) -> None:
 
 
 def _fully_connected(to: _Writer, node: Node) -> None:
-    x = to.real(node.inputs[0], channels_first=False)
     w = to.graph.consts[node.inputs[1]]
-    if len(to.graph.values[node.inputs[0]].shape) != 2 or to.graph.values[node.inputs[0]].shape[1] != w.shape[1]:
-        x = to.emit("Reshape", [x, to.constant(np.array([-1, w.shape[1]], np.int64))])
+    of = to.graph.values[node.inputs[0]].shape
+    rows = None if len(of) == 2 and of[1] == w.shape[1] else (-1, w.shape[1])
+    x = to.real(node.inputs[0], channels_first=False, shape=rows)
     y = to.emit("Gemm", [x, to.weights(node.inputs[1], w, 0), *to.bias(node)], transB=1)
+    to.store(node.outputs[0], to.activated(y, node.attrs.act), channels_first=False)
     shape = to.graph.values[node.outputs[0]].shape
     if len(shape) != 2:
-        y = to.emit("Reshape", [y, to.constant(np.array(shape, np.int64))])
-    to.store(node.outputs[0], to.activated(y, node.attrs.act), channels_first=False)
+        reshaped = to.emit("Reshape", [to.tensors[node.outputs[0]], to.constant(np.array(shape, np.int64))])
+        to.tensors[node.outputs[0]] = reshaped
 
 
 def _pool(op: str) -> Callable[[_Writer, Node], None]:
