@@ -422,3 +422,20 @@ def test_some_layers_of_16_bits_leave_the_scales(recipe: dict[str, Any], tmp_pat
     quant = integer.values["y"].quant
     assert quant is not None
     assert len(quant.scale) == 4
+
+
+@pytest.mark.parametrize(("kind", "scales"), [("classes", 1), ("targets", 4), ("none", 4)])
+def test_scores_of_labelled_classes_have_one_scale(kind: str, scales: int, tmp_path: Path) -> None:
+    """Firmware compares their integers: with a scale for each, half of all classes came out wrong."""
+    weights = rand(2, 12, 4) * np.array([0.05, 1, 1, 10], np.float32)
+    graph = graph_of(build([op("Gemm", "x w", "y")], {"x": [1, 12]}, ["y"], {"w": weights}), tmp_path)
+    x = rand(3, 60, 1, 12)
+    reals = Batch(graph).run({"x": x})["y"].reshape(60, 4)
+    labels = {"classes": reals.argmax(axis=1), "targets": np.rint(reals).astype(np.int64), "none": None}[kind]
+    integer = quantize(graph, replace(data_of(x), labels=labels), PLAIN).graph
+    quant = integer.values["y"].quant
+    assert quant is not None
+    assert len(quant.scale) == scales
+    if kind == "classes":
+        integers = integer_results(integer, {"x": x})["y"].reshape(60, 4)
+        assert (integers.argmax(axis=1) == labels).mean() > 0.9

@@ -6,7 +6,8 @@ units (ops/units.py) say what the integers mean: weights have scales per channel
 The divisors of an output are followed back through what moves, joins, adds and scales, to layers that take them up. A
 part that nothing can divide, as what a sigmoid makes, stays, and sets the size of all others.
 
-Quantities of like size keep one scale: their integers can be compared as they are, as those of classes often are.
+Quantities of like size keep one scale: their integers can be compared as they are, as those of classes often are. So do
+scores that the data or the file say are those of classes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _LEAST = 2.0**-20  # of the largest size; what is smaller is nothing, or gets mu
 def with_units(graph: Graph, calibration: Calibration) -> Graph:
     """The float graph with units at each output that holds quantities of different sizes, where the layers before it
     can be divided. It computes the same."""
-    axes = [(name, axis) for name in graph.outputs for axis in _axes(graph, name)]
+    names = [name for name in graph.outputs if not _is_of_classes(graph, name, calibration.labels)]
+    axes = [(name, axis) for name in names for axis in _axes(graph, name)]
     axes = [(name, axis) for name, axis in axes if not _Division(graph, name).stays(axis).all()]
     if not axes:
         return graph
@@ -85,6 +87,17 @@ def shared(largest: Array, alike: float) -> Array:
         same = (sizes < sizes[index]) & (sizes * alike > sizes[index])
         sizes = np.where(same, sizes[index], sizes)
     return sizes
+
+
+def _is_of_classes(graph: Graph, name: str, labels: Array | None) -> bool:
+    """Whether the file has a text for each number of the output, or labels number them, as of a model that chooses."""
+    if name in graph.labels and not graph.labels[name].by_value:
+        return True
+    reals = [each for each in graph.outputs if graph.values[each].dtype == "f32"]
+    if labels is None or reals[:1] != [name] or not decides(graph):
+        return False
+    classes = np.unique(labels) if labels.dtype.kind in "iub" and labels.size == len(labels) else np.zeros(0)
+    return len(classes) > 1 and classes[0] >= 0 and classes[-1] < graph.values[name].elements
 
 
 def _axes(graph: Graph, name: str) -> list[int]:
