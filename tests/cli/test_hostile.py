@@ -306,6 +306,58 @@ def test_a_picture_is_written_as_a_whole(tinyc, model: Path, tmp_path: Path, mon
     assert tinyc(*words, tmp_path / "pictures" / "null.svg").code == 0
 
 
+def test_one_object_of_json_whatever_is_wrong(tinyc, model: Path, tmp_path: Path) -> None:
+    """A wrong option, a wish that nothing fulfils, a picture that cannot be written."""
+    board = ("estimate", model, "-b", "host", "--json")
+    for words, code in (
+        (("estimate", "--json"), 2),
+        ((*board, "--nosuch"), 2),
+        ((*board, "--prefer", "tme"), 2),
+        ((*board, "--pick", "ram<1"), 1),
+        ((*board, "--plot", tmp_path / "none" / "\0.svg"), 2),
+        (("package", tmp_path, "--as", "cmake,blob", "--json"), 2),
+    ):
+        ran = tinyc(*words)
+        assert ran.code == code, (words, ran.err)
+        assert ran.json
+        assert ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("estimate @ --front --map", "estimate @ --front --layers", "estimate @ --width 40", "flash --ports ."),
+        *("flash --ports --monitor", "flash . --frames", "flash . --seconds 3", "inspect @ 0", "verify @ --object @"),
+    ],
+)
+def test_what_contradicts_itself(tinyc, model: Path, words: str) -> None:
+    """It is refused, and nothing of it silently left out."""
+    command, *others = words.replace("@", str(model)).split()
+    ran = tinyc(command, *others, *(["-b", "host"] if command in ("estimate", "verify") else []))
+    assert ran.code == 2, ran.out
+    assert "hint: " in ran.err
+    assert not ran.out
+
+
+def test_an_option_of_several_values_may_be_repeated(tinyc, model: Path) -> None:
+    words = ("estimate", model, "-b", "host", "--json")
+    both = tinyc(*words, "--prefer", "time", "--prefer", "ram").json
+    assert both == tinyc(*words, "--prefer", "time,ram").json
+    assert {point["prefer"] for point in both["points"]} == {"time", "ram"}
+
+
+def test_an_estimate_keeps_the_limit_of_ram(tinyc, model: Path) -> None:
+    ran = tinyc("estimate", model, "-b", "cortex-m4", "--ram", "1")
+    assert ran.code == 1, ran.out
+    assert "--ram is 1" in ran.out
+
+
+def test_a_library_of_another_model_is_not_verified(tinyc, model: Path, tmp_path: Path) -> None:
+    assert tinyc("build", model, "-b", "host", "-o", tmp_path / "out").code == 0
+    other = write_model(tmp_path / "other.onnx")
+    explained(tinyc("verify", other, "-b", "host", "--built", tmp_path / "out"), "the library there is called tiny")
+
+
 # --- boards and tools ---
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,6 +106,8 @@ def run_command() -> int:
         if isinstance(usage, typer.BadParameter):  # typer prints the class of the exception of its own check, too
             usage.message = usage.message.removeprefix("Value error, ")
         getattr(usage, "show", _say_nothing)()
+        if "--json" in sys.argv[2:] and hasattr(usage, "format_message"):
+            _print_usage(usage.format_message())
         return USAGE
     except typer.Abort:
         return INTERRUPTED
@@ -111,6 +115,12 @@ def run_command() -> int:
         if isinstance(end.__context__, BrokenPipeError):  # typer would end with 1, the code of a proof that failed
             raise end.__context__ from None
         raise
+
+
+def _print_usage(message: str) -> None:
+    """A wrong word on the command line, as the object that `--json` prints of an error."""
+    hint = f"`tinyc {sys.argv[1]} -h` lists the options"
+    typer.echo(json.dumps({"error": {"message": message, "where": None, "hint": hint}}, indent=2))
 
 
 def _say_nothing() -> None:

@@ -84,7 +84,7 @@ class TinycCommand(TyperCommand):
             if settings:
                 words = ", ".join(_long(own[name]) for name in settings)
                 typer.echo(f"options of {visible(ctx.meta['from'])}: {words}", err=True)
-        ctx.default_map = {name: value for name, value in settings.items() if name in own}
+        ctx.default_map = {name: _repeated(own[name], value) for name, value in settings.items() if name in own}
         return args
 
     def _of_build(self, ctx: Any, folder: Path, given: Mapping[str, Any]) -> tuple[Path, dict[str, Any]]:
@@ -162,6 +162,11 @@ class TinycCommand(TyperCommand):
 
 def _columns() -> int:
     return shutil.get_terminal_size((80, 24)).columns
+
+
+def _repeated(option: Any, value: Any) -> Any:
+    """The value as the option takes it: one that may be repeated has a list of them."""
+    return [value] if getattr(option, "multiple", False) and not isinstance(value, list | tuple) else value
 
 
 def _long(each: Any) -> str:

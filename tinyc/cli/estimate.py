@@ -75,6 +75,7 @@ def command(
         if plot is not None:
             check_format(plot)
         pick((), pick_words or "")
+        _check_shown(layers=layers, mapped=mapped, front=front, wide=width is not None)
         boards = {each.board for each in options}
         if len(options) > len(boards) or prove or pick_words is not None:
             _check_compared(layers or mapped or front)
@@ -90,6 +91,15 @@ def command(
             raise TinycError("a picture is of one board", hint="leave out --plot, or all boards but one")
         work = front_of_model if front else map_model if mapped or plot is not None else estimate_model
         _show_all(out, _answers(out, model, options, work), layers=layers, width=width, plot=plot)
+
+
+def _check_shown(*, layers: bool, mapped: bool, front: bool, wide: bool) -> None:
+    """Raises TinycError for options that do not go together. wide: the width of a map is given."""
+    if front and (layers or mapped):
+        hint = "leave out --front, or the others"
+        raise TinycError("--front is of many libraries, --layers and --map are of one", hint=hint)
+    if wide and not mapped:
+        raise TinycError("--width is of the map of an arena", hint="give --map with it, or leave it out")
 
 
 def _check_compared(detailed: bool) -> None:

@@ -84,9 +84,13 @@ def command(
     board sends."""
     with guarded(color, json, verbose) as out:
         if ports:
+            if what is not None or monitor:
+                raise TinycError("--ports flashes nothing, and listens to none", hint="leave it out, or all others")
             show_ports(out)
             return
         _check(what, port, json=json, monitor=monitor)
+        if not monitor and (frames or seconds):
+            raise TinycError("--frames and --seconds are of what a board sends", hint="give --monitor and --port too")
         if what is not None:
             job = plan_flash(what, board, port, method.value if method is not None else None, baud)
             out.note(f"{job.board.name}: {len(job.image.data):,} bytes to 0x{job.image.origin:08x} by {job.method}")

@@ -225,13 +225,13 @@ def with_model_options(
 
 
 def _of_several(each: inspect.Parameter) -> inspect.Parameter:
-    """The parameter as one that takes several values, with commas between them."""
+    """The parameter as one that takes several values, with commas between them or the option again."""
     facts = copy.copy(get_args(each.annotation)[1])
     choices = _choices(each)
     facts.metavar = f"{facts.metavar or '|'.join(choices)},..."
     facts.parser = None
     facts.show_default = str(each.default) if each.default is not None else facts.show_default
-    return each.replace(annotation=Annotated[str | None, facts], default=None)
+    return each.replace(annotation=Annotated[list[str] | None, facts], default=None)
 
 
 def _choices(each: inspect.Parameter) -> tuple[str, ...]:
@@ -252,12 +252,13 @@ def _combinations(words: Mapping[str, Any], several: Sequence[str]) -> tuple[Opt
     )
 
 
-def _values_of(name: str, words: str | None) -> Sequence[Any]:
-    """The values in a text of several, as the option's own parser reads them; `all` is all of a choice."""
+def _values_of(name: str, texts: Sequence[str] | None) -> Sequence[Any]:
+    """The values in texts of several, as the option's own parser reads them; `all` is all of a choice."""
     each, _ = _parameters()[name]
     facts, choices, flag = get_args(each.annotation)[1], _choices(each), f"--{name.replace('_', '-')}"
-    if words is None:
+    if not texts:
         return [each.default]
+    words = ",".join(texts)
     if words == "all" and choices:
         return choices
     for word in words_of(words) if choices else ():

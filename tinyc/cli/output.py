@@ -41,6 +41,7 @@ class Output:
         self.json_mode = json_mode
         self.document_mode = document_mode
         self.verbose = verbose
+        self._is_answered = False  # the one object is printed
         self.stdout = _console(color, stderr=False)
         self.stderr = _console(color, stderr=True)
 
@@ -56,8 +57,9 @@ class Output:
         return self.stdout.width
 
     def json(self, value: Any) -> None:
-        """The one object of JSON mode; nothing otherwise."""
-        if self.json_mode:
+        """The one object of JSON mode; nothing otherwise, and nothing more where it is printed already."""
+        if self.json_mode and not self._is_answered:
+            self._is_answered = True
             self._print(json.dumps(value, indent=2, allow_nan=False))
 
     def document(self, value: Any) -> None:
@@ -80,7 +82,7 @@ class Output:
             self._say("", "", message, "dim")
 
     def error(self, error: TinycError) -> None:
-        """The error on stderr, and as an object on stdout in JSON mode."""
+        """The error on stderr, and as an object on stdout in JSON mode, unless results are there already."""
         self.json({"error": {"message": error.message, "where": _text(error.where), "hint": error.hint}})
         self._say("error: ", "bold red", error.message, "bold")
         if error.where is not None:

@@ -131,6 +131,9 @@ class PackageJob:
             kinds = ", ".join(kind.name for kind in KINDS)
             hint = f"--as {kinds} or {CONSTANTS}; two folders are linked"
             raise TinycError("nothing says what to make of the library", hint=hint)
+        if CONSTANTS in [word.strip() for word in self.kinds.split(",")]:
+            hint = f"give --as {CONSTANTS} in a call of its own"
+            raise TinycError(f"{CONSTANTS} is of constants alone, and no package", hint=hint)
         if self.out is not None and len(kinds_of(self.kinds)) != 1:
             raise TinycError("-o takes one kind of package", hint="leave it out: each gets a folder of its own")
 

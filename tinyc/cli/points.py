@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def show_points(out: Output, model: Path, points: Sequence[Point], wish: str | N
     out.json({"model": model.name, "points": [point.to_json() for point in points], **picked})
     _list_points(out, points, everything)
     if chosen is not None:
-        out.result("", Text(f"tinyc build {model} {chosen.options()}"))
+        out.result("", Text(f"tinyc build {shlex.quote(str(model))} {chosen.options()}"))
     elif wish is not None:
         raise TinycError(f"no point has {wish}", hint="loosen a limit, or try more boards", exit_code=1)
 

@@ -64,7 +64,8 @@ def settings_beside(model: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        said = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+        reason = error.strerror if isinstance(error, OSError) else said
         raise TinycError(f"{FILE} cannot be read: {reason}", Loc(str(file)), "docs/build.md describes it") from error
     for name in (key for key, value in held.items() if isinstance(value, dict) and not key.endswith(_MODELS)):
         raise TinycError(f"'{name}' is no model file", Loc(str(file)), f'a table is called as one: ["{model.name}"]')

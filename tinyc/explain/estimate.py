@@ -293,8 +293,10 @@ def estimate(
     measured: MeasuredCosts | None = None,
     *,
     optimize: Optimize = "speed",
+    ram: int | None = None,
 ) -> Estimate:
-    """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it."""
+    """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it.
+    ram: bytes that the arena may take, where these are fewer than the board's."""
     known = measured or _file.measured
     compiled = core_named(board.core).code or board.core
     core = core_of(board.core)
@@ -322,7 +324,7 @@ def estimate(
         error=known.errors.get(table, "not measured on this core"),
         cycle_error=_cycle_error(core, board, known, table) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
-        problem=_problem(board, program.arena_bytes, consts + code),
+        problem=_problem(board, program.arena_bytes, consts + code, ram),
         layers=layers,
     )
 
@@ -445,9 +447,11 @@ def _cycle_error(core: Core, board: Board, known: MeasuredCosts, table: str) -> 
     return f"{core.name}, within {measured}, but for the flash's waits, {_WAITS}; {SLOW_FLASH_ERROR}{waits}"
 
 
-def _problem(board: Board, arena: int, flash: int) -> str | None:
+def _problem(board: Board, arena: int, flash: int, ram: int | None) -> str | None:
     if board.ram_bytes is not None and arena > board.ram_bytes:
         return f"the arena takes {arena:,} bytes, {board.name} has {board.ram_bytes:,} of RAM"
+    if ram is not None and arena > ram:
+        return f"the arena takes {arena:,} bytes, --ram is {ram:,}"
     if board.flash_bytes is not None and flash > board.flash_bytes:
         return f"the library takes about {flash:,} bytes of flash, {board.name} has {board.flash_bytes:,}"
     return None

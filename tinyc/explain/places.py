@@ -138,6 +138,8 @@ def _report(folder: Path) -> tuple[str, list[Mapping[str, Any]]]:
             return name, list(layers)
     except (OSError, ValueError, KeyError, TypeError, TinycError):
         pass
+    if not folder.is_dir():
+        raise TinycError("a layer is named of a library, and there is no such folder", Loc(str(folder)), _BUILD)
     raise TinycError("there is no report.json of a build in this folder", Loc(str(folder)), _BUILD)
 
 

@@ -77,7 +77,7 @@ def explain(word: str) -> tuple[Meaning, ...]:
         near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
-        if os.path.isdir(word):
+        if os.path.isfile(os.path.join(word, "report.json")):
             hint = f"name a layer of the library too: tinyc inspect {word} 0; "
         message = f"'{word}' is no kernel, operator or exit code"
         raise TinycError(message, hint=f"{hint}docs/operators.md lists all{more}")

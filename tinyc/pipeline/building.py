@@ -166,6 +166,10 @@ def _check_written(folder: Path, compiled: Compiled, known: Report | UnprovedRep
     """Raises TinycError where the folder's library is not, byte for byte, the one that was compiled, but for what its
     banner says of the proof."""
     name = compiled.program.name
+    asked = shlex.join(["tinyc", "build", known.model, *known.arguments])
+    same = f"it was written by tinyc {known.tinyc}, `{asked}`: give the same model and options"
+    if known.name != name:
+        raise TinycError(f"the library there is called {known.name}, this model's {name}", Loc(str(folder)), same)
     files: Mapping[str, str]
     if isinstance(known, UnprovedReport):
         files = marked_unproved(compiled.files, name)
@@ -176,11 +180,10 @@ def _check_written(folder: Path, compiled: Compiled, known: Report | UnprovedRep
         written[f"{name}.blob"] = compiled.blob
     for file, content in sorted(written.items()):
         if not (folder / file).is_file() or (folder / file).read_bytes() != content:
-            asked = shlex.join(["tinyc", "build", known.model, *known.arguments])
             raise TinycError(
                 f"{file} is not what this model and these options give, with tinyc {__version__}",
                 Loc(str(folder)),
-                f"it was written by tinyc {known.tinyc}, `{asked}`: give the same model and options",
+                same,
             )
 
 

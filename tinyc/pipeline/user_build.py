@@ -54,6 +54,9 @@ class BuildProof:
         return asdict(self)
 
 
+_OBJECTS = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")  # what files of objects and archives begin with
+
+
 @dataclass(frozen=True, slots=True)
 class _Ran:
     """Outputs [sample][output], and the program that gave them."""
@@ -91,6 +94,10 @@ def verify_object(path: Path, library: Path, options: Options, progress: Progres
         raise TinycError(
             "there is no such file", Loc(str(library)), "give the library's .o or .a, as your build made it"
         )
+    with library.open("rb") as opened:
+        if not opened.read(8).startswith(_OBJECTS):
+            hint = "give the library's .o or .a, as your build made it"
+            raise TinycError("this is neither an object file nor an archive", Loc(str(library)), hint)
     board = load_board(options.board)
     toolchain, target = find_toolchain(board, options.toolchain), find_target(board, options.emulator)
     compiled = compile_model(path, board, options, progress)

@@ -108,7 +108,8 @@ def _loaded(file: Path, name: str, label: str) -> Callable[..., Any]:
         source = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         hint = "--metric FILE.py:FUNCTION; the file is looked for where you are"
-        raise TinycError(f"--metric: the file cannot be read: {error}", Loc(str(file)), hint) from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TinycError(f"--metric: the file cannot be read: {reason}", Loc(str(file)), hint) from error
     module = types.ModuleType(file.stem)
     module.__file__ = str(file)
     sys.path.append(str(file.resolve().parent))

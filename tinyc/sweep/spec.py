@@ -36,7 +36,8 @@ def load_sweep(path: Path) -> Sweep:
     try:
         spec = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        said = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+        reason = error.strerror if isinstance(error, OSError) else said
         raise TinycError(f"no sweep: {reason}", Loc(str(path)), "docs/sweep.md describes the file") from error
     reader = _Reader(path)
     unknown = sorted(set(spec) - set(_KEYS))
