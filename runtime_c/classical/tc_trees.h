@@ -16,9 +16,9 @@
 #include "tc_feature_codes.h"
 
 /* Between trees that are branches of one function: the compiler forgets the sum so far, and what the
- * comparisons before have told of the features. It would copy trees for what they say of each other, into half
- * as much code again, and work out ahead, at each leaf, what the leaves of all later trees would add, into five
- * times as much. */
+ * comparisons before have told of the features. It would copy trees for what they say of each other, into
+ * half as much code again, and work out ahead, at each leaf, what the leaves of all later trees would add,
+ * into five times as much. */
 #if TC_GNU
 #define TC_FORGET(sum) __asm__ volatile("" : "+r"(sum) : : "memory")
 #else
