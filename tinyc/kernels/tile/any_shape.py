@@ -2,29 +2,36 @@
 """The assembly of 1x1 weights for any number of channels and pixels: one function for many layers.
 
 Two pixels by four output channels, as `two_pixels.py`, but what that has as immediates is in registers: the stream
-begins with the numbers of input and output channels, and the steps are a loop of eight. Taps lie at the bottom of the
-stack; the loop walks down to the stack pointer, so no register holds its end. Where input channels are no multiple of
-four, the first four taps and those behind them overlap, and a tap's second place has weight 0.
+begins with the numbers of input and output channels. Taps lie at the bottom of the stack, eight steps a turn. Where
+input channels are no multiple of four, the first four taps and those behind them overlap, and a tap's second place has
+weight 0. A last odd pixel is a pair with itself: both write the same outputs.
 
-A last odd pixel is a pair with itself: both write the same outputs.
+The turns are a loop, which walks down to the stack pointer, so no register holds its end (`AnyShapeWriter`). Or they
+stand one after the other, and the code is entered where as many are left as there are (`StraightWriter`): addresses
+are immediates, three weights are loaded at once, and registers of the FPU hold the taps of the last steps.
 
-r0 stream, r1-r4 and r5-r8 accumulators, r9 r10 weights, r11 r12 taps, r14 taps' place, then outputs. In registers of
-the FPU: s0 where the last group with fewer channels begins, s1 the taps' end, s2 outputs, s3 from the first pixel's
-outputs to the second's, s4 the end of the last group, if it is full, s5 the channels of one that is not.
+r0 stream, r1-r4 and r5-r8 accumulators, r9 r10 (r11) weights, r11 r12 (r12 r14) taps, r14 taps' place, then outputs.
+What a call keeps in registers of the FPU: `_KEPT`.
 """
 
 from __future__ import annotations
 
 from tinyc.base.dataclass import dataclass
+from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.tile.groups import FIRST, PARAMETERS, SECOND, STREAM, PixelWork
+from tinyc.kernels.stream import PACKED
+from tinyc.kernels.tile.groups import FIRST, PARAMETERS, SECOND, STREAM, PixelWork, Weights
 from tinyc.kernels.tile.layer import ANY_TAPS, ANY_TURN, WeightedLayer
 from tinyc.machine.frame import Frame
-from tinyc.machine.thumb import Asm, Work
+from tinyc.machine.thumb import Asm, Work, fpu_registers
 
 MOST_TAPS = ANY_TAPS[-1]
 _STEP_BYTES = 8
 _WORDS = ("stream", "x", "n", "in_c", "out_c")
+# Where the last group with fewer channels begins; where the taps end; outputs; from the first pixel's outputs to the
+# second's; the end of the last group, if it is full; the channels of one that is not.
+_KEPT = ("shorter", "taps_end", "y", "second", "end", "rest")
+_FPU_REGISTERS, _SCRATCH_FPU = 32, 16  # all, and those that no function need save
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,15 @@ class AnyShapeWork(PixelWork):
 
 
 class AnyShapeWriter:
-    """Writes one function for n >= 1 pixels; `asm` has the code."""
+    """Writes one function for n >= 1 pixels, whose steps are a loop; `asm` has the code."""
+
+    words: tuple[str, ...] = _WORDS
+    saved_fpu = ""
+    first_kept = 0  # the register of the FPU with the first of `_KEPT`
 
     def __init__(self, layer: WeightedLayer) -> None:
         self.layer = layer
-        self.frame = Frame(_WORDS, below=_STEP_BYTES * layer.any_taps // 2)
+        self.frame = Frame(self.words, below=_STEP_BYTES * layer.any_taps // 2)
         self.asm = Asm(layer.core)
         self.asm.reads_constants(STREAM)
         self.parameters = PARAMETERS[:-1]
@@ -55,35 +66,47 @@ class AnyShapeWriter:
             with asm.loop("group", self.layer.groups):
                 first = asm.lines
                 self._sums()
-                asm.op("vmov", "r9", "s0")
+                asm.op("vmov", "r9", self._kept("shorter"))
                 asm.op("cmp", "r9", STREAM)
                 asm.leave("blo.w", "rest") if rest else asm.branch("blo.w", "rest")
                 self._finish(GROUP)
-                asm.op("vmov", "s2", "r14")
-                asm.op("vmov", "r9", "s4")
+                asm.op("vmov", self._kept("y"), "r14")
+                asm.op("vmov", "r9", self._kept("end"))
                 asm.op("cmp", STREAM, "r9")
                 asm.branch("bne.w", "group")
-                group_bytes = 4 * (asm.lines - first)
+                group_bytes = 4 * (asm.lines - first) - self._skipped_bytes
             asm.branch("b.w", "next")
             asm.label("rest")
             self._finish(GROUP - 1)
             asm.label("next")
             asm.note("the next pair of pixels")
-            asm.op("vmov", "r9", "s3")
+            asm.op("vmov", "r9", self._kept("second"))
             asm.op("add", "r14", "r14", "r9")
-            asm.op("vmov", "s2", "r14")
+            asm.op("vmov", self._kept("y"), "r14")
             asm.op("ldr", "r9", self.frame.at("n"))
             asm.op("subs", "r9", "r9", "#2")
             asm.op("str", "r9", self.frame.at("n"))
             asm.branch("bgt.w", "pair")
         asm.note("return")
         asm.restore()
-        return AnyShapeWork(asm.work(), asm.work("pair"), Work(), group_bytes)
+        return AnyShapeWork(asm.work(), asm.work("pair") - self.layer.groups * self._skipped(), Work(), group_bytes)
+
+    def _kept(self, name: str) -> str:
+        return f"s{self.first_kept + _KEPT.index(name)}"
+
+    @property
+    def _skipped_bytes(self) -> int:
+        """Of a turn of the loop over channels, that this layer does not run."""
+        return 0
+
+    def _skipped(self) -> Work:
+        """What a turn of the loop over channels would execute there."""
+        return Work()
 
     def _enter(self) -> None:
         asm, requant = self.asm, self.layer.requant
         asm.note("registers and arguments to the stack, and to registers of the FPU")
-        asm.save("{r4-r11, lr}", "", frame=self.frame.size)
+        asm.save("{r4-r11, lr}", self.saved_fpu, frame=self.frame.size)
         asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
         asm.op("ldr", "r1", "[r1]")
         for register, name in zip((STREAM, "r1", "r3", "r4", "r5"), _WORDS, strict=True):
@@ -91,20 +114,24 @@ class AnyShapeWriter:
         asm.op("add", "r6", "r4", f"#{2 * ANY_TURN - 1}")
         asm.op("lsr", "r6", "r6", f"#{(2 * ANY_TURN).bit_length() - 1}")
         asm.op("lsl", "r6", "r6", f"#{(ANY_TURN * _STEP_BYTES).bit_length() - 1}")
-        asm.op("mov", "r7", "sp")
-        asm.op("add", "r7", "r7", "r6")
-        asm.op("vmov", "s1", "r7")
+        self._begin_of_steps()
         asm.op("add", "r6", "r6", f"#{4 * (GROUP + requant.words(GROUP))}")
         asm.op("lsr", "r7", "r5", "#2")
         asm.op("mla", "r7", "r7", "r6", STREAM)
-        asm.op("vmov", "s0", "r7")
+        asm.op("vmov", self._kept("shorter"), "r7")
         asm.op("and", "r5", "r5", f"#{GROUP - 1}")
-        asm.op("vmov", "s5", "r5")
+        asm.op("vmov", self._kept("rest"), "r5")
         asm.op("cmp", "r5", "#0")
         asm.op("it", "ne")
         asm.op("movne", "r7", "#0")
-        asm.op("vmov", "s4", "r7")
-        asm.op("vmov", "s2", "r2")
+        asm.op("vmov", self._kept("end"), "r7")
+        asm.op("vmov", self._kept("y"), "r2")
+
+    def _begin_of_steps(self) -> None:
+        """Keeps where the steps begin. r6: bytes of the taps."""
+        self.asm.op("mov", "r7", "sp")
+        self.asm.op("add", "r7", "r7", "r6")
+        self.asm.op("vmov", self._kept("taps_end"), "r7")
 
     def _gather(self) -> None:
         """The taps of two pixels to the stack, r9 r10 pixels, r11 taps; of one pixel twice."""
@@ -117,7 +144,7 @@ class AnyShapeWriter:
         asm.op("itt", "eq")
         asm.op("moveq", "r10", "r9")
         asm.op("moveq", "r6", "#0")
-        asm.op("vmov", "s3", "r6")
+        asm.op("vmov", self._kept("second"), "r6")
         asm.op("mov", "r11", "sp")
         self._four()
         asm.op("add", "r12", "r8", "#3")
@@ -131,6 +158,10 @@ class AnyShapeWriter:
             self._four()
             asm.count_down("r12", "", "fours", "bne")
         asm.op("str", "r10", frame.at("x"))
+        self._hold()
+
+    def _hold(self) -> None:
+        """Taps to registers of the FPU."""
 
     def _four(self) -> None:
         asm = self.asm
@@ -149,7 +180,11 @@ class AnyShapeWriter:
         asm.load_multiple(STREAM, FIRST)
         for first, second in zip(FIRST, SECOND, strict=True):
             asm.op("mov", second, first)
-        asm.op("vmov", "r14", "s1")
+        self._steps()
+
+    def _steps(self) -> None:
+        asm = self.asm
+        asm.op("vmov", "r14", self._kept("taps_end"))
         with asm.loop("steps", self.layer.steps // ANY_TURN):
             for _ in range(ANY_TURN):
                 asm.piece(_step)
@@ -169,12 +204,12 @@ class AnyShapeWriter:
                 free = constants[1] if acc is SECOND and requant.base is None else temp
                 requant.emit(asm, position, acc[position], below, constants, free)
             if position == 0:
-                asm.op("vmov", "r14", "s2")
-                asm.op("vmov", "r9", "s3")
+                asm.op("vmov", "r14", self._kept("y"))
+                asm.op("vmov", "r9", self._kept("second"))
             asm.op("strb", SECOND[position], "[r14, r9]")
             asm.op("strb", FIRST[position], "[r14], #1")
             if channels < GROUP and position + 1 < channels:
-                asm.op("vmov", "r5", "s5")
+                asm.op("vmov", "r5", self._kept("rest"))
                 asm.op("cmp", "r5", f"#{position + 1}")
                 asm.branch("beq.w", "next")
 
@@ -189,3 +224,63 @@ def _step(asm: Asm) -> None:
             asm.op("sxtb16", weights, weights)
         for acc, tap in ((FIRST, "r11"), (SECOND, "r12")):
             asm.op("smlad", acc[channel], tap, weights, acc[channel])
+
+
+class StraightWriter(AnyShapeWriter):
+    """The same with the steps of the most taps one after the other, for as many taps as fit before them."""
+
+    words = (*_WORDS, "entry")
+    saved_fpu = fpu_registers(_SCRATCH_FPU, _FPU_REGISTERS - _SCRATCH_FPU)
+    first_kept = _FPU_REGISTERS - len(_KEPT)
+
+    def _begin_of_steps(self) -> None:
+        asm = self.asm
+        asm.constant("r7", self._turn_bytes)
+        asm.op("lsr", "r8", "r6", f"#{(ANY_TURN * _STEP_BYTES).bit_length() - 1}")
+        asm.op("rsb", "r8", "r8", f"#{self._turns}")
+        asm.address("r9", "steps", comes_back=False)
+        asm.op("mla", "r7", "r7", "r8", "r9")
+        asm.op("str", "r7", self.frame.at("entry"))
+
+    def _hold(self) -> None:
+        self.asm.op("vldmia", "sp", fpu_registers(0, self.first_kept))
+
+    def _steps(self) -> None:
+        asm = self.asm
+        asm.go_on("steps", "ldr", "pc", self.frame.at("entry"))
+        asm.label("steps", aligned=True)
+        for turn in reversed(range(self._turns)):
+            asm.piece(_turn, turn, self.first_kept // 2, self.layer.requant)
+
+    @property
+    def _turns(self) -> int:
+        """Of the most taps."""
+        return self.layer.any_taps // 2 // ANY_TURN
+
+    @property
+    def _turn_bytes(self) -> int:
+        """Of the code of each turn: all of its instructions have 32 bits."""
+        return 4 * self._alone(self._turns - 1).lines
+
+    @property
+    def _skipped_bytes(self) -> int:
+        return self._turn_bytes * (self._turns - self.layer.steps // ANY_TURN)
+
+    def _skipped(self) -> Work:
+        turns = range(self.layer.steps // ANY_TURN, self._turns)
+        return sum((self._alone(turn).work() for turn in turns), Work())
+
+    def _alone(self, turn: int) -> Asm:
+        asm = Asm(self.layer.core)
+        asm.piece(_turn, turn, self.first_kept // 2, self.layer.requant)
+        return asm
+
+
+def _turn(asm: Asm, turn: int, held: int, requant: Requantization) -> None:
+    """Eight steps, the last one first; the taps of the first `held` of all steps are in registers of the FPU."""
+    weights = Weights(asm, ("r9", "r10", "r11"), ANY_TURN * PACKED.words_per_step)
+    for step in reversed(range(turn * ANY_TURN, (turn + 1) * ANY_TURN)):
+        load: tuple[str, ...] = ("ldrd", "r12", "r14", f"[sp, #{_STEP_BYTES * step}]" if step else "[sp]")
+        if step < held:
+            load = ("vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}")
+        weights.multiply(requant, PACKED.words_per_step, (("r12", FIRST, FIRST), ("r14", SECOND, SECOND)), load)

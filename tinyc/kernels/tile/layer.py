@@ -19,6 +19,7 @@ _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 
 
 ANY_TAPS = (128, 256)  # that functions for any number of channels have room for
+_ANY_CHANNELS = 129  # by which code for any number of channels is ordered: groups of four, and one that is not full
 ANY_TURN = 8  # steps of a turn of the loop for any number of channels
 
 
@@ -83,6 +84,12 @@ class WeightedLayer:
         if not self.ended:
             return self
         return replace(self, out_c=GROUP * (self.out_c >= GROUP) + self.out_c % GROUP)
+
+    @property
+    def of_most_channels(self) -> WeightedLayer:
+        """Where the code is that of any number of channels, the layer by which its instructions are ordered: with all
+        that the code may run."""
+        return replace(self, runs=(Run(0, self.any_taps),), out_c=_ANY_CHANNELS) if self.tile.of_any else self
 
     @property
     def any_taps(self) -> int:

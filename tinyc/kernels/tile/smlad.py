@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tinyc.kernels.tile.any_shape import AnyShapeWriter
+from tinyc.kernels.tile.any_shape import AnyShapeWriter, StraightWriter
 from tinyc.kernels.tile.four_pixels import FourPixelWriter
 from tinyc.kernels.tile.groups import GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
@@ -16,7 +16,7 @@ from tinyc.machine.thumb import Naked
 
 def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
     if layer.tile.of_any:
-        return AnyShapeWriter(layer)
+        return (StraightWriter if layer.tile.inputs == "FPU registers" else AnyShapeWriter)(layer)
     if layer.tile.pixels == 1:
         return OnePixelWriter(layer) if layer.in_scratch else OnePixelStackWriter(layer)
     return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)
@@ -26,7 +26,10 @@ def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
 def tile_code(layer: WeightedLayer) -> tuple[GroupWriter | AnyShapeWriter, PixelWork]:
     """The function for as many pixels as the tile has, or more (four pixels: for any number), and what it executes."""
     writer = _writer(layer)
-    return writer, writer.write()
+    work = writer.write()
+    if layer.of_most_channels == layer:
+        return writer, work
+    return tile_code(layer.of_most_channels)[0], work
 
 
 def tile_function(name: str, layer: WeightedLayer) -> tuple[Naked, PixelWork]:

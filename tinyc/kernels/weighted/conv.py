@@ -26,10 +26,12 @@ from tinyc.kernels.tile.shape import (
     TWO_PIXELS,
     TWO_PIXELS_FPU,
     TWO_PIXELS_OF_ANY,
+    TWO_PIXELS_OF_ANY_FPU,
     TWO_PIXELS_SHORT,
     Tile,
 )
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, tile_kernel
+from tinyc.machine.three_stage import ThreeStage
 
 _STACK_TAPS = 252  # whose words lie on the stack
 _LOOP_TAPS = 16  # the least for a loop
@@ -118,11 +120,17 @@ def is_pointwise(site: Site) -> bool:
     return Window.of(site.attrs, k_h, k_w) == POINT and 8 <= in_c <= MOST_TAPS and out_c >= GROUP and several
 
 
+def keeps_sizes(site: Site) -> bool:
+    """a core like the Cortex-M4, for which no instruction becomes two, so that turns of a loop have one size"""
+    return isinstance(site.core, ThreeStage)
+
+
 _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
     TWO_PIXELS: (),
     TWO_PIXELS_FPU: (on_stack,),
     TWO_PIXELS_SHORT: (on_stack, is_long),
     TWO_PIXELS_OF_ANY: (is_pointwise,),
+    TWO_PIXELS_OF_ANY_FPU: (is_pointwise, keeps_sizes),
     FOUR_PIXELS: (is_in_fours,),
 }
 
