@@ -37,6 +37,9 @@ def linked(folder: Path, name: str, board: Board, *flags: str) -> Path:
     return folder / "all.elf"
 
 
+PARTS = 12  # of all kernels, one by one in libraries of their own
+
+
 def run_all(folder: Path, board_name: str, *flags: str) -> tuple[Together, LinkedRun]:
     """Every kernel of the board in one library, built with these flags and called."""
     board = load_board(board_name)
@@ -81,11 +84,14 @@ def test_they_are_seen(tmp_path: Path) -> None:
 # ---- what a library says of itself ----
 
 
-def test_steps_that_say_none_make_none(kernel_library: Callable[..., KernelLibrary], tmp_path: Path) -> None:
-    """Of the kernels of a Cortex-M4 every so many."""
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(1, PARTS))])
+def test_steps_that_say_none_make_none(
+    kernel_library: Callable[..., KernelLibrary], tmp_path: Path, first: int
+) -> None:
+    """Of the kernels of a Cortex-M4 every so many: what is called once becomes part of its step, and has others."""
     board = load_board("cortex-m4")
     whole = kernel_library(board.isa).made
-    program = aligned_run(whole._of(whole.graph.nodes[::12]), tmp_path, board, "-O2")
+    program = aligned_run(whole._of(whole.graph.nodes[first::PARTS]), tmp_path, board, "-O2")
     assert 0 < len(unaligned_steps(program)) < len(program.steps) / 2
 
 

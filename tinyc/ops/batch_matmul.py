@@ -278,7 +278,8 @@ OP = Op(
             when=(is_s8, few_batches),
             asks=matmul.ASKS,
         ),
-        Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches)),
+        # gcc joins the loads and stores of four columns.
+        Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches), anywhere=True),
         Kernel("tc_batch_matmul_s16", offered(lower_wide, cost=cost_wide), when=(is_s16, few_batches)),
         Kernel("tc_batch_matmul_f32", offered(lower_float, cost=cost_float), when=(in_float32, few_batches)),
     ),
