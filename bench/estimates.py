@@ -4,11 +4,12 @@
     python bench/estimates.py --records FILE.jsonl [--boards cortex-m4 ...] [--prefer flash] [MODEL ...]
     python bench/estimates.py --records FILE.jsonl --fit   # of what was measured, which the first does in the end, too
     python bench/estimates.py --records CODE.jsonl --code  # of compiled libraries, that none has to run: their bytes
+    python bench/estimates.py --records CODE.jsonl --kernels MODEL ...  # before: of each C kernel that may run a layer
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
-From all of them come tinyc/explain/measured_costs.json, where cores that were not measured keep what is known of them,
-and the tables of docs/estimate.md. The errors of models "of a new kind" are those of models that the fit has not seen:
-each is estimated with what models of other names say.
+From all of them come tinyc/explain/measured_costs.json and tinyc/choose/code_bytes.json, where cores that were not
+measured keep what is known of them, and the tables of docs/estimate.md. The errors of models "of a new kind" are those
+of models that the fit has not seen: each is estimated with what models of other names say.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,8 +33,14 @@ from stacks import depths_of
 from tables import ROOT, as_table, write_section
 
 from tinyc.base.errors import TinycError
+from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
+from tinyc.choose import compiled_code
+from tinyc.choose.compiled_code import CompiledCode, table_of
+from tinyc.choose.select import select
+from tinyc.emit.library import Info, emit_library
+from tinyc.emit.lower import lower
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
     ASSEMBLY,
@@ -46,20 +54,28 @@ from tinyc.explain.estimate import (
     features_of,
     has_one_scale,
     kernel_keys,
-    table_of,
 )
+from tinyc.ir.graph import Graph, Node
 from tinyc.machine.cores import PerInstruction
+from tinyc.machine.target import written_for
 from tinyc.options.build import Options, Precision, Prefer
 from tinyc.pipeline.compiling import compile_model
+from tinyc.pipeline.integers import make_integers
+from tinyc.pipeline.lowering import forms_of
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import compile_library, prove_in
-from tinyc.toolchain.compilers import find_toolchain
+from tinyc.plan.planner import plan_graph
+from tinyc.plan.replay import InvalidPlanError
+from tinyc.toolchain import compile as toolchains
+from tinyc.toolchain.compile import Sources
+from tinyc.toolchain.compilers import Toolchain, find_toolchain
 from tinyc.toolchain.elf import read_elf
 from tinyc.toolchain.size import library_size
 
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"
 COSTS = ROOT / "tinyc" / "explain" / "measured_costs.json"
+CODE = compiled_code.TABLE
 BOARDS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m3", "cortex-m0plus", "riscv32imc")
 HEAD = (
     "core",
@@ -78,6 +94,7 @@ HEAD = (
 )
 
 _USUAL: Prefer = "balanced"
+_TOGETHER = (1, 2, 4)  # layers of one library, that a kernel is compiled for
 _FLOAT = "_fp32"  # in the names of files that are measured without quantizing them
 
 Record = Mapping[str, Any]
@@ -92,14 +109,18 @@ def main() -> int:
     parser.add_argument("--prefer", default=_USUAL, choices=(_USUAL, "flash"), help="what libraries are best in")
     parser.add_argument("--fit", action="store_true", help="run nothing")
     parser.add_argument("--code", action="store_true", help="compile only, and fit only bytes of code")
+    parser.add_argument("--kernels", action="store_true", help="compile libraries of one layer and of two, no more")
     args = parser.parse_args()
+    if args.kernels:
+        _compile_kernels(args.records, args.models, args.boards, args.prefer)
+        return 0
     if not args.fit:
         measure = _compile_one if args.code else _measure
         _measure_all(args.records, args.models, args.boards, args.prefer, measure)
     records = [record for record in _read(args.records) if "error" not in record]
+    code = _with_code(json.loads(CODE.read_text(encoding="utf-8")), records)
+    CODE.write_text(json.dumps(code, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if args.code:
-        costs = _with_code(json.loads(COSTS.read_text(encoding="utf-8")), records)
-        COSTS.write_text(json.dumps(costs, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return 0
     fitted = fit(records, json.loads(COSTS.read_text(encoding="utf-8")))
     COSTS.write_text(json.dumps(fitted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -166,7 +187,7 @@ def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Re
             depths = depths_of(Path(folder) / "firmware" / f"{compiled.program.name}.elf", elf)
     except TinycError as error:
         return record | {"error": error.message}
-    said = estimate(model.name, compiled.program, board, MeasuredCosts({}, {}, {}, {}))
+    said = estimate(model.name, compiled.program, board, MeasuredCosts({}, {}))
     assert report.passed
     return record | {
         "instructions": report.instructions,
@@ -223,15 +244,92 @@ def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -
     }
 
 
-def _with_code(known: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    """What measured_costs.json holds, with the code of the measured cores as it is now."""
-    fitted = {part: dict(known[part]) for part in known}
+def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer) -> None:
+    """Records of libraries of one layer and of several, for every C kernel that may run layers of the models."""
+    for name in boards:
+        toolchain = find_toolchain(load_board(name), "gcc")
+        own = [one for one in _read(file) if one["board"] == name and _prefer(one) == prefer and one.get("steps")]
+        known = {(one["model"], one["steps"][0]["kernel"]) for one in own}
+        for model in models:
+            precision: Precision = "float32" if _FLOAT in model.name else "integer"
+            board, options, about = _asked(model, precision, name, prefer)
+            made = make_integers(model, board, options, Progress())
+            (form, *_) = forms_of(made, board, options, Progress())
+            nodes: dict[str, list[Node]] = defaultdict(list)
+            for node in form.graph.nodes:
+                for choice in form.choices.get(node.name, ()):
+                    if not choice.kernel.written:
+                        nodes[choice.kernel.name].append(node)
+            for kernel, own_nodes in sorted(nodes.items()):
+                running = _most_different(form.graph, own_nodes)
+                for count in _TOGETHER:
+                    title = f"{count} of {model.name}"
+                    if (title, kernel) in known or count > len(running):
+                        continue
+                    layers = _alone(form.graph, running[:count])
+                    record = _compile_layers(layers, kernel, board, options, made.numerics, toolchain)
+                    with file.open("a", encoding="utf-8") as stream:
+                        stream.write(json.dumps({**about, "model": title, **record}) + "\n")
+
+
+def _most_different(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    """First layers of all shapes: of equal ones a compiler makes what it does of no other network."""
+    shapes = [tuple(graph.values[name].shape for name in (*node.inputs, *node.outputs) if name) for node in nodes]
+    first = {shape: number for number, shape in reversed(list(enumerate(shapes)))}
+    return sorted(nodes, key=lambda node: first[shapes[nodes.index(node)]] != nodes.index(node))
+
+
+def _alone(graph: Graph, nodes: Sequence[Node]) -> Graph:
+    """The layers side by side: what they read is input, what they write output."""
+    inputs = dict.fromkeys(name for node in nodes for name in node.inputs if name and name not in graph.consts)
+    outputs = dict.fromkeys(name for node in nodes for name in node.outputs)
+    names = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    return replace(
+        graph,
+        inputs=tuple(name for name in inputs if name not in outputs),
+        outputs=tuple(outputs),
+        nodes=tuple(nodes),
+        values={name: value for name, value in graph.values.items() if name in names},
+        consts={name: value for name, value in graph.consts.items() if name in names},
+        states=(),
+        labels={},
+    )
+
+
+def _compile_layers(
+    graph: Graph, kernel: str, board: Board, options: Options, numerics: Numerics, toolchain: Toolchain
+) -> Record:
+    """The part of a record that `_compile_one` makes, of layers that this kernel runs."""
+    try:
+        asked = {node.name: kernel for node in graph.nodes}
+        choices = select(graph, board.isa, numerics, asked, written_for(board.core, False))
+        program = lower(graph, plan_graph(graph, choices, work=0), numerics, "layers")
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for header, text in emit_library(program, Info("layers", "0" * 64, board.name)).items():
+                (folder / header).write_text(text, encoding="utf-8")
+            output = folder / "layers.o"
+            toolchains.compile_library(Sources(folder, "layers"), toolchain, options.optimize, output)
+            size, functions = library_size(output, toolchain, board, folder), read_elf(output).step_functions("layers")
+    except (TinycError, InvalidPlanError) as error:
+        return {"error": str(error), "steps": [{"kernel": kernel}] * len(graph.nodes)}
+    steps = [
+        {"kernel": kernel, "code": functions[step.index].size if step.index in functions else 0}
+        for step in program.steps
+    ]
+    return {"code_bytes": size.code_bytes, "assembly_bytes": assembly_bytes(program), "steps": steps}
+
+
+def _with_code(known: Mapping[str, Mapping[str, int]], records: Sequence[Record]) -> dict[str, Mapping[str, int]]:
+    """What code_bytes.json holds, with the code of the measured cores as it is now."""
+    fitted = dict(known)
     for table, own in _by_table(records).items():
-        code, base = _fit_code(own)
-        errors = [-_left(record, code, base) / record["code_bytes"] for record in own if record["steps"]]
-        print(f"{table}: code of {len(own)} libraries {_words(errors)}")
-        fitted["code"][table] = _with_others(fitted["code"].get(table), code)
-        fitted["base"][table] = base
+        kernels = [record for record in own if " of " in record["model"]]
+        networks = [record for record in own if record not in kernels]
+        code = {**_fit_code(kernels), **_fit_code(networks)}  # of single kernels what no network says
+        errors = [-_left(record, code) / record["code_bytes"] for record in networks if record["steps"]]
+        print(f"{table}: code of {len(own)} libraries, of networks {_words(errors)}")
+        fitted[table] = _with_others(fitted.get(table), code)
     return fitted
 
 
@@ -266,19 +364,16 @@ def _with_others(known: Any, measured: Any) -> Any:
 
 
 Line = tuple[float, ...]  # what each of the features stands for
-_PARTS = ("kernels", "cycles", "code", "base", "stack", "errors", "cycle_errors")
+_PARTS = ("kernels", "cycles", "stack", "errors", "cycle_errors")
 _OF_CYCLES = ("cycles", "cycle_errors")
 
 
 class Fitted(NamedTuple):
     """Of a core, by kernel: the lines that make counted instructions of said ones, and modelled cycles; `OTHERS`: for
-    any other kernel. code, base: as `MeasuredCosts` has them. stack: bytes of a step beside its functions in assembly;
-    `""`: beside the deepest step."""
+    any other kernel. stack: bytes of a step beside its functions in assembly; `""`: beside the deepest step."""
 
     kernels: dict[str, Line]
     cycles: dict[str, Line]
-    code: dict[str, int]
-    base: int
     stack: dict[str, int]
 
 
@@ -302,7 +397,7 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
             deepest = min(step["stack"], record["stack_bytes"])  # calls through pointers were not followed
             stack[step["kernel"]] = max(stack[step["kernel"]], deepest - step["own_stack"])
     cycles = {} if _by_instructions(records[0]["core"]) else _lines(records, CYCLES)
-    return Fitted(_lines(records, INSTRUCTIONS), cycles, *_fit_code(records), dict(stack))
+    return Fitted(_lines(records, INSTRUCTIONS), cycles, dict(stack))
 
 
 def _by_instructions(core: str) -> bool:
@@ -346,17 +441,19 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
 _ROUNDS = 1_000  # after which sizes of functions hardly change
 
 
-def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
-    """(bytes of code by kernel, bytes of the rest). Of functions that steps call only sums are known: least squares
+def _fit_code(records: Sequence[Record]) -> dict[str, int]:
+    """A table of code_bytes.json. Of functions that steps call only sums are known: least squares
     with none below 0, each in turn what is left of its libraries when the others are as large as they are taken to be.
     """
+    if not records:
+        return {}
     sizes: dict[str, list[int]] = defaultdict(list)
     for record in records:
         for step, alone in zip(record["steps"], _calls_of(record), strict=True):
             for key in (alone, step["kernel"], ""):
                 sizes[key].append(step["code"])
     code = {key: round(statistics.median(own)) for key, own in sizes.items()}
-    left = [_left(record, code, 0) for record in records]
+    left = [_left(record, code) for record in records]
     single = [rest for rest, record in zip(left, records, strict=True) if len(record["steps"]) == 1]
     base = max(min(single, default=0), 0)
     calls = [set(_calls_of(record)) for record in records]
@@ -373,12 +470,12 @@ def _fit_code(records: Sequence[Record]) -> tuple[dict[str, int], int]:
         kernel, _, way = key.rpartition(" ")
         if way == "alone":
             code[key] += size
-        elif size:
+        else:
             code[f"{kernel} function"] = size
     once = [size for key, size in code.items() if key.endswith(" alone")]
     if once:
         code[""] = round(statistics.median(once))
-    return code, base
+    return {**code, compiled_code.BASE: base}
 
 
 def _calls_of(record: Record) -> list[str]:
@@ -391,9 +488,9 @@ def _names(record: Record) -> list[str]:
     return [step["kernel"] for step in record["steps"]]
 
 
-def _left(record: Record, code: Mapping[str, int], base: int) -> int:
+def _left(record: Record, code: Mapping[str, int]) -> int:
     """Bytes that a library has more than is said."""
-    said = MeasuredCosts({}, {"": code}, {"": base}, {}).code_of("", _names(record))
+    said = CompiledCode([code], "").library(_names(record))
     left: int = record["code_bytes"] - record["assembly_bytes"] - said
     return left
 
@@ -514,11 +611,12 @@ class Errors(NamedTuple):
 
 def _errors(records: Sequence[Record], known: Fitted) -> Errors:
     """Errors of each model that runs something, and not views alone."""
+    code = _fit_code(records)
     own = [record for record in records if record["steps"]]
     return Errors(
         [_error(record, known.kernels, INSTRUCTIONS) for record in own],
         [_error(record, known.cycles, CYCLES) for record in own if known.cycles],
-        [-_left(record, known.code, known.base) / record["code_bytes"] for record in own],
+        [-_left(record, code) / record["code_bytes"] for record in own],
     )
 
 
@@ -533,7 +631,7 @@ def _unseen(records: Sequence[Record], others: Sequence[Record]) -> list[float]:
 
 
 def _error(record: Record, lines: Mapping[str, Line], figure: Figure) -> float:
-    costs = MeasuredCosts({"": lines}, {}, {}, {})
+    costs = MeasuredCosts({"": lines}, {})
     steps = zip(record["steps"], _keys(record), strict=True)
     said: float = sum(costs.counted("", keys, step[figure.features]) for step, keys in steps)
     return said / float(record[figure.whole]) - 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import prove
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimate.md"
+STACKS = Path(__file__).resolve().parents[2] / "tinyc" / "explain" / "measured_costs.json"
 
 
 def network(width: int, size: int = 12) -> onnx.ModelProto:
@@ -77,7 +79,7 @@ def test_waits_for_slow_flash_are_in_the_cycles(tmp_path: Path) -> None:
     onnx.save(network(16, 24), path)
     board, options = load_board("nucleo-l4r5zi"), Options("nucleo-l4r5zi", prefer="ram", ram_code=0)
     program = compile_model(path, board, options, Progress()).program
-    nothing_else = MeasuredCosts({}, {}, {}, {}, {}, {"cortex-m4": dict.fromkeys(OTHERS, (0.0,))}, {"cortex-m4": ""})
+    nothing_else = MeasuredCosts({}, {}, {}, {"cortex-m4": dict.fromkeys(OTHERS, (0.0,))}, {"cortex-m4": ""})
     waits = estimate("m", program, board, nothing_else).cycles
     cycles = estimate("m", program, board).cycles
     assert waits is not None
@@ -121,8 +123,8 @@ def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, prefer: Prefe
     assert said.fits
     assert report.stack_bytes is not None
     assert said.stack_bytes is None or report.stack_bytes <= said.stack_bytes < report.stack_bytes + 800
-    unmeasured = any(layer.kernel.endswith("_low_scratch") for layer in said.layers)
-    assert said.stack_bytes is not None or unmeasured
+    known = json.loads(STACKS.read_text(encoding="utf-8"))["stack"]["cortex-m4"]
+    assert (said.stack_bytes is None) == any(layer.kernel not in known for layer in said.layers)
 
 
 def test_what_was_measured_is_applied(tmp_path: Path) -> None:
@@ -130,21 +132,18 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
     onnx.save(network(8), path)
     board = load_board("cortex-m3")
     program = compile_model(path, board, Options("cortex-m3"), Progress()).program
-    plain = estimate("m", program, board, MeasuredCosts({}, {}, {}, {}))
+    plain = estimate("m", program, board, MeasuredCosts({}, {}))
     kernel = plain.layers[0].kernel
-    known = MeasuredCosts(
-        {"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {"cortex-m3": {"": 100}}, {"cortex-m3": 7}, {}
-    )
+    known = MeasuredCosts({"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {})
     found = estimate("m", program, board, known)
     assert found.layers[0].instructions > 1.9 * plain.layers[0].instructions
-    assert found.code_bytes - plain.code_bytes == 100 * len(program.steps) + 7
     assert found.cycles is None  # no kernel knows the cycles of this core
     assert found.milliseconds is None
 
 
 def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
     lines = {"k": (1.0,), "k fused": (2.0, 0.0, 3.0), "k shared": (4.0, 5.0), "": (6.0, -1000.0)}
-    costs = MeasuredCosts({"core": lines}, {}, {}, {})
+    costs = MeasuredCosts({"core": lines}, {})
 
     def counted(kernel: str, title: str, steps: int) -> int:
         return costs.counted("core", kernel_keys(kernel, title, steps), (100, 1, 10))
@@ -158,9 +157,7 @@ def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
 
 
 def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_code() -> None:
-    costs = MeasuredCosts(
-        {"cortex-m7": {"k": (3.0,), "": (5.0,)}, "cortex-m4": {"k": (1.0,), "other": (2.0,)}}, {}, {}, {}
-    )
+    costs = MeasuredCosts({"cortex-m7": {"k": (3.0,), "": (5.0,)}, "cortex-m4": {"k": (1.0,), "other": (2.0,)}}, {})
     assert costs.counted("cortex-m7", kernel_keys("k", "conv2d", 1), (100, 1)) == 300
     assert costs.counted("cortex-m7", kernel_keys("other", "conv2d", 1), (100, 1)) == 200
     assert costs.counted("cortex-m3", kernel_keys("other", "conv2d", 1), (100, 1)) == 100
@@ -168,9 +165,7 @@ def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_co
 
 def test_assembly_that_was_never_measured_is_as_other_assembly() -> None:
     """What it takes is counted in its text: compilers, which decide what code in C takes, do not matter."""
-    costs = MeasuredCosts(
-        {"a": {"k": (3.0,), "": (5.0,)}, "b": {"k": (3.0,), "": (5.0,), "assembly": (2.0,)}}, {}, {}, {}
-    )
+    costs = MeasuredCosts({"a": {"k": (3.0,), "": (5.0,)}, "b": {"k": (3.0,), "": (5.0,), "assembly": (2.0,)}}, {})
 
     def counted(core: str, kernel: str, assembly: bool) -> int:
         return costs.counted(core, kernel_keys(kernel, "conv2d", 1, assembly=assembly), (100, 1))
@@ -182,18 +177,10 @@ def test_assembly_that_was_never_measured_is_as_other_assembly() -> None:
 
 def test_code_that_is_made_small_takes_what_was_measured_of_such() -> None:
     lines = {"core": {"k": (1.0,), "j": (2.0,), "": (9.0,)}, "core size": {"k": (3.0,), "": (5.0,)}}
-    costs = MeasuredCosts(lines, {}, {}, {}, cycles=lines)
+    costs = MeasuredCosts(lines, {}, cycles=lines)
     for ask in (costs.counted, costs.cycled):
         taken = [[ask("core", kernel_keys(k, "conv2d", 1), (100, 1), how) for k in "kjx"] for how in ("speed", "size")]
         assert taken == [[100, 200, 900], [300, 200, 500]]
-
-
-def test_a_kernel_that_several_steps_share_is_there_once() -> None:
-    code = {"k alone": 100, "k shared": 20, "k function": 300, "": 50}
-    costs = MeasuredCosts({}, {"core": code}, {"core": 7}, {})
-    assert costs.code_of("core", ["k"]) == 7 + 100
-    assert costs.code_of("core", ["k", "other", "k"]) == 7 + 2 * 20 + 300 + 50
-    assert costs.code_of("another", ["k", "k"]) == 0
 
 
 def test_no_stack_without_measurements(tmp_path: Path) -> None:
@@ -201,7 +188,7 @@ def test_no_stack_without_measurements(tmp_path: Path) -> None:
     onnx.save(network(8), path)
     board = load_board("cortex-m3")
     program = compile_model(path, board, Options("cortex-m3"), Progress()).program
-    assert estimate("m", program, board, MeasuredCosts({}, {}, {}, {})).stack_bytes is None
+    assert estimate("m", program, board, MeasuredCosts({}, {})).stack_bytes is None
     assert estimate("m", program, board).stack_bytes is not None
 
 

@@ -16,7 +16,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import forms_of, lower_forms, lower_integers
+from tinyc.pipeline.lowering import lower_integers, lower_offers, offers_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 
@@ -36,10 +36,10 @@ def test_code_of_two_layers_is_counted_in_halves() -> None:
 def test_more_ram_takes_no_more_time(models_dir: Path, model: str) -> None:
     """By the compiler's own figures, of the limits that a plan was found for, where time is all that is wanted."""
     made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, Options("cortex-m4"), Progress())
-    forms = forms_of(made, M4, Options("cortex-m4"), Progress())
+    offers = offers_of(made, M4, Options("cortex-m4", prefer="time"), Progress())
 
     def planned(ram: int | None) -> Plan:
-        return lower_forms(forms, made, M4, Options("cortex-m4", ram=ram, prefer="time"), Progress()).plan
+        return lower_offers(offers, made, M4, Options("cortex-m4", ram=ram, prefer="time"), Progress()).plan
 
     usual = planned(None).arena_bytes
     budgets = [usual * percent // 100 for percent in (80, 95, 100, 110, 125, 200)]

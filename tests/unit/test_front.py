@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +19,13 @@ from tests.unit.stream_cases import NUMERICS, integer_graph
 from tinyc import api
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.choose.select import Choice, candidates
+from tinyc.choose.compiled_code import compiled_code
+from tinyc.choose.select import Choice, as_compiled, candidates
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import WORTH, Offers
+from tinyc.pipeline.choosing import WORTH
 from tinyc.pipeline.fronting import MOST_POINTS, front_of_model
 from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import forms_of, lower_forms, lower_integers
+from tinyc.pipeline.lowering import lower_integers, lower_offers, offers_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan import Freedom, Needs, plan_graph, whole_problem
 from tinyc.plan.answer import Plan
@@ -48,12 +50,18 @@ NOISE = 0.0
 def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
     """Of every group of the first layers: by all combinations of their forms, in one arena after another."""
     graph = integer_graph(seed)
-    problem = problem_of(graph, candidates(graph, M4.isa, NUMERICS))
+    compiled = compiled_code(M4.core, M4.isa, "speed")
+    problem = problem_of(graph, as_compiled(candidates(graph, M4.isa, NUMERICS), compiled))
     measured = [one for one in measure(problem) if one.stop <= LAYERS]
     parts = CutTables(measured)
     widest = parts.within(2**30)
     assert widest is not None
-    sets = list(dict.fromkeys([None, frozenset(), *widest.shared_sets()]))
+    layers = {id(layer): layer for one in measured for layer in one.layers}.values()
+    forms_of = [(*layer.whole_forms, *layer.row_forms) for layer in layers]
+    users = Counter(key for forms in forms_of for key in {code.key for form in forms for code in form.cost.codes})
+    several = frozenset(key for key, count in users.items() if count > 1)
+    assert several
+    sets = list(dict.fromkeys([None, frozenset(), several, *widest.shared_sets()]))
     for shared in sets:
         tables = parts if shared is None else CutTables(measured, None, shared, parts.known)
         slack = tables.grain * 2 * LAYERS  # a sum of forms, and a group, are rounded to the grain
@@ -178,7 +186,7 @@ def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str) -> Non
     """64 pairs of limits of flash and of RAM, from the least that there is to more than anything takes."""
     options = Options("cortex-m4")
     made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
-    front = Offers(forms_of(made, M4, options, Progress()), M4, options).front
+    front = offers_of(made, M4, options, Progress()).front
     figures = np.array([(own.flash_bytes, own.live_bytes) for own in front.corners])
     limits = [np.geomspace(low, 1.1 * high, 8) for low, high in zip(figures.min(0), figures.max(0), strict=True)]
     for prefer in ("balanced", "time"):
@@ -204,10 +212,10 @@ def check_worth(front: Front, worth: Worth, flashes: np.ndarray, arenas: np.ndar
 def test_limits_are_kept_and_time_is_one_of_them(models_dir: Path) -> None:
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     made = make_integers(file, M4, Options("cortex-m4"), Progress())
-    forms = forms_of(made, M4, Options("cortex-m4"), Progress())
+    offers = offers_of(made, M4, Options("cortex-m4"), Progress())
 
     def planned(**words: Any) -> Plan:
-        return lower_forms(forms, made, M4, Options("cortex-m4", **words), Progress()).plan
+        return lower_offers(offers, made, M4, Options("cortex-m4", **words), Progress()).plan
 
     usual = planned()
     fast = planned(time="3.3M")

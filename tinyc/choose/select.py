@@ -14,6 +14,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
+from tinyc.choose.compiled_code import CompiledCode, KernelCode
 from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
@@ -21,14 +22,15 @@ from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import all_ops
 
-_STEP_CODE = 44  # bytes of compiled code: a step that calls its kernel once, and the call of the step
+_STEP_CODE = 44  # bytes of compiled code: a step that calls its function once, and the call of the step
 _TAKEN = "`tinyc inspect KERNEL` says what a kernel takes"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The kernel of a node, the integers it works with, its cost, and why better kernels were refused. flash: whose
-    waits are in the cost; free: the offer without them."""
+    waits are in the cost; free: the offer without them; compiled: what a compiler makes of C, None where that is not
+    counted."""
 
     site: Site
     params: Any
@@ -38,6 +40,12 @@ class Choice:
     refused: tuple[tuple[str, str], ...] = ()  # (kernel for this core, what it asks for)
     flash: SlowFlash | None = None
     free: Offer | None = None
+    compiled: CompiledCode | None = None
+
+    @property
+    def code(self) -> KernelCode | None:
+        """What the compiler makes of the kernel; None where its functions are written for the layer."""
+        return None if self.kernel.written or self.compiled is None else self.compiled.kernel(self.kernel.name)
 
     @property
     def scratch_bytes(self) -> int:
@@ -73,7 +81,7 @@ def candidates(
     core: Core = CORTEX_M4,
 ) -> dict[str, list[Choice]]:
     """Every Choice that there is for each node, by node name. flash: of a board on which costs shall count its waits.
-    core: whose rules kernels in assembly follow.
+    core: whose rules kernels in assembly follow. What a compiler makes of C is not counted: `as_compiled` does.
 
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
     that no kernel serves, with what each kernel asks for.
@@ -99,11 +107,20 @@ def _in_float32(graph: Graph, node: Node) -> str:
 
 def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
     """The choices with a function's bytes in parts for all layers that it may run: which of them will, is not known."""
-    layers = layers_of(tuple(choice.cost for choice in choices) for choices in by_node.values())
+    costs = {node: [compiled_cost(choice, choice.cost) for choice in choices] for node, choices in by_node.items()}
+    layers = layers_of(costs.values())
     return {
-        node: [replace(choice, cost=choice.cost.shared(layers).with_code(_STEP_CODE)) for choice in choices]
+        node: [replace(choice, cost=cost.shared(layers)) for choice, cost in zip(choices, costs[node], strict=True)]
         for node, choices in by_node.items()
     }
+
+
+def compiled_cost(choice: Choice, cost: Cost) -> Cost:
+    """The cost of one of the choice's forms with what a compiler makes of the step, and of a kernel in C that does not
+    say it of itself."""
+    if choice.code is None or cost.code is not None:
+        return cost.with_code(_STEP_CODE)
+    return cost.compiled(choice.kernel.name, *choice.code)
 
 
 def layers_of(costs: Iterable[Iterable[Cost]]) -> Mapping[Hashable, int]:
@@ -159,15 +176,26 @@ def repriced(by_node: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[
     return _sharing_code({node: [_priced(choice, flash) for choice in choices] for node, choices in by_node.items()})
 
 
-def made_small(by_node: Mapping[str, Sequence[Choice]]) -> dict[str, list[Choice]]:
-    """The candidates as they are where the compiler makes code small."""
-    return _sharing_code({node: [_made_small(choice) for choice in choices] for node, choices in by_node.items()})
+def as_compiled(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
+    """The candidates with what a core's compiler makes of kernels in C."""
+    return _sharing_code(
+        {
+            node: [replace(choice, cost=cost_of(choice.offer, choice.site), compiled=compiled) for choice in choices]
+            for node, choices in by_node.items()
+        }
+    )
 
 
-def _made_small(choice: Choice) -> Choice:
+def made_small(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
+    """The candidates as they are where the compiler makes code small: compiled."""
+    small = {node: [_made_small(choice, compiled) for choice in choices] for node, choices in by_node.items()}
+    return _sharing_code(small)
+
+
+def _made_small(choice: Choice, compiled: CompiledCode) -> Choice:
     assert choice.free is not None
     offer = _slower(choice.free, choice.kernel.for_size)
-    made = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer)
+    made = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer, compiled=compiled)
     return _priced(made, choice.flash)
 
 

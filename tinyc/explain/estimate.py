@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
 from tinyc.board import Board
 from tinyc.board.core import core_named
+from tinyc.choose.compiled_code import CompiledCode, compiled_code, table_of
 from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
 from tinyc.kernel.kernel import Cost
@@ -36,8 +37,6 @@ _MEASURED = Path(__file__).with_name("measured_costs.json")
 _CALL = 12  # instructions around each call of a step's function, its arguments included
 _CALL_CYCLES = 18  # of these
 _WAITS = "the waits within 40 %, mostly 15 %"  # tests/target/test_slow_flash.py
-# Where else code of a kernel is looked for that no measured library of the core had.
-_NEXT = ("cortex-m3", "cortex-m0plus")
 ASSEMBLY = "assembly"  # stands for a kernel in assembly that was never measured on the core, `""` for one in C
 OTHERS = (ASSEMBLY, "")
 _FRAME = re.compile(r"cfi_def_cfa_offset (\d+)")
@@ -134,15 +133,11 @@ class FlashEstimate(NamedTuple):
 class MeasuredCosts:
     """measured_costs.json, each by core, kernels, cycles and errors also by `table_of`. kernels: by `kernel_keys`, how
     many instructions each of `FEATURES` stands for, as far as the last that stands for any. cycles: the same of
-    modelled cycles, of `cycle_features`. code: by kernel, as `k alone` where one step of the library calls it and
-    `k shared` where several do, bytes of a step's function; `k function`: bytes of the kernel itself where several
-    share it, since alone it becomes part of its step. base: bytes of the rest of a library's code. errors,
-    cycle_errors: in words. `OTHERS` stand for kernels that were never measured on the core. stack: by kernel, bytes
-    that a step takes beside functions in assembly; `""`: that are taken beside steps."""
+    modelled cycles, of `cycle_features`. errors, cycle_errors: in words. `OTHERS` stand for kernels that were never
+    measured on the core. stack: by kernel, bytes that a step takes beside functions in assembly; `""`: that are taken
+    beside steps."""
 
     kernels: Mapping[str, Mapping[str, Sequence[float]]]
-    code: Mapping[str, Mapping[str, int]]
-    base: Mapping[str, int]
     errors: Mapping[str, str]
     stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cycles: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
@@ -157,32 +152,6 @@ class MeasuredCosts:
         """Cycles of a step with these `cycle_features`."""
         tables = _tables(core, optimize)
         return _on_line(_first_with(keys, [self.cycles.get(table, {}) for table in tables]), keys, features)
-
-    def code_of(self, core: str, kernels: Iterable[str], optimize: Optimize = "speed") -> int:
-        """Bytes of a library's compiled code. kernels: of its steps, one by one."""
-        tables = [table for name in _cores(core) for table in _tables(name, optimize)]
-        size = next((self.base[table] for table in tables if table in self.base), 0)
-        for kernel, steps in Counter(kernels).items():
-            of_core = self._code_with(tables, kernel)
-            keys = (f"{kernel} {'alone' if steps == 1 else 'shared'}", kernel, "")
-            size += steps * next((of_core[key] for key in keys if key in of_core), 0)
-            size += of_core.get(f"{kernel} function", 0) if steps > 1 else 0
-        return size
-
-    def _code_with(self, tables: Sequence[str], kernel: str) -> Mapping[str, int]:
-        """The code of the first of the tables that this kernel was measured for; else of the first that there is."""
-        known = [self.code[name] for name in tables if name in self.code]
-        return next((code for code in known if kernel in code), known[0] if known else {})
-
-
-def _cores(core: str) -> Sequence[str]:
-    """A core, and those that its code is most like."""
-    return tuple(dict.fromkeys((core, core_named(core).measured_as or core, *_NEXT))) if core else ("",)
-
-
-def table_of(core: str, optimize: Optimize) -> str:
-    """The name of what was measured on a core of code that the compiler has made so."""
-    return f"{core} size" if optimize == "size" else core
 
 
 def _tables(core: str, optimize: Optimize) -> Sequence[str]:
@@ -305,7 +274,7 @@ def estimate(
     waits = {step.index: _waits(program, step, board) for step in program.steps}
     layers = tuple(_layers(program, compiled, known, core, optimize, waits))
     table = next((name for name in _tables(compiled, optimize) if name in known.errors), compiled)
-    consts, code = _constants(program), _code(program, compiled, known, optimize)
+    consts, code = _constants(program), _code(program, compiled_code(board.core, board.isa, optimize))
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
     return Estimate(
@@ -331,19 +300,17 @@ def estimate(
 
 def library_flash(program: Program, board: Board, optimize: Optimize) -> FlashEstimate | None:
     """What the library will take; None for a core on which no code was measured."""
-    compiled = core_named(board.core).code or board.core
-    if compiled not in _file.measured.code:
-        return None
-    return FlashEstimate(_code(program, compiled, _file.measured, optimize), _constants(program))
+    compiled = compiled_code(board.core, board.isa, optimize)
+    return FlashEstimate(_code(program, compiled), _constants(program)) if compiled.tables else None
 
 
 def _constants(program: Program) -> int:
     return sum(symbol.const.data.nbytes for symbol in program.symbols)
 
 
-def _code(program: Program, core: str, known: MeasuredCosts, optimize: Optimize) -> int:
+def _code(program: Program, compiled: CompiledCode) -> int:
     kernels = (step.choice.kernel.name for step in program.steps if not _grown(step))
-    return assembly_bytes(program) + known.code_of(core, kernels, optimize)
+    return assembly_bytes(program) + compiled.library(kernels)
 
 
 def _grown(step: Step) -> bool:

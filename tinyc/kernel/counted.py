@@ -55,7 +55,7 @@ def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     whole = each[CALL] + sum(each[unit] * count for unit, count in units.items())
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
-    return Cost(round(SCALE[kind] * whole), consts + data_bytes + round(each[CODE]), 0)
+    return Cost(round(SCALE[kind] * whole), consts + data_bytes, 0)
 
 
 def counted_kernel(

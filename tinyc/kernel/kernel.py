@@ -285,6 +285,11 @@ class Cost:
         """The same with so many bytes of compiled code around the kernel."""
         return replace(self, flash_bytes=self.flash_bytes + size)
 
+    def compiled(self, kernel: str, function: int, step: int) -> Cost:
+        """The same with what a compiler makes of the kernel, which layers share, and of its step."""
+        flash = self.flash_bytes + function + step
+        return replace(self, flash_bytes=flash, code=WrittenCode(("compiled", kernel), function))
+
     def slower(self, times: float) -> Cost:
         """The same with so many times the instructions and cycles."""
         return replace(self, instructions=round(self.instructions * times), cycles=round(self.cycles * times))

@@ -16,7 +16,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Stru
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
 
-_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 18, 30, 400  # estimates for the portable kernels
+_PER_TAP, _PER_OUTPUT = 18, 30  # estimates for the portable kernels
 _LAYOUT = "two in a byte, low half first"
 
 
@@ -75,7 +75,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for the portable kernels."""
     taps = p.w.size // len(p.bias)
     executed = site.y().elements * (_PER_TAP * taps + _PER_OUTPUT)
-    return Cost(executed, -(-p.w.size // 2) + 9 * len(p.bias) + _CODE_BYTES, 0)
+    return Cost(executed, -(-p.w.size // 2) + 9 * len(p.bias), 0)
 
 
 CONV2D = (Kernel("tc_conv2d_s8_w4", offered(lower_conv2d, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),)

@@ -314,7 +314,7 @@ def cost_dsp(site: Site, p: LstmParams) -> Cost:
     """An estimate: each product, each gate, each unit."""
     steps, units = _steps(site), p.w.shape[1]
     executed = macs(site) * 11 // 10 + steps * units * 500
-    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units + 2000, scratch_dsp(site, p))
+    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units, scratch_dsp(site, p))
 
 
 def rounds_twice(site: Site) -> bool:
@@ -365,7 +365,7 @@ def cost(site: Site, p: LstmParams) -> Cost:
     """An estimate: each product, each gate, each unit."""
     steps, units = _steps(site), p.w.shape[1]
     executed = 11 * macs(site) // 4 + steps * units * 550
-    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units + 1600, scratch(site, p))
+    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units, scratch(site, p))
 
 
 _WEIGHTS = (Observed(symmetric=True),) * 8

@@ -37,7 +37,7 @@ from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 ONE = 1024  # of integers weights are in 1 / ONE
 FINE = 1 << 24  # and of models in float32 in 1 / FINE
-_PER_ELEMENT, _CODE_BYTES = 20, 250  # estimates
+_PER_ELEMENT = 20  # an estimate
 Tap = tuple[int, int, int]
 
 
@@ -155,7 +155,7 @@ def _call(site: Site, p: ResizeBilinear, args: tuple[Arg, ...], geometry: Rows |
 def cost(site: Site, p: ResizeBilinear) -> Cost:
     """An estimate: per element."""
     tables = (8 if site.x(0).dtype == "f32" else 6) * (len(p.rows) + len(p.columns))
-    return Cost(_PER_ELEMENT * site.y().elements, tables + _CODE_BYTES, 0)
+    return Cost(_PER_ELEMENT * site.y().elements, tables, 0)
 
 
 def row_forms(site: Site, p: ResizeBilinear) -> tuple[RowForm, ...]:

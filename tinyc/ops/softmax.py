@@ -51,7 +51,6 @@ _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
 AT_OUTPUT = (1 / 255, -128)  # the whole of 1, which 1/256 cuts off at 255/256
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
-_FIXED_CODE = 950  # bytes; 770 to 1,040
 _MANY = 1024  # elements for which a table of 1 KB is worth its flash
 _FINEST_STEP = 22  # a share of 8 bits is rounded at e in Q0.31 by 2^22 or more
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
@@ -229,13 +228,13 @@ def lower_many(site: Site, p: FixedSoftmax) -> Call:
 def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
     rows, elements = _sizes(site)["outer"], site.x(0).elements
     executed = 16 * elements + 50 * rows
-    return Cost(executed, 1024 + 400, 0, executed * 3 // 2)
+    return Cost(executed, 1024, 0, executed * 3 // 2)
 
 
 def _cost_many_vectors(site: Site, p: FixedSoftmax) -> Cost:
     """Four elements take 20 instructions; two thirds of these are vectors, and a gather needs a cycle for each."""
     rows, elements = _sizes(site)["outer"], site.x(0).elements
-    return Cost(5 * elements + 80 * rows, 1024 + 500, 0, 11 * elements + 120 * rows)
+    return Cost(5 * elements + 80 * rows, 1024, 0, 11 * elements + 120 * rows)
 
 
 def _many_kernel(name: str, holds: Condition) -> tuple[Kernel, Kernel]:
@@ -249,7 +248,7 @@ def _many_kernel(name: str, holds: Condition) -> tuple[Kernel, Kernel]:
 
 
 def _offer_fixed(site: Site, p: FixedSoftmax) -> Offer | Refused:
-    cost = Cost(48 * site.x(0).elements, p.exps.nbytes + _FIXED_CODE, 0)
+    cost = Cost(48 * site.x(0).elements, p.exps.nbytes, 0)
     return Offer(0, cost, Once(lambda: lower_fixed(site, p)))
 
 

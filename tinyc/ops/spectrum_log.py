@@ -115,7 +115,7 @@ def words(numbers: Array) -> Array:
 
 def cost(site: Site, p: LogParams) -> Cost:
     n = site.x().elements
-    return Cost(45 * n + 30, 516 + 12 * n + 200, 0)
+    return Cost(45 * n + 30, 516 + 12 * n, 0)
 
 
 OP = Op(

@@ -246,7 +246,7 @@ def cost_dsp(site: Site, p: SvdfParams) -> Cost:
     """An estimate: each product, each moved number, each output."""
     filters = len(p.times)
     executed = 11 * p.w.size // 10 + 8 * p.times.size + 60 * filters
-    flash = p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank + 400
+    flash = p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank
     return Cost(executed, flash, scratch_dsp(site, p))
 
 
@@ -290,7 +290,7 @@ def cost(site: Site, p: SvdfParams) -> Cost:
     """An estimate: each product, each moved number, each output."""
     filters = len(p.times)
     executed = 11 * p.w.size // 4 + 8 * p.times.size + 60 * filters
-    return Cost(executed, p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank + 360, 0)
+    return Cost(executed, p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank, 0)
 
 
 OP = Op(

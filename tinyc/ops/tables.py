@@ -21,7 +21,6 @@ from tinyc.kernel.site import Site, Type
 
 XNN_MIN_RATIO, XNN_MAX_RATIO = 2.0**-8, 2.0**7  # factors that `xnn_scale` is used for
 _TABLE_BYTES = 256
-_CODE_BYTES = 60  # of the function with vectors
 _BYTE = {"s8": np.int8, "u8": np.uint8}
 
 
@@ -57,7 +56,7 @@ def lower_table(site: Site, p: Table) -> Call:
 def vector_cost(site: Site, p: object) -> Cost:
     """Of tc_lut_s8_mve: 4 instructions for 16 bytes; a gather is taken to need a cycle for each."""
     vectors = -(-site.y().elements // 16)
-    return Cost(4 * vectors + 10, _CODE_BYTES + _TABLE_BYTES, 0, 21 * vectors + 15)
+    return Cost(4 * vectors + 10, _TABLE_BYTES, 0, 21 * vectors + 15)
 
 
 def table_kernels(lower: Callable[[Site, Any], Call], when: Condition, inplace: tuple[int, ...]) -> tuple[Kernel, ...]:

@@ -36,7 +36,7 @@ from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_param
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
 
-_PER_OUTPUT, _PER_TAP, _PER_PRODUCT, _CODE_BYTES = 50, 15, 6, 350  # estimates
+_PER_OUTPUT, _PER_TAP, _PER_PRODUCT = 50, 15, 6  # estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     out_c, k_h, k_w, in_c = p.w.shape
     met = -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
     executed = site.y().elements * (_PER_OUTPUT + met * (_PER_TAP + _PER_PRODUCT * in_c))
-    return Cost(executed, p.w.size + 9 * out_c + _CODE_BYTES, 0)
+    return Cost(executed, p.w.size + 9 * out_c, 0)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:

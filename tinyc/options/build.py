@@ -88,6 +88,14 @@ class Options:
         heading=_KERNELS,
         shapes=True,
     )
+    flash_reserve: int | None = option(
+        None,
+        "Of --flash, what compiled code takes beyond its estimate: with it no compiler is asked.",
+        metavar="BYTES",
+        shown_default="what compiling says",
+        heading=_KERNELS,
+        shapes=True,
+    )
     ram: int | None = option(
         None,
         "Most RAM for the arena, like 16K.",

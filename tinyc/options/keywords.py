@@ -55,6 +55,7 @@ class LibraryOptions(RecipeOptions, total=False):
     float_fallback: bool
     prefer: Prefer
     flash: int | None
+    flash_reserve: int | None
     ram: int | None
     time: str | None
     ram_code: int | None

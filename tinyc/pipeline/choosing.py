@@ -11,6 +11,7 @@ from functools import cached_property
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
+from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.select import Choice, fastest, made_small, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
@@ -115,9 +116,13 @@ def lay_out(offers: Offers, board: Board, options: Options, flash_of: Callable[[
     return LaidOut(form.graph, form.choices, place_states(form.graph, plan), best.flash_bytes)
 
 
-def _as_compiled(choices: Mapping[str, Sequence[Choice]], options: Options) -> Mapping[str, Sequence[Choice]]:
+def _as_compiled(
+    choices: Mapping[str, Sequence[Choice]], board: Board, options: Options
+) -> Mapping[str, Sequence[Choice]]:
     """The kernels as the compiler makes them with these options."""
-    return made_small(choices) if options.optimize == "size" else choices
+    if options.optimize != "size":
+        return choices
+    return made_small(choices, compiled_code(board.core, board.isa, options.optimize))
 
 
 class Offers:
@@ -125,7 +130,8 @@ class Offers:
 
     def __init__(self, forms: Sequence[Candidates], board: Board, options: Options) -> None:
         self.forms = [
-            replace(form, choices=_with_copies(_as_compiled(form.choices, options), board, options)) for form in forms
+            replace(form, choices=_with_copies(_as_compiled(form.choices, board, options), board, options))
+            for form in forms
         ]
         self._board, self._options = board, options
         self._form: dict[int, Candidates] = {}  # by id of the family

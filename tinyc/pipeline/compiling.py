@@ -20,9 +20,10 @@ from tinyc.options.build import Options
 from tinyc.options.recipe import KeptActivations
 from tinyc.options.words import shaping
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import lower_integers
+from tinyc.pipeline.lowering import Lowered, lower_offers, offers_of
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import check_same_code
+from tinyc.pipeline.within_flash import within_flash
 from tinyc.plan.answer import Plan
 from tinyc.quantize import Calibration as CalibrationInputs
 from tinyc.verify.report import Change
@@ -50,18 +51,29 @@ class Compiled:
     blob: bytes | None = None  # the constants, where they are apart from the code
     activations: KeptActivations | None = None
     camera: Camera | None = None
+    flash_reserve: int | None = None  # of the limit of flash, where compiling said how much
 
 
 @one_thread
 def compile_model(path: Path, board: Board, options: Options, progress: Progress) -> Compiled:
-    """Everything from the model file to the C text of the library. Runs no compiler, writes nothing."""
+    """Everything from the model file to the C text of the library. Writes nothing, and runs no compiler but for a limit
+    of flash (`within_flash.py`)."""
     return compile_integers(make_integers(path, board, options, progress), board, options, progress)
 
 
 @one_thread
 def compile_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Compiled:
     """From the integer graph to the C text of the library for a board."""
-    lowered = lower_integers(made, board, options, progress)
+    progress = progress.warning_once()
+    offers = offers_of(made, board, options, progress)
+
+    def library(options: Options) -> Compiled:
+        return _emitted(made, lower_offers(offers, made, board, options, progress), board, options, progress)
+
+    return within_flash(library, board, options, progress)
+
+
+def _emitted(made: IntegerModel, lowered: Lowered, board: Board, options: Options, progress: Progress) -> Compiled:
     program = lowered.program
     with progress.stage("emit"):
         loops = cores_of(board.core, board.isa)
@@ -86,4 +98,5 @@ def compile_integers(made: IntegerModel, board: Board, options: Options, progres
         constants,
         made.activations,
         made.camera,
+        options.flash_reserve,
     )

@@ -6,14 +6,17 @@ from __future__ import annotations
 from tinyc.base.errors import TinycError
 from tinyc.emit.program import Program
 from tinyc.explain.estimate import FlashEstimate
+from tinyc.options.build import Options
 
 # What is left for what a compiler makes more of C than estimated: one part of so many of the code, and of the library.
 _OF_CODE, _OF_ALL = 16, 100
 _ERROR = 20  # the size of compiled code is estimated to one part of so many of a library; what is compiled says
 
 
-def with_reserve(taken: FlashEstimate) -> int:
+def with_reserve(taken: FlashEstimate, options: Options) -> int:
     """Bytes that a library takes at most, but for compilers that make much more of C than estimated."""
+    if options.flash_reserve is not None:
+        return taken.total + options.flash_reserve
     return taken.total + max(taken.code_bytes // _OF_CODE, taken.total // _OF_ALL)
 
 

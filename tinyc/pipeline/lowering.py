@@ -12,7 +12,8 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
-from tinyc.choose.select import Choice, candidates
+from tinyc.choose.compiled_code import compiled_code
+from tinyc.choose.select import Choice, as_compiled, candidates
 from tinyc.choose.slow_flash import SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -53,24 +54,22 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
 
     Raises TinycError with exit code 1 where no library that is found takes as little flash as the user allows.
     """
-    return lower_forms(forms_of(made, board, options, progress), made, board, options, progress)
+    return lower_offers(offers_of(made, board, options, progress), made, board, options, progress)
 
 
-def lower_forms(
-    forms: Sequence[Candidates], made: IntegerModel, board: Board, options: Options, progress: Progress
-) -> Lowered:
-    """The same, of `forms_of` the model."""
+def offers_of(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Offers:
+    """All libraries that the model may become."""
+    forms = forms_of(made, board, options, progress)
     with progress.stage("plan"):
-        offers = Offers(forms, board, options)
-    return lower_offers(offers, made, board, options, progress)
+        return Offers(forms, board, options)
 
 
 def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
-    """The same, of all that is offered for the model."""
+    """The same as `lower_integers`, of all that is offered for the model."""
 
     def flash_of(form: Candidates, plan: Plan) -> int:
         taken = library_flash(program_of(made, form.graph, plan, options), board, options.optimize)
-        return plan.flash_bytes if taken is None else with_reserve(taken)
+        return plan.flash_bytes if taken is None else with_reserve(taken, options)
 
     with progress.stage("plan"):
         laid = lay_out(offers, board, options, flash_of)
@@ -105,7 +104,9 @@ def _candidates(graph: Graph, numerics: Numerics, board: Board, progress: Progre
         timing = board.flash_timing
         flash = None if timing is None else SlowFlash(timing)
         core = written_for(board.core, timing is not None)
-        return Candidates(graph, candidates(graph, board.isa, numerics, flash=flash, core=core))
+        compiled = compiled_code(board.core, board.isa, "speed")
+        choices = candidates(graph, board.isa, numerics, flash=flash, core=core)
+        return Candidates(graph, as_compiled(choices, compiled))
 
 
 def _with_copies(program: Program, plan: Plan, board: Board, options: Options) -> Program:

@@ -34,6 +34,17 @@ class Progress:
             on_share=lambda stage, share: self.on_share(f"{what}: {stage}", share),
         )
 
+    def warning_once(self) -> Progress:
+        """For what is done several times: each warning is said the first time."""
+        said: set[str] = set()
+
+        def warn(message: str) -> None:
+            if message not in said:
+                said.add(message)
+                self.on_warning(message)
+
+        return replace(self, on_warning=warn)
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         self.on_stage(name)

@@ -459,7 +459,7 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "changes": compiled.changes,
         "slow": _slow_report(compiled, board),
         "memory": memory_report(map_of(compiled.graph, compiled.plan)),
-        "arguments": build_arguments(options),
+        "arguments": build_arguments(replace(options, flash_reserve=compiled.flash_reserve)),
         "files": tuple(NamedFile(file.name, sha256_of_file(file)) for file in files_of(options)),
     }
 

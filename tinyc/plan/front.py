@@ -40,7 +40,6 @@ _STEP = 1.01  # from one number of live bytes to the next, where there are many
 _SHOWN = 1.05  # the same of those that are shown
 _SHARING = 2  # the same of those for which it is looked at what code layers share
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
-_GAP = 0.02  # of an arena above its bound, from which on a better place is looked for
 _PLACED = 24  # cuts that are placed for one question
 _ROUNDS = 10  # of one table, for limits that only a placed library is known to keep
 _LEAST_BESIDE = 16  # of a limit: what layers take less, because they share code
@@ -285,7 +284,7 @@ class _Search:
                 left -= 1
                 if left >= 0 or not any(isinstance(other[2], _Placed) for other in self._queue):
                     self._place(item)
-            elif item.effort == "quick" and item.plan.gap_bytes > _GAP * item.plan.arena_bytes:
+            elif item.effort == "quick" and item.plan.gap_bytes:
                 self._push(value, replace(item, plan=self._smaller(item.cut, item.plan), effort="thorough"))
             elif self._is_valid(item.plan):
                 return Best(replace(item.plan, refused=tuple(self.refused)), item.cut.family, item.flash_bytes)

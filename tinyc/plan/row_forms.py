@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tinyc.choose.select import Choice, cost_of
+from tinyc.choose.select import Choice, compiled_cost, cost_of
 from tinyc.choose.slow_flash import slowed
 from tinyc.ir.graph import Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
@@ -19,8 +19,7 @@ from tinyc.ops import all_ops
 from tinyc.plan.problem import Form, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
-_STEP_CODE = 44  # bytes of compiled code: a step that makes rows, and for each pointer to a row
-_ROW_CODE = 24
+_ROW_CODE = 24  # bytes of compiled code for each pointer to a row
 _TURN_BYTES = 4  # of the schedule
 Candidates = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
@@ -144,11 +143,12 @@ def _window_bytes(form: RowForm, x: TensorRows) -> int:
 def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequence[str]) -> Form:
     rows = form.call.rows
     assert rows is not None
+    own = compiled_cost(choice, form.cost)
     cost = replace(
-        form.cost,
-        instructions=form.cost.instructions + TURN_COST * rows.calls,
-        cycles=form.cost.cycles + 2 * TURN_COST * rows.calls,
-        flash_bytes=form.cost.flash_bytes + _STEP_CODE + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls,
+        own,
+        instructions=own.instructions + TURN_COST * rows.calls,
+        cycles=own.cycles + 2 * TURN_COST * rows.calls,
+        flash_bytes=own.flash_bytes + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls,
         scratch_bytes=form.scratch_bytes,
     )
     return Form(

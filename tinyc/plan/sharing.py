@@ -5,7 +5,9 @@ A function of several layers is in flash once, so that what a layer's form takes
 needs forms whose bytes do not: it counts a set of functions once for all layers, and every other one for each that has
 it, which is at least what the cut takes. The sets that are worth a table are those that good cuts have: of a cut the
 forms are exchanged, at the price of its bytes, first of single layers, then of all at once that may have a function,
-until nothing is worth more.
+then of all at once that have one, until nothing is worth more. (Functions are facilities that may be opened, layers
+are served by them: such exchanges are the local search for that problem, M. R. Korupolu, C. G. Plaxton, R. Rajaraman,
+Analysis of a local search heuristic for facility location problems, 1998.)
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ def shared_code(forms: Sequence[Form], ways: Sequence[Sequence[Form]], price: fl
             sums.take([(index, min(own, key=lambda form, index=index: sums.with_form(index, form)))])  # type: ignore[misc]
         for exchanges in together:
             sums.take(sums.useful(exchanges))
+        for number in sums.several:
+            sums.take(sums.without(number, ways))
         if sums.value >= before:
             break
     return frozenset(sums.shared)
@@ -73,6 +77,24 @@ class _Sums:
                     if index not in known or form.cycles < known[index].cycles:
                         known[index] = form
         return (list(users.items()) for users in fastest if len(users) > 1)
+
+    @property
+    def several(self) -> list[int]:
+        """Numbers of the functions of several layers."""
+        return [number for number, users in enumerate(self._users) if users > 1]
+
+    def without(self, number: int, ways: Sequence[Sequence[Form]]) -> list[tuple[int, Form]]:
+        """For each layer whose form has the function, the form without it that is worth most; none where one has no
+        other."""
+        exchanges = []
+        for index, form in enumerate(self.forms):
+            if all(number != own for own, _ in self._codes[id(form)]):
+                continue
+            others = [way for way in ways[index] if all(number != own for own, _ in self._codes[id(way)])]
+            if not others:
+                return []
+            exchanges.append((index, min(others, key=lambda way, index=index: self.with_form(index, way))))  # type: ignore[misc]
+        return exchanges
 
     def take(self, exchanges: Sequence[tuple[int, Form]]) -> None:
         """Makes the exchanges, if all together are worth more."""

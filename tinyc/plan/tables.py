@@ -347,9 +347,14 @@ class CutTables:
         return sums.at(place)
 
     def ways(self, number: int, live_bytes: int) -> list[Sequence[Form]]:
-        """The forms of each of a group's layers that fit."""
+        """The forms of each of a group's layers that fit, those too that others beat: where a layer beside has their
+        code they take less flash than it seems."""
         layers, _ = self.known.fitting(self.measured[number], live_bytes)
-        return [self._forms_of(fitting).forms for fitting in layers or ()]
+        ways: list[Sequence[Form]] = []
+        for fitting in layers or ():
+            whole = (fitting.forms[i] for i in fitting.whole)
+            ways.append(tuple({id(form): form for form in (*self._forms_of(fitting).forms, *whole)}.values()))
+        return ways
 
     def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
         """What groups of the same layers offer together; None where none fits."""

@@ -9,8 +9,6 @@ from tinyc.kernel.float32 import act_fields, in_float32
 from tinyc.kernel.kernel import Call, Condition, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site
 
-_CODE_BYTES = 200
-
 
 def unary(name: str, each: int, *when: Condition) -> Kernel:
     """tc_<name>_f32 for every element; each: instructions of one, an estimate."""
@@ -22,6 +20,6 @@ def unary(name: str, each: int, *when: Condition) -> Kernel:
         return Call((Params(), In(0), Out()), Struct("tc_unary_f32_t", fields))
 
     def cost(site: Site, p: Any) -> Cost:
-        return Cost(each * site.y().elements, _CODE_BYTES + 2 * each, 0)
+        return Cost(each * site.y().elements, 0, 0)
 
     return Kernel(f"tc_{name}_f32", offered(lower, cost=cost), when=(in_float32, *when), inplace=(0,))

@@ -20,7 +20,7 @@ from tinyc.kernel.windows import Window, row_geometry, window_fields
 
 _BLOCK = 4  # output channels that a portable kernel computes at a time
 _LOOP_BYTES = 40  # of the inner loop
-_PER_MAC, _PER_OUTPUT, _CODE_BYTES = 2.6, 20, 500  # estimates for cores with VFMA
+_PER_MAC, _PER_OUTPUT = 2.6, 20  # estimates for cores with VFMA
 
 
 def _bias(bias: Array | None, out_c: int) -> Floats:
@@ -115,7 +115,7 @@ def cost_of_macs(macs: float, outputs: int, const_bytes: int) -> Cost:
     """An estimate of portable C on a core with VFMA. A weight is fetched for every product."""
     instructions = int(_PER_MAC * macs + _PER_OUTPUT * outputs)
     fetches = Fetches.around(int(4 * macs) if const_bytes else 0, _LOOP_BYTES, instructions)
-    return Cost(instructions, const_bytes + _CODE_BYTES, 0, 2 * instructions, fetches)
+    return Cost(instructions, const_bytes, 0, 2 * instructions, fetches)
 
 
 def _cost(site: Site, taps: int) -> Cost:

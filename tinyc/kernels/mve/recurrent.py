@@ -13,7 +13,6 @@ from tinyc.machine.thumb import Work
 
 EIGHT, _LANES = 8, 4  # taps of a vector, units at a time
 _FACTOR_BITS = 16
-_CODE = 1500  # bytes of the functions
 # Instructions and cycles by beats.
 _TAPS, _SUM = Work(10, 18), Work(15, 22)  # eight taps of four units, and around a sum
 _UNITS = {"lstm": Work(140, 250), "gru": Work(112, 200)}  # of four
@@ -74,4 +73,4 @@ def cost(loop: VectorLoop, constant_bytes: int) -> Cost:
     quad = over * _TAPS + 4 * _SUM + _UNITS[loop.cell]
     step = loop.quads * quad + -(-loop.inputs // _LANES) * _INPUT + _STEP
     whole = loop.steps * step + _CALL + loop.units * (cells * _BEGIN + loop.states * _STATE)
-    return Cost(whole.instructions, constant_bytes + _CODE, loop.scratch_bytes, whole.cycles)
+    return Cost(whole.instructions, constant_bytes, loop.scratch_bytes, whole.cycles)

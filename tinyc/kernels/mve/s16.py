@@ -50,7 +50,6 @@ from tinyc.machine.thumb import Work
 _STEP, _LANES = 8, 4  # taps of a vector, channels at a time
 _MVE = frozenset({"mve"})
 _ASKS = "a scaling that is one product of 32 bits and a shift, no zero point of the output"
-_CODE = 700  # bytes of the functions, a layer's share
 # Instructions and cycles by beats: of two pixels by four channels, one pixel by four, eight channels of a depthwise
 # layer; each first of a step, then of what is around the steps.
 _PAIR, _PAIR_ENDS = Work(15, 29), Work(40, 65)
@@ -133,7 +132,7 @@ def cost(site: Site, p: WideParams) -> Cost:
     last = out_w % 2 * (fours * (steps * _ALONE + _ALONE_ENDS))
     gathered = out_w * (_PIXEL + steps * _RUN_STEP) + window.kernel.h * _runs(window, in_w, out_w) * _RUN
     whole = rows * (pairs + last + gathered)
-    flash = fours * (2 * _LANES * _STEP * steps + 64) + _CODE
+    flash = fours * (2 * _LANES * _STEP * steps + 64)
     return Cost(whole.instructions, flash, scratch(site, p), whole.cycles)
 
 
@@ -173,7 +172,7 @@ def depthwise_cost(site: Site, p: WideParams) -> Cost:
     taps, eights = k_h * k_w, -(-out_c // _STEP)
     pixel = eights * (taps * _TAP + _TAP_ENDS) + taps * _POINTER + _PIXEL
     whole = site.y().elements // out_c * pixel
-    return Cost(whole.instructions, eights * (16 * taps + 128) + _CODE, depthwise_scratch(site, p), whole.cycles)
+    return Cost(whole.instructions, eights * (16 * taps + 128), depthwise_scratch(site, p), whole.cycles)
 
 
 def _kernel(name: str, offering: Offering, *takes: Condition) -> Kernel:

@@ -12,7 +12,6 @@ from tinyc.kernel.windows import ConvParams, PoolParams, Window, row_bytes, wind
 _ARGS: tuple[Arg, ...] = (Params(), In(0), Accumulator(), RowIndex(), Out())
 _PER_TAP = 6  # instructions, estimates
 _PER_OUTPUT = 40
-_CODE_BYTES = 300
 
 
 def avg_pool_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
@@ -71,7 +70,7 @@ def _form(site: Site, name: str, fields: dict[str, int | float | str | Const], e
     return RowForm(
         call=Call(_ARGS, Struct(f"{name}_t", fields), rows),
         scratch_bytes=0,
-        cost=Cost(executed + _PER_OUTPUT * y.elements, constants + _CODE_BYTES, 0),
+        cost=Cost(executed + _PER_OUTPUT * y.elements, constants, 0),
         accumulator_bytes=4 * y.elements,
         direct=True,
         function=name,

@@ -13,7 +13,6 @@ from tinyc.kernels.scalar.rv32_conv import geometry, takes, takes_dense
 from tinyc.kernels.stream import matrix_of
 
 _PIXELS = 3
-_CODE_BYTES, _DENSE_BYTES = 1100, 500  # of a kernel, shared by the layers
 
 
 def finish_of(site: Site, p: ConvParams) -> VectorFinish:
@@ -51,13 +50,11 @@ def cost(site: Site, p: ConvParams) -> Cost:
     groups = -(-out_h * out_w // _PIXELS) if whole else out_h * -(-out_w // _PIXELS)
     each = 9.5 * taps + 3 * INSTRUCTIONS[finish_of(site, p).way] + 35  # of some channels
     gathered = _PIXELS * k_h * (25 + 8 * (k_w * p.w.shape[3] // 128))
-    return vectors_cost(
-        Vectors(out_c, groups * each, groups * (gathered + 40)), _bytes(site, p, _CODE_BYTES), scratch(site, p)
-    )
+    return vectors_cost(Vectors(out_c, groups * each, groups * (gathered + 40)), _bytes(site, p), scratch(site, p))
 
 
-def _bytes(site: Site, p: ConvParams, code: int) -> int:
-    return p.w.size + int(finish_of(site, p).constants.shape[0]) * 4 * len(p.bias) + code
+def _bytes(site: Site, p: ConvParams) -> int:
+    return p.w.size + int(finish_of(site, p).constants.shape[0]) * 4 * len(p.bias)
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
@@ -72,7 +69,7 @@ def dense_cost(site: Site, p: ConvParams) -> Cost:
     out_c, in_c = p.w.shape
     batch = site.y().elements // out_c
     each = 5.5 * in_c + INSTRUCTIONS[finish_of(site, p).way] + 35
-    return vectors_cost(Vectors(out_c, batch * each, 20 * batch), _bytes(site, p, _DENSE_BYTES), 0)
+    return vectors_cost(Vectors(out_c, batch * each, 20 * batch), _bytes(site, p), 0)
 
 
 CONV2D = (

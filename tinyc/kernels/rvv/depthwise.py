@@ -18,7 +18,6 @@ from tinyc.kernels.stream import depthwise_matrix_of
 _MOST_TAPS = 32  # TC_RVV_MOST_TAPS
 _NINE = 9  # taps that are held in registers
 _HELD_SEGMENTS = (3, 2)
-_CODE_BYTES = 1700  # of the kernel, shared by the layers
 
 
 def takes(site: Site) -> bool:
@@ -99,7 +98,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     inside, together = _inside(site, p), together_of(site, p)
     runs = out_h * (out_w - inside + 1)
     each = out_h * (out_w - inside + -(-inside // together)) * pixel + runs * (40 if held else 12)
-    flash = together * (p.w.size + int(_finish_of(site, p).constants.shape[0]) * 4 * channels) + _CODE_BYTES
+    flash = together * (p.w.size + int(_finish_of(site, p).constants.shape[0]) * 4 * channels)
     return vectors_cost(Vectors(channels, each, runs * (9 * taps + 60)), flash, 0)
 
 

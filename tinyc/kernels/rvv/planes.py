@@ -22,7 +22,6 @@ from tinyc.kernels.stream import matrix_of
 _BLOCK = 32  # TC_RVV_BLOCK
 _LANES = 3  # channels beside each other
 _FOURS = 4  # taps of a turn
-_CODE_BYTES = 1300  # of the kernel, shared by the layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     laid = planes.window.kernel.h * planes.phases * (6 * planes.in_c + 50)
     groups = -(-out_c // _LANES)
     each = groups * (10.75 * taps + 3 * INSTRUCTIONS[finish_of(site, p).way] + 42) + laid + 60
-    flash = groups * _LANES * taps + 2 * taps + int(finish_of(site, p).constants.shape[0]) * 4 * out_c + _CODE_BYTES
+    flash = groups * _LANES * taps + 2 * taps + int(finish_of(site, p).constants.shape[0]) * 4 * out_c
     fetches = bytes_cost(blocks * each, flash)
     return Cost(fetches.instructions, flash, planes.bytes)
 

@@ -34,7 +34,6 @@ _SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits 
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
 _LANES = 8  # channels beside each other
 _PIXELS = 3
-_CODE_BYTES = 900  # of the kernel, shared by the layers
 # Of an output channel, and of each layer's part of the code, estimated as of the C kernels for cores with DSP: those
 # shall be the choice for little flash there, since they are faster.
 CHANNEL_BYTES, LAYER_CODE_BYTES = 16, 300
@@ -189,8 +188,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps = even_taps(p)
     made = _PIXELS * groups_of(site)
     executed = made * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * made * taps.shape[1]
-    flash = by_lanes(taps, _LANES).nbytes + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES
-    return Cost(int(executed), flash, scratch(site, p), code=shared_code("tc_conv2d_s8_scalar", _CODE_BYTES))
+    flash = by_lanes(taps, _LANES).nbytes + CHANNEL_BYTES * len(p.bias)
+    return Cost(int(executed), flash, scratch(site, p))
 
 
 KERNELS = (

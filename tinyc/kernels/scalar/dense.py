@@ -13,7 +13,6 @@ from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, scale_fields, sma
 from tinyc.kernels.scalar.loops.costs import compiled_share, executed
 
 _LANES = 4
-_CODE_BYTES = 700  # of the kernel, shared by the layers
 _WIDEN, _STORE = 5, 22  # instructions of C code, counted on ARMv7-M: for an input, for an output
 
 
@@ -49,7 +48,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     batch = site.y().elements // len(p.bias)
     sums = -(-len(p.bias) // _LANES) * executed("tc_scalar_dense4", site.isa, turn=taps.shape[1] // _LANES)
     made = batch * (sums + _STORE * compiled_share(site.isa) * len(p.bias) + _WIDEN * taps.shape[1])
-    flash = int(np.prod(by_lanes(taps, _LANES).shape)) + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES
+    flash = int(np.prod(by_lanes(taps, _LANES).shape)) + CHANNEL_BYTES * len(p.bias)
     return Cost(int(made), flash, scratch(site, p))
 
 

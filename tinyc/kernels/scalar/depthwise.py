@@ -20,9 +20,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, shared_code, small_sums_of
-
-_CODE_BYTES = 1100  # of the kernel, shared by the layers
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 
 def takes(site: Site) -> bool:
@@ -68,8 +66,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
     rows = site.y().shape[1] * p.w.shape[2]
     executed = rows * (70 + 10 * columns(site) + 32 * site.y().shape[2])
-    code = shared_code("tc_depthwise_conv2d_3x3_s8_scalar", _CODE_BYTES)
-    return Cost(executed, p.w.nbytes + CHANNEL_BYTES * p.w.shape[2] + _CODE_BYTES, scratch(site, p), code=code)
+    return Cost(executed, p.w.nbytes + CHANNEL_BYTES * p.w.shape[2], scratch(site, p))
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:

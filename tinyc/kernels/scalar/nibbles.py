@@ -21,7 +21,6 @@ _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
 # Bits of a word from which on it holds the weight of channel 0 .. 3, for its first and second tap.
 _PLACES = np.array([[28, 24, 12, 8], [20, 16, 4, 0]])
 _DENSE_PLACES = np.array([[0, 4, 8, 12], [16, 20, 24, 28]])
-_CONV_BYTES, _DENSE_BYTES = 1000, 700  # code of the kernels, shared by the layers
 
 
 def _words(taps: npt.NDArray[np.int8], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -65,7 +64,7 @@ def conv2d_cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
     taps, pixels = _conv_taps(p), site.y().elements // len(p.bias)
     executed = pixels * len(p.bias) * (1.25 * taps.shape[1] + 25) + 3 * pixels * taps.shape[1]
-    flash = 4 * _words(taps, _PLACES).size + CHANNEL_BYTES * len(p.bias) + _CONV_BYTES
+    flash = 4 * _words(taps, _PLACES).size + CHANNEL_BYTES * len(p.bias)
     return Cost(int(executed), flash, conv2d_scratch(site, p))
 
 
@@ -105,7 +104,7 @@ def dense_cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
     out_c, in_c = p.w.shape
     executed = site.y().elements * (2.5 * in_c + 25)
-    return Cost(int(executed), -(-out_c // _LANES) * 2 * in_c + CHANNEL_BYTES * out_c + _DENSE_BYTES, 0)
+    return Cost(int(executed), -(-out_c // _LANES) * 2 * in_c + CHANNEL_BYTES * out_c, 0)
 
 
 CONV2D = (

@@ -31,7 +31,6 @@ _LARGEST = 2**14  # outputs and inputs, whose places fit int16
 _FIX, _STORE, _FACTORS, _FACTORS_HELD = 23, 24, 11, 26
 _ADD = 5  # of eight sums to those of other parts of the inputs
 _HELD, _SUMS = 32, 64  # words of taps, and outputs, on the stack
-_CODE_BYTES = 700  # of the kernel, shared by the layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
 
 def _flash_bytes(fit: Fitted, out_c: int) -> int:
     lanes = -(-out_c // _LANES) * _LANES
-    return 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c + _CODE_BYTES
+    return 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c
 
 
 def held_cost(site: Site, p: ConvParams) -> Cost:

@@ -24,7 +24,6 @@ _LANES = 8  # output channels that a call of the products makes at most
 _SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
 _PRODUCTS = S2.products**2
 _TILES = 3
-_CODE_BYTES = 3000  # of the kernel and what it shares with others
 # Instructions on ARMv7-M of three tiles: for an input channel, for an output channel, for its further segments.
 _INPUT, _OUTPUT, _SEGMENT = 500, 330, 190
 
@@ -108,7 +107,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     out_c, (segments, channels) = len(p.bias), segments_of(p)
     products = _PRODUCTS * segments * -(-out_c // 4) * (13 * channels + 12)
     sides = segments * channels * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
-    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES
+    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c
     return Cost(triples(site) * (products + sides), flash, scratch(site, p))
 
 

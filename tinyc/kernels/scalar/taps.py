@@ -22,9 +22,9 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
 from tinyc.kernels.nibbles import is_s8_w4
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, shared_code, small_sums_of
+from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
-_PER_TAP, _PER_OUTPUT, _CODE_BYTES = 5.6, 35, 700  # estimates for ARMv7-M, on the scale of conv.py
+_PER_TAP, _PER_OUTPUT = 5.6, 35  # estimates for ARMv7-M, on the scale of conv.py
 _POINTER_BYTES = 8  # on the widest host
 _FIELDS = ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "dilation_w")
 
@@ -74,8 +74,7 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps, pixels = _taps(site, p).shape[1], site.y().elements // len(p.bias)
     executed = pixels * (12 * taps + len(p.bias) * (_PER_TAP * taps + _PER_OUTPUT))
     weights = sum(const.data.nbytes for const in _weights(site, p).values())
-    code = shared_code(("tc_depthwise_taps", site.x(1).dtype), _CODE_BYTES)
-    return Cost(int(executed), weights + CHANNEL_BYTES * len(p.bias) + _CODE_BYTES, scratch(site, p), code=code)
+    return Cost(int(executed), weights + CHANNEL_BYTES * len(p.bias), scratch(site, p))
 
 
 _INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")

@@ -40,7 +40,6 @@ Fields = dict[str, int | float | str | Const]
 
 _DSP = frozenset({"dsp"})
 _LARGEST = 32768  # of an int16's magnitude
-_CODE = 900  # bytes of the C functions, a layer's share
 _FOUR, _FOUR_TAP = 51.0, 5.9  # of two pixels, by fours of channels, and by their taps
 _ALONE, _ALONE_TAP = 36.0, 3.5  # of one pixel
 _GATHERED, _PIXEL = 2.0, 60.0  # per tap, and per pixel
@@ -190,7 +189,7 @@ def cost(site: Site, p: WideParams) -> Cost:
     pair, alone = fours * (_FOUR + _FOUR_TAP * taps), fours * (_ALONE + _ALONE_TAP * taps)
     gathered = out_w * (_GATHERED * taps + _PIXEL * window.kernel.h)
     executed = rows * (out_w // 2 * pair + out_w % 2 * alone + gathered) + _finish_cost(site, p, taps)
-    return Cost(int(executed), fours * (8 * taps + 64) + _CODE, scratch(site, p))
+    return Cost(int(executed), fours * (8 * taps + 64), scratch(site, p))
 
 
 def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
@@ -240,7 +239,7 @@ def depthwise_cost(site: Site, p: WideParams) -> Cost:
     taps, fours = k_h * k_w, -(-out_c // 4)
     per_pixel = fours * (_DEPTHWISE + _DEPTHWISE_TAP * taps) + POINTER * taps + _PIXEL
     executed = site.y().elements // out_c * per_pixel + _finish_cost(site, p, taps)
-    return Cost(int(executed), fours * (8 * taps + 64) + _CODE, depthwise_scratch(site, p))
+    return Cost(int(executed), fours * (8 * taps + 64), depthwise_scratch(site, p))
 
 
 def _matrix_kernel(takes: tuple[Condition, ...], forms: Callable[[Site, WideParams], tuple[RowForm, ...]]) -> Kernel:

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A limit of flash is kept by what the compiler makes of the library, whatever was estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tinyc.base.errors import TinycError
+from tinyc.board import load_board
+from tinyc.explain.estimate import FlashEstimate
+from tinyc.options.build import Options
+from tinyc.pipeline import within_flash as module
+from tinyc.pipeline.progress import Progress
+
+M4 = load_board("cortex-m4")
+LIMIT = 10_000
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[int | None]]]:
+    """What `within_flash` takes of libraries by correction, each of (cycles, estimated bytes, compiled bytes) and
+    perhaps an arena; and the corrections that it asked for."""
+
+    def run(libraries: dict[int | None, tuple[int, ...]], **words: Any) -> tuple[Any, Sequence[int | None]]:
+        asked: list[int | None] = []
+
+        def library(options: Options) -> Any:
+            asked.append(options.flash_reserve)
+            if options.flash_reserve not in libraries:
+                raise TinycError("so little flash is not to be had")
+            cycles, estimated, compiled, *arena = libraries[options.flash_reserve]
+            plan = SimpleNamespace(cycles=cycles, arena_bytes=arena[0] if arena else 100)
+            return SimpleNamespace(program=estimated, files={}, plan=plan, compiled=compiled)
+
+        monkeypatch.setattr(module, "library_flash", lambda program, board, optimize: FlashEstimate(program, 0))
+        monkeypatch.setattr(module, "_flash_bytes", lambda made, board, options, toolchain: made.compiled)
+        monkeypatch.setattr(module, "_toolchain", lambda board, options: words.get("compiler", "gcc"))
+        options = Options("cortex-m4", flash=words.get("flash", LIMIT), ram=words.get("ram"))
+        return module.within_flash(library, M4, options, Progress()), asked
+
+    return run
+
+
+def test_a_library_that_is_too_large_is_followed_by_a_smaller_one(built: Any) -> None:
+    library, asked = built({None: (10, 9500, 11000), 1500: (20, 8400, 9800), 1400: (20, 8400, 9800)})
+    assert (library.plan.cycles, asked) == (20, [None, 1500, 1400])
+
+
+def test_flash_that_is_left_is_used(built: Any) -> None:
+    library, asked = built({None: (30, 9000, 8500), -500: (20, 10400, 9900)})
+    assert (library.plan.cycles, asked) == (20, [None, -500])
+
+
+def test_of_several_that_fit_it_is_the_best(built: Any) -> None:
+    """With more bytes at hand the search may come to what is worth less."""
+    library, _ = built({None: (30, 9000, 8500), -500: (40, 10400, 9990), -410: (50, 10400, 9990)})
+    assert library.plan.cycles == 30
+
+
+def test_where_none_fits_it_is_the_smallest(built: Any) -> None:
+    """The error then says what that takes."""
+    library, asked = built({None: (10, 9500, 11000), 1500: (20, 8400, 10600), 2200: (20, 8300, 10800)})
+    assert library.compiled == 10600
+    assert asked == [None, 1500, 2200, 2500]
+
+
+def test_no_compiler_no_limit_no_second_library(built: Any) -> None:
+    libraries = {None: (10, 9500, 11000), 1500: (20, 8400, 9800)}
+    assert built(libraries, compiler=None)[1] == [None]
+    assert built(libraries, flash=None)[1] == [None]
+
+
+def test_between_what_fits_and_what_does_not_it_is_looked_for(built: Any) -> None:
+    """A compiler makes less or more of some kernels than of others."""
+    libraries = {None: (30, 9000, 8800), -200: (10, 10100, 10300), 200: (30, 9100, 8700), 400: (20, 9550, 9990)}
+    library, asked = built(libraries)
+    assert asked == [None, -200, 200, 400]
+    assert library.plan.cycles == 20
+
+
+def test_no_flash_is_bought_with_more_ram_than_there_is(built: Any) -> None:
+    libraries = {None: (30, 9000, 8500), -500: (20, 10400, 9900, 300)}
+    assert built(libraries, ram=200)[0].plan.cycles == 30
+    assert built(libraries, ram=300)[0].plan.cycles == 20
