@@ -232,6 +232,13 @@ def test_proof(data: Path, board: str, more: dict[str, bool]) -> None:
     assert report.verify.output_bytes == 20
 
 
+def test_no_kernel_whose_constants_depend_on_their_values(data: Path) -> None:
+    """Not for these weights: others may take more bytes, and then fit no firmware that is there."""
+    for board in ("host", "cortex-m0plus", "riscv32imc"):
+        built = compile_model(data / "net0.onnx", load_board(board), options(board, data), Progress())
+        assert not any(step.choice.kernel.sized_by_values for step in built.program.steps)
+
+
 def test_another_network_is_refused(data: Path, on_host: Pair, tmp_path: Path) -> None:
     onnx.save(model(0, stride=1), tmp_path / "other.onnx")
     with pytest.raises(TinycError, match=r"cannot run these weights: net.c would say `.+`") as caught:

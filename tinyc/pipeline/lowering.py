@@ -90,23 +90,30 @@ def forms_of(made: IntegerModel, board: Board, options: Options, progress: Progr
     """The graph, and behind it the same with time as rows, where that is another one and kernels run it."""
     graph, numerics = as_convolutions(made.graph, grow=options.optimize != "size"), made.numerics
     check(graph, "phases", all_ops())
-    forms = [_candidates(graph, numerics, board, progress)]
+    forms = [_candidates(graph, numerics, board, options, progress)]
     turned = time_as_rows(graph)
     if turned is not graph:
         check(turned, "rows", all_ops())
         with suppress(TinycError):  # where no kernel runs that form of a layer
-            forms.append(_candidates(turned, numerics, board, progress))
+            forms.append(_candidates(turned, numerics, board, options, progress))
     return forms
 
 
-def _candidates(graph: Graph, numerics: Numerics, board: Board, progress: Progress) -> Candidates:
+def _candidates(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> Candidates:
     with progress.stage("select"):
         timing = board.flash_timing
         flash = None if timing is None else SlowFlash(timing)
         core = written_for(board.core, timing is not None)
         compiled = compiled_code(board.core, board.isa, "speed")
         choices = candidates(graph, board.isa, numerics, flash=flash, core=core)
+        if options.weights_blob:
+            choices = {node: _of_one_size(own) for node, own in choices.items()}
         return Candidates(graph, as_compiled(choices, compiled))
+
+
+def _of_one_size(choices: list[Choice]) -> list[Choice]:
+    """Those in whose place other constants fit; all, where there are none."""
+    return [choice for choice in choices if not choice.kernel.sized_by_values] or choices
 
 
 def _with_copies(program: Program, plan: Plan, board: Board, options: Options) -> Program:

@@ -203,11 +203,13 @@ KERNELS = (
         offered(lower, scratch=scratch, cost=cost),
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
+        sized_by_values=True,
     ),
     Kernel(
         "tc_fully_connected_s8_pairs_held",
         offered(lower_held, cost=held_cost),
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
+        sized_by_values=True,
     ),
 )
