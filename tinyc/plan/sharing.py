@@ -44,11 +44,13 @@ class _Sums:
         self.forms, self.price = list(forms), price
         self._numbers: dict[Hashable, int] = {}  # of functions: their keys are compared slowly
         self._codes: dict[int, list[tuple[int, int]]] = {}  # number and bytes of each function, by id of the form
+        self._own_bytes: dict[int, int] = {}  # bytes beside these
         for own in (forms, *ways):
             for form in own:
                 if id(form) not in self._codes:
                     codes = ((code.key, code.size) for code in form.cost.codes)
                     self._codes[id(form)] = [(self._number(key), size) for key, size in codes]
+                    self._own_bytes[id(form)] = form.cost.own_bytes
         self._users = [0] * len(self._numbers)
         self.cycles = self.flash_bytes = 0
         for form in forms:
@@ -106,18 +108,21 @@ class _Sums:
     def with_form(self, index: int, form: Form) -> float:
         """The value with another form of a layer."""
         old = self.forms[index]
-        self._put([(index, form)])
-        value = self.value
-        self._put([(index, old)])
-        return value
+        had, has = self._codes[id(old)], self._codes[id(form)]
+        flash_bytes = self.flash_bytes + self._own_bytes[id(form)] - self._own_bytes[id(old)]
+        flash_bytes += sum([size for number, size in has if not self._users[number]])
+        flash_bytes -= sum([code[1] for code in had if self._users[code[0]] == 1 and code not in has])
+        return self.cycles + form.cycles - old.cycles + self.price * flash_bytes
 
     def useful(self, exchanges: Sequence[tuple[int, Form]]) -> list[tuple[int, Form]]:
         """Those of the exchanges that are worth more where their code is there anyway."""
 
         def gain(index: int, form: Form) -> float:
             old = self.forms[index]
-            left = old.cost.own_bytes + sum(size for number, size in self._codes[id(old)] if self._users[number] == 1)
-            return old.cycles - form.cycles + self.price * (left - form.cost.own_bytes)
+            left = self._own_bytes[id(old)] + sum(
+                size for number, size in self._codes[id(old)] if self._users[number] == 1
+            )
+            return old.cycles - form.cycles + self.price * (left - self._own_bytes[id(form)])
 
         return [(index, form) for index, form in exchanges if gain(index, form) > 0]
 
@@ -129,7 +134,7 @@ class _Sums:
 
     def _count(self, form: Form, sign: int) -> None:
         self.cycles += sign * form.cycles
-        self.flash_bytes += sign * form.cost.own_bytes
+        self.flash_bytes += sign * self._own_bytes[id(form)]
         for number, size in self._codes[id(form)]:
             others = self._users[number] - (sign < 0)
             self._users[number] += sign
