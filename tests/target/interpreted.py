@@ -15,7 +15,10 @@ from tests.ops.row_program import Case
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board
 from tinyc.board.instruction_set import RISCV
-from tinyc.ir.graph import Graph
+from tinyc.choose.select import ask
+from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.kernel import Refused
+from tinyc.kernel.site import Site
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
 from tinyc.machine.lines import emitted
@@ -160,6 +163,18 @@ def _riscv_program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
             program[symbol.address] = Code(parse_riscv(Instruction(0, bytes(4), "j", "")), 0, start)
             start = max(own) + 64
     return program
+
+
+def for_core(made: Together, board: Board, core: str) -> Together:
+    """Those of the nodes whose kernel is for the core, too."""
+    written = written_for(core)
+
+    def is_for(node: Node) -> bool:
+        site = Site(made.graph, node, Numerics.TFLM, written, board.isa)
+        kernels = {kernel.name: kernel for kernel in all_ops()[node.op].every_kernel}
+        return not isinstance(ask(kernels[made.prefer[node.name]], site, board.isa), Refused)
+
+    return made._of(tuple(node for node in made.graph.nodes if is_for(node)))
 
 
 def in_assembly(made: Together, feature: str, every: int = 1) -> Together:

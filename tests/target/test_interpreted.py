@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interpreted import check_rows_interpreted, in_assembly, outputs_of
+from interpreted import check_rows_interpreted, for_core, in_assembly, outputs_of
 from kernel_cases import KernelLibrary, needing, together
 
 from tests.ops.row_harness import Layer
@@ -47,7 +47,7 @@ def test_gives_the_reference_and_touches_nothing_else(
         pytest.skip(error.message)
     is_shared = feature == "dsp"  # other tests need this library too
     all_made = kernel_library(board.isa).made if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
-    made = in_assembly(all_made, feature, every)
+    made = for_core(in_assembly(all_made, feature, every), board, core)
     assert len(made.graph.nodes) >= 5
     found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path, core)
     wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
