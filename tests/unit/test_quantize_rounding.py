@@ -19,16 +19,18 @@ from tinyc.base.errors import TinycError
 from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Node
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, op_of
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.slice import Slice
 from tinyc.options.recipe import Pictures, Recipe
 from tinyc.passes import normalize
-from tinyc.quantize import quantize, weight_bytes
+from tinyc.passes.weights import has_weights
+from tinyc.quantize import augment, quantize, weight_bytes
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
-from tinyc.quantize.rounding import Moments, learn, moments
+from tinyc.quantize.rounding import Moments, learn, moments, windows
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.settle import parted
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -214,6 +216,40 @@ def test_pictures_are_varied_and_nothing_else(tmp_path: Path) -> None:
     assert not np.array_equal(augmented(graph, calibration, seed=1).inputs["x"], y)
     small = normalize(load(build(nodes, {"x": [1, 3, 8, 8]}, ["y"], {"w": rand(1, 4, 3, 3, 3)}), tmp_path))
     assert pictures(small) is None
+
+
+def test_large_pictures_have_fewer_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [op("Conv", "x w", "c"), op("GlobalAveragePool", "c", "g"), op("Flatten", "g", "y")]
+    graph, calibration = calibrated(build(nodes, {"x": [1, 3, 16, 18]}, ["y"], {"w": rand(1, 4, 3, 3, 3)}), tmp_path)
+    elements = sum(value.elements for value in graph.values.values())
+    at_most = 5 * calibration.samples
+    monkeypatch.setattr(augment, "_FEWEST", 2 * calibration.samples)
+    for budget, count in ((at_most * elements, at_most), (1, 2 * calibration.samples)):
+        monkeypatch.setattr(augment, "_MOST_ELEMENTS", budget)
+        assert augmented(graph, calibration).samples == count
+
+
+@pytest.mark.parametrize(
+    ("group", "kernel", "stride"), [(1, 3, 1), (1, 1, 1), (1, 1, 2), (2, 3, 2), (6, 3, 1), (6, 5, 2)]
+)
+def test_windows_at_some_places(tmp_path: Path, group: int, kernel: int, stride: int) -> None:
+    nodes = [op("Conv", "x w", "y", group=group, strides=[stride, stride], pads=[kernel // 2] * 4)]
+    weights = {"w": rand(1, 6, 6 // group, kernel, kernel)}
+    graph = normalize(load(build(nodes, {"x": [1, 6, 9, 7]}, ["y"], weights), tmp_path))
+    (node,) = (node for node in graph.nodes if has_weights(node))
+    x, w = rand(2, 3, *graph.values[node.inputs[0]].shape), graph.consts[node.inputs[1]]
+    every = windows(node, w, x)
+    at = np.random.default_rng(3).integers(0, every.shape[1], 20)
+    np.testing.assert_array_equal(windows(node, w, x, at), every[:, at])
+
+
+@pytest.mark.parametrize("step", [(1, 2), (-1, 1), (2, -3)])
+def test_parts_of_batches(step: tuple[int, int]) -> None:
+    part = Slice(tuple(1 if s > 0 else 6 for s in step), (2, 2), step)
+    x = rand(1, 5, 8, 9)
+    rules = op_of(Node("s", "slice", ("x",), ("y",), part))
+    assert rules.batched.forward is not None
+    np.testing.assert_array_equal(rules.batched.forward(part, x), [rules.float_ref(part, each)[0] for each in x])
 
 
 def image_graph(tmp_path: Path) -> Graph:

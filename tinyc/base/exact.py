@@ -64,23 +64,19 @@ def weighted(
     w: Array,
     steps: tuple[float, float] | None = None,
     w_steps: Doubles | None = None,
+    finish: Callable[[Array], Array] = lambda y: y,
 ) -> Array:
-    """float32 sums(x, w), [samples, ..., O], of samples x and weights w [O, ...]: sums of as many products as an output
-    channel has weights, in the type of its arguments.
+    """float32 finish(sums(x, w)), [samples, ..., O], of samples x and weights w [O, ...]: of as many products as an
+    output channel has weights, in the type of its arguments. finish: of float32 sums of some samples, in place.
 
     Both are rounded before: x once per sample and not once per window that it lies in. steps: x is integers times the
     first number, none of them beyond the second. w_steps [O]: of weights that are integers, the same. Integers are
-    multiplied in float32 where no sum can leave its mantissa.
+    multiplied in float32 where no sum can leave its mantissa. Some samples at a time: they stay in the cache.
     """
     count = max(1, w[0].size).bit_length()
     ones = (1,) * (w.ndim - 1)
-    if steps is None:
-        bits = (_MANTISSA - count) // 2 + _FINER
-        unit = _units(x, bits, tuple(range(1, x.ndim)))
-        left, most = _on_grid(x, unit), 2.0**bits
-    else:
-        unit, most = np.asarray(steps[0]), steps[1]
-        left = np.rint(x * np.float32(1 / steps[0]))
+    bits = (_MANTISSA - count) // 2 + _FINER
+    most = 2.0**bits if steps is None else steps[1]
     if w_steps is None:
         right_unit = _units(w, _MANTISSA - count - math.ceil(math.log2(most)), tuple(range(1, w.ndim)))
         right = _on_grid(w, right_unit)
@@ -88,13 +84,29 @@ def weighted(
         right_unit = w_steps.reshape(-1, *ones)
         right = np.rint(w / right_unit)
     largest = most * float(np.abs(right).reshape(len(w), -1).sum(axis=1).max(initial=0.0))
-    if steps is not None and w_steps is not None and largest <= _EXACT32:
-        y = sums(left, right.astype(np.float32))
-        y *= (unit * right_unit.ravel()).astype(np.float32)
-        return y
-    y = sums(left.astype(np.float64, copy=False), right)
-    with np.errstate(over="ignore"):  # infinity is what float32 has of it
-        return (y * (unit.reshape(-1, *(1,) * (y.ndim - 1)) * right_unit.ravel())).astype(np.float32)
+    narrow = steps is not None and w_steps is not None and largest <= _EXACT32
+    right, right_unit = right.astype(np.float32 if narrow else np.float64, copy=False), right_unit.ravel()
+    at_once, made = max(1, _CHUNK // max(1, x[:1].size)), []
+    for first in range(0, max(1, len(x)), at_once):
+        part = x[first : first + at_once]
+        if steps is None:
+            unit = _units(part, bits, tuple(range(1, x.ndim)))
+            y = sums(_on_grid(part, unit), right)
+            y *= unit.reshape(-1, *(1,) * (y.ndim - 1))
+        else:
+            left = part * np.float32(1 / steps[0])
+            y = sums(np.rint(left, out=left).astype(right.dtype, copy=False), right)
+        factor = right_unit if steps is None else steps[0] * right_unit
+        y *= along_rows(y, factor.astype(y.dtype))
+        with np.errstate(over="ignore"):  # infinity is what float32 has of it
+            made.append(finish(y.astype(np.float32, copy=False)))
+    return made[0] if len(made) == 1 else np.concatenate(made)
+
+
+def along_rows(y: Array, v: Array) -> Array:
+    """v [C] once for each place of a row of y [..., W, C]: [W, C]. With that, numpy goes over whole rows of y; with v,
+    place by place, which takes several times as long where C is small."""
+    return v if y.ndim < 2 else np.ascontiguousarray(np.broadcast_to(v, (y.shape[-2], *v.shape)))
 
 
 def gram(a: Array, b: Array) -> Doubles:
@@ -130,11 +142,8 @@ def product_of_integers(q: Array, h: Array, most: float) -> Doubles:
 def precise_product(a: Array, b: Array) -> Doubles:
     """The same with twice the bits: what the first rounding leaves of either factor is multiplied too."""
     bits = _bits(a.shape[-1])
-    left, right = (np.asarray(x, np.float64) for x in (a, b))
-    coarse_left, coarse_right = _rounded(left, bits, (-2, -1)), _rounded(right, bits, -2)
-    return product(coarse_left, coarse_right) + (
-        product(coarse_left, right - coarse_right) + product(left - coarse_left, right)
-    )
+    (left, left_rest), (right, right_rest) = _in_two(a, bits, (-2, -1)), _in_two(b, bits, -2)
+    return left @ right + (left @ right_rest + left_rest @ right)
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -175,9 +184,13 @@ def _on_grid(x: Array, unit: Doubles) -> Doubles:
     return np.rint(made, out=made)
 
 
-def _rounded(x: Doubles, bits: int, axis: int | tuple[int, ...]) -> Doubles:
+def _in_two(x: Array, bits: int, axis: int | tuple[int, ...]) -> tuple[Doubles, Doubles]:
+    """x to so many bits of the largest number along the axis, and what that leaves to as many of its own largest."""
     unit = _units(x, bits, axis)
-    return _on_grid(x, unit) * unit
+    coarse = _on_grid(x, unit) * unit
+    rest = x - coarse
+    unit = _units(rest, bits, axis)
+    return coarse, _on_grid(rest, unit) * unit
 
 
 def _units(x: Array, bits: int, axis: int | tuple[int, ...]) -> Doubles:

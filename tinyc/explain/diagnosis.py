@@ -28,7 +28,8 @@ from tinyc.verify import accuracy
 from tinyc.verify.report import Quality
 from tinyc.verify.task import qualities, rows_of, wants_reals
 
-_LOOKED_AT = 32  # samples that layers are measured on
+_LOOKED_AT, _FEWEST = 32, 8  # samples that layers are measured on
+_MOST_ELEMENTS = 2**26  # of all values of these samples
 _CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word
 _UNEVEN = 16.0  # largest channel over the median one, from which equalization is worth a try
 
@@ -141,7 +142,8 @@ def diagnose(
     }
     chosen = classes(graph, wanted), classes(graph, made)
     name = next((name for name in graph.outputs if quants[name] is not None), graph.outputs[0])
-    few = {key: array[:_LOOKED_AT] for key, array in inputs.items()}
+    count = min(_LOOKED_AT, max(_FEWEST, _MOST_ELEMENTS // sum(value.elements for value in graph.values.values())))
+    few = {key: array[:count] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
     figures = qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)
     if judge is not None:
@@ -215,7 +217,8 @@ def _layer(
     real = floats[name]
     rows = np.abs(real.reshape(-1, real.shape[-1])).max(axis=0)
     bits = quantized.bits.get(node.name)
-    scores = [_alone(quantized, index, teacher, floats, weights=w, values=v) for w, v in _SHARES]
+    shares = _SHARES if bits is not None else _SHARES[:1]  # without weights all of it comes of the values
+    scores = [_alone(quantized, index, teacher, floats, weights=w, values=v) for w, v in shares]
     return LayerError(
         name=node.where.name if node.where is not None else node.name,
         op=node.op,
@@ -223,7 +226,7 @@ def _layer(
         sqnr_db=round(sqnr_db(real, integers[name]), 2),
         own_db=round(scores[0], 2),
         weights_db=round(scores[1], 2) if bits is not None else None,
-        values_db=round(scores[2], 2),
+        values_db=round(scores[-1], 2),
         clipped=float(((real < lo - scale) | (real > hi + scale)).mean()),
         lo=lo,
         hi=hi,

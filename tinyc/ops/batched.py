@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.exact import along_rows
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Pair
 from tinyc.kernel.windows import Sliding, Window
@@ -41,10 +43,15 @@ def images(x: Array) -> Array:
     return x.reshape(len(x), *x.shape[2:])
 
 
+def picked(view: Array, at: npt.NDArray[np.int64] | None) -> Array:
+    """Windows [samples, H', W', ...] one after the other, [windows, ...]: those at the places `at`, or all."""
+    return view.reshape(-1, *view.shape[3:]) if at is None else view[np.unravel_index(at, view.shape[:3])]
+
+
 def finished(a: Any, y: Array, b: Array | None) -> Array:
     """Sums with bias and activation, in place."""
     if b is not None:
-        y += b
+        y += along_rows(y, b)
     if a.act.lo != -np.inf:
         np.maximum(y, np.float32(a.act.lo), out=y)
     if a.act.hi != np.inf:

@@ -43,7 +43,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import offset, rv32_conv, rv32_dense
 from tinyc.kernels.scalar import rows as scalar_rows
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
+from tinyc.ops.batched import Batched, Gradients, active, finished, images, picked, scattered
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
 
 _AT_ONCE = 2**18  # taps of windows that are multiplied at once
@@ -180,9 +180,9 @@ def _windows(a: Conv2D, x: Array, w: Array) -> Array:
     return images(x) if takes_pixels(a, w) else Window.of(a, *w.shape[1:3]).view(images(x), 0.0)
 
 
-def taps_of_windows(a: Conv2D, x: Array, w: Array) -> Array:
-    """The same as rows: [samples * H' * W', KH * KW * I]."""
-    return _windows(a, x, w).reshape(-1, w[0].size)
+def taps_of_windows(a: Conv2D, x: Array, w: Array, at: npt.NDArray[np.int64] | None = None) -> Array:
+    """The same as rows: [samples * H' * W', KH * KW * I], or those at the places `at`."""
+    return picked(_windows(a, x, w), at).reshape(-1, w[0].size)
 
 
 def takes_pixels(a: Conv2D, w: Array) -> bool:
@@ -190,10 +190,10 @@ def takes_pixels(a: Conv2D, w: Array) -> bool:
     return w.shape[1:3] == (1, 1) and tuple(a.stride) == (1, 1) and not any(a.pad)
 
 
-def windows(a: Conv2D, w: Array, x: Array) -> Array:
+def windows(a: Conv2D, w: Array, x: Array, at: npt.NDArray[np.int64] | None) -> Array:
     """`WeightRules.windows`."""
     group_in = w.shape[3]
-    return np.stack([taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w) for g in range(a.groups)])
+    return np.stack([taps_of_windows(a, x[..., g * group_in : (g + 1) * group_in], w, at) for g in range(a.groups)])
 
 
 def forward(a: Conv2D, x: Array, w: Array, b: Array | None = None) -> Array:
@@ -209,7 +209,7 @@ def in_steps(
     w_steps: npt.NDArray[np.float64] | None = None,
 ) -> Array:
     """`Batched.in_steps`."""
-    return finished(a, weighted(lambda x, w: _sums(a, x, w), x, w, steps, w_steps), b)
+    return weighted(lambda x, w: _sums(a, x, w), x, w, steps, w_steps, lambda y: finished(a, y, b))
 
 
 def _sums(a: Conv2D, x: Array, w: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import along_rows
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
@@ -58,7 +59,7 @@ from tinyc.kernels.scalar import nibbles as nibbles_scalar
 from tinyc.kernels.scalar import offset, rv32_columns, rv32_depthwise, rv32_taps
 from tinyc.kernels.scalar import taps as depthwise_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
-from tinyc.ops.batched import Batched, Gradients, active, finished, images, scattered
+from tinyc.ops.batched import Batched, Gradients, active, finished, images, picked, scattered
 from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, WeightRules
 
 
@@ -273,10 +274,11 @@ def repeated(x: Array, out_c: int) -> Array:
     return x if x.shape[-1] == out_c else np.repeat(x, out_c // x.shape[-1], axis=-1)
 
 
-def windows(a: DepthwiseConv2D, w: Array, x: Array) -> Array:
+def windows(a: DepthwiseConv2D, w: Array, x: Array, at: npt.NDArray[np.int64] | None) -> Array:
     """`WeightRules.windows`."""
-    view = repeated(Window.of(a, *w.shape[:2]).view(images(x), 0.0), x.shape[-1])
-    return view.transpose(5, 0, 1, 2, 3, 4).reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
+    view = Window.of(a, *w.shape[:2]).view(images(x), 0.0)
+    taps = view.transpose(5, 0, 1, 2, 3, 4) if at is None else picked(view, at).transpose(3, 0, 1, 2)
+    return taps.reshape(x.shape[-1], -1, w.shape[0] * w.shape[1])
 
 
 def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> Array:
@@ -285,12 +287,14 @@ def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> A
     y = np.zeros((*view.shape[:3], out_c), np.float32)
     samples = max(1, _AT_ONCE // max(1, math.prod(y.shape[1:])))
     products = np.empty_like(y[:samples], np.result_type(view, w))
+    by_tap = [[along_rows(y, w[i, j]) for j in range(k_w)] for i in range(k_h)]
     for first in range(0, len(y), samples):
         part, own = view[first : first + samples], y[first : first + samples]
         for i in range(k_h):
             for j in range(k_w):
-                own += np.multiply(part[:, :, :, i, j], w[i, j], out=products[: len(own)])
-    return finished(a, y, b)[:, None]
+                own += np.multiply(part[:, :, :, i, j], by_tap[i][j], out=products[: len(own)])
+        finished(a, own, b)
+    return y[:, None]
 
 
 def backward(a: DepthwiseConv2D, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:

@@ -116,9 +116,10 @@ def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     return np.tile(channels.astype(np.float64), w.shape[1] // len(channels))
 
 
-def windows(a: FullyConnected, w: Array, x: Array) -> Array:
+def windows(a: FullyConnected, w: Array, x: Array, at: npt.NDArray[np.int64] | None) -> Array:
     """`WeightRules.windows`."""
-    return x.reshape(1, -1, w.shape[1])
+    rows = x.reshape(1, -1, w.shape[1])
+    return rows if at is None else rows[:, at]
 
 
 def forward(a: FullyConnected, x: Array, w: Array, b: Array | None = None) -> Array:
@@ -134,8 +135,10 @@ def in_steps(
     w_steps: npt.NDArray[np.float64] | None,
 ) -> Array:
     """`Batched.in_steps`."""
-    sums = weighted(lambda x, w: np.asarray(x @ w.T), x.reshape(-1, w.shape[1]), w, steps, w_steps)
-    return _shaped(a, x, w, finished(a, sums, b))
+    rows = x.reshape(-1, w.shape[1])
+    return _shaped(
+        a, x, w, weighted(lambda x, w: np.asarray(x @ w.T), rows, w, steps, w_steps, lambda y: finished(a, y, b))
+    )
 
 
 def _shaped(a: FullyConnected, x: Array, w: Array, y: Array) -> Array:

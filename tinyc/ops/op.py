@@ -103,12 +103,13 @@ class WeightRules:
     per_input(w, channels): one number per input channel, as it broadcasts against the weights.
     groups(attrs, in_c): how many groups of input channels there are, each read by output channels of its own.
     as_rows(w, groups) -> [G, O/G, K], a row of taps for every output channel; from_rows(rows, shape): the way back.
-    windows(attrs, w, x) -> [G, windows, K]: every window of every sample (`batched.py`), taps as in the rows.
+    windows(attrs, w, x, at) -> [G, windows, K] of samples (`batched.py`), taps as in the rows; at: which of all
+    samples' windows, None for every one.
     """
 
     per_input: Callable[[Array, Array], npt.NDArray[np.float64]]
     groups: Callable[[Any, int], int]
-    windows: Callable[[Any, Array, Array], Array]
+    windows: Callable[[Any, Array, Array, npt.NDArray[np.int64] | None], Array]
     as_rows: Callable[[Array, int], Array] = lambda w, groups: w.reshape(groups, len(w) // groups, -1)
     from_rows: Callable[[Array, tuple[int, ...]], Array] = lambda rows, shape: rows.reshape(shape)
 

@@ -14,6 +14,7 @@ from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import counted
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.ops.batched import Batched
 from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
@@ -54,6 +55,13 @@ def infer(a: Slice, x: Value) -> Sequence[Type]:
 def float_ref(a: Slice, x: Array) -> tuple[Array, ...]:
     index = [begin + step * np.arange(size) for begin, size, step in zip(a.begin, a.size, a.step, strict=True)]
     return (np.ascontiguousarray(x[np.ix_(*index)]) if index else x,)
+
+
+def forward(a: Slice, x: Array) -> Array:
+    ends = [begin + step * size for begin, size, step in zip(a.begin, a.size, a.step, strict=True)]
+    each = zip(a.begin, ends, a.step, strict=True)
+    index = [slice(begin, end if end >= 0 else None, step) for begin, end, step in each]
+    return np.ascontiguousarray(x[:, *index])
 
 
 def prepare(site: Site) -> Slice:
@@ -151,4 +159,5 @@ OP = Op(
     ),
     part=part,
     traits=frozenset({Trait.MOVES, Trait.INT16, Trait.ANY_TYPE}),
+    batched=Batched(forward),
 )

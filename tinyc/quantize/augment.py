@@ -15,7 +15,8 @@ from tinyc.quantize.calibration import Calibration
 
 _LEAST_SIDE = 16  # pixels; what is smaller is no picture
 _COLORS = (1, 3)
-_ENOUGH = 336  # samples, variants included
+_ENOUGH, _FEWEST = 336, 64  # samples, variants included
+_MOST_ELEMENTS = 2**28  # of all values of all samples
 
 
 def pictures(graph: Graph) -> tuple[str, tuple[int, int, int]] | None:
@@ -31,11 +32,13 @@ def pictures(graph: Graph) -> tuple[str, tuple[int, int, int]] | None:
 
 
 def augmented(graph: Graph, calibration: Calibration, seed: int = 0, about: int = _ENOUGH) -> Calibration:
-    """The calibration with its pictures first and variants of them after, `about` so many in all.
+    """The calibration with its pictures first and variants of them after, `about` so many in all, or as many as memory
+    allows: large pictures have so many windows that a layer learns as much of fewer.
 
     As it was, where the model takes no pictures.
     """
     picture_inputs = pictures(graph)
+    about = min(about, max(_FEWEST, _MOST_ELEMENTS // sum(value.elements for value in graph.values.values())))
     copies = about // calibration.samples - 1
     if picture_inputs is None or copies < 1:
         return calibration

@@ -33,6 +33,7 @@ _SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest
 _MOST_ELEMENTS = 2**27  # of all derivatives together: 512 MiB; of fewer samples rounding learns what others do not have
 _MOST_WORK = 2**30  # channels x taps^3, above which a layer has one quadratic form for all channels
 _ROWS_PER_TAP = 8  # fewer say more about the samples than about the layer
+_CHUNK = 2**18  # elements of rows that are multiplied at once: they stay in the cache
 _RESOLVED = 1e-9  # of the squares, below which their variance is noise
 _PROBES = 16  # directions in the space of outputs that are followed, per sample
 _ROWS = 1024  # directions of all samples, where they are drawn because there are more outputs: more tell nothing new
@@ -60,18 +61,27 @@ class Influence:
             return None
         if slopes.shape[0] * slopes.shape[1] < _ROWS_PER_TAP * taps:
             return None
+        if slopes.shape[2] == 1:  # rows of one sample are multiples of its only window, so one stands for all
+            slopes = np.sqrt(np.square(slopes, dtype=np.float64).sum(axis=1, keepdims=True))
         bias = slopes.sum(axis=2, dtype=np.float64).transpose(2, 0, 1).reshape(channels, -1)
         a, f = (summed(slopes, windows(node, w, values[self.samples]), groups) for values in (x, x_float))
-        weight = np.square(bias).sum(axis=1)[:, None]
-        safe = np.maximum(weight, 1e-30)
-        x_mean, f_mean = ((bias[:, :, None] * m).sum(axis=1) / safe for m in (a, f))
-        squares = np.square(a).sum(axis=(1, 2))[:, None, None]
-        # What the bias leaves of each row.
-        a, f = (m - bias[:, :, None] * mean[:, None, :] for m, mean in ((a, x_mean), (f, f_mean)))
-        h, cross = gram(a, a), gram(a, f)
-        # Of a channel that is felt in one sample only, the bias takes all error: what is left is what subtraction lost.
-        h = np.where(_trace(h) > _RESOLVED * squares, h, 0.0)
+        at_once = max(1, _CHUNK // max(1, a[0].size))
+        parts = [slice(first, first + at_once) for first in range(0, channels, at_once)]
+        h, cross = (np.concatenate(m) for m in zip(*(_of_rows(a[c], f[c], bias[c]) for c in parts), strict=True))
         return _blended(h, cross, plain, channels // groups)
+
+
+def _of_rows(a: Doubles, f: Doubles, bias: Doubles) -> tuple[Doubles, Doubles]:
+    """(h, cross) [channels, K, K] of rows J, of integers and of floats, [channels, rows, K], in place: of what a bias,
+    felt as [channels, rows] says, leaves of them."""
+    safe = np.maximum(np.square(bias).sum(axis=1)[:, None], 1e-30)
+    squares = np.square(a).sum(axis=(1, 2))[:, None, None]
+    for rows in (a, f):
+        mean = (bias[:, :, None] * rows).sum(axis=1) / safe
+        np.subtract(rows, bias[:, :, None] * mean[:, None, :], out=rows)
+    h = gram(a, a)
+    # Of a channel that is felt in one sample only, the bias takes all error: what is left is what subtraction lost.
+    return np.where(_trace(h) > _RESOLVED * squares, h, 0.0), gram(a, f)
 
 
 def _trace(m: Doubles) -> Doubles:

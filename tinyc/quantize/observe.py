@@ -8,6 +8,7 @@ samples, to find out whether the loader or a pass misread it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ _COMPARED = 8  # samples on which onnxruntime and the float reference are compar
 _ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1), (0, 2, 3, 1))  # of axes: as they are, channels last
 _NO_PLACE = -(2**20)  # of a text that is not the one at its place
 _AT_ONCE = 2**25  # elements of values that are held at once
+_SQUARED = 2**16  # elements whose squares are held at once: they stay in the cache
 _COUNTED = 2**19  # elements of a value that its distribution is made of
 
 
@@ -87,8 +89,8 @@ class Stats:
 
 
 class Observation:
-    """What the float graph makes of the calibration inputs. Values are computed once where they fit into memory, else
-    as often as they are asked for. TinycError for inputs that do not fit the graph."""
+    """What the float graph makes of the calibration inputs. Values are held where they fit into memory; else so many
+    elements of each as its distribution is made of. TinycError for inputs that do not fit the graph."""
 
     def __init__(self, graph: Graph, calibration: Calibration) -> None:
         check_inputs(graph, calibration)
@@ -97,28 +99,33 @@ class Observation:
         self._few[calibration.few] = True
         self._names = [name for name in graph.values if name not in graph.consts]
         self._held: list[tuple[slice, dict[str, Array]]] | None = None
+        self._counted: dict[str, Array] = {}
 
     def stats(self, counted: bool = True) -> dict[str, Stats]:
         """Stats of every value that is no constant. counted: else the counts are all 0. TinycError if a value
         overflows."""
         values = self._graph.values
         totals = {name: _Totals(values[name].shape) for name in self._names}
+        some: dict[str, list[Array]] = {name: [] for name in self._names}
         for samples, arrays in self._runs():
             for name in self._names:
                 totals[name].add(arrays[name], self._few[samples])
+                if counted:
+                    some[name].append(self._some(name, samples, arrays[name]))
+        self._counted = {name: np.concatenate(parts) for name, parts in some.items() if parts}
         count, few = self._calibration.samples, len(self._calibration.few)
         made = {name: totals[name].stats(count, few) for name in self._names}
         for name, seen in made.items():
             if not np.isfinite([seen.lo, seen.hi]).all():
                 raise TinycError(f"'{name}' overflows on the calibration inputs", values[name].loc, OVERFLOWS)
-        return self._counted(made, {}) if counted else made
+        return self._with_counts(made, {}) if counted else made
 
     def divided(
         self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels], counted: bool = True
     ) -> dict[str, Stats]:
         """The stats with these values divided by a number for each index of the last axis."""
         made = {name: stats[name].divided(by) for name, by in divisors.items()}
-        return {**stats, **(self._counted(made, divisors) if counted else made)}
+        return {**stats, **(self._with_counts(made, divisors) if counted else made)}
 
     def largest(self, axes: Collection[tuple[str, int]]) -> dict[tuple[str, int], Channels]:
         """The largest absolute elements per index of each (value, axis), which is counted from the last one as -1."""
@@ -133,12 +140,23 @@ class Observation:
         """A value of all samples, if all are held."""
         return self._held[0][1].get(name) if self._held is not None else None
 
-    def _counted(self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels]) -> dict[str, Stats]:
-        counts = {name: np.zeros(BINS, np.int64) for name in stats}
-        for _, arrays in self._runs():
-            for name, seen in stats.items():
-                counts[name] += _histogram(arrays[name], seen.lo, seen.hi, divisors.get(name))
-        return {name: replace(seen, counts=counts[name]) for name, seen in stats.items()}
+    def _step(self, name: str) -> int:
+        """From one element that is counted to the next, over all samples; odd, so that no column is left out."""
+        return 2 * (self._calibration.samples * self._graph.values[name].elements // (2 * _COUNTED)) + 1
+
+    def _some(self, name: str, samples: slice, array: Array) -> Array:
+        """Of values of some samples the elements that are counted."""
+        step = self._step(name)
+        return array.reshape(-1)[-samples.start * self._graph.values[name].elements % step :: step].copy()
+
+    def _with_counts(self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels]) -> dict[str, Stats]:
+        made = {}
+        for name, seen in stats.items():
+            some = self._counted[name].astype(np.float64)
+            if name in divisors:
+                some /= divisors[name][np.arange(len(some)) * self._step(name) % len(divisors[name])]
+            made[name] = replace(seen, counts=_histogram(some, seen.lo, seen.hi))
+        return made
 
     def _runs(self) -> Iterator[tuple[slice, dict[str, Array]]]:
         """Some samples after the other, and their values [samples, *shape]."""
@@ -176,11 +194,16 @@ class _Totals:
 
     def add(self, array: Array, to_mean: npt.NDArray[np.bool_]) -> None:
         """Values [samples, *shape]; to_mean: which of the samples count for the mean."""
-        rows = array.reshape(-1, len(self.squares))
+        channels = len(self.squares)
+        rows = array.reshape(-1, math.prod(array.shape[1:][-2:]))  # long ones: numpy takes them all at once
         # np.minimum hands NaN on, min() would drop it
-        self.least = np.minimum(self.least, rows.min(axis=0))
-        self.most = np.maximum(self.most, rows.max(axis=0))
-        self.squares += np.square(rows, dtype=np.float64).sum(axis=0) * (len(array) / len(rows))
+        self.least = np.minimum(self.least, rows.min(axis=0).reshape(-1, channels).min(axis=0))
+        self.most = np.maximum(self.most, rows.max(axis=0).reshape(-1, channels).max(axis=0))
+        at_once = max(1, _SQUARED // rows.shape[1])
+        squares = np.zeros(rows.shape[1])
+        for first in range(0, len(rows), at_once):
+            squares += np.square(rows[first : first + at_once], dtype=np.float64).sum(axis=0)
+        self.squares += squares.reshape(-1, channels).sum(axis=0) * (len(array) * channels / array.size)
         self.total += array[to_mean].sum(axis=0, dtype=np.float64)
 
     def stats(self, samples: int, few: int) -> Stats:
@@ -188,14 +211,9 @@ class _Totals:
         return Stats(self.least, self.most, np.zeros(BINS, np.int64), power, mean)
 
 
-def _histogram(array: Array, lo: float, hi: float, divisors: Channels | None) -> npt.NDArray[np.int64]:
-    """Of at most _COUNTED elements, evenly spaced."""
+def _histogram(some: Channels, lo: float, hi: float) -> npt.NDArray[np.int64]:
     if hi == lo:
         return np.zeros(BINS, np.int64)
-    step = 2 * (array.size // (2 * _COUNTED)) + 1
-    some = array.reshape(-1)[::step].astype(np.float64)
-    if divisors is not None:
-        some /= divisors[np.arange(0, array.size, step) % len(divisors)]
     some = some[some != 0]
     at = ((some - lo) * (BINS / (hi - lo))).astype(np.int64)
     return np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)

@@ -30,6 +30,7 @@ Doubles = npt.NDArray[np.float64]
 
 _SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
 _CHUNK = 2**21  # elements of the windows that are held at once
+_TOGETHER = 2**18  # elements of H of the groups that are learned at once
 _ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
 _LEAST_SAMPLES = 64  # that windows are taken from
 _BITS = 20  # of a float beside the integers that it is near
@@ -51,6 +52,10 @@ class Moments:
     cross: Doubles
     x_mean: Doubles
     f_mean: Doubles
+
+    def of(self, groups: slice) -> Moments:
+        """Those of some groups."""
+        return Moments(self.h[groups], self.cross[groups], self.x_mean[groups], self.f_mean[groups])
 
 
 def weights_as_rows(node: Node, w: Array, groups: int) -> Array:
@@ -89,8 +94,10 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
     share = min(1.0, enough / (per_sample.shape[1] * len(x)))
     chunk = max(1, _CHUNK // max(1, per_sample.size))
     for first in range(0, len(x), chunk):
-        a = _some(windows(node, w, np.rint(x[first : first + chunk] * np.float32(1 / unit))), share)
-        f = _some(windows(node, w, x_float[first : first + chunk]), share)
+        some = slice(first, first + chunk)
+        at = _spread(per_sample.shape[1] * len(x[some]), share)
+        a = windows(node, w, np.rint(x[some] * np.float32(1 / unit)), at)
+        f = windows(node, w, x_float[some], at)
         off = np.rint(f * np.float32(parts / unit))
         off -= a * np.float32(parts)
         furthest = float(max(off.max(), -off.min()))
@@ -106,20 +113,21 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
     return Moments(h - x_mean[:, :, None] * x_mean[:, None, :], cross, x_mean, f_mean)
 
 
-def _some(rows: Array, share: float) -> Array:
-    """That share of windows [G, windows, K], evenly spread, but not in step with the rows of an image."""
+def _spread(of: int, share: float) -> npt.NDArray[np.int64] | None:
+    """Places of that share of so many windows, evenly spread, but not in step with the rows of an image; None: all."""
     if share >= 1:
-        return rows
-    count = max(1, math.ceil(rows.shape[1] * share))
-    at = (np.arange(count) + np.arange(count) * _GOLDEN % 1.0) * (rows.shape[1] / count)
-    return np.ascontiguousarray(rows[:, np.minimum(at.astype(np.int64), rows.shape[1] - 1)])
+        return None
+    count = max(1, math.ceil(of * share))
+    at = (np.arange(count) + np.arange(count) * _GOLDEN % 1.0) * (of / count)
+    return np.minimum(at.astype(np.int64), of - 1)
 
 
-def windows(node: Node, w: Array, x: Array) -> Array:
-    """Every window of every sample, taps last and grouped as the weights' rows: [G, windows, K]."""
+def windows(node: Node, w: Array, x: Array, at: npt.NDArray[np.int64] | None = None) -> Array:
+    """The windows at these places of those of all samples, None for every one; taps last and grouped as the weights'
+    rows: [G, windows, K]."""
     rules = op_of(node).weights
     assert rules is not None, node.op
-    return rules.windows(node.attrs, w, x)
+    return rules.windows(node.attrs, w, x, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,18 @@ def diagonals(m: Doubles) -> Doubles:
 def learn(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], *, fixed: Doubles | None = None) -> Rounded:
     """The integers within `levels` for float weights w [G, O/G, K] and biases [G, O/G].
 
-    fixed: scales [G, O/G] that must be kept; None: the scale is searched for as well.
+    fixed: scales [G, O/G] that must be kept; None: the scale is searched for as well. Some groups at a time: their
+    matrices stay in the cache.
     """
+    at_once = max(1, _TOGETHER // w.shape[2] ** 2)
+    parts = [slice(first, first + at_once) for first in range(0, len(w), at_once)]
+    each = [_damped(w[g], bias[g], m.of(g), levels, None if fixed is None else fixed[g]) for g in parts]
+    q, scale, made = (np.concatenate(arrays) for arrays in zip(*((r.q, r.scale, r.bias) for r in each), strict=True))
+    return Rounded(q, scale, made)
+
+
+def _damped(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], fixed: Doubles | None) -> Rounded:
+    """`learn`, with more damping as long as H has no inverse."""
     k = w.shape[2]
     diagonal = diagonals(m.h)
     # Where the inputs hardly change, as in a network that was never trained, H is the errors of its sums.

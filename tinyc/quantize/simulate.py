@@ -22,6 +22,7 @@ from tinyc.ops.units import ChannelUnits
 from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.batched import Steps, compute
 
+_CHUNK = 2**16  # elements that are rounded at once: they stay in the cache
 _DECIMALS = 9  # of decibels
 
 
@@ -29,10 +30,14 @@ def rounded(x: Array, quant: Quant, dtype: str) -> Array:
     """Reals as the nearest ones that a per-tensor quantization can express; float32."""
     scale, zero = quant.per_tensor
     lo, hi = INT_RANGE[dtype]
-    q = np.rint(x * np.float32(1 / scale))
-    np.clip(q, np.float32(lo - zero), np.float32(hi - zero), out=q)
-    q *= np.float32(scale)
-    return q
+    reals = np.empty(x.shape, np.float32)
+    at_once = max(1, _CHUNK // max(1, x[:1].size))
+    for first in range(0, len(x), at_once):
+        q = np.multiply(x[first : first + at_once], np.float32(1 / scale), out=reals[first : first + at_once])
+        np.rint(q, out=q)
+        np.clip(q, np.float32(lo - zero), np.float32(hi - zero), out=q)
+        q *= np.float32(scale)
+    return reals
 
 
 @dataclass
