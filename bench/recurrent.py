@@ -2,13 +2,15 @@
 """Recurrent layers on a Cortex-M4: constants, time to quantize, instructions, errors beside onnxruntime's floats.
 
 `python bench/recurrent.py [int16] [CASE...]` prints a Markdown table; int16: of the activations. `limits [CASE...]`
-prints what of the int8 error is made by 8 bits of x, weights and y, with everything else in float. The layers are
+prints what of the int8 error is made by 8 bits of x, weights and y, with everything else in float. `int4`: bytes and
+instructions on four cores with weights of 8 and of 4 bits. The layers are
 PyTorch's (Y read, batch 1), with random weights as large as trained ones; inputs are smooth random sequences. 96
 sequences calibrate, 32 others are measured on.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -40,6 +42,7 @@ CASES = {  # operator, units, numbers, steps, direction
     "GRU 32, 16 steps": ("GRU", 32, 16, 16, "forward"),
     "GRU 32, 64 steps": ("GRU", 32, 16, 64, "forward"),
 }
+_CORES = ("cortex-m4", "cortex-m0plus", "cortex-m55", "riscv32imc")
 _GAIN = 2.0  # of trained weights, beside those that PyTorch begins with
 
 
@@ -160,7 +163,30 @@ def print_limits(cases: list[str]) -> None:
         print(f"| {' | '.join(limits(case))} |", flush=True)
 
 
+def print_int4() -> None:
+    """Each cell: bytes of the library's flash, millions of instructions of a run; every library is proved."""
+    print(f"| | {' | '.join(_CORES)} | SQNR |\n|---|{'---|' * (len(_CORES) + 1)}")
+    for name, weights in itertools.product(("LSTM", "GRU"), ("int8", "int4")):
+        steps, numbers, cells = 16, 40, []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "layer.onnx")
+            path.write_bytes(layer(name, 64, numbers, steps, "forward").SerializeToString())
+            data = Path(folder, "data.npz")
+            np.savez(data, x=sequences(1, 64, steps, numbers))
+            asked = ["build", str(path), "-c", str(data), "--weights", weights, "--json", "-o", f"{folder}/out"]
+            for board in _CORES:
+                command = [sys.executable, "-m", "tinyc", *asked, "--board", board]
+                built = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+                cells.append(f"{sum(built['flash'].values()):,} B, {built['instructions'] / 1e6:.2f} M")
+            evaluated = [sys.executable, "-m", "tinyc", "quantize", *asked[1:6], "--json"]
+            report = json.loads(subprocess.run(evaluated, check=True, capture_output=True, text=True).stdout)
+        print(f"| {name}, {weights} | {' | '.join(cells)} | {report['diagnosis']['sqnr_db']:.1f} dB |", flush=True)
+
+
 def main(cases: list[str]) -> None:
+    if cases == ["int4"]:
+        print_int4()
+        return
     if cases[:1] == ["limits"]:
         print_limits(cases[1:])
         return

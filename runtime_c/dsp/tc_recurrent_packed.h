@@ -8,6 +8,10 @@
  * 256 * A + B in each half ("A over B", tc_dsp.h): of an LSTM of rows i over f, then g over o; of a GRU of z
  * over r. Of a GRU, words of eight taps, then of four, are followed by those of row n: taps 0, 2, 1, 3 of
  * four.
+ *
+ * Of 4 bits, accumulators begin times 2^12, and the factors are behind the weights. A half of a word has
+ * four weights of a tap, the first one on top: of an LSTM of rows i, f, g, o; of a GRU z and r, and both
+ * of two taps further on. Of n the four weights are taps of the row, two apart.
  */
 #ifndef TC_RECURRENT_PACKED_H
 #define TC_RECURRENT_PACKED_H
@@ -100,6 +104,81 @@ static inline void tc_gru_packed_steps(const tc_recurrent_packed_t *layer, const
             int32_t acc[4] = {(w[0] - w[1]) >> 8, w[1], w[2], w[3]};
             w = tc_gru_packed_part(w + 4, vector, p->state_at, acc, acc + 2);
             w = tc_gru_packed_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
+            tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)w, memory, next, y, step, u);
+            w += 2;
+        }
+    }
+}
+
+/* The weight at a place of half k of a word. place 0: on top. */
+static inline int32_t tc_recurrent_w4_at(int32_t word, int32_t place, int32_t k)
+{
+    return ((int32_t)((uint32_t)word >> (16 * k + 12 - 4 * place) & 15u) ^ 8) - 8;
+}
+
+/* The products of two taps with the weights at a place of a word. */
+static inline int32_t tc_recurrent_w4_taps(int32_t word, int32_t place, const int16_t *v)
+{
+    return tc_recurrent_w4_at(word, place, 0) * v[0] + tc_recurrent_w4_at(word, place, 1) * v[1];
+}
+
+static inline void tc_lstm_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                           int32_t *cell)
+{
+    const tc_recurrent_t *p = &layer->cell;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        const int32_t *w = layer->stream;
+        int16_t *vector = tc_recurrent_vector(p, cell, step);
+        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
+        tc_recurrent_input(p, x, step, vector);
+        for (int32_t u = p->units - 1; u >= 0; u--) {
+            int32_t acc[4] = {w[0] >> 12, w[1] >> 12, w[2] >> 12, w[3] >> 12};
+            w += 4;
+            for (int32_t k = 0; k < p->taps; k += 2, w++) {
+                for (int32_t row = 0; row < 4; row++) {
+                    acc[row] += tc_recurrent_w4_taps(*w, row, vector + k);
+                }
+            }
+            tc_lstm_loop_unit(p, acc, (const int16_t *)(const void *)w, cell, next, y, step, u);
+            w += 2;
+        }
+    }
+}
+
+static inline const int32_t *tc_gru_packed_w4_part(const int32_t *w, const int16_t *vector, int32_t taps,
+                                                   int32_t *acc, int32_t *single)
+{
+    for (int32_t k = 0; k < taps;) {
+        const int32_t count = taps - k < 8 ? 4 : 8;
+        for (int32_t t = 0; t < count; t += 4, w++) {
+            for (int32_t place = 0; place < 4; place++) {
+                acc[place % 2] += tc_recurrent_w4_taps(*w, place, vector + k + t + place / 2 * 2);
+            }
+        }
+        for (int32_t place = 0; place < count / 2; place++) {
+            *single += tc_recurrent_w4_taps(*w, place, vector + k + 2 * place);
+        }
+        w++;
+        k += count;
+    }
+    return w;
+}
+
+static inline void tc_gru_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                          int32_t *memory)
+{
+    const tc_recurrent_t *p = &layer->cell;
+
+    for (int32_t step = 0; step < p->steps; step++) {
+        const int32_t *w = layer->stream;
+        int16_t *vector = tc_recurrent_vector(p, memory, step);
+        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
+        tc_recurrent_input(p, x, step, vector);
+        for (int32_t u = p->units - 1; u >= 0; u--) {
+            int32_t acc[4] = {w[0] >> 12, w[1] >> 12, w[2] >> 12, w[3] >> 12};
+            w = tc_gru_packed_w4_part(w + 4, vector, p->state_at, acc, acc + 2);
+            w = tc_gru_packed_w4_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
             tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)w, memory, next, y, step, u);
             w += 2;
         }

@@ -3,8 +3,10 @@
  *
  * w: for each four units the weights of their four sums, one after the other; of each sum for each eight taps
  * eight of every unit. The sums of an LSTM (i, f, g, o) and z and r of a GRU go over the whole vector, n of a
- * GRU over the input and over the hidden state. constants: for each four units 4 vectors of four words, what
- * the sums begin with, then 4 with their factors times 2^16.
+ * GRU over the input and over the hidden state. Of 4 bits a byte has a weight of one unit in its low half and
+ * of the next in its high half: for each eight taps eight bytes of two units, then of the others. constants:
+ * for each four units 4 vectors of four words, what the sums begin with, then 4 with their factors times
+ * 2^16.
  */
 #ifndef TC_RECURRENT_MVE_H
 #define TC_RECURRENT_MVE_H
@@ -58,6 +60,39 @@ static TC_NAKED const int8_t *tc_recurrent_mve_sums(const int16_t *x TC_UNUSED, 
         "vmladava.s16 r8, q0, q1\n"
         "vmladava.s16 r10, q0, q2\n"
         "le     lr, 1b\n"
+        "strd   r4, r6, [r3]\n"
+        "strd   r8, r10, [r3, #8]\n"
+        "mov    r0, r1\n"
+        "pop    {r4-r10, pc}\n");
+}
+
+/* The same of weights of 4 bits: those in low halves are shifted up, and their sums down in the end. */
+static TC_NAKED const int8_t *tc_recurrent_mve_w4_sums(const int16_t *x TC_UNUSED, const int8_t *w TC_UNUSED,
+                                                       int32_t eights TC_UNUSED, int32_t *sums TC_UNUSED)
+{
+    __asm__ volatile(
+        ".syntax unified\n"
+        "push   {r4-r10, lr}\n"
+        "mov    lr, r2\n"
+        "movs   r4, #0\n"
+        "movs   r6, #0\n"
+        "mov    r8, #0\n"
+        "mov    r10, #0\n"
+        "1:\n"
+        "vldrh.u16 q0, [r0], #16\n"
+        "vldrb.s16 q1, [r1], #8\n"
+        "vshr.s16 q2, q1, #4\n"
+        "vmladava.s16 r6, q0, q2\n"
+        "vshl.i16 q1, q1, #12\n"
+        "vldrb.s16 q3, [r1], #8\n"
+        "vmladava.s16 r4, q0, q1\n"
+        "vshr.s16 q2, q3, #4\n"
+        "vmladava.s16 r10, q0, q2\n"
+        "vshl.i16 q3, q3, #12\n"
+        "vmladava.s16 r8, q0, q3\n"
+        "le     lr, 1b\n"
+        "asrs   r4, r4, #12\n"
+        "asr    r8, r8, #12\n"
         "strd   r4, r6, [r3]\n"
         "strd   r8, r10, [r3, #8]\n"
         "mov    r0, r1\n"
@@ -199,22 +234,39 @@ static inline const int8_t *tc_recurrent_mve_sums(const int16_t *x, const int8_t
     return w + 32 * eights;
 }
 
+static inline const int8_t *tc_recurrent_mve_w4_sums(const int16_t *x, const int8_t *w, int32_t eights,
+                                                     int32_t *sums)
+{
+    for (int32_t unit = 0; unit < 4; unit++) {
+        sums[unit] = 0;
+        for (int32_t i = 0; i < 8 * eights; i++) {
+            const int32_t both = w[i / 8 * 16 + unit / 2 * 8 + i % 8];
+            sums[unit] += x[i] * (unit % 2 ? both >> 4 : ((both & 15) ^ 8) - 8);
+        }
+    }
+    return w + 16 * eights;
+}
+
 #define tc_recurrent_mve_input tc_recurrent_input
 
 #endif
 
-/* The sums of four units, and where the weights of the next four begin. apart: where the taps of the last two
- * sums are cut in two, as eights of numbers; 0 where they are not. */
+typedef const int8_t *tc_recurrent_mve_sums_t(const int16_t *x, const int8_t *w, int32_t eights,
+                                              int32_t *sums);
+
+/* The sums of four units by such a function, and where the weights of the next four begin. apart: where
+ * the taps of the last two sums are cut in two, as eights of numbers; 0 where they are not. */
 static inline const int8_t *tc_recurrent_mve_all_sums(const tc_recurrent_t *p, const int16_t *vector,
-                                                      const int8_t *w, int32_t apart, int32_t *sums)
+                                                      const int8_t *w, int32_t apart,
+                                                      tc_recurrent_mve_sums_t *by, int32_t *sums)
 {
     const int32_t eights = p->taps / 8;
     for (int32_t k = 0; k < (apart ? 2 : 4); k++) {
-        w = tc_recurrent_mve_sums(vector, w, eights, sums + 4 * k);
+        w = by(vector, w, eights, sums + 4 * k);
     }
     if (apart) {
-        w = tc_recurrent_mve_sums(vector, w, apart, sums + 8);
-        w = tc_recurrent_mve_sums(vector + 8 * apart, w, eights - apart, sums + 12);
+        w = by(vector, w, apart, sums + 8);
+        w = by(vector + 8 * apart, w, eights - apart, sums + 12);
     }
     return w;
 }
@@ -224,6 +276,7 @@ static inline const int8_t *tc_recurrent_mve_all_sums(const tc_recurrent_t *p, c
 /* A step; units: makes four of them. */
 static inline void tc_recurrent_mve_step(const tc_recurrent_mve_t *layer, int32_t *memory, int16_t *vector,
                                          int16_t *next, void *y, int32_t step, int32_t apart,
+                                         tc_recurrent_mve_sums_t *by,
                                          void (*units)(const tc_recurrent_mve_job_t *))
 {
     const tc_recurrent_t *p = &layer->cell;
@@ -236,7 +289,7 @@ static inline void tc_recurrent_mve_step(const tc_recurrent_mve_t *layer, int32_
         p->y_wide};
 
     for (job.n = p->units; job.n > 0; job.n -= 4) {
-        w = tc_recurrent_mve_all_sums(p, vector, w, apart, sums);
+        w = tc_recurrent_mve_all_sums(p, vector, w, apart, by, sums);
         units(&job);
         job.constants += 32;
         job.memory += 4;
@@ -258,5 +311,89 @@ static inline void tc_recurrent_mve_unit(const int32_t *constants, const int32_t
 }
 
 #endif
+
+#if !TC_MVE_ASM
+static inline void tc_lstm_mve_step(const tc_recurrent_mve_t *layer, int32_t *cell, int16_t *vector,
+                                    int16_t *next, void *y, int32_t step,
+                                    tc_recurrent_mve_sums_t *by)
+{
+    const int8_t *w = layer->w;
+    for (int32_t first = 0; first < layer->cell.units; first += 4) {
+        int32_t sums[16], acc[4];
+        int16_t factor[4];
+        w = tc_recurrent_mve_all_sums(&layer->cell, vector, w, 0, by, sums);
+        for (int32_t u = first; u < first + 4 && u < layer->cell.units; u++) {
+            tc_recurrent_mve_unit(layer->constants + 8 * first, sums, u - first, acc, factor);
+            tc_lstm_loop_unit(&layer->cell, acc, factor, cell, next, y, step, u);
+        }
+    }
+}
+#endif
+
+/* tc_lstm_loop.h with such sums. */
+static inline void tc_lstm_loop_mve_by(const tc_recurrent_mve_t *layer, const void *x,
+                                       const void *hidden_before, const void *cell_before, void *y,
+                                       int16_t *hidden_after, int16_t *cell_after, void *scratch,
+                                       tc_recurrent_mve_sums_t *by)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *cell = (int32_t *)scratch;
+
+    tc_recurrent_begins(p, hidden_before, cell);
+    tc_recurrent_begins_cell(p, cell_before, cell);
+    for (int32_t step = 0; step < p->steps; step++) {
+        int16_t *vector = tc_recurrent_vector(p, cell, step);
+        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
+        tc_recurrent_mve_input(p, x, step, vector);
+#if TC_MVE_ASM
+        tc_recurrent_mve_step(layer, cell, vector, next, y, step, 0, by,
+                              tc_recurrent_mve_lstm);
+#else
+        tc_lstm_mve_step(layer, cell, vector, next, y, step, by);
+#endif
+    }
+    tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
+}
+
+#if !TC_MVE_ASM
+static inline void tc_gru_mve_step(const tc_recurrent_mve_t *layer, int32_t *memory, int16_t *vector,
+                                   int16_t *next, void *y, int32_t step,
+                                   tc_recurrent_mve_sums_t *by)
+{
+    const int8_t *w = layer->w;
+    for (int32_t first = 0; first < layer->cell.units; first += 4) {
+        int32_t sums[16], acc[4];
+        int16_t factor[4];
+        w = tc_recurrent_mve_all_sums(&layer->cell, vector, w, layer->cell.state_at / 8, by, sums);
+        for (int32_t u = first; u < first + 4 && u < layer->cell.units; u++) {
+            tc_recurrent_mve_unit(layer->constants + 8 * first, sums, u - first, acc, factor);
+            tc_gru_loop_unit(&layer->cell, acc, factor, memory, next, y, step, u);
+        }
+    }
+}
+#endif
+
+/* tc_gru_loop.h with such sums. */
+static inline void tc_gru_loop_mve_by(const tc_recurrent_mve_t *layer, const void *x,
+                                      const void *hidden_before, void *y, int16_t *hidden_after,
+                                      void *scratch, tc_recurrent_mve_sums_t *by)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *memory = (int32_t *)scratch;
+
+    tc_recurrent_begins(p, hidden_before, memory);
+    for (int32_t step = 0; step < p->steps; step++) {
+        int16_t *vector = tc_recurrent_vector(p, memory, step);
+        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
+        tc_recurrent_mve_input(p, x, step, vector);
+#if TC_MVE_ASM
+        tc_recurrent_mve_step(layer, memory, vector, next, y, step, p->state_at / 8, by,
+                              tc_recurrent_mve_gru);
+#else
+        tc_gru_mve_step(layer, memory, vector, next, y, step, by);
+#endif
+    }
+    tc_gru_loop_keeps(p, memory, hidden_after);
+}
 
 #endif

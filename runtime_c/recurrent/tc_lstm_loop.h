@@ -14,23 +14,8 @@ static void tc_lstm_loop(const tc_recurrent_s8_t *layer, const void *x, const vo
                          const void *cell_before, void *y, int16_t *hidden_after, int16_t *cell_after,
                          void *scratch)
 {
-    const tc_recurrent_t *p = &layer->cell;
-    int32_t *cell = (int32_t *)scratch;
-
-    tc_recurrent_begins(p, hidden_before, cell);
-    tc_recurrent_begins_cell(p, cell_before, cell);
-    for (int32_t step = 0; step < p->steps; step++) {
-        int16_t *vector = tc_recurrent_vector(p, cell, step);
-        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = 0; u < p->units; u++) {
-            const int32_t *bias = layer->bias + 4 * u;
-            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
-            tc_recurrent_s8_sums(vector, layer->w + 4 * u * p->taps, p->taps, 4, acc);
-            tc_lstm_loop_unit(p, acc, layer->factors + 4 * u, cell, next, y, step, u);
-        }
-    }
-    tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
+    tc_lstm_loop_by(layer, x, hidden_before, cell_before, y, hidden_after, cell_after, scratch, 1,
+                    tc_recurrent_s8_sums);
 }
 
 #endif

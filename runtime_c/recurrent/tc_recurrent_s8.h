@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Loops of recurrent layers in portable C: all rows of a unit at a time. */
+/* Loops of recurrent layers in portable C: all rows of a unit at a time, of weights of 8 or 4 bits. */
 #ifndef TC_RECURRENT_S8_H
 #define TC_RECURRENT_S8_H
 
@@ -7,10 +7,14 @@
 
 typedef struct {
     tc_recurrent_t cell;
-    const int8_t *w;        /* [units][taps][rows of a unit] */
+    const int8_t *w;        /* [units][taps][rows of a unit]; of 4 bits as tc_recurrent_w4.h says */
     const int32_t *bias;    /* [units][4]; of a GRU the last one is that of n over the hidden state */
     const int16_t *factors; /* [units][rows of a unit] */
 } tc_recurrent_s8_t;
+
+/* acc [rows] += the products of `taps` taps with weights from w on. */
+typedef void tc_recurrent_sums_t(const int16_t *vector, const int8_t *w, int32_t taps, int32_t rows,
+                                 int32_t *acc);
 
 /* acc [rows] += the products of `taps` taps. rows: 3 or 4. */
 static inline void tc_recurrent_s8_sums(const int16_t *vector, const int8_t *w, int32_t taps, int32_t rows,
@@ -33,6 +37,60 @@ static inline void tc_recurrent_s8_sums(const int16_t *vector, const int8_t *w, 
     if (rows == 4) {
         acc[3] += sum3;
     }
+}
+
+/* tc_lstm_loop.h with such sums. per_byte: weights, 1 or 2. */
+static inline void tc_lstm_loop_by(const tc_recurrent_s8_t *layer, const void *x, const void *hidden_before,
+                                   const void *cell_before, void *y, int16_t *hidden_after,
+                                   int16_t *cell_after, void *scratch, int32_t per_byte,
+                                   tc_recurrent_sums_t *sums)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *cell = (int32_t *)scratch;
+
+    tc_recurrent_begins(p, hidden_before, cell);
+    tc_recurrent_begins_cell(p, cell_before, cell);
+    for (int32_t step = 0; step < p->steps; step++) {
+        int16_t *vector = tc_recurrent_vector(p, cell, step);
+        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
+        tc_recurrent_input(p, x, step, vector);
+        for (int32_t u = 0; u < p->units; u++) {
+            const int32_t *bias = layer->bias + 4 * u;
+            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
+            sums(vector, layer->w + 4 * u * p->taps / per_byte, p->taps, 4, acc);
+            tc_lstm_loop_unit(p, acc, layer->factors + 4 * u, cell, next, y, step, u);
+        }
+    }
+    tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
+}
+
+/* tc_gru_loop.h with such sums. */
+static inline void tc_gru_loop_by(const tc_recurrent_s8_t *layer, const void *x, const void *hidden_before,
+                                  void *y, int16_t *hidden_after, void *scratch, int32_t per_byte,
+                                  tc_recurrent_sums_t *sums)
+{
+    const tc_recurrent_t *p = &layer->cell;
+    int32_t *memory = (int32_t *)scratch;
+
+    tc_recurrent_begins(p, hidden_before, memory);
+    for (int32_t step = 0; step < p->steps; step++) {
+        int16_t *vector = tc_recurrent_vector(p, memory, step);
+        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
+        tc_recurrent_input(p, x, step, vector);
+        for (int32_t u = 0; u < p->units; u++) {
+            const int32_t *bias = layer->bias + 4 * u;
+            const int8_t *w = layer->w + 3 * u * p->taps / per_byte;
+            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
+            sums(vector, w, p->state_at, 3, acc);
+            const int32_t over_input = acc[2];
+            acc[2] = acc[3];
+            sums(vector + p->state_at, w + 3 * p->state_at / per_byte, p->taps - p->state_at, 3, acc);
+            acc[3] = acc[2];
+            acc[2] = over_input;
+            tc_gru_loop_unit(p, acc, layer->factors + 3 * u, memory, next, y, step, u);
+        }
+    }
+    tc_gru_loop_keeps(p, memory, hidden_after);
 }
 
 #endif

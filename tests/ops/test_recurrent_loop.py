@@ -27,7 +27,7 @@ from tinyc.options.recipe import Recipe, hurried
 from tinyc.passes import normalize
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.quantize import calibrate, quantize_model
+from tinyc.quantize import calibrate, quantize_model, weight_bytes
 from tinyc.quantize.batched import compute
 from tinyc.reference.interpreter import run_float, run_int
 
@@ -44,16 +44,22 @@ LAYERS = {  # units, numbers, steps, whether states are given
     "lstm, int16": (Recurrent("lstm"), 9, 5, 4, False, 127, True),
     "gru, int16, from a state": (Recurrent("gru", reverse=True), 6, 7, 4, True, 127, True),
     "lstm, int16, kept": (RecurrentKept("lstm"), 5, 3, 4, True, 127, True),
+    "lstm, int4": (Recurrent("lstm"), 5, 3, 4, False, 7, False, True),
+    "lstm, int4, backward, from states": (Recurrent("lstm", reverse=True), 7, 9, 4, True, 7, False, True),
+    "gru, int4": (Recurrent("gru"), 6, 2, 4, False, 7, False, True),
+    "lstm, int4, kept": (RecurrentKept("lstm"), 9, 6, 4, True, 7, False, True),
+    "gru, int4 and int16, kept": (RecurrentKept("gru"), 6, 5, 4, True, 7, True, True),
 }
 
 
-@pytest.mark.quick_cases(4)
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("name", LAYERS)
 def test_kernels(name):
     graph = loop(*LAYERS[name])
     cell = LAYERS[name][0].cell
     made = check_kernels(graph, [random_inputs(graph, seed) for seed in range(2)], Numerics.OURS)
-    assert made == [f"tc_{cell}_loop_mve", f"tc_{cell}_loop_asm", f"tc_{cell}_loop"]
+    bits = "_w4" if "int4" in name else ""
+    assert made == [f"tc_{cell}_loop{bits}_mve", f"tc_{cell}_loop{bits}_asm", f"tc_{cell}_loop{bits}"]
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -141,6 +147,29 @@ def test_a_layer_of_a_file_is_a_loop_with_one_copy_of_its_weights(tmp_path, kind
     assert sqnr_db(model, integer, sequences(2, 16, 12, 8)) > 36
     wide = quantize_model(graph, data, hurried(Recipe(activations="int16")))
     assert sqnr_db(model, wide, sequences(2, 16, 12, 8)) > 44
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_weights_of_4_bits(tmp_path, kind, direction):
+    """Half of the bytes, and nearer to the float layer than weights that are rounded to nearest."""
+    model = layer(kind, 16, 8, 12, direction)
+    graph = normalize(load(model, tmp_path))
+    np.savez(tmp_path / "model.calib.npz", x=sequences(1, 40, 12, 8))
+    data = calibrate(Path(tmp_path, "model.onnx"), graph, None)
+    wide = quantize_model(graph, data, hurried(Recipe()))
+    narrow = quantize_model(graph, data, hurried(Recipe(weights="int4")))
+    weights = [name for node in narrow.nodes if node.op == "recurrent" for name in (node.inputs[1], node.inputs[3])]
+    assert {narrow.values[name].dtype for name in weights} == {"s4"}
+    assert sum(narrow.values[name].size_bytes for name in weights) == weight_bytes(wide) // 2
+    coarse = dict(graph.consts)
+    for node in graph.nodes:
+        for name in (node.inputs[1], node.inputs[3]) if node.op == "recurrent" else ():
+            step = np.abs(graph.consts[name]).max(axis=1, keepdims=True) / 7
+            coarse[name] = (np.rint(graph.consts[name] / step) * step).astype(np.float32)
+    test = sequences(2, 16, 12, 8)
+    nearest = quantize_model(replace(graph, consts=coarse), replace(data, model=None), hurried(Recipe()))
+    assert sqnr_db(model, narrow, test) > sqnr_db(model, nearest, test) + 1
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])

@@ -67,16 +67,19 @@ def loop(
     states: bool = False,
     most: int = 127,
     wide: bool = False,
+    narrow: bool = False,
 ) -> Graph:
     """A recurrent layer with random weights up to `most`; of one that is kept, the hidden state reaches beyond 1. wide:
-    int16 instead of int8."""
+    int16 instead of int8. narrow: weights of 4 bits, -8 to 7."""
     kept = {"h": 1.5 / 2**15, "c": 3e-4} if isinstance(attrs, RecurrentKept) else {}
     kept = {"h": kept["h"]} if kept and attrs.cell == "gru" else kept
     rng = np.random.default_rng(units + in_c)
     rows = GATES[attrs.cell] * units
     shapes: tuple[Shape, Shape] = ((rows, in_c), (rows, units))
-    w, r = (rng.integers(-most, most + 1, shape).astype(np.int8) for shape in shapes)
-    steps_of_w = rng.uniform(0.002, 0.006, rows)
+    least, most = (-8, 7) if narrow else (-most, most)
+    w, r = (rng.integers(least, most + 1, shape).astype(np.int8) for shape in shapes)
+    coarser = 16 if narrow else 1
+    steps_of_w = coarser * rng.uniform(0.002, 0.006, rows)
     scales = {name: tuple((times * steps_of_w).astype(np.float32).tolist()) for name, times in (("w", 1), ("r", 1.3))}
     zeros = (0,) * rows
 
@@ -86,16 +89,20 @@ def loop(
     finer = 256 if wide else 1
     inputs: list[Value | None] = [
         value("x", (steps, in_c), 0.02, -5),
-        Value("w", w.shape, "s8", Quant(scales["w"], zeros, 0)),
+        Value("w", w.shape, "s4" if narrow else "s8", Quant(scales["w"], zeros, 0)),
         Value("b", (rows,), "s32", Quant(tuple(0.02 / finer * scale for scale in scales["w"]), zeros, 0)),
-        Value("r", r.shape, "s8", Quant(scales["r"], zeros, 0)),
+        Value("r", r.shape, "s4" if narrow else "s8", Quant(scales["r"], zeros, 0)),
         Value("late", (units,), "f32") if attrs.cell == "gru" else None,
         *([value("h", (1, units), 0.009, 4)] if states and not kept else []),
         *([value("c", (1, units), 0.02, -7)] if states and not kept and attrs.cell == "lstm" else []),
         *([tensor(name, (1, units), scale, 0, "s16") for name, scale in kept.items()] if states else []),
     ]
     others = [tensor(f"{name}2", (1, units), scale, 0, "s16") for name, scale in kept.items()]
-    consts: dict[str, Array] = {"w": w, "r": r, "b": finer * rng.integers(-9000, 9000, rows).astype(np.int32)}
+    consts: dict[str, Array] = {
+        "w": w,
+        "r": r,
+        "b": finer * (rng.integers(-9000, 9000, rows) // coarser).astype(np.int32),
+    }
     if attrs.cell == "gru":
         consts["late"] = rng.standard_normal(units).astype(np.float32)
     name = "recurrent_kept" if kept else "recurrent"
@@ -119,4 +126,10 @@ def state_cases() -> Iterator[Graph]:
     yield loop(RecurrentKept("gru"), 5, 6, 3, states=True)
     yield loop(Recurrent("lstm", reverse=True), 61, 50, 2, wide=True)  # more chunks than are unrolled
     yield loop(Recurrent("gru"), 9, 107, 2)
+    yield loop(Recurrent("lstm"), 5, 3, 3, narrow=True)
+    yield loop(Recurrent("gru"), 5, 6, 3, narrow=True)
+    yield loop(RecurrentKept("lstm"), 6, 4, 3, states=True, narrow=True)
+    yield loop(RecurrentKept("gru"), 5, 6, 3, states=True, wide=True, narrow=True)
+    yield loop(Recurrent("lstm"), 61, 50, 2, narrow=True)
+    yield loop(Recurrent("gru", reverse=True), 9, 107, 2, narrow=True)
     yield one_node("softmax", Softmax(widened=True), [tensor("x", (3, 11), 0.1, 7)], 1 / 65536, -32768)

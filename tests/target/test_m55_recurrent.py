@@ -24,6 +24,8 @@ LARGE = {
     "lstm, odd": ((Recurrent("lstm", reverse=True), 61, 50, 3, False, 127, True), 0.48),
     "gru, kept": ((RecurrentKept("gru"), 50, 107, 3, True), 0.50),
     "lstm, large": ((Recurrent("lstm"), 96, 128, 2), 0.40),
+    "lstm, int4": ((Recurrent("lstm"), 32, 40, 4, False, 7, False, True), 0.60),
+    "gru, int4": ((Recurrent("gru"), 32, 40, 4, False, 7, False, True), 0.62),
 }
 
 
@@ -42,7 +44,8 @@ def test_equals_the_reference(numerics: Numerics) -> None:
                     for name, array in inputs[0].items()
                 }
             )
-        cases.append((graph, inputs, f"tc_{layer[0].cell}_loop_mve"))
+        bits = "_w4" if graph.values["w"].dtype == "s4" else ""
+        cases.append((graph, inputs, f"tc_{layer[0].cell}_loop{bits}_mve"))
     check_together(cases, numerics, board_name=BOARD)
 
 
@@ -51,7 +54,7 @@ def test_instructions(name: str) -> None:
     """As promised, and no more per MAC than the documentation says."""
     layer, most = LARGE[name]
     graph = loop(*layer)
-    kernel = f"tc_{layer[0].cell}_loop_mve"
+    kernel = f"tc_{layer[0].cell}_loop{'_w4' if graph.values['w'].dtype == 's4' else ''}_mve"
     ran = check_on_core(graph, [random_inputs(graph, 1)], kernel, Numerics.OURS, board_name=BOARD)
     site, op = Site(graph, graph.nodes[0], Numerics.OURS), all_ops()[graph.nodes[0].op]
     executed = ran.counts[0].steps[0]

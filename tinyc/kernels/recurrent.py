@@ -3,12 +3,13 @@
 
 Everything of a unit is done in registers: its rows are multiplied with the step's vector (the input as int16, behind it
 the hidden state), two rows over each other in a word, then come the gates and the state that the next step reads, in
-the other of two vectors. tc_recurrent.h says what is computed, tc_recurrent_packed.h what the stream holds.
+the other of two vectors. Of weights of 4 bits four are in a half of a word, and one AND brings one of either half on
+top, so that sums are times 2^12. tc_recurrent.h says what is computed, tc_recurrent_packed.h what the stream holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Cost, Fetches, SpecializedKernel, WrittenCode
 from tinyc.kernels.form.function import LayerFunction, twin
+from tinyc.kernels.int4_words import NIBBLE_MASK, top
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -25,6 +27,8 @@ from tinyc.machine.thumb import Asm, Naked, Work
 _PARAMETERS = ("const tc_recurrent_packed_t *layer", "const void *x", "void *y", "int32_t *memory")
 _X = ("r6", "r7", "r8", "r9")  # a chunk of the vector
 _W = ("r10", "r11", "r12", "r14")
+_NARROW_W, _ONE, _MASK = ("r10", "r11"), "r12", "r14"  # of 4 bits: words, one weight of each half, and what it takes
+_TOP = 12  # lift of weights of 4 bits
 _CHUNK = 8  # taps
 _UNROLLED = 12  # chunks of a unit that are written one after the other; of more, so many as `_TURN` turn
 _TURN = 8
@@ -41,7 +45,7 @@ _CALL, _PER_UNIT = Work(40, 60), Work(40, 60)  # of the C function around it
 class LoopLayer:
     """What the code depends on, with the meanings of tc_recurrent_t. x, y: (mult, add, shift); x_walk, y_walk: bytes of
     the first step, and from step to step; wide: x and y have 16 bits. begins: of states that are found or kept, how
-    many."""
+    many. narrow: weights have 4 bits."""
 
     cell: str
     units: int
@@ -58,6 +62,7 @@ class LoopLayer:
     x_walk: tuple[int, int]
     y_walk: tuple[int, int]
     wide: bool
+    narrow: bool
     core: Core
 
     @property
@@ -70,7 +75,7 @@ class LoopLayer:
         """Of an LSTM whose last taps leave two registers of the vector free when its last words are loaded, that many:
         the factors come with these."""
         rest = self.taps % _CHUNK
-        return {0: 4, 6: 2}.get(rest, 0) if self.cell == "lstm" else 0
+        return {0: 4, 6: 2}.get(rest, 0) if self.cell == "lstm" and not self.narrow else 0
 
     @property
     def scratch_bytes(self) -> int:
@@ -87,6 +92,8 @@ def chunks(taps: int, single: bool) -> Iterator[int]:
 
 def stream(layer: LoopLayer, w: Array, bias: Array, factors: Array) -> npt.NDArray[np.int32]:
     """Words of tc_recurrent_packed.h. w int8 [units, rows, taps]; bias [units, 4]; factors [units, rows]."""
+    if layer.narrow:
+        return _narrow_stream(layer, w, bias, factors)
     units = layer.units
     rows = w.astype(np.int64)
     begin = bias.astype(np.int64)
@@ -105,11 +112,40 @@ def stream(layer: LoopLayer, w: Array, bias: Array, factors: Array) -> npt.NDArr
                 quads = rows[:, 2, at : at + count].reshape(units, -1, 4)[:, :, [0, 2, 1, 3]]
                 parts.append(((quads & 0xFF) << np.array([0, 8, 16, 24])).sum(axis=2))
             at += count
-    padded = np.pad(factors.astype(np.int64), ((0, 0), (0, 4 - factors.shape[1])))
     words = np.concatenate(parts, axis=1)
     end = words.shape[1] - layer.words_behind_factors
-    words = np.concatenate([words[:, :end], _halves(padded), words[:, end:]], axis=1)
-    # The last unit comes first.
+    return _words([words[:, :end], _factors(factors), words[:, end:]])
+
+
+def _narrow_stream(layer: LoopLayer, w: Array, bias: Array, factors: Array) -> npt.NDArray[np.int32]:
+    """The same of weights of 4 bits."""
+    rows, parts, at = w.astype(np.int64), [bias.astype(np.int64) << _TOP], 0
+    for part in layer.parts:
+        for count in chunks(part, layer.cell == "gru"):
+            some = rows[:, :, at : at + count].reshape(layer.units, rows.shape[1], -1, 2)
+            if layer.cell == "lstm":
+                parts.append(_tops(some.transpose(0, 2, 1, 3)))
+            else:  # of two pairs of taps z and r each; of n up to four pairs
+                parts.append(_tops(some[:, :2].reshape(layer.units, 2, -1, 2, 2).transpose(0, 2, 3, 1, 4)))
+                parts.append(_tops(np.pad(some[:, 2:], ((0, 0), (0, 0), (0, 4 - some.shape[2]), (0, 0)))))
+            at += count
+    return _words([*parts, _factors(factors)])
+
+
+def _tops(weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Words [units, words] of weights [units, words, ..., 2], the last axis in the halves of a word, the four others of
+    a word from its top on."""
+    fours = weights.reshape(len(weights), -1, 4, 2) & 15
+    return np.asarray((fours << (np.array([12, 8, 4, 0])[:, None] + np.array([0, _HALF]))).sum(axis=(2, 3)))
+
+
+def _factors(factors: Array) -> npt.NDArray[np.int64]:
+    return _halves(np.pad(factors.astype(np.int64), ((0, 0), (0, 4 - factors.shape[1]))))
+
+
+def _words(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
+    """The stream of parts [units, words]: the last unit comes first."""
+    words = np.concatenate(parts, axis=1)
     return words[::-1].astype(np.uint64).astype(np.uint32).view(np.int32).reshape(-1)
 
 
@@ -124,7 +160,8 @@ def special(family: str, layer: LoopLayer) -> SpecializedKernel:
     contract = (
         f"""/* {layer.steps} steps of {layer.units} units, {layer.in_c} numbers: tc_{cell}_loop.h, packed weights. */"""
     )
-    portable = twin("@_steps", _PARAMETERS, f"tc_{cell}_packed_steps(layer, x, y, memory);")
+    bits = "_w4" if layer.narrow else ""
+    portable = twin("@_steps", _PARAMETERS, f"tc_{cell}_packed{bits}_steps(layer, x, y, memory);")
     function = LayerFunction(contract, _function(layer)[0].text, portable, _around(cell))
     return function.named(f"{family}_u{layer.units}_i{layer.in_c}", "tc_dsp.h", "tc_recurrent_packed.h")
 
@@ -265,36 +302,40 @@ def _unit(asm: Asm, frame: Frame, layer: LoopLayer) -> None:
     asm.note("a unit: products")
     asm.op("ldm", "r0!", "{r2-r5}")
     asm.op("ldr", "r1", frame.at("vector"))
+    if layer.narrow:
+        asm.op("mov", _MASK, f"#{NIBBLE_MASK:#x}")
     if layer.cell == "lstm":
-        _products(asm, frame, 0, layer.taps, "", bool(layer.words_behind_factors))
+        _products(asm, frame, layer, 0, layer.taps, "")
     else:
-        _products(asm, frame, 0, layer.state_at, "r4")
-        _products(asm, frame, layer.state_at, layer.taps - layer.state_at, "r5")
+        _products(asm, frame, layer, 0, layer.state_at, "r4")
+        _products(asm, frame, layer, layer.state_at, layer.taps - layer.state_at, "r5")
     asm.note("gates")
-    asm.op("sub", "r2", "r2", "r3")
-    if layer.cell == "lstm":
-        asm.op("sub", "r4", "r4", "r5")
+    if not layer.narrow:
+        asm.op("sub", "r2", "r2", "r3")
+        if layer.cell == "lstm":
+            asm.op("sub", "r4", "r4", "r5")
     if not layer.words_behind_factors:
         asm.op("ldrd", "r6", "r7", "[r0]", "#8")
     (_lstm if layer.cell == "lstm" else _gru)(asm, layer)
 
 
-def _products(asm: Asm, frame: Frame, first: int, taps: int, single: str, factors: bool = False) -> None:
-    """The accumulators over taps of the vector from `first` on. single: that of the row which is in no pair. factors:
-    they come with the last weights, to r6 and r7."""
+def _products(asm: Asm, frame: Frame, layer: LoopLayer, first: int, taps: int, single: str) -> None:
+    """The accumulators over taps of the vector from `first` on. single: that of the row which is in no pair. The
+    factors may come with the last weights, to r6 and r7."""
+    chunk = _narrow_chunk if layer.narrow else _chunk
     counts = list(chunks(taps, bool(single)))
     turns = (taps // _CHUNK - 1) // _TURN if taps // _CHUNK > _UNROLLED else 0
     if turns:
         label = f"turn{first}"
         with asm.loop(label, turns):
             for _ in range(_TURN):
-                _chunk(asm, _CHUNK, single)
+                chunk(asm, _CHUNK, single)
             asm.op("ldr", "r6", frame.at("vector"))
             asm.add("r6", "r6", 2 * (first + turns * _TURN * _CHUNK), "r7")
             asm.until_equal("r1", "r6", label)
     left = counts[turns * _TURN :]
     for number, count in enumerate(left, 1):
-        _chunk(asm, count, single, factors and number == len(left))
+        chunk(asm, count, single, *([True] if layer.words_behind_factors and number == len(left) else []))
 
 
 def _chunk(asm: Asm, count: int, single: str, factors: bool = False) -> None:
@@ -322,6 +363,23 @@ def _chunk(asm: Asm, count: int, single: str, factors: bool = False) -> None:
             asm.op("smlad", single, x[2 * number + 1], w, single)
 
 
+def _narrow_chunk(asm: Asm, count: int, single: str) -> None:
+    """`_chunk` of weights of 4 bits."""
+    x = _X[: count // 2]
+    asm.load_multiple("r1", x)
+    uses = [(acc, pair) for pair in x for acc in (("r2", "r3") if single else ("r2", "r3", "r4", "r5"))]
+    words = [uses[at : at + 4] for at in range(0, len(uses), 4)]
+    if single:
+        words.append([(single, pair) for pair in x])
+    for at in range(0, len(words), len(_NARROW_W)):
+        some = words[at : at + len(_NARROW_W)]
+        asm.load_multiple("r0", _NARROW_W[: len(some)])
+        for w, word in zip(_NARROW_W, some, strict=False):
+            for place, (acc, pair) in enumerate(word):
+                top(asm, place, _ONE, w, _MASK)
+                asm.op("smlad", acc, pair, _ONE, acc)
+
+
 def _gate(asm: Asm, v: str, shift: int, temp: str = "r1") -> None:
     """v = logistic of v, Q15, in the low half of the register."""
     asm.op("ssat", temp, "#7", v, f"asr #{shift}")
@@ -333,8 +391,10 @@ def _gate(asm: Asm, v: str, shift: int, temp: str = "r1") -> None:
 def _weighed(asm: Asm, layer: LoopLayer, *rows: tuple[str, str, str]) -> None:
     """What goes into the gates: (accumulator, half, factors) of each row; then the slots come in."""
     for v, half, factor in rows:
-        if layer.lift and (v, layer.cell) not in _OVER:
-            asm.op("lsl", v, v, f"#{layer.lift}")
+        over = (v, layer.cell) in _OVER
+        lift = (8 if over else layer.lift) - (_TOP if layer.narrow else 8 if over else 0)
+        if lift:
+            asm.op("lsl" if lift > 0 else "asr", v, v, f"#{abs(lift)}")
         asm.op(f"smulw{half}", v, v, factor)
     asm.op("ldm", "sp", _FIRST_AT)
 

@@ -19,7 +19,7 @@ cells for what is inside.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -31,15 +31,17 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
-from tinyc.ir.graph import INT_RANGE, Array, Value
+from tinyc.ir.graph import INT_RANGE, Array, DType, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
     Call,
+    Condition,
     Const,
     Cost,
     In,
     Kernel,
+    Offering,
     Out,
     Params,
     Scratch,
@@ -52,6 +54,7 @@ from tinyc.kernel.windows import check_bias
 from tinyc.kernels import recurrent as packed
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.kernels.mve import recurrent as vectors
+from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.ops import gates
 from tinyc.ops.batched import Batched
 from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
@@ -66,8 +69,10 @@ _MIDDLE = 1 << 14  # of tanh, in the table of logistic
 _CANDIDATE = 2  # the row of a unit that goes through tanh
 _OVER = 8  # lift of the rows that packed words have over others
 _LIFTED = (0, 2)  # those of an LSTM; of a GRU the first
-_PACKED = 2**23  # sums of products that tc_dsp.h can take
+_PACKED: Mapping[DType, int] = {"s8": 2**23, "s4": 2**19}  # sums of products that packed words can take
+_LEVELS: Mapping[DType, tuple[int, int]] = {"s8": (-127, 127), "s4": (-8, 7)}
 _LEAST_POWER, _MOST_POWER = 24, 42  # what leaves 13 bits between places, and shifts below 32
+_PER_MAC, _W4_PER_MAC = 2.75, 4.25  # instructions of the portable loops, about
 _STRUCT = 184  # bytes of the parameters
 _INT32 = 2**31
 _Ints = npt.NDArray[np.int64]
@@ -162,7 +167,8 @@ class Sums:
     which factor and `power` say what they are: v = acc * 2^lift * factor / 2^16 is in steps of 1 / 2^(power - 16 +
     lift). Of the candidate of a GRU both sides come one by one, the second with its `late` bias.
 
-    w int8 [rows,I]; r int8 [rows,U]; bias, factor int32 [rows]; late int32 [U] or None. x: (mult, add, shift).
+    w int8 [rows,I]; r int8 [rows,U], of 4 bits in [-8, 7]; bias, factor int32 [rows]; late int32 [U] or None.
+    x: (mult, add, shift).
     """
 
     w: Array
@@ -292,11 +298,9 @@ def _sat16(v: _Ints) -> _Ints:
 
 def prepare(site: Site) -> RecurrentParams:
     """TinycError for values that the integer layer does not take, or where a sum could leave its integer."""
-    if not is_integer(site):
-        raise TinycError(
-            f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes int8 or int16 and constant int8 weights",
-            site.node.where,
-        )
+    if not (is_integer(site) or is_narrow(site)):
+        kinds = "int8 or int16 and constant weights of int8 or int4"
+        raise TinycError(f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes {kinds}", site.node.where)
     hidden, most = _beginning(site, _HIDDEN)
     cell, _ = _beginning(site, _CELL)
     return made(site, max(1.0, most), hidden, cell)
@@ -359,7 +363,8 @@ class _Joined:
         power = min(finest, _MOST_POWER - 15) + bits
         factor = np.clip(np.rint(self.step * self.gain * 2.0 ** (power - bits)), 1, 32767)
         step = factor * 2.0 ** (bits - power) / self.gain
-        w, r = (np.clip(np.rint(part / step[:, None]), -127, 127).astype(np.int64) for part in (self.w, self.r))
+        levels = _LEVELS[site.x(_W).dtype]
+        w, r = (np.clip(np.rint(part / step[:, None]), *levels).astype(np.int64) for part in (self.w, self.r))
         scale, zero = site.scale_zero(site.x(_X))
         x_factor = scale * 2.0**bits / self.ratio
         shift = 14 - math.floor(math.log2(x_factor))
@@ -384,7 +389,8 @@ def _proved(sums: Sums, site: Site, most: float) -> Sums | None:
     least = np.minimum(w * ends[0], w * ends[1]).sum(axis=1)
     late = np.zeros(len(w)) if sums.late is None else np.repeat(np.abs(sums.late), 3)
     worst = np.maximum(np.abs(sums.bias + greatest), np.abs(sums.bias + least)) + back + late
-    if max(worst.max(), (np.abs(sums.bias) + np.maximum(np.abs(greatest), np.abs(least))).max()) >= _PACKED:
+    most_packed = _PACKED[site.x(_W).dtype]
+    if max(worst.max(), (np.abs(sums.bias) + np.maximum(np.abs(greatest), np.abs(least))).max()) >= most_packed:
         return None
     late_bias = None if sums.late is None else sums.late.astype(np.int64)
     return replace(sums, bias=sums.bias.astype(np.int64), late=late_bias)
@@ -427,8 +433,17 @@ def macs(site: Site) -> int:
 
 def is_integer(site: Site) -> bool:
     """int8 or int16 input and output, constant int8 weights"""
+    return weights_are(site, "s8") and _outside(site)
+
+
+def is_narrow(site: Site) -> bool:
+    """int8 or int16 input and output, constant int4 weights"""
+    return weights_are(site, "s4") and _outside(site)
+
+
+def _outside(site: Site) -> bool:
     states = {site.x(k).dtype for k in (_HIDDEN, _CELL) if site.has(k)}
-    return weights_are_s8(site) and one_width(site) and states <= {site.x(_X).dtype}
+    return one_width(site) and states <= {site.x(_X).dtype}
 
 
 def one_width(site: Site) -> bool:
@@ -436,9 +451,9 @@ def one_width(site: Site) -> bool:
     return site.x(_X).dtype == site.y().dtype and site.y().dtype in ("s8", "s16")
 
 
-def weights_are_s8(site: Site) -> bool:
-    """constant int8 weights"""
-    return all(site.is_const(k) and site.x(k).dtype == "s8" for k in (_W, _R))
+def weights_are(site: Site, dtype: DType) -> bool:
+    """Whether both weights are constants of that type."""
+    return all(site.is_const(k) and site.x(k).dtype == dtype for k in (_W, _R))
 
 
 def is_lstm(site: Site) -> bool:
@@ -526,9 +541,13 @@ def arguments(site: Site) -> tuple[Arg, ...]:
 
 def fields(site: Site, p: RecurrentParams) -> Fields:
     """Of tc_recurrent_s8_t."""
-    rows = Vector.of(p).rows(p)
+    rows = Vector.of(p).rows(p).transpose(0, 2, 1)
+    w = Const(rows, "[units][taps][rows of a unit]", "w")
+    if weights_are(site, "s4"):
+        pairs = rows.reshape(len(rows), -1, 2, rows.shape[2]).transpose(0, 1, 3, 2)
+        w = Const(pack_nibbles(pairs).view(np.int8), "[units][taps / 2][rows of a unit] int4, two in a byte", "w")
     return _fields(site, p) | {
-        "w": Const(rows.transpose(0, 2, 1), "[units][taps][rows of a unit]", "w"),
+        "w": w,
         "bias": Const(_starts(p), "[units][4]", "bias"),
         "factors": Const(_factors(p), "[units][rows of a unit]", "factors"),
     }
@@ -549,7 +568,7 @@ def vector_fields(site: Site, p: RecurrentParams) -> Fields:
     return _fields(site, p) | {
         "cell.state_at": vector.at,
         "cell.taps": vector.taps,
-        "w": Const(vectors.weights(vector.rows(p), parts), "tc_recurrent_mve.h", "w"),
+        "w": Const(vectors.weights(vector.rows(p), parts, weights_are(site, "s4")), "tc_recurrent_mve.h", "w"),
         "constants": Const(words, "[units / 4][start, factor][sum][4]", "scaling"),
     }
 
@@ -575,6 +594,7 @@ def loop_layer(site: Site, p: RecurrentParams) -> packed.LoopLayer:
         (x_walk[0], x_walk[1]),
         (y_walk[0], y_walk[1]),
         wide,
+        weights_are(site, "s4"),
         site.core,
     )
 
@@ -619,27 +639,30 @@ def _fields(site: Site, p: RecurrentParams) -> Fields:
     return {f"cell.{name}": value for name, value in fields.items()}
 
 
-def constant_bytes(p: RecurrentParams) -> int:
+def constant_bytes(site: Site, p: RecurrentParams) -> int:
     """Of weights, biases, factors and table."""
-    return Vector.of(p).rows(p).nbytes + _starts(p).nbytes + 8 * p.sums.r.shape[1] + 512 + _STRUCT
+    weights = Vector.of(p).rows(p).nbytes // (2 if weights_are(site, "s4") else 1)
+    return weights + _starts(p).nbytes + 8 * p.sums.r.shape[1] + 512 + _STRUCT
 
 
 def cost(site: Site, p: RecurrentParams) -> Cost:
     """An estimate: each product, each unit."""
-    executed = int(2.75 * macs(site)) + site.x(_X).shape[0] * 240 * p.sums.r.shape[1]
-    return Cost(executed, constant_bytes(p) + 1900, scratch(site, p))
+    per_mac = _W4_PER_MAC if weights_are(site, "s4") else _PER_MAC
+    executed = int(per_mac * macs(site)) + site.x(_X).shape[0] * 240 * p.sums.r.shape[1]
+    return Cost(executed, constant_bytes(site, p) + 1900, scratch(site, p))
 
 
 def cost_asm(site: Site, p: RecurrentParams) -> Cost:
     states = sum(site.has(k) for k in (_HIDDEN, _CELL)) + len(site.node.outputs) - 1
-    return packed.cost(loop_layer(site, p), constant_bytes(p), states)
+    return packed.cost(loop_layer(site, p), constant_bytes(site, p), states)
 
 
 def vector_loop(site: Site, p: RecurrentParams) -> vectors.VectorLoop:
     """What the cost with Helium depends on."""
     vector, (steps, inputs) = Vector.by_eights(p), site.x(_X).shape
     states = sum(site.has(k) for k in (_HIDDEN, _CELL)) + len(site.node.outputs) - 1
-    return vectors.VectorLoop(p.attrs.cell, p.sums.r.shape[1], inputs, vector.at, vector.taps, steps, states)
+    narrow = weights_are(site, "s4")
+    return vectors.VectorLoop(p.attrs.cell, p.sums.r.shape[1], inputs, vector.at, vector.taps, steps, states, narrow)
 
 
 def scratch_mve(site: Site, p: RecurrentParams) -> int:
@@ -647,11 +670,24 @@ def scratch_mve(site: Site, p: RecurrentParams) -> int:
 
 
 def cost_mve(site: Site, p: RecurrentParams) -> Cost:
-    return vectors.cost(vector_loop(site, p), constant_bytes(p))
+    return vectors.cost(vector_loop(site, p), constant_bytes(site, p))
 
 
 def special(site: Site, p: RecurrentParams) -> SpecializedKernel:
-    return packed.special(f"tc_{p.attrs.cell}_loop_asm", loop_layer(site, p))
+    narrow = "_w4" if weights_are(site, "s4") else ""
+    return packed.special(f"tc_{p.attrs.cell}_loop{narrow}_asm", loop_layer(site, p))
+
+
+def loops(
+    is_s8: Condition, is_s4: Condition, with_helium: Offering, with_dsp: Offering, portable: Offering
+) -> Iterator[Kernel]:
+    """The kernels of both cells, of weights of 8 and of 4 bits."""
+    for bits, kind in (("", is_s8), ("_w4", is_s4)):
+        for isa, offer in (("mve", with_helium), ("dsp", with_dsp), ("", portable)):
+            for cell, is_cell in (("lstm", is_lstm), ("gru", is_gru)):
+                name = f"tc_{cell}_loop{bits}" + {"mve": "_mve", "dsp": "_asm", "": ""}[isa]
+                needs = frozenset({isa} if isa else ())
+                yield Kernel(name, offer, isa=needs, when=(kind, is_cell), written=isa == "dsp")
 
 
 _PORTABLE = offered(lower, scratch=scratch, cost=cost)
@@ -668,12 +704,7 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_lstm_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_integer, is_lstm)),
-        Kernel("tc_gru_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_integer, is_gru)),
-        Kernel("tc_lstm_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_lstm), written=True),
-        Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_integer, is_gru), written=True),
-        Kernel("tc_lstm_loop", _PORTABLE, when=(is_integer, is_lstm)),
-        Kernel("tc_gru_loop", _PORTABLE, when=(is_integer, is_gru)),
+        *loops(is_integer, is_narrow, _MVE, _ASM, _PORTABLE),
         Kernel(
             "tc_recurrent_f32",
             offered(loop_f32.lower, scratch=loop_f32.scratch, cost=loop_f32.cost),

@@ -94,7 +94,7 @@ def _kept(v: Array, by: tuple[int, int]) -> Array:
 
 def prepare(site: Site) -> KeptParams:
     """TinycError for values that the integer layer does not take, or where a sum could leave its integer."""
-    if not is_kept(site):
+    if not (is_kept(site) or is_narrow(site)):
         message = f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes int8 or int16, and states of int16"
         raise TinycError(message, site.node.where)
     cell = site.attrs.cell == "lstm"
@@ -131,10 +131,19 @@ def int_ref(p: KeptParams, x: Array, *rest: Array | None) -> tuple[Array, ...]:
 
 def is_kept(site: Site) -> bool:
     """int8 or int16 input and output, constant int8 weights, int16 states with zero point 0"""
+    return loop.weights_are(site, "s8") and _outside(site)
+
+
+def is_narrow(site: Site) -> bool:
+    """int8 or int16 input and output, constant int4 weights, int16 states with zero point 0"""
+    return loop.weights_are(site, "s4") and _outside(site)
+
+
+def _outside(site: Site) -> bool:
     kept = [site.x(k) for k in _states(site.attrs) if site.has(k)]
     kept += [site.y(1 + k) for k in range(len(_states(site.attrs)))]
     wide = all(v.dtype == "s16" and v.quant is not None and not any(v.quant.zero) for v in kept)
-    return wide and loop.weights_are_s8(site) and loop.one_width(site)
+    return wide and loop.one_width(site)
 
 
 def unclipped(site: Site) -> bool:
@@ -203,12 +212,7 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
     quant_out=(Observed(), Observed(), Observed()),
     kernels=(
-        Kernel("tc_lstm_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_kept, is_lstm)),
-        Kernel("tc_gru_loop_mve", _MVE, isa=frozenset({"mve"}), when=(is_kept, is_gru)),
-        Kernel("tc_lstm_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_kept, is_lstm), written=True),
-        Kernel("tc_gru_loop_asm", _ASM, isa=frozenset({"dsp"}), when=(is_kept, is_gru), written=True),
-        Kernel("tc_lstm_loop", _PORTABLE, when=(is_kept, is_lstm)),
-        Kernel("tc_gru_loop", _PORTABLE, when=(is_kept, is_gru)),
+        *loop.loops(is_kept, is_narrow, _MVE, _ASM, _PORTABLE),
         Kernel("tc_lstm_kept_f32", _F32, when=(in_float32, is_lstm, unclipped)),
         Kernel("tc_gru_kept_f32", _F32, when=(in_float32, is_gru)),
     ),

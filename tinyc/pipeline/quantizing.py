@@ -36,6 +36,7 @@ from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.groups import is_weight
 from tinyc.quantize.judge import judge_of
+from tinyc.quantize.recurrent import weights_of
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
@@ -58,7 +59,7 @@ class Saved:
 @dataclass(frozen=True, slots=True)
 class QuantizeReport(Shown):
     """What `tinyc quantize` states. weight_bytes: of the weights alone; int8_bytes: what they would take in 8 bits.
-    other_weight_bytes: of layers whose weights have no form of 4 bits (recurrent ones), where some are asked for.
+    other_weight_bytes: of layers whose weights have no form of 4 bits, where some are asked for.
     headroom: how many times as widely as those seen inputs may vary. integers: widths of weights and activations, in
     words. int16_layers: layers that run on int16, if not all do."""
 
@@ -148,7 +149,8 @@ def quantize_file(
             save(opened, out)
             few = test.with_states(graph) if graph.states else test.inputs
             saved = compare_saved(opened, out, {name: a[:_COMPARED] for name, a in few.items()})
-    elements = sum(made.graph.values[node.inputs[1]].elements for node in made.graph.nodes if node.name in made.bits)
+    layers = [node for node in made.graph.nodes if node.name in made.bits]
+    elements = sum(made.graph.values[name].elements for node in layers for name in weights_of(made.graph, node))
     return QuantizeReport(
         model=path.name,
         calibration=data.source,
@@ -179,7 +181,7 @@ def int16_layers(graph: Graph) -> tuple[str, ...]:
 
 
 def _others(made: Quantized) -> int:
-    """Bytes of int8 weights of layers that the recipe's bits do not reach: matrices of recurrent layers, say."""
+    """Bytes of int8 weights of layers that the recipe's bits do not reach."""
     graph = made.graph
     names = {
         name

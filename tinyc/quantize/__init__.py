@@ -20,7 +20,7 @@ from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.headroom import roomy, with_room
 from tinyc.quantize.judge import judge_of
-from tinyc.quantize.layerwise import Memo, layers
+from tinyc.quantize.layerwise import Memo
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
@@ -43,6 +43,7 @@ from tinyc.quantize.recipe import (
     drafts,
     widen,
 )
+from tinyc.quantize.recurrent import narrowable, weights_of
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
 from tinyc.quantize.settle import settle
@@ -93,7 +94,7 @@ class Quantized:
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of an integer graph, two of 4 bits to a byte; biases not counted."""
-    return sum(graph.values[node.inputs[1]].size_bytes for node in layers(graph))
+    return sum(graph.values[name].size_bytes for node in narrowable(graph) for name in weights_of(graph, node))
 
 
 def quantize_model(graph: Graph, calibration: Calibration, recipe: Recipe | None = None) -> Graph:
@@ -142,7 +143,7 @@ def quantize(
         return carry_out(plan, draft, data, bits, report=report)
 
     sensitivities: tuple[Sensitivity, ...] = ()
-    bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
+    bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in narrowable(draft.graph)}
     if recipe.weights == "auto":
         sensitivities, bits = _mixed(graph, plan, calibration, recipe, wide, report)
     return Quantized(learn(bits), draft.graph, plan, bits, sensitivities)

@@ -189,7 +189,7 @@ def with_weights(integer: Graph, node: Node, rounded: RoundedWeights) -> Graph:
     b_scale = x_scale * scale
     bias = np.clip(np.rint(rounded.bias / b_scale), -(2**30), 2**30)
     values, consts = dict(integer.values), dict(integer.consts)
-    w_name, b_name = (_own(integer, node, name) for name in node.inputs[1:3])
+    w_name, b_name = (own_name(integer, node, name) for name in node.inputs[1:3])
     w_value, b_value = integer.values[node.inputs[1]], integer.values[node.inputs[2]]
     w_quant = Quant(tuple(float(s) for s in scale), zero, out_axis(node))
     values[w_name] = replace(w_value, name=w_name, dtype=DTYPES[rounded.bits], quant=w_quant)
@@ -200,7 +200,7 @@ def with_weights(integer: Graph, node: Node, rounded: RoundedWeights) -> Graph:
     return replace(integer, nodes=nodes, values=values, consts=consts)
 
 
-def _own(graph: Graph, node: Node, name: str) -> str:
+def own_name(graph: Graph, node: Node, name: str) -> str:
     """The constant's name, or a new one if another node reads it too."""
     if sum(other.inputs.count(name) for other in graph.nodes) == 1:
         return name

@@ -15,7 +15,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
-from tinyc.quantize.layerwise import layers
+from tinyc.quantize.recurrent import narrowable, weights_of
 from tinyc.quantize.score import Teacher
 
 Learn = Callable[[Mapping[str, int]], Graph]
@@ -49,7 +49,7 @@ def sensitivities(
 
     As measured: by chance it may be below zero.
     """
-    nodes = layers(graph)
+    nodes = narrowable(graph)
     least = _costs(teacher, learn({}))
     sensitivities = []
     for done, node in enumerate(nodes):
@@ -79,7 +79,7 @@ def by_loss(sensitivities: Sequence[Sensitivity]) -> list[Sensitivity]:
 
 
 def _elements(graph: Graph, node: Node) -> int:
-    return graph.values[node.inputs[1]].elements
+    return sum(graph.values[name].elements for name in weights_of(graph, node))
 
 
 def _costs(teacher: Teacher, integer: Graph) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def within(sensitivities: Sequence[Sensitivity], budget: int) -> dict[str, int]:
 
 def need_room(graph: Graph, budget: int) -> None:
     """TinycError if the weights of the float graph take more than so many bytes in 4 bits."""
-    _least([_elements(graph, node) for node in layers(graph)], budget)
+    _least([_elements(graph, node) for node in narrowable(graph)], budget)
 
 
 def _least(elements: Sequence[int], budget: int) -> int:

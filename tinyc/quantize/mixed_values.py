@@ -18,7 +18,6 @@ from tinyc.options.recipe import Recipe
 from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.headroom import roomy
-from tinyc.quantize.layerwise import layers
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
     SEARCHED,
@@ -33,6 +32,7 @@ from tinyc.quantize.recipe import (
     rounded_to_nearest,
     widen,
 )
+from tinyc.quantize.recurrent import narrowable
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds, with_float_weights
 from tinyc.quantize.simulate import Batch
@@ -106,7 +106,7 @@ def choose_values(
 def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recipe: Recipe, report: Report) -> float:
     """What the weights add at the output, a power beside the signal's."""
     draft = widen(trial.draft, widest.wide)
-    bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in layers(draft.graph)}
+    bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in narrowable(draft.graph)}
     data = FittingData(trial.fit, trial.fit)
     made = carry_out(plan, draft, data, bits, report=report)
     whole = trial.unseen.least_of(Batch(made).run(trial.unseen.inputs))

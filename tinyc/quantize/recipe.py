@@ -22,6 +22,7 @@ from tinyc.quantize.equalize import equalize
 from tinyc.quantize.layerwise import Memo, round_layers
 from tinyc.quantize.observe import Channels, Observation, Stats
 from tinyc.quantize.ranges import METHODS
+from tinyc.quantize.recurrent import narrowed
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import searched
 from tinyc.quantize.widths import widened
@@ -177,6 +178,7 @@ def carry_out(
     memo: of calls that differ in nothing but `bits`.
     """
     integer = rounded_to_nearest(draft, plan.method, _assigned(plan, draft))
+    integer = narrowed(draft.graph, integer, at_most(data.varied, SEARCHED).inputs, bits)
     if plan.learned or any(number < 8 for number in bits.values()):
         memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo
         memo.held = partial(_held, draft, data.varied.samples)

@@ -10,9 +10,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops.op import Fixed, InUnits
-from tinyc.passes.weights import has_weights
 from tinyc.quantize.calibration import Calibration
-from tinyc.quantize.groups import Groups, output_rule
+from tinyc.quantize.groups import Groups, is_weight, output_rule
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import METHODS, affine, merged
 from tinyc.quantize.score import Teacher, left_out
@@ -43,7 +42,7 @@ def with_float_weights(graph: Graph, integer: Graph) -> Batch:
     partner = {node.name: node for node in graph.nodes}
     for node in integer.nodes:
         other = partner.get(node.name)
-        if has_weights(node) and other is not None:
+        if len(node.inputs) > 1 and is_weight(node, 1) and other is not None:
             for name, source in zip(node.inputs[1:], other.inputs[1:], strict=True):
                 if name and source in graph.consts:
                     batch.w_steps.pop(name, None)

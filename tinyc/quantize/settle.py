@@ -14,7 +14,7 @@ from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.headroom import roomy
-from tinyc.quantize.layerwise import Memo, layers
+from tinyc.quantize.layerwise import Memo
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     SEARCHED,
@@ -31,6 +31,7 @@ from tinyc.quantize.recipe import (
     searched_ranges,
     widen,
 )
+from tinyc.quantize.recurrent import narrowable
 from tinyc.quantize.score import Teacher, shares
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch
@@ -152,7 +153,7 @@ class _Trial:
         if bits is None:
             batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
         else:
-            uniform = dict.fromkeys((node.name for node in layers(draft.graph)), bits)
+            uniform = dict.fromkeys((node.name for node in narrowable(draft.graph)), bits)
             batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
         outputs = [batch.run(part.inputs, tuple(part.wanted)) for part in self.unseen]
         decibels = [part.score_of(each) for part, each in zip(self.unseen, outputs, strict=True)]

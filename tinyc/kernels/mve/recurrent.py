@@ -14,7 +14,7 @@ from tinyc.machine.thumb import Work
 EIGHT, _LANES = 8, 4  # taps of a vector, units at a time
 _FACTOR_BITS = 16
 # Instructions and cycles by beats.
-_TAPS, _SUM = Work(10, 18), Work(15, 22)  # eight taps of four units, and around a sum
+_TAPS, _W4_TAPS, _SUM = Work(10, 18), Work(12, 22), Work(15, 22)  # eight taps of four units, and around a sum
 _UNITS = {"lstm": Work(140, 250), "gru": Work(112, 200)}  # of four
 _INPUT, _STEP = Work(5, 9), Work(75, 90)  # of four numbers, and around a step
 _CALL = Work(60, 80)  # around the loop
@@ -24,7 +24,7 @@ _BEGIN, _STATE = Work(14, 20), Work(19, 27)  # of each unit: zeros, and a state 
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
     """What the cost depends on. at: where the hidden state begins; taps: of the vector, by eights; states: that are
-    found or left."""
+    found or left; narrow: weights have 4 bits."""
 
     cell: str
     units: int
@@ -33,6 +33,7 @@ class VectorLoop:
     taps: int
     steps: int
     states: int
+    narrow: bool
 
     @property
     def quads(self) -> int:
@@ -44,9 +45,9 @@ class VectorLoop:
         return 4 * self.units + 4 * self.taps
 
 
-def weights(rows: Array, parts: tuple[slice, ...]) -> Array:
+def weights(rows: Array, parts: tuple[slice, ...], narrow: bool) -> Array:
     """The stream of weights: int8 [units, rows, taps] as sums go over them; parts: taps of each of the four sums, of
-    which the last two may be those of one row."""
+    which the last two may be those of one row. narrow: 4 bits, of two units in a byte."""
     units, count, taps = rows.shape
     padded = np.zeros((-(-units // _LANES) * _LANES, count, taps), np.int8)
     padded[:units] = rows
@@ -54,7 +55,10 @@ def weights(rows: Array, parts: tuple[slice, ...]) -> Array:
     sums = []
     for number, part in enumerate(parts):
         row = quads[:, :, min(number, count - 1), part]
-        sums.append(row.reshape(len(quads), _LANES, -1, EIGHT).transpose(0, 2, 1, 3).reshape(len(quads), -1))
+        eights = row.reshape(len(quads), _LANES, -1, EIGHT).transpose(0, 2, 1, 3)
+        if narrow:
+            eights = (eights[:, :, 0::2] & 15) | (eights[:, :, 1::2] << 4)
+        sums.append(eights.reshape(len(quads), -1))
     return np.concatenate(sums, axis=1)
 
 
@@ -70,7 +74,7 @@ def cost(loop: VectorLoop, constant_bytes: int) -> Cost:
     """Counted from the assembly, and what C around it takes as measured; to 10 %."""
     cells = 2 if loop.cell == "lstm" else 1
     over = loop.taps * (4 if loop.cell == "lstm" else 3) // EIGHT
-    quad = over * _TAPS + 4 * _SUM + _UNITS[loop.cell]
+    quad = over * (_W4_TAPS if loop.narrow else _TAPS) + 4 * _SUM + _UNITS[loop.cell]
     step = loop.quads * quad + -(-loop.inputs // _LANES) * _INPUT + _STEP
     whole = loop.steps * step + _CALL + loop.units * (cells * _BEGIN + loop.states * _STATE)
     return Cost(whole.instructions, constant_bytes, loop.scratch_bytes, whole.cycles)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: 0BSD */
+/* tc_lstm_loop.h with weights of 4 bits (tc_recurrent_w4.h). */
+#ifndef TC_LSTM_LOOP_W4_H
+#define TC_LSTM_LOOP_W4_H
+
+#include "tc_recurrent_w4.h"
+
+static void tc_lstm_loop_w4(const tc_recurrent_s8_t *layer, const void *x, const void *hidden_before,
+                            const void *cell_before, void *y, int16_t *hidden_after, int16_t *cell_after,
+                            void *scratch)
+{
+    tc_lstm_loop_by(layer, x, hidden_before, cell_before, y, hidden_after, cell_after, scratch, 2,
+                    tc_recurrent_w4_sums);
+}
+
+#endif
