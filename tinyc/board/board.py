@@ -56,10 +56,11 @@ class Board:
     """A target. `memory` is None where the operating system gives it (host).
 
     isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`, `rv32v`) and instructions may need (`rv32b`).
-    clock_hz: typical clock, for times in reports; 0 when unknown. cflags: per compiler family (`gcc`, `zig`). startup
-    and io name the harness files in templates/firmware; boot2 what the chip's boot ROM wants beside them: a second
-    stage bootloader (rp2040), a description of the image (rp2350). uart, setup, flashing: for firmware on the board
-    itself; flash_timing: for its cycles; energy: of these. file: where the description came from.
+    clock_hz: typical clock, for times in reports; 0 when unknown. cores: that are alike and see the same memory.
+    cflags: per compiler family (`gcc`, `zig`). startup and io name the harness files in templates/firmware; boot2
+    what the chip's boot ROM wants beside them: a second stage bootloader (rp2040), a description of the image
+    (rp2350). uart, setup, flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
+    these. file: where the description came from.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Board:
     io: str
     cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     boot2: str = ""
+    cores: int = 1
     uart: Uart | None = None
     setup: tuple[SetupStep, ...] = ()
     flashing: Flashing | None = None
@@ -254,6 +256,7 @@ def _board(table: TomlTable) -> Board:
         startup=startup,
         io=io,
         boot2=boot2,
+        cores=table.integer("cores", 1, least=1, most=8),
         cflags=_cflags(table, startup),
         uart=read_uart(table, clock_hz),
         setup=read_setup(table),

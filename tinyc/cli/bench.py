@@ -40,7 +40,7 @@ LatencyThreshold = Annotated[
 ]
 _NOT_HERE = (  # they make a library that takes or gives something else than the file's model
     *("name", "outputs", "signature", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),
-    *("stream_unpadded", "weights_blob", "like", "frontend", "picture", "ram_code", "stream_weights"),
+    *("stream_unpadded", "weights_blob", "like", "frontend", "picture", "ram_code", "stream_weights", "cores"),
 )
 
 

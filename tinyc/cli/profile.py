@@ -16,7 +16,7 @@ from tinyc.cli.listing import Listing, ListingColumn, figures, text
 from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_options
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
-from tinyc.explain.cycles import SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
+from tinyc.explain.cycles import CORES_ERROR, SLOW_FLASH_ERROR, HotBlock, InferenceCost, Profile, speedscope
 from tinyc.explain.cycles.flamegraph import flamegraph
 from tinyc.explain.documents import chrome_trace
 from tinyc.options.build import Options
@@ -167,8 +167,15 @@ def _total(profile: Profile) -> str:
     at = f", {milliseconds:.3f} ms at {profile.clock_hz / 1e6:g} MHz" if milliseconds is not None else ""
     return (
         f"{profile.cost.cycles:,} modelled cycles{at}: {profile.core}, memory without wait states; "
-        f"error: {profile.error}{_waits(profile)}"
+        f"error: {profile.error}{_on_cores(profile)}{_waits(profile)}"
     )
+
+
+def _on_cores(profile: Profile) -> str:
+    if profile.cycles_on_cores is None:
+        return ""
+    at = f", {1000 * profile.cycles_on_cores / profile.clock_hz:.3f} ms" if profile.clock_hz else ""
+    return f"\n{profile.cycles_on_cores:,} until {profile.cores} cores are done{at}: {CORES_ERROR}"
 
 
 def _waits(profile: Profile) -> str:

@@ -33,6 +33,7 @@ _NOT_HERE = (  # they change what is built of the quantized model, or how it is 
     "ram",
     "ram_code",
     "stream_weights",
+    "cores",
     "input_rows",
     "toolchain",
     "emulator",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tinyc.cli.listing import FactList, Listing, figures, text
 from tinyc.cli.output import Output, plural
+from tinyc.explain.cycles import CORES_ERROR
 from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.verdict import Grade, judge
 
@@ -134,5 +135,7 @@ def _add_measured(rows: FactList, report: Report) -> None:
         rows.add("instructions", f"{report.instructions:,} an inference{per_mac} ({report.machine})")
     if report.cycles is not None:
         rows.add("cycles", f"{report.cycles:,} modelled ({report.cycle_model})")
+    if report.cycles_on_cores is not None:
+        rows.add(f"on {report.cores} cores", f"{report.cycles_on_cores:,} modelled, {CORES_ERROR}")
     if report.energy is not None:
         rows.add("energy", report.energy.said)

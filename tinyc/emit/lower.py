@@ -13,7 +13,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.emit.constants import ConstPool
 from tinyc.emit.order import given_by_rows, incremental_of, moves_between_turns, streams_of, window_rows
 from tinyc.emit.program import KeptState, Place, Program, Step
-from tinyc.emit.row_tables import row_step
+from tinyc.emit.row_tables import row_step, shared_out
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.kernel.kernel import Arg, Call, Const, Copied, In
 from tinyc.ops import all_ops
@@ -72,11 +72,15 @@ def lower(
 def _step(graph: Graph, plan: Plan, pool: ConstPool, number: int, index: int, node: Node) -> Step:
     """The step that runs a layer in its form."""
     form = plan.forms[index]
-    choice, row, before = form.choice, form.row, pool.total_bytes
+    choice, before = form.choice, pool.total_bytes
+    split = choice.offer.split
+    row = split.form if split else form.row
     call = row.call if row else _with_constants(graph, node, choice.offer.call())
     for const in (*call_consts(call), *(call_consts(form.spare.call) if form.spare else ())):
         pool.add(const, node.name)
-    by_rows = row_step(form, row, index, node, plan, pool) if row else None
+    by_rows = None
+    if row is not None:
+        by_rows = shared_out(split, choice.site, plan) if split else row_step(form, row, index, node, plan, pool)
     written = row.special if row else choice.offer.special
     return Step(
         index=number,

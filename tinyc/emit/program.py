@@ -11,7 +11,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, key_of
 from tinyc.ir.graph import Labels, Node, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, SpecializedKernel
+from tinyc.kernel.kernel import Call, Const, CoreSplit, Cost, In, Out, RowForm, SpecializedKernel
 from tinyc.plan.answer import SLOW
 
 
@@ -68,7 +68,8 @@ class RowTable:
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """What a step is in a streamed group: a function that makes row r, or the rows of call r. inputs: by the number of
-    the argument. spare: how it makes those of the calls in `spare_calls`."""
+    the argument. spare: how it makes those of the calls in `spare_calls`. Of a step on several cores, which is no part
+    of a group: scratch, by the number of the core."""
 
     form: RowForm
     inputs: Mapping[int, RowTable]
@@ -203,7 +204,7 @@ LOST = 0xFFFF  # in a table of rows: a row that has no place
 class Step:
     """One kernel call of the library, or with `call.rows` one loop of calls over the rows of an image.
 
-    row_step: the step belongs to a streamed group, and the call is for one row.
+    row_step: the step belongs to a streamed group, or several cores run it, and the call is for one row.
     """
 
     index: int
@@ -239,7 +240,17 @@ class Step:
 
     @property
     def scratch_bytes(self) -> int:
-        return self.row_step.form.scratch_bytes if self.row_step else self.choice.scratch_bytes
+        return self.row_step.form.scratch_bytes if self.row_step and self.is_streamed else self.choice.scratch_bytes
+
+    @property
+    def split(self) -> CoreSplit | None:
+        """How several cores run it together."""
+        return self.choice.offer.split
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether it makes its output row by row, between turns of other steps."""
+        return self.row_step is not None and self.split is None
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -269,7 +280,7 @@ class Step:
     @property
     def live_bytes(self) -> int:
         """Bytes of its inputs, outputs and scratch together; of a streamed step, those that one row takes."""
-        if self.row_step is not None:
+        if self.row_step is not None and self.is_streamed:
             form, rows = self.row_step.form, self.call.rows
             assert rows is not None
             window = rows.window_rows * rows.in_row_bytes * len(self.row_step.inputs)
@@ -348,6 +359,16 @@ class Program:
     def fetch_after(self, step: int) -> Fetch | None:
         """What is fetched while a step runs that has fetched its own."""
         return next((fetch for index, fetch in self.fetches.items() if index > step), None)
+
+    @property
+    def cores(self) -> int:
+        """The most that run a step together."""
+        return max((step.split.cores for step in self.steps if step.split), default=1)
+
+    @property
+    def splits(self) -> Mapping[int, CoreSplit]:
+        """How several cores run steps together, by the step."""
+        return {step.index: step.split for step in self.steps if step.split}
 
     def stream_of(self, step: int) -> Stream | None:
         """The streamed group that the step belongs to."""

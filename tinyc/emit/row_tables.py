@@ -10,7 +10,8 @@ import numpy as np
 from tinyc.emit.constants import ConstPool
 from tinyc.emit.program import LOST, RowStep, RowTable
 from tinyc.ir.graph import Node
-from tinyc.kernel.kernel import Const, In, RowForm, Rows
+from tinyc.kernel.kernel import Const, CoreSplit, In, RowForm, Rows
+from tinyc.kernel.site import Site
 from tinyc.plan.answer import SLOW, Plan
 from tinyc.plan.problem import Form
 
@@ -58,6 +59,21 @@ def row_step(form: Form, row: RowForm, index: int, node: Node, plan: Plan, pool:
         accumulator=plan.accumulator_offsets.get(node.name, 0),
         spare=form.spare,
         spare_calls=form.spare_turns,
+    )
+
+
+def shared_out(split: CoreSplit, site: Site, plan: Plan) -> RowStep:
+    """Of a layer that runs whole, its calls shared out to cores."""
+    form, rows, node = split.form, split.form.call.rows, site.node
+    assert rows is not None  # of every row form
+    scratch = plan.scratch_offsets[node.name][0] if form.scratch_bytes else 0
+    used = {arg.index for arg in form.call.args if isinstance(arg, In)}
+    return RowStep(
+        form=form,
+        inputs={i: RowTable(plan.offset(node.inputs[i]), site.x(i).size_bytes // rows.in_h) for i in used},
+        output=RowTable(plan.offset(node.outputs[0]), rows.out_row_bytes),
+        scratch=RowTable(scratch, split.scratch_step),
+        accumulator=0,
     )
 
 

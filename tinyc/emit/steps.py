@@ -332,7 +332,7 @@ def _row_argument(program: Program, step: Step, row: RowStep, arg: Arg, names: M
         case Out():
             return "y"
         case Scratch():
-            return _row_at(program, row.scratch, "r")
+            return _row_at(program, row.scratch, "r" if step.split is None else "core")
         case Accumulator():
             return f"arena + {row.accumulator}"
         case RowIndex():

@@ -27,7 +27,7 @@ from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
-from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
+from tinyc.machine.cores import CORES_ERROR, SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
 from tinyc.machine.text_size import code_bytes
 from tinyc.ops import op_of
 from tinyc.ops.op import Trait
@@ -291,7 +291,7 @@ def estimate(
         microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
         error=known.errors.get(table, "not measured on this core"),
-        cycle_error=_cycle_error(core, board, known, table) if core is not None else None,
+        cycle_error=_cycle_error(core, board, known, table, program.cores) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code, ram),
         layers=layers,
@@ -340,11 +340,13 @@ def _layers(
         assembly = assembly_stack_bytes(step) > 0
         keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step), assembly=assembly)
         instructions = known.counted(core, keys, features_of(step), optimize)
-        cycles = None
+        cycles, split = None, step.split
         if isinstance(timed, PerInstruction):
-            cycles = round(timed.rate * instructions) + waits[step.index]
+            cycles = round(timed.rate * instructions)
         elif timed is not None:
-            cycles = known.cycled(core, keys, cycle_features(step, core), optimize) + waits[step.index]
+            cycles = known.cycled(core, keys, cycle_features(step, core), optimize)
+        if cycles is not None:
+            cycles = (split.time_of(cycles) if split else cycles) + waits[step.index]
         yield LayerEstimate(
             step=step.index,
             name=step.node.layer,
@@ -404,11 +406,12 @@ def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
     return known[""] + deepest
 
 
-def _cycle_error(core: Core, board: Board, known: MeasuredCosts, table: str) -> str:
+def _cycle_error(core: Core, board: Board, known: MeasuredCosts, table: str, cores: int = 1) -> str:
     """With how near the estimate is to what a proof models; to what it counts, of cycles that are so many for each
     instruction."""
     measured = known.cycle_errors.get(table) or known.errors.get(table, "what was not measured")
     waits = f", without the waits of {board.slow_ram.name}" if board.slow_ram is not None else ""
+    waits += f"; on {cores} cores, {CORES_ERROR}" if cores > 1 else ""
     if board.flash_timing is None:
         return f"{rules_in_words(core)}; estimated within {measured}{waits}"
     return f"{core.name}, within {measured}, but for the flash's waits, {_WAITS}; {SLOW_FLASH_ERROR}{waits}"

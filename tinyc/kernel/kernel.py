@@ -26,6 +26,10 @@ from tinyc.kernel.site import Site
 T = TypeVar("T")
 W = TypeVar("W")
 STREAM = "stream"  # role of what a kernel reads from its first word to the last
+SCRATCH_ALIGN = 16  # of every kernel's scratch
+# From the end of a layer to the first instruction of another core's part of the next one, and back: two messages
+# through a mailbox of the chip, and the calls around them.
+HANDOVER_CYCLES = 200
 Condition = Callable[[Site], bool]  # its docstring is the message: what the kernel asks for
 
 
@@ -356,6 +360,43 @@ class RowForm:
 
 
 @dataclass(frozen=True, slots=True)
+class CoreSplit:
+    """A layer that runs whole, the calls of a row form shared out to cores: each makes rows of the one output, in
+    scratch bytes of its own."""
+
+    form: RowForm
+    cores: int
+
+    @property
+    def calls(self) -> int:
+        """Calls that make all rows."""
+        assert self.form.call.rows is not None  # of every row form
+        return self.form.call.rows.calls
+
+    @property
+    def part(self) -> int:
+        """The most calls of a core; it is the first one's."""
+        return -(-self.calls // self.cores)
+
+    @property
+    def inplace(self) -> tuple[int, ...]:
+        """Inputs whose bytes may be the output's: each row takes the place of what only its own call reads."""
+        rows = self.form.call.rows
+        assert rows is not None  # of every row form
+        alone = rows.k_h == rows.stride == 1 and rows.pad_top == 0 and rows.starts is None
+        return self.form.inplace if alone and rows.in_row_bytes == rows.out_row_bytes else ()
+
+    def time_of(self, cycles: int) -> int:
+        """Cycles until the last core has made its part. cycles: of all calls, one after the other."""
+        return -(-cycles * self.part // self.calls) + HANDOVER_CYCLES
+
+    @property
+    def scratch_step(self) -> int:
+        """Bytes from the scratch of a core to that of the next one."""
+        return -(-self.form.scratch_bytes // SCRATCH_ALIGN) * SCRATCH_ALIGN
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A kernel does not take a layer. asks: what it asks for, in the words of `Kernel.asks`."""
 
@@ -375,6 +416,7 @@ class Offer:
     # of `Call.rows` where it makes one row per call.
     row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
     copies: bool = False  # the layer runs whole, with constants in its scratch
+    split: CoreSplit | None = None  # the layer runs whole, on several cores
 
 
 Offering = Callable[["Site", Any], Offer | Refused]

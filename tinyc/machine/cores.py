@@ -101,6 +101,8 @@ _BEATS = frozenset({Kind.VECTOR, *(kind for kind in Kind if kind.name.startswith
 
 # What is known of cycles with the waits of slow flash (docs/cycles.md), beside the error of the core.
 SLOW_FLASH_SHARES = (0.92, 1.08)  # of the cycles that boards took
+# What is said of cycles of several cores together: docs/cores.md.
+CORES_ERROR = "with 200 for each layer that they share, without what they wait for each other's memory accesses"
 SLOW_FLASH_ERROR = "with its flash's waits within 5 % of 4 published networks, 8 % of one left out of the fit"
 _INSTRUCTIONS_ONLY = "its rules are measured instruction by instruction, whole programs are not"
 

@@ -122,6 +122,14 @@ class Options:
         heading=_KERNELS,
         shapes=True,
     )
+    cores: int = option(
+        1,
+        "Cores of the board that share out the rows of layers, by a hook of yours.",
+        least=1,
+        most=8,
+        heading=_KERNELS,
+        shapes=True,
+    )
     stream_weights: int | None = option(
         None,
         "RAM for two buffers that weights come to, by your DMA, while the layer before runs.",

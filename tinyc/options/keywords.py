@@ -59,6 +59,7 @@ class LibraryOptions(RecipeOptions, total=False):
     ram: int | None
     time: str | None
     ram_code: int | None
+    cores: int
     stream_weights: int | None
     input_rows: bool
     incremental: int | None

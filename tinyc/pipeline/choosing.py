@@ -17,6 +17,7 @@ from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options, Prefer
 from tinyc.plan.answer import Plan
+from tinyc.plan.cores import on_cores
 from tinyc.plan.families import STREAMED_UP_TO, by_rows, families_of, window
 from tinyc.plan.front import Best, Family, Front
 from tinyc.plan.parts import SlowPart, in_parts
@@ -125,14 +126,17 @@ def _as_compiled(
     return made_small(choices, compiled_code(board.core, board.isa, options.optimize))
 
 
+def _priced(choices: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
+    """The kernels with their costs on the board, by these options, and on as many cores."""
+    priced = _with_copies(_as_compiled(choices, board, options), board, options)
+    return on_cores(priced, options.cores) if options.cores > 1 else priced
+
+
 class Offers:
     """The families of all forms of a graph, as the compiler makes them, with what is worth its place in RAM there."""
 
     def __init__(self, forms: Sequence[Candidates], board: Board, options: Options) -> None:
-        self.forms = [
-            replace(form, choices=_with_copies(_as_compiled(form.choices, board, options), board, options))
-            for form in forms
-        ]
+        self.forms = [replace(form, choices=_priced(form.choices, board, options)) for form in forms]
         self._board, self._options = board, options
         self._form: dict[int, Candidates] = {}  # by id of the family
         self.front = Front(self._families(STREAMED_UP_TO))

@@ -58,10 +58,20 @@ def lower_integers(made: IntegerModel, board: Board, options: Options, progress:
 
 
 def offers_of(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Offers:
-    """All libraries that the model may become."""
+    """All libraries that the model may become. Raises TinycError where the options are not for the board."""
+    _check_cores(board, options)
     forms = forms_of(made, board, options, progress)
     with progress.stage("plan"):
         return Offers(forms, board, options)
+
+
+def _check_cores(board: Board, options: Options) -> None:
+    if options.cores > board.cores:
+        words = f"--cores {options.cores}: {board.name} has {board.cores} of which its file says that they are alike"
+        raise TinycError(words, hint=f"--cores {board.cores}, or a board file with `cores = {options.cores}`")
+    if options.cores > 1 and (options.input_rows or options.by_calls or options.stream_weights is not None):
+        words = "--cores is for libraries that take their whole input and read weights where they are"
+        raise TinycError(words, hint="leave out --input-rows, --incremental, --stream-weights")
 
 
 def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:

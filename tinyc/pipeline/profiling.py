@@ -91,7 +91,7 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
         raise TinycError(
             f"{ran.machine} does not count instructions", hint="`pip install 'tinyc[proof]'`, or a C compiler"
         )
-    steps = compiled.program.steps
+    steps, splits = compiled.program.steps, compiled.program.splits
     facts = [LayerFacts(s.index, s.node.layer, s.title, s.choice.kernel.name, s.macs) for s in steps]
     instructions = sum(line.executions for line in modelled.lines) // modelled.inferences
     return Profile(
@@ -109,6 +109,8 @@ def _profile(compiled: Compiled, firmware: Firmware, ran: RunResult, folder: Pat
         layers=layer_costs(modelled, elf, ran.jumps, facts),
         functions=function_costs(modelled, elf),
         energy=board.energy,
+        cores=compiled.program.cores,
+        cycles_on_cores=modelled.on_cores(splits) if core and splits else None,
         sources=source_costs(modelled, firmware.elf, folder, most) if most else (),
         blocks=hot_blocks(modelled, elf, most) if most else (),
     )

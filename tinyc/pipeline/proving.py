@@ -423,7 +423,7 @@ def _counted(
     """The fields of a report that a run measures."""
     counted = ran.counts[0] if ran.counts else None
     modelled = model_cycles(ran, firmware.read_elf(), core_of(firmware.board.core))
-    core = modelled.core if modelled else None
+    core, splits = modelled.core if modelled else None, compiled.program.splits
     return {
         "machine": ran.machine,
         "toolchain": str(firmware.toolchain),
@@ -432,6 +432,7 @@ def _counted(
         "overhead_instructions": counted.overhead if counted else None,
         "layers": layer_reports(compiled, counted, modelled, sqnr),
         "cycles": modelled.total if modelled and core else None,
+        "cycles_on_cores": modelled.on_cores(splits) if modelled and core and splits else None,
         "cycle_model": rules_in_words(core) if core else None,
     }
 
@@ -449,6 +450,7 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "optimize": options.optimize,
         "numerics": program.arithmetic,
         "macs": sum(step.macs for step in program.steps),
+        "cores": program.cores,
         "arena_bytes": program.arena_bytes,
         "arena_lower_bound_bytes": program.arena_lower_bound_bytes,
         "calibration": CalibrationReport(data.source, data.samples, data.proven) if data else None,

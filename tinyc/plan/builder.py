@@ -14,7 +14,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice, layers_of
 from tinyc.ir.graph import Graph, Node, Shape
-from tinyc.kernel.kernel import In, Kernel, Rows
+from tinyc.kernel.kernel import SCRATCH_ALIGN, In, Rows
 from tinyc.ops import all_ops
 from tinyc.plan.moves import Moves, moves_of
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
@@ -33,7 +33,7 @@ class Freedom:
     fuse: bool = False
     by_rows: bool = False
     unit: int = 4
-    scratch_unit: int = 16
+    scratch_unit: int = SCRATCH_ALIGN
 
 
 def whole_problem(graph: Graph, choices: Mapping[str, Choice], freedom: Freedom | None = None) -> Problem:
@@ -109,7 +109,7 @@ class Builder:
 
     def whole_form(self, node: Node, choice: Choice) -> Form:
         """How a kernel runs the node whole. Parts of tensors, and of joins, are not given up to an output."""
-        inplace = () if node.outputs[0] in self.lasting else self._inplace(node, choice.kernel)
+        inplace = () if node.outputs[0] in self.lasting else self._inplace(node, choice)
         cost = choice.cost.in_scratch(choice.scratch_bytes)
         return Form(choice, None, cost, inplace, sliding=self._sliding(node, choice) if self.freedom.slide else None)
 
@@ -144,10 +144,11 @@ class Builder:
                 raise TinycError(message, graph.values[name].loc, "remove it from the outputs")
         return tuple(dict.fromkeys(views.get(name, name) for name in wanted))
 
-    def _inplace(self, node: Node, kernel: Kernel) -> tuple[str, ...]:
+    def _inplace(self, node: Node, choice: Choice) -> tuple[str, ...]:
         """Tensors whose bytes the output may take: same shape (no broadcast; or more, where the kernel shrinks), no
         wider type, and no input that the kernel reads in another order is the same tensor."""
-        y, allowed = self.graph.values[node.outputs[0]], kernel.inplace
+        y, kernel = self.graph.values[node.outputs[0]], choice.kernel
+        allowed = kernel.inplace if choice.offer.split is None else choice.offer.split.inplace
         names = [self.views.get(name, name) for name in node.inputs]
         overlaid = []
         for i in allowed:
@@ -177,10 +178,11 @@ class Builder:
         """How a call walks through its input row by row; None if it may not slide.
 
         The input must be the only tensor of the arena that the node reads, once, and the rows must be all of it.
+        Cores that share a layer may write where another one still reads.
         """
         graph, views = self.graph, self.moves.views
         names = [views.get(name, name) for name in node.inputs]
-        if len(node.outputs) != 1 or not self.moves.cuts.keys().isdisjoint(node.inputs):
+        if len(node.outputs) != 1 or not self.moves.cuts.keys().isdisjoint(node.inputs) or choice.offer.split:
             return None
         if not self.lasting.isdisjoint((*names, *node.outputs)):  # it reads and writes more than buffers of the plan
             return None

@@ -19,7 +19,7 @@ from tinyc.ops import all_ops
 from tinyc.plan.problem import Form, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
-_ROW_CODE = 24  # bytes of compiled code for each pointer to a row
+ROW_CODE = 24  # bytes of compiled code for each pointer to a row
 _TURN_BYTES = 4  # of the schedule
 Candidates = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
@@ -148,7 +148,7 @@ def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequen
         own,
         instructions=own.instructions + TURN_COST * rows.calls,
         cycles=own.cycles + 2 * TURN_COST * rows.calls,
-        flash_bytes=own.flash_bytes + _ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls,
+        flash_bytes=own.flash_bytes + ROW_CODE * rows.window_rows + _TURN_BYTES * rows.calls,
         scratch_bytes=form.scratch_bytes,
     )
     return Form(
@@ -170,55 +170,51 @@ def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
     return tuple(form for _, _, _, form in kept)
 
 
-def row_forms(choice: Choice) -> Iterator[RowForm]:
-    """Every way in which the chosen kernel makes the rows of its node one at a time."""
-    for _, form in _each_once((choice,)):
-        yield form
-
-
 def _each_once(choices: Iterable[Choice]) -> Iterator[tuple[Choice, RowForm]]:
     """The row forms of one node's kernels; what several kernels share, of the first."""
     known: dict[int, RowForm] = {}  # by id; they are kept alive
     for choice in choices:
-        for form in _row_forms(choice):
+        for form in row_forms(choice):
             if id(form) not in known:
                 known[id(form)] = form
                 yield choice, form
 
 
-def _row_forms(choice: Choice) -> Iterator[RowForm]:
+def row_forms(choice: Choice, at_a_time: int = 1) -> Iterator[RowForm]:
+    """Every way in which the chosen kernel makes the rows of its node one at a time. at_a_time: rows that a call takes
+    as one, where an output row depends on the same row of the inputs only; the height is a multiple."""
     site, offer = choice.site, choice.offer
-    if offer.copies:
+    if offer.copies or offer.split is not None:
         return
     yield from offer.row_forms()
-    if height_of(site.y().shape) == 1 and all(height_of(site.x(i).shape) == 1 for i in _moving(site)):
+    if height_of(site.y().shape) == 1 and all(height_of(site.x(i).shape) == 1 for i in moving_inputs(site)):
         return
     call = offer.call()
     if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
         inplace = (0,) if call.rows.buffered else ()
         yield RowForm(call, choice.scratch_bytes, choice.cost, offer.special, inplace)
     elif all_ops()[site.node.op].rowwise(site):
-        yield from _one_row(choice)
+        yield from _one_row(choice, at_a_time)
 
 
-def _moving(site: Site) -> list[int]:
+def moving_inputs(site: Site) -> list[int]:
     """Inputs that are tensors of the arena."""
     return [i for i in range(len(site.node.inputs)) if site.has(i) and not site.is_const(i)]
 
 
 def _walks_image(site: Site, call: Call) -> bool:
-    moving, rows = _moving(site), call.rows
+    moving, rows = moving_inputs(site), call.rows
     if rows is None or len(moving) != 1:
         return False
     x, y = site.x(moving[0]), site.y()
     return (rows.in_h, rows.out_h) == (height_of(x.shape), height_of(y.shape))
 
 
-def _one_row(choice: Choice) -> Iterator[RowForm]:
-    """The kernel on an image of one row, where it takes that."""
+def _one_row(choice: Choice, at_a_time: int) -> Iterator[RowForm]:
+    """The kernel on an image of one row, or of so many, where it takes that."""
     kernel = choice.kernel
-    height = height_of(choice.site.y().shape)
-    site = one_row_site(choice.site)
+    calls = height_of(choice.site.y().shape) // at_a_time
+    site = one_row_site(choice.site, at_a_time)
     if site is None or not all(test(site) for test in kernel.when):
         return
     offer = kernel.offer(site, choice.params)
@@ -229,18 +225,18 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
     call, scratch, cost = offer.call(), offer.scratch_bytes, cost_of(offer, site)
     if call.rows is not None and (call.rows.in_h, call.rows.out_h, call.rows.k_h) != (1, 1, 1):
         return
-    x, y = site.x(_moving(site)[0]), site.y()
+    x, y = site.x(moving_inputs(site)[0]), site.y()
     flow = call.flow
     # In place of the row that it reads, unless it comes back to pixels whose outputs it has written.
     buffered = flow is not None and flow.buffered and flow.in_row_bytes == flow.out_row_bytes and flow.pad_top == 0
     yield RowForm(
-        call=replace(call, rows=Rows(height, height, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
+        call=replace(call, rows=Rows(calls, calls, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
         cost=replace(
-            Cost(cost.instructions * height, cost.flash_bytes, scratch, cost.cycles * height),
+            Cost(cost.instructions * calls, cost.flash_bytes, scratch, cost.cycles * calls),
             ram_code=cost.ram_code,
             ram_consts=cost.ram_consts,
-            waits=cost.waits * height,
+            waits=cost.waits * calls,
         ),
         special=offer.special,
         inplace=(0,) if buffered else kernel.inplace,
@@ -248,8 +244,8 @@ def _one_row(choice: Choice) -> Iterator[RowForm]:
     )
 
 
-def one_row_site(site: Site) -> Site | None:
-    """The same node on one row of its image; None if its tensors are not images of one height."""
+def one_row_site(site: Site, rows: int = 1) -> Site | None:
+    """The same node on one row of its image, or so many; None if its tensors are not images of one height."""
     graph, node = site.graph, site.node
     height = height_of(site.y().shape)
     values = dict(graph.values)
@@ -259,7 +255,7 @@ def one_row_site(site: Site) -> Site | None:
         x = site.x(i)
         if height_of(x.shape) != height:
             return None
-        values[x.name] = replace(x, shape=(1, 1, *x.shape[2:]))
+        values[x.name] = replace(x, shape=(1, rows, *x.shape[2:]))
     y = site.y()
-    values[y.name] = replace(y, shape=(1, 1, *y.shape[2:]))
+    values[y.name] = replace(y, shape=(1, rows, *y.shape[2:]))
     return replace(site, graph=replace(graph, values=values))

@@ -206,7 +206,7 @@ class _Core:
         if not self.called:
             return
         step = self.program.steps[self.called[-1]]
-        if step.row_step is None:
+        if step.row_step is None or not step.is_streamed:
             self.step_outputs[step.index] = self._read_place(step.outputs[0])
         elif self.program.incremental is None:
             self._keep_rows(step.index, step.row_step)

@@ -259,7 +259,8 @@ class NamedFile:
 @dataclass(frozen=True, slots=True)
 class Report(Shown):
     """Everything that `tinyc build` states. Sizes in bytes; `instructions` is one inference, exact;
-    `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names."""
+    `cycles` is the mean of the inferences run, by the timing rules that `cycle_model` names, of all cores together;
+    `cycles_on_cores` is what passes until `cores` of them are done, None where one runs it."""
 
     schema: int
     tinyc: str
@@ -295,6 +296,8 @@ class Report(Shown):
     files: tuple[NamedFile, ...] = ()  # that the arguments name
     ram_code: RamCodeReport | None = None  # code and constants that start-up code copies to RAM
     energy: EnergyReport | None = None
+    cores: int = 1
+    cycles_on_cores: int | None = None
 
     __repr__ = Shown.text
 
@@ -353,6 +356,7 @@ class UnprovedReport(Shown):
     files: tuple[NamedFile, ...] = ()
     ram_code: RamCodeReport | None = None
     accuracy: Accuracy | None = None  # of the integer reference, which the library was not compared with
+    cores: int = 1
 
     __repr__ = Shown.text
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from tinyc.explain.cycles.model import InstructionShare, ModelledCycles, model_cycles
 from tinyc.explain.cycles.profile import FunctionCost, HotBlock, InferenceCost, LayerCost, Profile, speedscope
-from tinyc.machine.cores import SLOW_FLASH_ERROR, Core, core_of, rules_in_words
+from tinyc.machine.cores import CORES_ERROR, SLOW_FLASH_ERROR, Core, core_of, rules_in_words
 
 __all__ = (
+    "CORES_ERROR",
     "SLOW_FLASH_ERROR",
     "Core",
     "FunctionCost",

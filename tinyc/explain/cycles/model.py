@@ -9,6 +9,7 @@ from dataclasses import field
 
 from tinyc.base.dataclass import dataclass
 from tinyc.board.instruction_set import set_of_elf
+from tinyc.kernel.kernel import CoreSplit
 from tinyc.machine.cores import LOOKS_BACK, Core
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded
@@ -49,6 +50,12 @@ class ModelledCycles:
     def of_step(self, step: int) -> int:
         """Cycles of one inference that belong to a step."""
         return self._mean(line for line in self.lines if line.step == step)
+
+    def on_cores(self, splits: Mapping[int, CoreSplit]) -> int:
+        """Cycles until an inference is done whose steps several cores run together; splits: by the step. What cores
+        wait for each other's accesses to memory is not in them."""
+        own = {step: self.of_step(step) for step in splits}
+        return self.total - sum(cycles - splits[step].time_of(cycles) for step, cycles in own.items())
 
     def _mean(self, lines: Iterable[InstructionShare]) -> int:
         return (sum(line.cycles for line in lines) + self.inferences // 2) // max(self.inferences, 1)

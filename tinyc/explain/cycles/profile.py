@@ -102,7 +102,8 @@ class LayerFacts:
 class Profile:
     """core: name of the cycle model, None where there is none; error: what is known of its error. clock_hz: 0 when
     unknown. sources and blocks: dearest first, empty unless asked for. wait_states: of the board's
-    flash, None where it is not described. energy: of the board's cycles, where its file says it."""
+    flash, None where it is not described. energy: of the board's cycles, where its file says it. cycles are of all
+    cores together, cycles_on_cores those until they are done, None where one core runs it."""
 
     name: str
     model: str
@@ -121,6 +122,8 @@ class Profile:
     blocks: tuple[HotBlock, ...] = ()
     wait_states: int | None = None
     energy: Energy | None = None
+    cores: int = 1
+    cycles_on_cores: int | None = None
 
     @property
     def flash_waits(self) -> int | None:
