@@ -53,5 +53,32 @@ static TC_UNUSED void tc_depthwise_direct(const tc_depthwise_direct_t *p, const 
     }
 }
 
+/* The same for any number of channels and pixels, three columns, no dilation. The stream begins with the
+ * numbers of channels and of pixels of an output row, the zero point in each byte, and which columns lie
+ * outside the image: bit 30 one on the left, bit 31 one on the right. */
+static TC_UNUSED void tc_depthwise_direct_any(const tc_finish_t *finish, int32_t k_h, int32_t stride,
+                                              const int32_t *stream, const int8_t *const *x, int8_t *y)
+{
+    static const uint8_t taps[2][3] = {{0, 1, 2}, {0, 2, 1}};
+    const int32_t channels = stream[0], out_w = stream[1], left = stream[3] >> 30 & 1;
+    const int32_t beyond = stream[3] < 0;
+    const tc_depthwise_direct_t layer = {
+        .in_w = (out_w - 1) * stride - left + 3 - beyond,
+        .in_c = channels,
+        .out_w = out_w,
+        .out_c = channels,
+        .times = 1,
+        .k_h = k_h,
+        .k_w = 3,
+        .stride = stride,
+        .dilation = 1,
+        .pad_left = left,
+        .x_zero = tc_lo16(stream[2]) >> 8,
+        .finish = *finish,
+        .taps = taps[stride - 1],
+    };
+    tc_depthwise_direct(&layer, stream + 4, x, y);
+}
+
 #endif
 #endif

@@ -49,6 +49,7 @@ CASES = [
     ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
     ("tc_depthwise_conv2d_s8_asm_cut", LINE),
     ("tc_depthwise_conv2d_s8_direct_asm", DEPTHWISE),
+    ("tc_depthwise_conv2d_s8_shared_fpu_asm", DEPTHWISE),
     ("tc_fully_connected_s8_asm", DENSE),
     ("tc_fully_connected_s8_rolled_asm", DENSE),
     ("tc_fully_connected_s8_fpu_asm", DENSE),

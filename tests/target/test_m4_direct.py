@@ -10,8 +10,9 @@ from one_layer import check_on_core, check_together, offer_of
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
+from tinyc.kernel.kernel import Kernel
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
-from tinyc.kernels.depthwise import direct
+from tinyc.kernels.depthwise import any_shape, direct
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
 ONE = Padding(1, 1, 1, 1)
@@ -41,6 +42,46 @@ LAYERS = {
     "eight of one": layer((9, 8, 1), (4, 3), DepthwiseConv2D(Pair(2, 2), Padding(1, 1, 2, 1), act=RELU), times=8),
 }
 
+ANY_SHAPE = {
+    **{name: LAYERS[name] for name in ("3x3 same, relu", "3x3 same", "stride 2, even", "stride 2, odd", "two columns")},
+    "no padding": layer((5, 6, 9), (3, 3), DepthwiseConv2D(act=RELU), y_zero=-128),
+    "left alone": layer((5, 7, 6), (3, 3), DepthwiseConv2D(pad=Padding(1, 0, 1, 0)), x_zero=127),
+    "right alone": layer((5, 7, 8), (3, 3), DepthwiseConv2D(pad=Padding(0, 1, 0, 1)), x_zero=-128),
+    "three columns": layer((3, 3, 10), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "four of stride 2": layer((4, 4, 11), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE)),
+    "five of stride 2": layer((5, 5, 4), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE)),
+    "1x3": layer((2, 12, 5), (1, 3), DepthwiseConv2D(pad=Padding(0, 0, 1, 1))),
+    "2x3": layer((4, 9, 4), (2, 3), DepthwiseConv2D(Pair(1, 2)), x_zero=5),
+    "rows two apart": layer((9, 5, 4), (3, 3), DepthwiseConv2D(Pair(2, 1), ONE, Pair(2, 1))),
+    "many channels": layer((3, 5, 1030), (3, 3), DepthwiseConv2D(pad=ONE)),
+}
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("numerics", Numerics)
+def test_any_shape_equals_the_reference(numerics: Numerics) -> None:
+    """A third of the layers by each rounding; those of one stride have one function, whatever their sizes."""
+    layers = list(ANY_SHAPE.values())[list(Numerics).index(numerics) :: len(Numerics)]
+    check_together([(graph_of(one), samples(one), any_shape.NAME) for one in layers], numerics)
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("kind", ["largest", "signs", "least"])
+def test_any_shape_at_the_limits(kind: str) -> None:
+    layers = [replace(one, weights=kind, bias=False) for one in ANY_SHAPE.values()]
+    check_together([(graph_of(one), samples(one), any_shape.NAME) for one in layers])
+
+
+def test_layers_of_any_shape_have_one_function() -> None:
+    """What is written does not depend on the layer's sizes, nor on how often the layer runs its parts."""
+    texts = set()
+    for size in ((7, 9, 9), (5, 8, 8), (3, 5, 260), (20, 2, 4)):
+        graph = graph_of(layer(size, (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128))
+        offer = offer_of(any_shape.KERNELS[0], Site(graph, graph.nodes[0], Numerics.TFLM))
+        assert offer.special is not None
+        texts.add(offer.special().text)
+    assert len(texts) == 1
+
 
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("numerics", Numerics)
@@ -69,12 +110,23 @@ def test_ways_to_finish(numerics: Numerics) -> None:
 def test_another_compiler() -> None:
     for name in ("stride 2, odd", "eight of one"):
         check_on_core(graph_of(LAYERS[name]), samples(LAYERS[name]), direct.NAME, toolchain="zig")
+    one = ANY_SHAPE["stride 2, odd"]
+    check_on_core(graph_of(one), samples(one), any_shape.NAME, toolchain="zig")
 
 
-@pytest.mark.parametrize("name", ["stride 2, even", "many channels", "eight of one"])
-def test_costs_are_as_promised(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("stride 2, even", direct.KERNELS[0]),
+        ("many channels", direct.KERNELS[0]),
+        ("eight of one", direct.KERNELS[0]),
+        ("stride 2, even", any_shape.KERNELS[0]),
+        ("many channels", any_shape.KERNELS[0]),
+    ],
+)
+def test_costs_are_as_promised(name: str, kernel: Kernel) -> None:
     one = LAYERS[name]
     graph = graph_of(one)
     site = Site(graph, graph.nodes[0], Numerics.TFLM)
-    ran = check_on_core(graph, samples(one)[:1], direct.NAME)
-    assert offer_of(direct.KERNELS[0], site).cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)
+    ran = check_on_core(graph, samples(one)[:1], kernel.name)
+    assert offer_of(kernel, site).cost.instructions == pytest.approx(ran.instructions[0], rel=0.1)

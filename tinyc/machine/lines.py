@@ -11,13 +11,14 @@ from tinyc.base.dataclass import dataclass
 from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short, moves_stack_pointer
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
+from tinyc.machine.table import Kind
 from tinyc.machine.unwind import is_high_copy
 from tinyc.machine.widths import LONG, SHORT
 
 MNEMONIC = 7  # column of the operands
 _SHORT_BRANCH = re.compile(r"b(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)?")
 _REACH = 250  # bytes that a short branch with a condition goes; one without, eight times as far
-_CONDITION = re.compile(r"(b|mov|add|sub)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
+_CONDITION = re.compile(r"(b|mov|add|sub|ldr)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
 
 
 class Line(NamedTuple):
@@ -54,6 +55,8 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
     """The instruction, made once."""
     written = ", ".join(operands)
     op = emitted(mnemonic, written)
+    if op.kind is Kind.UNKNOWN:
+        raise ValueError(f"`{mnemonic} {written}` is not in the table of instructions")
     moves = op.leaves or "sp" in op.writes or is_high_copy(op)
     least = SHORT if not mnemonic.endswith(".w") and is_short(op) else LONG
     if least == LONG and moves_stack_pointer(op):

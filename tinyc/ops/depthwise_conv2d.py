@@ -44,7 +44,7 @@ from tinyc.kernel.windows import (
     window_fields,
 )
 from tinyc.kernels import nibbles
-from tinyc.kernels.depthwise import direct
+from tinyc.kernels.depthwise import any_shape, direct
 from tinyc.kernels.float32 import lane_rows, matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import depthwise as mve_depthwise
@@ -324,6 +324,7 @@ OP = Op(
         Tiled("planes of int16, SMLAD", rows_depthwise.KERNELS),
         rows_columns.KERNEL,
         *direct.KERNELS,
+        *any_shape.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
             offered(lower_3x3, scratch=scratch_3x3, cost=cost_3x3),

@@ -12,6 +12,7 @@ of the first pixel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +25,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import WrittenPlan, as_words
-from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.stream import WIDE, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import Core
@@ -33,14 +34,14 @@ from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_direct_asm"
 
-_PARAMETERS = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
-_ACC = (("r1", "r2", "r3", "r4"), ("r5", "r6", "r7", "r8"))
-_WEIGHTS = ("r9", "r10")
-_EVEN, _ODD = "r11", "r12"  # channels (0, 2) and (1, 3) of a column
+PARAMETERS = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
+ACC = (("r1", "r2", "r3", "r4"), ("r5", "r6", "r7", "r8"))
+WEIGHTS = ("r9", "r10")
+EVEN, ODD = "r11", "r12"  # channels (0, 2) and (1, 3) of a column
 _REACH = 4095  # of LDR's immediate
 _MOST_TAPS = 100  # code has all taps of a pair, several times
 _MOST_EDGES = 6  # pairs of pixels whose windows leave the image
-_CALL = Work(15, 24)  # around the call of a row
+ROW_CALL = Work(15, 24)  # around the call of a row
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class DirectLayer:
 
     @property
     def group_words(self) -> int:
-        return GROUP + 2 * self.k_h * self.k_w + self.requant.words(GROUP)
+        return group_words(self.k_h * self.k_w, self.requant)
 
     @property
     def chains(self) -> list[list[int]]:
@@ -180,19 +181,19 @@ class _Writer:
         """One or two pixels from `first` on; for a loop, any of its pairs."""
         layer, asm = self.layer, self.asm
         asm.note(f"products: {'two pixels' if pixels == 2 else 'a pixel'} by four channels")
-        asm.op("ldm", "r0", "{" + ", ".join(_ACC[1]) + "}")
-        asm.op("ldm", "r0!", "{" + ", ".join(_ACC[0]) + "}")
+        asm.op("ldm", "r0", "{" + ", ".join(ACC[1]) + "}")
+        asm.op("ldm", "r0!", "{" + ", ".join(ACC[0]) + "}")
         outside = layer.outside(first, pixels)
         for k in range(layer.k_h):
             asm.op("ldr", "r14", self.frame.at(f"row{k}"))
             for chain in layer.chains:
                 self._column(chain[0] * layer.dilation, outside)
                 for tap in chain:
-                    asm.op("ldrd", *_WEIGHTS, "[r0], #8")
-                    asm.piece(_multiply, 0, layer.times)
+                    asm.op("ldrd", *WEIGHTS, "[r0], #8")
+                    asm.piece(multiply, 0, layer.times)
                     if pixels == 2:
                         self._column(tap * layer.dilation + layer.stride, outside)
-                        asm.piece(_multiply, 1, layer.times)
+                        asm.piece(multiply, 1, layer.times)
                     elif tap != chain[-1]:
                         self._column(tap * layer.dilation + layer.stride, outside)
             asm.add("r14", "r14", 2 * layer.stride * layer.in_c, "r9")
@@ -206,10 +207,9 @@ class _Writer:
             asm.piece(_outside, layer.x_zero, layer.times)
             return
         load, two = {1: ("ldr", True), 2: ("ldrh", True)}.get(layer.times, ("ldrsb", False))
-        asm.op(load, _EVEN, f"[r14, #{at * layer.in_c}]")
+        asm.op(load, EVEN, f"[r14, #{at * layer.in_c}]")
         if two:
-            asm.op("sxtb16", _ODD, _EVEN, "ror #8")
-            asm.op("sxtb16", _EVEN, _EVEN)
+            asm.piece(unpack_column)
 
     def _finish(self, pixels: int) -> None:
         layer, asm, requant = self.layer, self.asm, self.layer.requant
@@ -218,7 +218,7 @@ class _Writer:
         in_turn = requant.constants_in_turn(asm, "r0", ("r9", "r10", "r11"), GROUP)
         for channel, constants in enumerate(in_turn):
             for pixel in range(pixels):
-                acc = _ACC[pixel][channel]
+                acc = ACC[pixel][channel]
                 requant.emit(asm, 0, acc, "", constants, "r12")
                 at = pixel * layer.out_c + channel
                 asm.op("strb", acc, f"[r14, #{at}]" if at else "[r14]")
@@ -229,21 +229,27 @@ class _Writer:
 
 def _outside(asm: Asm, x_zero: int, times: int) -> None:
     """A column outside the image."""
-    asm.constant(_EVEN, (x_zero & 0xFFFF) * 0x10001)
+    asm.constant(EVEN, (x_zero & 0xFFFF) * 0x10001)
     if times <= 2:
-        asm.op("mov", _ODD, _EVEN)
+        asm.op("mov", ODD, EVEN)
 
 
-def _multiply(asm: Asm, pixel: int, times: int) -> None:
+def unpack_column(asm: Asm) -> None:
+    """Four channels as int8 -> channels (0, 2) and (1, 3) as int16."""
+    asm.op("sxtb16", ODD, EVEN, "ror #8")
+    asm.op("sxtb16", EVEN, EVEN)
+
+
+def multiply(asm: Asm, pixel: int, times: int) -> None:
     """The column times the weights of four channels, `times` of each input channel."""
-    for channel, acc in enumerate(_ACC[pixel]):
-        weight, half = _WEIGHTS[channel % 2], "bt"[channel // 2]
+    for channel, acc in enumerate(ACC[pixel]):
+        weight, half = WEIGHTS[channel % 2], "bt"[channel // 2]
         if times == 1:
-            x, side = (_EVEN, _ODD)[channel % 2], half
+            x, side = (EVEN, ODD)[channel % 2], half
         elif times == 2:
-            x, side = (_EVEN, _ODD)[channel // 2], "b"
+            x, side = (EVEN, ODD)[channel // 2], "b"
         else:
-            x, side = _EVEN, "b"
+            x, side = EVEN, "b"
         asm.op(f"smla{side}{half}", acc, x, weight, acc)
 
 
@@ -293,7 +299,7 @@ def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     """The function, and what a call executes."""
     asm = _Writer(layer).write()
     asm.reorder()
-    return Naked("@", _PARAMETERS, asm), asm.work()
+    return Naked("@", PARAMETERS, asm), asm.work()
 
 
 def _function(layer: DirectLayer, fast: str) -> LayerFunction:
@@ -311,7 +317,7 @@ def _function(layer: DirectLayer, fast: str) -> LayerFunction:
     return LayerFunction(
         contract,
         fast,
-        described_twin("@", _PARAMETERS, "tc_depthwise_direct_t", fields, call, tables=tables),
+        described_twin("@", PARAMETERS, "tc_depthwise_direct_t", fields, call, tables=tables),
         tile=tile_text(2, GROUP, "columns from the rows", WIDE.weights),
     )
 
@@ -328,28 +334,36 @@ def special(work: DirectPlan, site: Site, p: ConvParams) -> SpecializedKernel:
 
 def call(work: DirectPlan, site: Site, p: ConvParams) -> Call:
     """A call for each output row."""
-    words = Const(_stream(work), "stream of tc_depthwise_direct.h", "stream")
+    layer = work.layer
+    groups = stream_groups(work.matrix, work.finish, layer.out_c, layer.k_h, layer.taps)
+    words = Const(groups, "stream of tc_depthwise_direct.h", "stream")
     return Call((words, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero))
 
 
-def _stream(work: DirectPlan) -> npt.NDArray[np.int32]:
-    """The words of the layer."""
-    layer, finish, matrix = work.layer, work.finish, work.matrix
+def group_words(taps: int, requant: Requantization) -> int:
+    """Of the stream for four channels."""
+    return GROUP + 2 * taps + requant.words(GROUP)
+
+
+def stream_groups(
+    matrix: Matrix, finish: Finish, out_c: int, k_h: int, columns: Sequence[int]
+) -> npt.NDArray[np.int32]:
+    """The words of the layer. columns: of a kernel row, in the order of use."""
     scaled = (matrix.taps * finish.live[:, None]) << finish.weight_scale[:, None]
-    firsts = [min(group, layer.out_c - GROUP) for group in range(0, layer.out_c, GROUP)]
+    firsts = [min(group, out_c - GROUP) for group in range(0, out_c, GROUP)]
     channels = np.array(firsts)[:, None] + np.arange(GROUP)  # [groups, 4]
-    taps = scaled.reshape(-1, layer.k_h, layer.k_w)[:, :, layer.taps][channels]  # [groups, 4, k_h, k_w]
+    taps = scaled.reshape(len(scaled), k_h, -1)[:, :, list(columns)][channels]  # [groups, 4, k_h, k_w]
     words = (taps[:, :2] & 0xFFFF) | ((taps[:, 2:] & 0xFFFF) << 16)
-    weights = words.transpose(0, 2, 3, 1).reshape(layer.groups, -1)
+    weights = words.transpose(0, 2, 3, 1).reshape(len(firsts), -1)
     start = finish.start_values(matrix.p.bias.astype(np.int64))[channels]
-    constants = finish.constants()[channels].reshape(layer.groups, -1)
+    constants = finish.constants()[channels].reshape(len(firsts), -1)
     rows = np.concatenate([start, weights, constants], axis=1)
     return as_words(rows.ravel())
 
 
 def cost(work: DirectPlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls, and for padding instructions before aligned loops."""
-    whole = site.y().shape[1] * (work.executed + _CALL + 4 * work.layer.k_h)
+    whole = site.y().shape[1] * (work.executed + ROW_CALL + 4 * work.layer.k_h)
     words = work.layer.groups * work.layer.group_words
     code = WrittenCode((NAME, work.layer), work.function.code_bytes)
     _, out_h, out_w, _ = site.y().shape

@@ -60,6 +60,7 @@ class WeightedLayer:
     packing: Packing
     requant: Requantization
     core: Core
+    room: int = 0  # taps of the widest layer that may have the same function, where many have one
 
     @cached_property
     def row_taps(self) -> int:
@@ -94,7 +95,7 @@ class WeightedLayer:
     @property
     def any_taps(self) -> int:
         """For how many taps the function for any number of channels has room."""
-        return next(most for most in ANY_TAPS if self.row_taps <= most)
+        return next(most for most in ANY_TAPS if max(self.row_taps, self.room) <= most)
 
     @property
     def head(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ channels (`4x2`), which read weights half as often, are for boards with slow fla
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tinyc.kernel.kernel import Condition, Kernel
 from tinyc.kernel.site import Site
@@ -58,6 +59,7 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
         packing=packing,
         requant=finish.requant,
         core=site.core,
+        room=_widest(site) if tile == TWO_PIXELS_OF_ANY else 0,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     along = RowWalk(pieces, window.kernel.h, layer.pixel_bytes, window.pad.left * in_c)
@@ -68,6 +70,13 @@ def of_row(tile: Tile, pixels: int) -> Tile:
     """The tile of rows of so many pixels: a single one has no second beside it."""
     single = ONE_PIXEL_SHORT if tile.short else ONE_PIXEL
     return single if pixels == 1 else tile
+
+
+def _widest(site: Site) -> int:
+    """The taps of the widest 1x1 layer of the graph: with room on the stack for these, a library has one function of
+    any shape, not one for narrow layers beside it."""
+    layers = (replace(site, node=node) for node in site.graph.nodes if node.op == site.node.op)
+    return max(layer.x(1).shape[3] for layer in layers if is_pointwise(layer))
 
 
 def _runs(window: Window, in_c: int) -> tuple[Run, ...]:
