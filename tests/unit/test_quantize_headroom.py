@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_what_nobody_has_heard_is_found(tmp_path: Path) -> None:
 
 
 def test_ranges_hold_the_variants(tmp_path: Path) -> None:
-    """Of whatever model asks for it, few samples or many, with the bits that are asked for."""
+    """Of whatever model asks for it, few samples or many, with the bits that are asked for, labels or none."""
     nodes = [op("Gemm", "x w b", "h"), op("Relu", "h", "r"), op("Gemm", "r v", "y")]
     constants = {"w": rand(1, WIDTH, 9), "b": rand(2, 9), "v": rand(3, 9, 3)}
     graph = graph_of(build(nodes, {"x": [1, WIDTH]}, ["y"], constants), tmp_path)
@@ -124,8 +125,9 @@ def test_ranges_hold_the_variants(tmp_path: Path) -> None:
         more = roomy(data, 2.0)
         assert (more.samples, more.few) == (4 * count, data.few)
         run = Batch(graph).run(more.inputs, list(graph.values.keys() - graph.consts.keys()))
-        for recipe in (Recipe(headroom=2.0), Recipe(headroom=2.0, weights="int4")):
-            made = quantize(graph, data, recipe).graph
+        labelled = replace(data, labels=np.arange(count) % 2)
+        for recipe, given in ((Recipe(headroom=2.0), labelled), (Recipe(headroom=2.0, weights="int4"), data)):
+            made = quantize(graph, given, recipe).graph
             for name in ("x", "y"):
                 quant = made.values[name].quant
                 assert quant is not None

@@ -29,7 +29,7 @@ from tinyc.pipeline.quantizing import quantize_file
 from tinyc.quantize import METHODS, Calibration, calibrate, quantize_model
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize, find_links
-from tinyc.quantize.observe import _open, observe
+from tinyc.quantize.observe import _open, check_model, observe
 from tinyc.reference.interpreter import prepare_float, prepare_int, run_float
 
 SEEDS = range(16)
@@ -401,3 +401,14 @@ def test_calibration_that_is_not_finite_or_overflows(tmp_path: Path) -> None:
     for model in (None, calibration.model):
         with np.errstate(all="ignore"), pytest.raises(TinycError, match="overflows"):
             quantize_model(graph, replace(calibration, inputs={"x": huge}, model=model))
+
+
+def test_a_sigmoid_near_zero_is_no_misread_model(tmp_path: Path) -> None:
+    """onnxruntime's numbers there are multiples of 1e-7, beside a whole 1."""
+    nodes = [op("Gemm", "x w b", "g"), op("Sigmoid", "g", "y")]
+    constants = {"w": rand(1, 4, 1) / 10, "b": np.full(1, -13.5, np.float32)}
+    graph, calibration = calibrated(build(nodes, {"x": [1, 4]}, ["y"], constants), tmp_path)
+    check_model(graph, calibration)
+    louder = {**graph.consts, **{name: array * 1.5 for name, array in graph.consts.items()}}
+    with pytest.raises(TinycError, match="misread"):
+        check_model(replace(graph, consts=louder), calibration)

@@ -21,6 +21,9 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph, Labels
+from tinyc.ops import is_a
+from tinyc.ops.op import Trait
+from tinyc.ops.sigmoid import Sigmoid
 from tinyc.quantize.calibration import OVERFLOWS, Calibration, check_inputs, spread
 from tinyc.quantize.simulate import Batch
 from tinyc.reference.interpreter import prepare_float
@@ -37,6 +40,7 @@ _TYPES: Mapping[str, type] = {  # of inputs, by onnxruntime's words
 }
 _AGREE = 5e-3  # of the largest element; far more than rounding, far less than a mistake
 _AGREE_HALF = 5e-2  # where the model computes in float16
+_NUMBER, _SHARE = 1e-6, 1e-4  # the least that a largest element counts as; of what a softmax or sigmoid makes
 _COMPARED = 8  # samples on which onnxruntime and the float reference are compared
 _ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1), (0, 2, 3, 1))  # of axes: as they are, channels last
 _NO_PLACE = -(2**20)  # of a text that is not the one at its place
@@ -239,7 +243,9 @@ def check_model(graph: Graph, calibration: Calibration) -> None:
                 for order in left[name]
                 if computed.size == wanted.size
                 and len(order) in (0, computed.ndim)
-                and _alike(_in_order(computed, order).reshape(wanted.shape), wanted, model.tolerance)
+                and _alike(
+                    _in_order(computed, order).reshape(wanted.shape), wanted, model.tolerance, _least(graph, name)
+                )
             )
     for name, orders in left.items():
         if not orders:
@@ -266,10 +272,19 @@ def _in_order(tensor: Array, order: tuple[int, ...]) -> Array:
     return np.asarray(tensor.transpose(order) if order else tensor, np.float32)
 
 
-def _alike(a: Array, b: Array, tolerance: float) -> bool:
+def _least(graph: Graph, name: str) -> float:
+    """What the largest element of an output counts as at least. Beside a whole 1, numbers of a softmax or sigmoid have
+    fewer digits."""
+    maker = graph.producer().get(name)
+    is_share = maker is not None and (is_a(maker, Trait.SHARES) or isinstance(maker.attrs, Sigmoid))
+    return _SHARE if is_share else _NUMBER
+
+
+def _alike(a: Array, b: Array, tolerance: float, least: float) -> bool:
+    """Whether they differ by no more than `tolerance` of the largest element, which counts as `least` at least."""
     if not np.isfinite(b).all():  # `observe` says so
         return True
-    return bool(np.abs(a - b).max() <= tolerance * max(float(np.abs(b).max()), 1e-6))
+    return bool(np.abs(a - b).max() <= tolerance * max(float(np.abs(b).max()), least))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def carry_out(
     memo: of calls that differ in nothing but `bits`.
     """
     integer = rounded_to_nearest(draft, plan.method, _assigned(plan, draft))
-    integer = narrowed(draft.graph, integer, at_most(data.varied, SEARCHED).inputs, bits)
+    integer = narrowed(draft.graph, integer, data.varied.inputs, bits)
     if plan.learned or any(number < 8 for number in bits.values()):
         memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo
         memo.held = partial(_held, draft, data.varied.samples)

@@ -13,6 +13,7 @@ from tinyc.base import exact
 from tinyc.ir.graph import Array, Graph, Node, Quant, read_only
 from tinyc.ops import op_of
 from tinyc.ops.op import Observed
+from tinyc.quantize.calibration import spread
 from tinyc.quantize.groups import input_rule
 from tinyc.quantize.layerwise import DTYPES, LEVELS, layers, own_name
 from tinyc.quantize.rounding import Doubles, Moments, learn
@@ -20,6 +21,7 @@ from tinyc.quantize.simulate import Batch
 
 _W, _B, _R = 1, 2, 3  # inputs of the node: as `recurrent` and `recurrent_kept` have them
 _STATES = (5, 6)
+_SAMPLES = 96  # that are learned from, at most
 _LEAST = 2.0**-14  # of the largest scale: accumulators of all rows are scaled alike
 
 
@@ -51,7 +53,8 @@ def narrowed(graph: Graph, integer: Graph, inputs: Mapping[str, Array], bits: Ma
     if not nodes:
         return integer
     needed = {name for node in nodes for name in node.inputs if name and name not in graph.consts}
-    known = Batch(graph).run(inputs, needed)
+    some = spread(min(len(array) for array in inputs.values()), _SAMPLES)
+    known = Batch(graph).run({name: array[some] for name, array in inputs.items()}, needed)
     for node in nodes:
         integer = _with_weights(graph, integer, node, known)
     return integer
