@@ -401,8 +401,9 @@ def _fit_core(records: Sequence[Record]) -> Fitted:
 
 
 def _by_instructions(core: str) -> bool:
-    """Whether its cycles are so many for each instruction: then the estimate's are, too."""
-    return isinstance(core_of(core), PerInstruction)
+    """Whether its cycles are so many for each instruction: then the estimate's are, too. Or none are known."""
+    rules = core_of(core)
+    return rules is None or isinstance(rules, PerInstruction)
 
 
 def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | None = None) -> dict[str, Line]:
