@@ -21,7 +21,7 @@ FLOORS = (  # from the ground up
     ("From the file to integers", ("passes", "load", "reference", "quantize")),
     ("From integers to C", ("choose", "plan", "emit")),
     ("From C to a proof", ("toolchain", "run", "flash", "verify")),
-    ("Asked afterwards", ("explain", "export", "package")),
+    ("Asked afterwards", ("explain", "export", "package", "torch")),
     ("All together", ("pipeline", "bench", "sweep", "api", "cli")),
 )
 STAGES = ("load", "passes", "quantize", "choose", "plan", "emit", "toolchain", "run", "verify")  # a model's way

@@ -120,6 +120,6 @@ def test_every_extra_that_a_message_names_is_one() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in sources)
     named = {extra for names in re.findall(r"\[([\w,]+)\]'`", text) for extra in names.split(",")}
     loaded = set(re.findall(r'load_extra\("[\w.]+", "(\w+)"', text))
-    assert loaded == {"onnx", "proof", "plot", "exact", "pictures", "sweep", "sign"}
+    assert loaded == {"onnx", "proof", "plot", "exact", "pictures", "sweep", "sign", "torch"}
     assert loaded | named <= set(extras)
     assert {package.extra for package in requirements()} <= {"", *extras}

@@ -35,11 +35,14 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.resize_nearest import ResizeNearest
 from tinyc.ops.sigmoid import Sigmoid
+from tinyc.ops.slice import Slice
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose import Transpose
+from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.ops.units import ChannelUnits
 
 _OPSET, _IR = 21, 10
@@ -201,6 +204,18 @@ def _convolution(to: _Writer, node: Node, w: Array, groups: int) -> None:
     to.store(node.outputs[0], to.activated(y, node.attrs.act), channels_first=True)
 
 
+def _transpose_conv2d(to: _Writer, node: Node) -> None:
+    a, (_, in_h, in_w, _) = node.attrs, to.graph.values[node.inputs[0]].shape
+    w = to.graph.consts[node.inputs[1]].transpose(3, 0, 1, 2)
+    # Rows and columns beyond the last window are zeros, which ONNX calls output padding.
+    beyond = [a.pad[k] + a.size[k] - a.stride[k] * (size - 1) - w.shape[2 + k] for k, size in enumerate((in_h, in_w))]
+    x = to.real(node.inputs[0], channels_first=True)
+    window = {"strides": list(a.stride), "pads": [*a.pad, *(max(0, -n) for n in beyond)]}
+    inputs = [x, to.weights(node.inputs[1], w, 1), *to.bias(node)]
+    y = to.emit("ConvTranspose", inputs, output_padding=[max(0, n) for n in beyond], **window)
+    to.store(node.outputs[0], to.activated(y, a.act), channels_first=True)
+
+
 def _fully_connected(to: _Writer, node: Node) -> None:
     w = to.graph.consts[node.inputs[1]]
     of = to.graph.values[node.inputs[0]].shape
@@ -307,6 +322,33 @@ def _pad(to: _Writer, node: Node) -> None:
     to.store(node.outputs[0], y, channels_first=first)
 
 
+def _slice(to: _Writer, node: Node) -> None:
+    a, shape = node.attrs, to.graph.values[node.inputs[0]].shape
+    first = to.first[node.inputs[0]]
+    order = _TO_NCHW if first else tuple(range(len(shape)))
+    # Backwards to the first index: its end lies before 0, and negative numbers count from the end.
+    ends = [begin + step * size for begin, size, step in zip(a.begin, a.size, a.step, strict=True)]
+    ends = [end if end >= 0 else -n - 1 for end, n in zip(ends, shape, strict=True)]
+    numbers = [[part[axis] for axis in order] for part in (a.begin, ends)]
+    steps = [a.step[axis] for axis in order]
+    x = to.real(node.inputs[0], channels_first=first)
+    given = [to.constant(np.array(part, np.int64)) for part in (*numbers, range(len(shape)), steps)]
+    to.store(node.outputs[0], to.emit("Slice", [x, *given]), channels_first=first)
+
+
+def _resize_nearest(to: _Writer, node: Node) -> None:
+    a, (_, in_h, in_w, channels) = node.attrs, to.graph.values[node.inputs[0]].shape
+    for picked, size in ((a.rows, in_h), (a.columns, in_w)):
+        if list(picked) != [k * size // len(picked) for k in range(len(picked))]:
+            raise TinycError(
+                "resize_nearest by another rule than rounding down cannot be saved as QDQ ONNX", node.where
+            )
+    sizes = to.constant(np.array((1, channels, len(a.rows), len(a.columns)), np.int64))
+    x = to.real(node.inputs[0], channels_first=True)
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    to.store(node.outputs[0], to.emit("Resize", [x, "", "", sizes], **how), channels_first=True)
+
+
 def _units(to: _Writer, node: Node) -> None:
     to.alias(node.outputs[0], node.inputs[0], channels_first=to.first[node.inputs[0]])
 
@@ -321,6 +363,7 @@ _RULES: Mapping[type, Callable[[_Writer, Node], None]] = MappingProxyType(
         Conv2D: _conv2d,
         DepthwiseConv2D: _depthwise,
         FullyConnected: _fully_connected,
+        TransposeConv2D: _transpose_conv2d,
         AvgPool2D: _pool("AveragePool"),
         MaxPool2D: _pool("MaxPool"),
         Mean: _mean,
@@ -337,6 +380,8 @@ _RULES: Mapping[type, Callable[[_Writer, Node], None]] = MappingProxyType(
         Transpose: _transpose,
         Concat: _concat,
         Pad: _pad,
+        Slice: _slice,
+        ResizeNearest: _resize_nearest,
         Requantize: _requantize,
         ChannelUnits: _units,
     }
