@@ -144,6 +144,8 @@ def test_a_report_says_of_each_layer_why_and_what_it_is_made_of(tinyc, model: Pa
     assert ran.code == 0, ran.err
     assert ran.json["page"] == str(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert [point["built"] for point in ran.json["front"]["points"]].count(True) == 1
+    assert "What else it can be" in page
     for layer in ran.json["layers"]:
         assert layer["output"]["dtype"] == "s8"
         assert layer["sqnr_db"] > 15

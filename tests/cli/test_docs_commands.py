@@ -102,6 +102,7 @@ SLOW = (
     "start",
     "state",
     "sweep",
+    "training",
     "update",
     "verify",
 )

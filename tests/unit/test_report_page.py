@@ -27,6 +27,7 @@ from tinyc.explain.graph_drawing import BOX_HEIGHT, ROW, graph_drawing
 from tinyc.explain.report_charts import numbered
 from tinyc.explain.report_page import report_page
 from tinyc.explain.treemap import treemap
+from tinyc.verify.front import FrontPoint, ModelFront
 from tinyc.verify.report import (
     Accuracy,
     Alternative,
@@ -76,6 +77,15 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
+FRONT = ModelFront(
+    "kws.onnx",
+    "cortex-m4",
+    (FrontPoint(9100, 0.091, 1052, 128, by_rows=False, built=True), FrontPoint(12345, 0.123, 999, 96, by_rows=True)),
+    0.0125,
+    "Cortex-M4, zero wait states; error: small",
+)
+
+
 def several_layers() -> Report:
     layers = [replace(small_report().layers[0], step=step, name=f"conv{step}") for step in range(60)]
     accuracy = Accuracy(20, 29.25, 0.995, 0.9, 0.875)
@@ -87,6 +97,7 @@ def several_layers() -> Report:
         cycle_model="Cortex-M4, zero wait states; error: small",
         energy=EnergyReport(3012.4, 2460.2, 3249.1, 4_850_000, "at 621 pJ per cycle"),
         changes=(Change("kws.onnx: node 3 'flat' (Flatten)", "the same bytes under another shape"),),
+        front=FRONT,
     )
 
 
@@ -150,8 +161,8 @@ def test_the_page_says_what_the_report_does() -> None:
         "node 3 'flat' (Flatten) the same bytes under another shape",
     ):
         assert part in words
-    assert page.count["details"] == 61  # a layer each, and what is fused
-    assert page.count["svg"] == 7
+    assert page.count["details"] == 62  # a layer each, what is fused, and the front
+    assert page.count["svg"] == 8
     assert report_page(several_layers()) == several_page()
 
 
@@ -168,6 +179,22 @@ def test_the_page_needs_nothing_else_and_has_each_id_once() -> None:
     assert roles.count("img") == 5  # charts; the graph is a group of links
     assert "currentColor" in text
     assert "#010203" not in text
+
+
+def test_what_else_the_library_can_be_is_drawn_and_listed() -> None:
+    text = several_page()
+    assert "What else it can be" in text
+    assert "but for 1.2 % in each figure" in text
+    assert "<summary>2 libraries</summary>" in text
+    assert '<td class="n" data-v="12345">12,345</td>' in text
+    assert "whole, built</td>" in text
+    assert "What else it can be" not in page_of(small_report())
+    untimed = tuple(replace(point, milliseconds=None) for point in FRONT.points)
+    counted = page_of(replace(several_layers(), front=replace(FRONT, points=untimed, cycle_error=None)))
+    assert (
+        '<button type="button">instructions</button></th>\n<th scope="col" class="n"><button type="button">flash'
+        in counted
+    )
 
 
 def test_a_library_that_was_not_proved_is_said_to_be() -> None:

@@ -13,7 +13,7 @@ from tinyc.cli.output import Output
 from tinyc.explain.boundaries import Boundary
 from tinyc.explain.front_plot import PlotPoint, plot_front
 from tinyc.explain.memory_map import MemoryMap, letters_held, map_legend, map_text
-from tinyc.pipeline.fronting import ModelFront
+from tinyc.verify.front import ModelFront
 
 LEAST_CELLS, MOST_CELLS = 8, 64
 MOST_PEAKS = 5  # named in the last line

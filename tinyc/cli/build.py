@@ -76,7 +76,9 @@ def command(
         if page:
             check_drawing()  # now, and not after minutes
         try:
-            report, folder = run_stages(out_to, lambda progress: build(model, out, options, progress), options.effort)
+            report, folder = run_stages(
+                out_to, lambda progress: build(model, out, options, progress, with_front=page), options.effort
+            )
         except TinycError as error:
             print_verdict(out_to, form, _NAME, model.name, options.board, error)
             raise

@@ -22,8 +22,9 @@ from tinyc.explain.memory_plot import plot_map
 from tinyc.options.build import Options
 from tinyc.pipeline.estimating import MappedEstimate, estimate_model, map_model
 from tinyc.pipeline.exploring import explore_model, pick
-from tinyc.pipeline.fronting import ModelFront, front_of_model
+from tinyc.pipeline.fronting import front_of_model
 from tinyc.pipeline.progress import Progress
+from tinyc.verify.front import ModelFront
 
 Result = Estimate | MappedEstimate | ModelFront
 

@@ -30,13 +30,13 @@ from tinyc.package.link import LinkedModels
 from tinyc.pipeline.device_run import BoardRun
 from tinyc.pipeline.doctor import Finding
 from tinyc.pipeline.exploring import Point
-from tinyc.pipeline.fronting import ModelFront
 from tinyc.pipeline.hearing import Hearing
 from tinyc.pipeline.looking import Looking
 from tinyc.pipeline.quantizing import QuantizeReport
 from tinyc.pipeline.selftest import BoardCheck
 from tinyc.pipeline.user_build import BuildProof
 from tinyc.sweep import ResultRow
+from tinyc.verify.front import ModelFront
 from tinyc.verify.report import Report, UnprovedReport
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -219,6 +219,25 @@ def _free_corner(dot: tuple[float, float], wide: float, taken: Sequence[_Box]) -
     return corners[0]
 
 
+def front_chart(report: Report | UnprovedReport) -> Html | None:
+    """Flash over time of all that the library can be, the arena as the dot's area; None where nobody asked for it."""
+    if report.front is None:
+        return None
+    points = report.front.points
+    timed = all(point.milliseconds is not None for point in points)
+    drawn = [
+        PlotDot(
+            "built" if point.built else "by rows" if point.by_rows else "layer by layer",
+            point.milliseconds if point.milliseconds is not None and timed else point.cycles,
+            point.flash_bytes,
+            point.arena_bytes,
+        )
+        for point in points
+    ]
+    units = "milliseconds" if timed else "instructions", "bytes of flash"
+    return dots(drawn, units, "what the library can be: flash over time", joined=False)
+
+
 def cost_of(layer: LayerReport) -> int | None:
     """Cycles, else instructions."""
     return layer.cycles if layer.cycles is not None else layer.instructions

@@ -15,6 +15,7 @@ from tinyc.explain.report_charts import (
     cost_of,
     efficiency_chart,
     flash_chart,
+    front_chart,
     memory_chart,
     roofline_chart,
     time_chart,
@@ -32,6 +33,7 @@ def report_page(report: Report | UnprovedReport) -> str:
         "flash": flash_chart(report),
         "efficiency": efficiency_chart(report),
         "roofline": roofline_chart(report),
+        "front": front_chart(report),
     }
     whole = sum(cost_of(layer) or 0 for layer in report.layers)
     values = {

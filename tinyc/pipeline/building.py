@@ -21,6 +21,7 @@ from tinyc.options.build import Options
 from tinyc.package.sbom import SBOM_FILE, bill_of_materials
 from tinyc.pipeline.board_files import RENODE, add_device, add_renode, check_request
 from tinyc.pipeline.compiling import Compiled, compile_model
+from tinyc.pipeline.fronting import front_of_model
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import (
     holds_window,
@@ -37,6 +38,7 @@ from tinyc.toolchain.compile import Sources
 from tinyc.toolchain.compilers import Toolchain, find_toolchain
 from tinyc.toolchain.device import Dialogue
 from tinyc.toolchain.disassembly import check_disassembler
+from tinyc.verify.front import ModelFront
 from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.report_file import read_report
 
@@ -46,15 +48,17 @@ UNPROVED_HINT = (
 
 
 @one_thread
-def build(path: Path, out: Path | None, options: Options, progress: Progress) -> tuple[Report | UnprovedReport, Path]:
+def build(
+    path: Path, out: Path | None, options: Options, progress: Progress, *, with_front: bool = False
+) -> tuple[Report | UnprovedReport, Path]:
     """The report of a model that was compiled, run on the board's machine and verified; and its folder.
 
-    The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears
-    complete or not at all. With it come `device/`, firmware for the board itself where that has a UART, and
-    `renode/` when that is the emulator: `run_renode` runs what was written; the proof is another emulator's where
-    Renode is not installed. Without a proof (`options.proof`) neither compiler nor emulator is needed, and the folder
-    holds the library, its report and its bill of materials only. Raises TinycError, with exit code 1 when the model
-    does not fit the board.
+    The folder (default `build/<name>`) holds the library, `firmware/` and `report.json`; it appears complete or not at
+    all. With it come `device/`, firmware for the board itself where that has a UART, and `renode/` when that is the
+    emulator: `run_renode` runs what was written; the proof is another emulator's where Renode is not installed.
+    with_front: the report has the model's front, where there is one. Without a proof (`options.proof`) neither compiler
+    nor emulator is needed, and the folder holds the library, its report and its bill of materials only. Raises
+    TinycError, with exit code 1 when the model does not fit the board.
     """
     board = load_board(options.board)
     check_request(board, _dialogue(options), options.emulator)
@@ -67,16 +71,23 @@ def build(path: Path, out: Path | None, options: Options, progress: Progress) ->
     compiled = compile_model(path, board, options, progress)
     if not options.proof:
         compiled = replace(compiled, files=marked_unproved(compiled.files, compiled.program.name))
+    front = _front(path, options, progress) if with_front else None
     report: Report | UnprovedReport
     with replacing(target_folder) as folder:
         if options.proof:
-            report = prove_in(folder, compiled, board, proof, progress)
+            report = replace(prove_in(folder, compiled, board, proof, progress), front=front)
             _write_proved(folder, compiled, board, options, report, progress)
         else:
-            report = write_unproved(folder, compiled, board, options, _toolchain(board, options), progress)
+            written = write_unproved(folder, compiled, board, options, _toolchain(board, options), progress)
+            report = replace(written, front=front)
             progress.on_warning(f"not proved, as asked: {UNPROVED_HINT}")
             _write_reports(folder, compiled, report)
     return report, target_folder
+
+
+def _front(path: Path, options: Options, progress: Progress) -> ModelFront | None:
+    """None for libraries that are called for every window or row."""
+    return None if options.input_rows or options.by_calls else front_of_model(path, options, progress)
 
 
 def _write_proved(

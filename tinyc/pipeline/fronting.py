@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board, load_board
@@ -24,48 +22,9 @@ from tinyc.plan.blocks import TooManyRowsError
 from tinyc.plan.persistent import place_states
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
+from tinyc.verify.front import FrontPoint, ModelFront
 
 MOST_POINTS = 24  # that are shown
-
-
-@dataclass(frozen=True, slots=True)
-class FrontPoint:
-    """A library, as estimated. cycles: of the board's core, with the waits of its flash; instructions where the core's
-    cycles are not known, and milliseconds None. by_rows: whether layers run row by row. built: it is what the options
-    lead to, not what was looked for; beaten: another one is as good in cycles, flash and arena and better in one."""
-
-    cycles: int
-    milliseconds: float | None
-    flash_bytes: int
-    arena_bytes: int
-    by_rows: bool
-    built: bool = False
-    beaten: bool = False
-
-    @property
-    def key(self) -> tuple[int, int, int]:
-        """Less is better."""
-        return (self.cycles, self.flash_bytes, self.arena_bytes)
-
-    def beats(self, other: FrontPoint) -> bool:
-        """Whether it is as good in everything, and better in one."""
-        return self.key != other.key and all(a <= b for a, b in zip(self.key, other.key, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFront:
-    """The points that no other one beats, by arena, and the one that is built. cycle_error: how well the cycles are
-    known. apart: a point that another one is as good as but for such a share, in each figure, is left out."""
-
-    model: str
-    board: str
-    points: tuple[FrontPoint, ...]
-    apart: float
-    cycle_error: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @one_thread

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
+from tinyc.verify.front import ModelFront
 
 SCHEMA = 1
 
@@ -298,6 +299,7 @@ class Report(Shown):
     energy: EnergyReport | None = None
     cores: int = 1
     cycles_on_cores: int | None = None
+    front: ModelFront | None = None  # with `--report`: what else the library can be
 
     __repr__ = Shown.text
 
@@ -357,6 +359,7 @@ class UnprovedReport(Shown):
     ram_code: RamCodeReport | None = None
     accuracy: Accuracy | None = None  # of the integer reference, which the library was not compared with
     cores: int = 1
+    front: ModelFront | None = None
 
     __repr__ = Shown.text
 
