@@ -65,6 +65,7 @@ def test_every_option_is_told_or_left_out_on_purpose() -> None:
 
 
 WORDS: dict[str, object] = {
+    "cores": 2,
     "numerics": Numerics.ONNX,
     "precision": "float32",
     "effort": "fast",
