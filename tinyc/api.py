@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import sys
 import tempfile
 import warnings
@@ -401,7 +400,6 @@ def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> 
     return {**plain, **values, **files, "numerics": None if numerics is None else numerics_of(numerics)}
 
 
-@functools.cache
 def _keywords(owner: type) -> Mapping[str, Field[Any]]:
     """The options of a class by what Python calls them."""
     return {keyword_of(each): each for each, _ in options_of(owner)}

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from tinyc.kernels.scalar.rv32_blocks import BROAD, TALL, PixelTile, blocks, blocks_costs
-from tinyc.kernels.scalar.rv32_dense import DenseTile, dense, dense_costs
+from tinyc.kernels.scalar.rv32_blocks import BROAD, TALL, PixelTile, blocks
+from tinyc.kernels.scalar.rv32_dense import DenseTile, dense
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.machine.interpret_rv32 import Rv32Machine
 from tinyc.machine.listing import assembled_plain, for_macro, functions_in
@@ -94,7 +94,9 @@ def test_the_other_side_of_a_switch() -> None:
 def test_runs_as_often_as_work_says(tile: PixelTile, fours: int) -> None:
     """Two blocks with no weights: nothing is clamped."""
     code = assembled_plain(
-        functions_in(for_macro(blocks(tile).text, BITS, holds=False))[blocks(tile).name], CODE, parse_riscv
+        functions_in(for_macro(blocks(tile).kernel.text, BITS, holds=False))[blocks(tile).kernel.name],
+        CODE,
+        parse_riscv,
     )
     channels = 2 * tile.lanes
     sizes = {"x": 16 * tile.words * fours, "w": 4 * fours * channels, "p": 24, "y": tile.pixels * channels}
@@ -108,14 +110,14 @@ def test_runs_as_often_as_work_says(tile: PixelTile, fours: int) -> None:
     starts = [areas[name].start for name in ("x", "w", "p", "y", "places")]
     machine.call(CODE, [*starts[:2], fours, starts[2], 2, *starts[3:]], stack)
     assert bytes(areas["y"].data) == bytes(tile.pixels * channels)
-    assert machine.executed.total() == blocks_costs(tile).work(fours, 2).instructions
+    assert machine.executed.total() == blocks(tile).work(fours, 2).instructions
 
 
 def test_fixes_too() -> None:
     """Two blocks of fully connected outputs with no weights; one with two weights that were taken off."""
     tile = DenseTile(8, 2, ChannelFinish(0, sign=True, adds=False, low=0, high=0))
     code = assembled_plain(
-        functions_in(for_macro(dense(tile).text, BITS, holds=False))[dense(tile).name], CODE, parse_riscv
+        functions_in(for_macro(dense(tile).kernel.text, BITS, holds=False))[dense(tile).kernel.name], CODE, parse_riscv
     )
     segments, channels = 3, 2 * tile.lanes
     sizes = {"x": 8 * segments, "w": 8 * segments * channels, "starts": 8 * segments, "channels": 16 * channels}
@@ -144,7 +146,7 @@ def test_fixes_too() -> None:
     ]
     machine.call(CODE, arguments, stack)
     assert bytes(areas["y"].data) == bytes([0, 21, 0, 248, *bytes(12)])  # 3 * -2 is below 0
-    costs = dense_costs(tile)
+    costs = dense(tile)
     blocks = 2 * (costs.block.instructions + segments * costs.segment.instructions)
     fixes = costs.fixed.instructions + 2 * costs.fix.instructions
     below = 1  # outputs that are below 0

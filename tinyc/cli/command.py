@@ -97,7 +97,8 @@ class TinycCommand(TyperCommand):
             args=[*report.arguments, report.model]
         )
         words = {each.name: _long(each) for each in self.params if each.param_type_name == "option"}
-        explicit = {name: value for name, value in given.items() if value is not None and name in questions()}
+        options_of_builds = questions().keys()
+        explicit = {name: value for name, value in given.items() if value is not None and name in options_of_builds}
         opts = {name: value for name, value in built.items() if name != "model"}
         options = of_build(folder, opts, report, explicit)
         if self.name in _OF_THE_LIBRARY:

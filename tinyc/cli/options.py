@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
@@ -24,7 +24,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import list_boards
 from tinyc.cli.output import Color, guarded
 from tinyc.options.build import Options
-from tinyc.options.option import OptionFacts, flag_of, options_of, without_none, words_of
+from tinyc.options.option import OptionFacts, flag_of, hints_of, options_of, without_none, words_of
 from tinyc.options.recipe import Pictures, Recipe
 
 Model = Annotated[
@@ -159,7 +159,7 @@ _PARTS = {"recipe": Recipe, "pictures": Pictures}  # fields of Options that have
 
 def declared() -> Iterator[tuple[type, Field[Any], Any, OptionFacts]]:
     """Every option with the class that it is a field of, and its type, in the order of --help."""
-    hints = {kind: get_type_hints(kind) for kind in (Options, *_PARTS.values())}
+    hints = {kind: hints_of(kind) for kind in (Options, *_PARTS.values())}
     own = {each.name: told for each, told in options_of(Options)}
     for each in fields(Options):
         if each.name in own:
@@ -169,13 +169,11 @@ def declared() -> Iterator[tuple[type, Field[Any], Any, OptionFacts]]:
             yield from ((part, one, hints[part][one.name], told) for one, told in options_of(part))
 
 
-@functools.cache
 def questions() -> Mapping[str, str]:
     """By name of the parameter, the question that each option answers; "" of those that few builds use."""
     return {name_of(each): told.question for _, each, _, told in declared()}
 
 
-@functools.cache
 def _parameters() -> Mapping[str, tuple[inspect.Parameter, bool]]:
     """By name the parameter of each option, and whether every command that compiles a model has it."""
     return {name_of(each): (parameter(each, kind, told), told.shared) for _, each, kind, told in declared()}
@@ -194,13 +192,14 @@ def with_model_options(
     boards do then, too: the command receives a tuple of Options, one for each combination; defaults: those that differ
     for this command."""
     defaults = {"cache": True, **defaults}
-    assert {*without, *also, *only, *several, *defaults} <= _parameters().keys()
+    every = _parameters()
+    assert {*without, *also, *only, *several, *defaults} <= every.keys()
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
         offered = [
             each.replace(default=defaults.get(name, each.default))
-            for name, (each, is_shared) in _parameters().items()
+            for name, (each, is_shared) in every.items()
             if (name in only if only else (is_shared or name in also) and name not in without)
         ]
         offered = [_of_several(each) if each.name in several else each for each in offered]

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field
 from enum import Enum
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,11 @@ _NOT_OF_A_BUILD = {"inputs", "samples", "sequence", "toolchain", "emulator", "ca
 _NOT_OF_A_BUILD |= {"baseline", "max_drop", "min_sqnr", "wav", "image", "expect", "no_proof", "harness", "task", "baud"}
 
 
-@cache
-def _known() -> Mapping[str, str]:
+def _parameters() -> Mapping[str, str]:
     """Flag -> name of the parameter, of all options that a file may give."""
     return {flag_of(each): name_of(each) for _, each, _, _ in declared()} | _OF_BUILD
 
 
-@cache
 def _files() -> frozenset[str]:
     """Parameters whose values are paths, or may be."""
     kinds = {name_of(each): without_none(kind)[0] for _, each, kind, _ in declared()}
@@ -98,11 +95,12 @@ def _check_harmless(name: str, value: Any, file: Path) -> None:
 
 def _parameter(key: str, file: Path) -> str:
     flag = key.replace("_", "-")
-    if flag not in _known():
-        near = difflib.get_close_matches(flag, _known(), 1)
+    parameters = _parameters()
+    if flag not in parameters:
+        near = difflib.get_close_matches(flag, parameters, 1)
         hint = f"`{near[0]}` is one" if near else "docs/options.md lists them"
         raise TinycError(f"there is no option '{key}'", Loc(str(file)), hint)
-    return _known()[flag]
+    return parameters[flag]
 
 
 def _value(name: str, value: Any, file: Path) -> Any:

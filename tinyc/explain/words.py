@@ -5,7 +5,6 @@ what the message of an error does."""
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -133,7 +132,6 @@ def _kernel_name(word: str) -> str | None:
     return word if word in known else None
 
 
-@functools.cache
 def _kernels() -> Mapping[str, list[tuple[str, Kernel]]]:
     """Kernel -> the operators that have it, and how."""
     by_name: dict[str, list[tuple[str, Kernel]]] = {}

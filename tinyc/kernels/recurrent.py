@@ -10,7 +10,6 @@ top, so that sums are times 2^12. tc_recurrent.h says what is computed, tc_recur
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -193,7 +192,6 @@ def cost(layer: LoopLayer, constants: int, states: int) -> Cost:
     return Cost(whole.instructions, code.size + constants, layer.scratch_bytes, whole.cycles, fetches, code)
 
 
-@lru_cache(maxsize=32)
 def _function(layer: LoopLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm, frame = Asm(layer.core), Frame(_SLOTS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -93,7 +92,6 @@ def schema_name(method: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-@cache
 def _fields(kind: str) -> Mapping[int, tuple[str, Any]]:
     """(method that reads the field, its default) by vtable slot; of a vector, its length."""
     builder = flatbuffers.Builder(32)

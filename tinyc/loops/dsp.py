@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.before import products_before
@@ -47,7 +46,6 @@ class _Loop:
         return list(dict.fromkeys(self.homes[node.factor] for node in inner(self.root) if isinstance(node, AddProduct)))
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     """The assembly of f(p, x0, ..., y). names: fields of p behind n, at most three. Units: a `turn` of the loop, an
     element of the rest (`last`).

@@ -5,7 +5,6 @@ SEL chooses, QADD16 adds."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
@@ -48,7 +47,6 @@ class _Loop:
     y: str
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     """The assembly of f(n, x0, ..., y). Units: a `turn` of the loop, of the rest a `word` and an element (`last`).
 

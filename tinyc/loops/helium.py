@@ -7,8 +7,6 @@ start of the sum first. A shift beyond 16 takes both narrowings: to int16, of wh
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.loops.before import products_before
 from tinyc.loops.expression import AddProduct, Node, Param, Saturate, inner, loads, moves
 from tinyc.machine.cores import CORTEX_M55
@@ -27,7 +25,6 @@ def offset(shift: int) -> int:
     return (1 << (shift - 1)) + (1 << 15 if shift > 16 else 0)
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...]) -> Asm:
     """The assembly of f(p, x0, ..., y). names: fields of p behind n. Units: a `turn` of the loop, `four` elements of
     the rest.

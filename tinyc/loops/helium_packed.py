@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.loops.expression import Extreme, Node, SaturatedSum, Where, inner, loads, moves, packed_size
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm
@@ -16,7 +14,6 @@ CALL = Work(10, 15)  # around the function
 VECTOR = 16  # bytes
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], size: int = 0) -> Asm:
     """The assembly of f(n, x0, ..., y). Units: a `turn` of the loop; `some` elements of the rest. size: elements of all
     calls, which makes code without a loop; 0: n says how many.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
@@ -70,7 +70,6 @@ class _Loop:
     pool: tuple[str, ...]
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], _size: int = 0) -> Asm:
     """The assembly of f(p, x0, ..., y), or without names, fields of p behind n, of f(n, x0, ..., y). Units: a `turn` of
     the loop, `some` elements of the rest.

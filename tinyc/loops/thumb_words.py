@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
@@ -50,7 +49,6 @@ class _Loop:
     pool: tuple[str, ...]
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     """The assembly of f(p, x0, ..., y), or without names, fields of p behind n, of f(n, x0, ..., y). Units: a `turn` of
     the loop, an element of the rest (`last`).

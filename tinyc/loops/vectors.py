@@ -5,7 +5,6 @@ have 128 bits. VNCLIP shifts and saturates, by the rounding of vxrm, which is do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from tinyc.loops.expression import AddProduct, Element, Node, Number, Param, Saturate, before, inner, loads, moves
 from tinyc.machine.riscv import RiscvAsm
@@ -23,7 +22,6 @@ _WIDE = ("v8", "v16")  # of inputs, in 32 bits
 _SUM = "v24"
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     """The assembly of f(p, x0, ..., y). names: fields of p behind n. Unit: a `turn` of the loop.
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.loops.expression import Extreme, Node, SaturatedSum, Where, inner, loads, moves, packed_size
 from tinyc.loops.vectors import CALL, GUARD, WITHIN, next_turn
 from tinyc.machine.riscv import RiscvAsm
@@ -17,7 +15,6 @@ __all__ = ("CALL", "GUARD", "LANES", "code", "work")
 _VECTORS = ("v8", "v16", "v24")  # of inputs
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     """The assembly of f(n, x0, ..., y). Unit: a `turn` of the loop.
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 
 from tinyc.loops.expression import (
     TABLE_BYTES,
@@ -34,7 +34,6 @@ _NARROW = "v4"  # of an input of fewer bits, as it is loaded
 _SIZES = {"int8_t": 1, "int16_t": 2, "int32_t": 4}
 
 
-@lru_cache(maxsize=64)
 def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     """The assembly of f(p, x0, ..., y). names: fields of p behind n. Unit: a `turn` of the loop.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -79,8 +80,7 @@ class LoopCore:
     def code(self, loop: LoopFunction, core: Core) -> Assembly:
         """The assembly of a loop."""
         more = [core] if self.by_core else [size] if (size := self.straight(loop)) else []
-        asm: Assembly = self.module(loop.root).code(loop.root, loop.fields, *more)
-        return asm
+        return _code(self.module(loop.root), loop.root, loop.fields, *more)
 
     def straight(self, loop: LoopFunction) -> int:
         """Elements of a line whose code has no loop, or 0."""
@@ -104,6 +104,13 @@ THUMB2 = LoopCore(
 )
 # Those that copy bytes, and compute in words, by loops of their own.
 WORD_CORES: Mapping[str, LoopCore] = MappingProxyType({"mve": HELIUM, "thumb2": THUMB2, "rvv": VECTORS})
+
+
+@lru_cache(maxsize=64)
+def _code(module: ModuleType, root: Node, fields: tuple[str, ...], *more: Core | int) -> Assembly:
+    """Layers of a model often have the same loop, and each asks several kernels for its cost."""
+    asm: Assembly = module.code(root, fields, *more)
+    return asm
 
 
 @dataclass(frozen=True, slots=True)

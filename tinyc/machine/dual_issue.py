@@ -80,7 +80,6 @@ def _m33_cost(op: Decoded, last: Decoded | None) -> int:
     return waits + flags + (1 if op.kind is Kind.IT else FIXED.get(op.kind, 1))
 
 
-@functools.lru_cache(maxsize=1 << 16)
 def _m33_lag(first: Decoded, second: Decoded) -> int:
     return _m33_cost(first, None) + bool(_late(first) & _needed(second, first))
 
@@ -179,7 +178,7 @@ class CortexM7:
 
     def alone(self, op: Decoded) -> int:
         """Cycles of an instruction without others."""
-        return _cycles_of(op)
+        return _facts(op)[2]
 
     def least(self, ops: Sequence[Decoded]) -> int:
         """Cycles that these take in any order: nothing waits, and of what never pairs each has cycles of its own."""
@@ -202,7 +201,6 @@ class CortexM7:
 SEEN = 8  # instructions whose results may not be there yet: two in each of the cycles that a result takes
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def _cycles_of(op: Decoded) -> int:
     if op.kind in (Kind.LOADS, Kind.STORES) or (op.is_memory and op.words > 1):
         return max(1, (op.words + 1) // 2)  # a 64-bit path to memory

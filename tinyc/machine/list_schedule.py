@@ -182,7 +182,6 @@ class _Accesses:
 FLAGS = "flags"
 
 
-@lru_cache(maxsize=1 << 14)
 def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """What an instruction reads, what it writes, and both; the flags among them."""
     reads = op.reads | {FLAGS} if op.row.carries or op.leaves else op.reads

@@ -93,7 +93,6 @@ def _riscv_bytes(lines: Sequence[str]) -> int:
     return size
 
 
-@lru_cache(maxsize=1 << 12)
 def _riscv_width(mnemonic: str, operands: str) -> int:
     if _SHORT.fullmatch(f"{mnemonic} {operands}"):
         return SHORT

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -88,7 +87,6 @@ def with_conditions(instructions: Iterable[Instruction]) -> Iterator[Instruction
         yield replace(each, mnemonic=mnemonic, condition=condition)
 
 
-@functools.cache
 def _split(text: str, in_it_block: bool) -> tuple[str, str]:
     """Mnemonic and condition: `ldrsble.w` in an IT block -> `ldrsb`, `le`; `bne` anywhere -> `b`, `ne`."""
     name, *types = text.split(".")

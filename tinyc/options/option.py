@@ -85,7 +85,7 @@ def check_values(given: Any) -> None:
     """Raises TinycError for a field of a dataclass of options whose value does not have the declared type, or lies
     beyond the declared limits. The command line's own parser says the same; Python and files have no other check."""
     declaring: Any = type(given)
-    hints = _hints(declaring)
+    hints = hints_of(declaring)
     for each in fields(given):
         kind, is_optional = without_none(hints[each.name])
         value, told = getattr(given, each.name), each.metadata.get(KEY)
@@ -101,7 +101,8 @@ def check_values(given: Any) -> None:
 
 
 @functools.cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def hints_of(kind: type) -> Mapping[str, Any]:
+    """The types of its fields by name."""
     return get_type_hints(kind)
 
 

@@ -11,9 +11,8 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, asdict, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_origin, get_type_hints
+from typing import Any, Literal, get_origin
 
 from tinyc import __version__
 from tinyc.base.dataclass import dataclass
@@ -24,7 +23,7 @@ from tinyc.base.private import private_folder
 from tinyc.base.source import source_digest
 from tinyc.board import load_board
 from tinyc.options.build import Options
-from tinyc.options.option import flag_of, options_of, without_none, words_of
+from tinyc.options.option import flag_of, hints_of, options_of, without_none, words_of
 from tinyc.options.recipe import Recipe
 from tinyc.options.words import settings_of
 from tinyc.pipeline.building import verify_model
@@ -49,13 +48,12 @@ class SettingKind:
     value: Callable[[Any], Any]  # of the field
 
 
-@cache
 def setting_kinds() -> Mapping[str, SettingKind]:
     """The options that a sweep may vary, by the command line's names: those that a TOML value can say. `auto` stands
     for the None of an option of words, as on the command line."""
     kinds = {}
     for owner in (Options, Recipe):
-        hints = get_type_hints(owner)
+        hints = hints_of(owner)
         for each, told in options_of(owner):
             as_file = _as_in_files(*without_none(hints[each.name]))
             if as_file is not None and told.shared and not told.repeats and each.name not in _NOT_SWEPT:

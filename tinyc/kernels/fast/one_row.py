@@ -9,7 +9,6 @@ from tile to tile). A product of three channels is five words, where tiles of 4x
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +71,6 @@ def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
     return OneRowPlan(tiles, finish, matrix, *_functions(tiles))
 
 
-@lru_cache(maxsize=32)
 def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, str, tuple[Work, Work], Work, Work]:
     products, products_count, order = products_function("@_products", tiles)
     columns, around, column = columns_function("@_columns", tiles)

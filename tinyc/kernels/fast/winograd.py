@@ -11,7 +11,7 @@ instruction in eleven.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,6 @@ def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bo
 _Counts = tuple[tuple[Work, Work], Work, Work]
 
 
-@lru_cache(maxsize=128)
 def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[tuple[int, int]]]:
     """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
     the products."""

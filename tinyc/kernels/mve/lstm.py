@@ -12,7 +12,6 @@ negative numbers before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -98,7 +97,6 @@ def table(entries: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
 # ---- what goes into the gates ----
 
 
-@lru_cache(maxsize=32)
 def _gates(in_c: int, units: int, grows: bool) -> tuple[str, Work]:
     """The naked function `@_gates`. Registers: r1 x, r3 hidden, r7 where sums go, r9 scaling, r11 stream; q0 what x
     gives; q3 inputs; q1 and q2 weights."""
@@ -150,7 +148,6 @@ def _scaled(asm: Asm, target: str, temp: str, grows: bool) -> None:
 # ---- cell and hidden state ----
 
 
-@lru_cache(maxsize=32)
 def _cells(layer: LstmLayer) -> tuple[str, Work]:
     """The naked function `@_cells`. Registers: r0 table, r1 what goes into the gates, r2 cell, r3 y, r4 table behind
     its first entry, r5 3, r6 512, r7 -512, r8 256, r9 -256, r10 and r11 multipliers, r12 the zero point, lr units

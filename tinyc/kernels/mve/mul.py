@@ -7,8 +7,6 @@ half of what it divides by comes off the addend first.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Cost, SpecializedKernel
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
@@ -58,7 +56,6 @@ def cost(line: MulLine, size: int, lines: int) -> Cost:
     return Cost(lines * whole.instructions + 30, 4 * len(asm.text()) + 150, 0, lines * whole.cycles + 40)
 
 
-@lru_cache(maxsize=32)
 def _line(line: MulLine) -> Asm:
     """The assembly; units: a `turn` of the loop, `four` elements of the rest.
 

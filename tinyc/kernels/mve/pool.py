@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
 from tinyc.kernels.form.function import MVE, LayerFunction
 from tinyc.kernels.mve.dot import BYTE_REACH
@@ -114,7 +112,6 @@ static void @(const int8_t *x, void *kept, int32_t row, int8_t *y)
     )
 
 
-@lru_cache(maxsize=64)
 def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
     """`@_sums(x, sums, channels)`: int16 sums of eight channels, or of those that there are, and zeros."""
     asm = Asm(CORTEX_M55)
@@ -134,7 +131,6 @@ def _sums_function(pixels: int, channels: int) -> tuple[str, Work]:
     return naked_function("@_sums", _PARAMETERS, asm), asm.work()
 
 
-@lru_cache(maxsize=64)
 def _add_function(columns: int, channels: int) -> tuple[str, Work]:
     """`@_add(x, sums, channels)`: adds a row to the sums, eight channels at a time."""
     asm = Asm(CORTEX_M55)

@@ -8,7 +8,6 @@ their weights over time, so that a unit is one dot product, modulo 2^32 as in th
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +88,6 @@ def stream(p: SvdfWeights) -> npt.NDArray[np.int32]:
     return np.concatenate(words)
 
 
-@lru_cache(maxsize=32)
 def _moved(count: int, layer: SvdfLayer) -> tuple[str, Work]:
     """The naked function `@_moved(before, after)`: so many numbers, from the second on. after may be before."""
     asm = Asm(CORTEX_M55)
@@ -113,7 +111,6 @@ def _moved(count: int, layer: SvdfLayer) -> tuple[str, Work]:
     return naked_function("@_moved", (f"const {layer.ctype} *before", f"{layer.ctype} *after"), asm), asm.work()
 
 
-@lru_cache(maxsize=32)
 def _units(layer: SvdfLayer) -> tuple[str, Work]:
     """The naked function `@_units`. Registers: r1 x, r3 y, r7 what is remembered, r8 multiplier, r9 where the newest
     numbers of four filters begin, r10 filters or units left, r11 stream; q4 their places from there."""

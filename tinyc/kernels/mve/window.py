@@ -8,8 +8,6 @@ even channels and those of odd ones, which is how narrowing puts them together a
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import numpy.typing as npt
 
@@ -109,7 +107,6 @@ def _stream(work: WindowPlan) -> npt.NDArray[np.int32]:
     return np.concatenate(parts)
 
 
-@lru_cache(maxsize=128)
 def _function(layer: WindowLayer) -> tuple[str, Work]:
     """The naked function `@`. Registers: r1 x of the chunk, r2 y, r3 channels left, r4 x, r5 2^scale, r6 weights, r11
     stream; q0 and q1 factors, q4 sums of int16, q2 and q3 sums of even and of odd channels."""

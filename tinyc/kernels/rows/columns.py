@@ -222,7 +222,6 @@ def _pixels_function(column: Column, out_w: int, stride: int) -> tuple[LayerFunc
     return LayerFunction(contract, fast, pixel, driver, tile=tile), executed
 
 
-@lru_cache(maxsize=128)
 def _sums_function(column: Column) -> tuple[LayerFunction, Work, Work]:
     """`@(stream, start, x, sums, row, y)`; what adding a row and what the end executes."""
     add, adding = add_function("@_add", column)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,6 @@ def _starts(direct: Direct, row: DirectRow, p: ConvParams, matrix: Matrix, finis
     return as_words(np.stack(starts))
 
 
-@lru_cache(maxsize=64)
 def _function(direct: Direct, row: DirectRow) -> tuple[LayerFunction, Work]:
     """The functions of a layer, and what a row executes."""
     fast, call, per_row, turn = pixel_function("@_pixel", direct)

@@ -40,7 +40,6 @@ class FastRow:
     held: bool
 
 
-@lru_cache(maxsize=64)
 def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], WrittenCode, Work]:
     """The function of a call and its parts, the code of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)

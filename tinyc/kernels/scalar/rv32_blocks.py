@@ -113,7 +113,6 @@ class _Writer:
         self.asm.op("add", "a2", "a2", "a0")
 
 
-@functools.cache
 def _dot(tile: PixelTile) -> RiscvAsm:
     """The function of `dot_text`."""
     writer = _Writer(tile)
@@ -247,17 +246,12 @@ class _BlocksWriter(_Writer):
         asm.branch("bne", "block", "a3", "t0")
 
 
-@functools.cache
-def _blocks(tile: PixelTile) -> RiscvAsm:
-    """The function of `blocks_text`."""
-    return _BlocksWriter(tile).write()
-
-
 @dataclass(frozen=True, slots=True)
-class TileCosts:
-    """What the functions of a tile execute: a call, a block, what a block of an odd number of fours of taps has more,
-    the first taps of even and of odd fours but for the block's first tap, and their other taps; and their bytes."""
+class TileFunction:
+    """The function of a tile, and what it executes: a call, a block, what a block of an odd number of fours of taps has
+    more, the first taps of even and of odd fours but for the block's first tap, and their other taps; and its bytes."""
 
+    kernel: SpecializedKernel
     call: Work
     block: Work
     extra: Work
@@ -274,56 +268,46 @@ class TileCosts:
 
 
 @functools.cache
-def blocks_costs(tile: PixelTile) -> TileCosts:
-    """Of the function of `blocks`."""
-    asm = _blocks(tile)
-    units = ("", "block", "odd block", "first", "middle", "even four", "odd four")
-    call, block, extra, first, middle, even, odd = (asm.work(unit) for unit in units)
-    return TileCosts(call, block, extra, (first, middle), (even, odd), asm.code_bytes)
-
-
-@functools.cache
-def dot_costs(tile: PixelTile) -> TileCosts:
-    """Of the function of `dot`, which makes one block a call."""
-    asm = _dot(tile)
-    four = asm.work("four")
-    return TileCosts(asm.work(), Work(), Work(), (Work(), Work()), (four, four), asm.code_bytes)
-
-
-@functools.cache
-def blocks(tile: PixelTile) -> SpecializedKernel:
+def blocks(tile: PixelTile) -> TileFunction:
     """Packed taps x [4 * fours][groups][X1, X2] times w [block][4 * fours][lanes] -> y at `places` [3 * groups], whole
     blocks of channels; p is `plain`."""
-    name = f"tc_rv32_blocks_{tile.name}"
+    asm = _BlocksWriter(tile).write()
     parameters = (
         *("const int32_t *x", "const int8_t *w", "int32_t fours", "const tc_rv32_out_t *p", "int32_t blocks"),
         *("int8_t *y", "const int32_t *places"),
     )
-    return part(
-        name,
+    kernel = part(
+        f"tc_rv32_blocks_{tile.name}",
         f"""/* Packed taps x [4 * fours][{tile.words}] times w [block][4 * fours][{tile.lanes}] -> {tile.pixels} pixels,
  * at places [{tile.pixels}], of whole blocks of {tile.lanes} channels; p is `plain`. */""",
         parameters,
-        _blocks(tile),
+        asm,
         f"tc_rv32_blocks(x, w, fours, p, blocks, y, places, {tile.groups}, {tile.lanes})",
     )
+    units = ("", "block", "odd block", "first", "middle", "even four", "odd four")
+    call, block, extra, first, middle, even, odd = (asm.work(unit) for unit in units)
+    return TileFunction(kernel, call, block, extra, (first, middle), (even, odd), asm.code_bytes)
 
 
 @functools.cache
-def dot(tile: PixelTile) -> SpecializedKernel:
-    """Packed taps x [4 * fours][groups][X1, X2] times w [4 * fours][lanes] -> p [groups][lanes][P1, P2]; fours > 0."""
+def dot(tile: PixelTile) -> TileFunction:
+    """Packed taps x [4 * fours][groups][X1, X2] times w [4 * fours][lanes] -> p [groups][lanes][P1, P2]; fours > 0. It
+    makes one block a call."""
+    asm = _dot(tile)
     kind, weights = ("nibbles", "int32_t") if tile.nibbles else ("dot", "int8_t")
     parameters = ("const int32_t *x", f"const {weights} *w", "int32_t fours", "int32_t *p")
     layout = "[4 * fours] >> 0, 4, ... 28" if tile.nibbles else f"[4 * fours][{tile.lanes}]"
     sizes = "" if tile.nibbles else f", {tile.groups}, {tile.lanes}"
-    return part(
+    kernel = part(
         f"tc_rv32_{kind}_{tile.name}",
         f"""/* Packed taps x [4 * fours][{tile.words}] times w {layout}
  * -> p [{tile.groups}][{tile.lanes}][P1, P2]. fours > 0. */""",
         parameters,
-        _dot(tile),
+        asm,
         f"tc_rv32_{kind}(x, w, fours, p{sizes})",
     )
+    four = asm.work("four")
+    return TileFunction(kernel, asm.work(), Work(), Work(), (Work(), Work()), (four, four), asm.code_bytes)
 
 
 def part(

@@ -4,8 +4,6 @@ layer. A channel's weights stay in registers, and as many of its pixels, so that
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
@@ -157,7 +155,6 @@ class _Writer:
         asm.op("sb", self.sum, f"{place}({self.y})")
 
 
-@functools.lru_cache(maxsize=64)
 def _column(layer: ColumnLayer) -> RiscvAsm:
     return _Writer(layer).write()
 

@@ -45,9 +45,7 @@ from tinyc.kernels.scalar.rv32_blocks import (
     TALL,
     PixelTile,
     blocks,
-    blocks_costs,
     dot,
-    dot_costs,
 )
 from tinyc.kernels.stream import matrix_of
 
@@ -187,7 +185,7 @@ class _Work:
 
     def special(self, rows: bool = False) -> SpecializedKernel:
         """The function of the layer, and with `rows` that of a band of rows."""
-        used = (blocks(self.tile) if self.in_blocks else None, dot(self.tile) if self.needs_dot else None)
+        used = (blocks(self.tile).kernel if self.in_blocks else None, dot(self.tile).kernel if self.needs_dot else None)
         parts = tuple(part for part in used if part is not None)
         kind = "_".join(word for word, part in zip(("blocks", "dot"), used, strict=True) if part is not None)
         family = f"tc_conv2d_s8_rv32{'_rows' if rows else ''}"
@@ -209,11 +207,8 @@ static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t 
         tile, (out_c, taps) = self.tile, self.taps.shape
         blocks_made = out_c // tile.lanes if self.in_blocks else 0
         rest = out_c - blocks_made * tile.lanes
-        made = blocks_costs(tile).work(taps // 4, blocks_made).instructions if blocks_made else 0
-        left = (
-            -(-rest // tile.lanes) * (dot_costs(tile).work(taps // 4, 1).instructions + 40)
-            + _STORE * tile.pixels * rest
-        )
+        made = blocks(tile).work(taps // 4, blocks_made).instructions if blocks_made else 0
+        left = -(-rest // tile.lanes) * (dot(tile).work(taps // 4, 1).instructions + 40) + _STORE * tile.pixels * rest
         return groups * (made + left + tile.groups * (_PACK * taps + _GROUP))
 
 
@@ -275,7 +270,7 @@ def lower_int4(site: Site, p: ConvParams) -> Call:
 def cost(site: Site, work: _Work) -> Cost:
     """Estimate, on the scale of scalar/conv.py, ARMv7-M's."""
     tile, (out_c, taps) = work.tile, work.taps.shape
-    size = _DRIVER_BYTES + work.in_blocks * blocks_costs(tile).code_bytes + work.needs_dot * dot_costs(tile).code_bytes
+    size = _DRIVER_BYTES + work.in_blocks * blocks(tile).code_bytes + work.needs_dot * dot(tile).code_bytes
     executed = work.executed(groups_of(site, tile.pixels)) * ARMV7M_SHARE
     flash = -(-out_c // tile.lanes) * tile.lanes * taps + 16 * out_c + size
     code = shared_code(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
@@ -291,7 +286,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 def int4_special(site: Site, p: ConvParams) -> SpecializedKernel:
     """The function of every layer with int4 weights."""
-    part = dot(NIBBLES)
+    part = dot(NIBBLES).kernel
     text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
 static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
                                          void *scratch)
@@ -311,9 +306,9 @@ def int4_cost(site: Site, p: ConvParams) -> Cost:
     """Estimate, on the scale of `cost`."""
     out_c, taps = len(p.bias), _taps(p).shape[1]
     lanes = -(-out_c // _LANES) * _LANES
-    sums = lanes // _LANES * (dot_costs(NIBBLES).work(taps // 4, 1).instructions + 40)
+    sums = lanes // _LANES * (dot(NIBBLES).work(taps // 4, 1).instructions + 40)
     executed = groups_of(site) * (sums + _STORE * _PIXELS * out_c + _PACK * taps + _GROUP) * ARMV7M_SHARE
-    code = _DRIVER_BYTES + dot_costs(NIBBLES).code_bytes
+    code = _DRIVER_BYTES + dot(NIBBLES).code_bytes
     flash = lanes * taps // 2 + 16 * out_c + code
     return Cost(int(executed), flash, int4_scratch(site, p), code=shared_code("tc_conv2d_rv32_w4", code))
 

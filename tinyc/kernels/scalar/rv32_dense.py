@@ -256,17 +256,12 @@ class _DenseWriter:
             asm.op("sw", register, self.at(name))
 
 
-@functools.cache
-def _dense(tile: DenseTile) -> RiscvAsm:
-    """The function of `dense`."""
-    return _DenseWriter(tile).write()
-
-
 @dataclass(frozen=True, slots=True)
-class DenseCosts:
-    """What the function of `dense` executes: a call, each block of outputs, and segment of one; for a block with fixes,
-    and each of them. Its bytes."""
+class DenseFunction:
+    """The function of a tile, and what it executes: a call, each block of outputs, and segment of one; for a block with
+    fixes, and each of them. Its bytes."""
 
+    kernel: SpecializedKernel
     call: Work
     block: Work
     segment: Work
@@ -276,24 +271,19 @@ class DenseCosts:
 
 
 @functools.cache
-def dense_costs(tile: DenseTile) -> DenseCosts:
-    """Of the function of `dense`."""
-    asm = _dense(tile)
-    call, block, segment, fixed, fix = (asm.work(unit) for unit in ("", "block", "segment", "fixed", "fix"))
-    return DenseCosts(call, block, segment, fixed, fix, asm.code_bytes)
-
-
-@functools.cache
-def dense(tile: DenseTile) -> SpecializedKernel:
+def dense(tile: DenseTile) -> DenseFunction:
     """Inputs times words of weights -> bytes: tc_rv32_dense_t (tc_rv32_dense.h)."""
+    asm = _DenseWriter(tile).write()
     parameters = (
         *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "int32_t count"),
         *("const int32_t *channels", "int8_t *y", "tc_rv32_dense_out_t *p"),
     )
     contract = f"/* tc_rv32_dense_t of segments of {tile.segment} inputs, and {tile.lanes} outputs. */"
     sizes = f"{tile.segment}, {tile.words}, {int(tile.finish.sign)}"
-    call = f"tc_rv32_dense(x, w, segments, starts, count, channels, y, p, {sizes})"
-    return part(f"tc_rv32_dense_{tile.name}", contract, parameters, _dense(tile), call, "tc_rv32_dense.h")
+    called = f"tc_rv32_dense(x, w, segments, starts, count, channels, y, p, {sizes})"
+    kernel = part(f"tc_rv32_dense_{tile.name}", contract, parameters, asm, called, "tc_rv32_dense.h")
+    call, block, segment, fixed, fix = (asm.work(unit) for unit in ("", "block", "segment", "fixed", "fix"))
+    return DenseFunction(kernel, call, block, segment, fixed, fix, asm.code_bytes)
 
 
 # ---- layers with int8 weights ----
@@ -330,10 +320,10 @@ class _Dense:
         """Instructions, all in all."""
         sums = 0
         for tile, count in self.blocks:
-            costs = dense_costs(tile)
+            costs = dense(tile)
             block = costs.block.instructions + costs.segment.instructions * self.segments
             sums += count * block + costs.call.instructions + _CALL
-        costs, fixes = dense_costs(self.tile), self.fit.fixes
+        costs, fixes = dense(self.tile), self.fit.fixes
         fixed = len(np.unique(fixes[:, 0] // self.tile.lanes)) * costs.fixed.instructions
         return self.batch * (sums + _START * self.in_c + fixed + len(fixes) * costs.fix.instructions)
 
@@ -398,8 +388,8 @@ def _found(matrix: Matrix, batch: int) -> _Dense | None:
 
 def _special(work: _Dense) -> SpecializedKernel:
     """The function of the layer."""
-    parts = tuple(dense(tile) for tile, _ in work.blocks)
-    tiles = ", ".join(f"{{{tile.lanes}, {count}, {dense(tile).name}}}" for tile, count in work.blocks)
+    parts = tuple(dense(tile).kernel for tile, _ in work.blocks)
+    tiles = ", ".join(f"{{{tile.lanes}, {count}, {dense(tile).kernel.name}}}" for tile, count in work.blocks)
     held = f"    int8_t held[{work.held_bytes}];\n" if work.held_bytes else ""
     head = f"/* tc_fully_connected_s8_rv32 (tc_rv32_dense.h) of {work.in_c} inputs in segments of {work.segment}. */"
     driver = f"""static void @(const tc_fully_connected_s8_rv32_t *p, const int8_t *x, int8_t *y)
@@ -431,7 +421,7 @@ def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
 
 
 def _cost(work: _Dense) -> Cost:
-    size = _DRIVER_BYTES + sum(dense_costs(tile).code_bytes for tile, _ in work.blocks)
+    size = _DRIVER_BYTES + sum(dense(tile).code_bytes for tile, _ in work.blocks)
     out_c, taps = work.fit.taps.shape
     flash = -(-out_c // 4) * 4 * (taps + 16) + 2 * work.fixes().size + size
     return Cost(int(work.executed * ARMV7M_SHARE), flash, 0, code=shared_code(("tc_dense_rv32", work.tile), size))
@@ -449,7 +439,6 @@ def _offer(site: Site, p: ConvParams) -> Offer | Refused:
 _NIBBLE_SUMS = ("t3", "t4", "t5", "t6", "a4", "a5", "a6", "a7")
 
 
-@functools.cache
 def _nibbles_asm() -> RiscvAsm:
     """a0 inputs, a1 weights, a2 the end of the inputs; t0 an input, t1 a word, t2 a product."""
     asm = RiscvAsm()

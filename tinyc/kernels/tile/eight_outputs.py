@@ -8,7 +8,6 @@ first 64 in FPU registers (if there are any), the others on the stack; a fetch i
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 from tinyc.base.dataclass import dataclass
@@ -94,7 +93,6 @@ def _at(name: str) -> str:
     return f"[sp, #{_SLOTS[name]}]" if _SLOTS[name] else "[sp]"
 
 
-@lru_cache(maxsize=64)
 def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
     """The naked function, and what a call executes."""
     asm = Asm(layer.core)

@@ -13,7 +13,6 @@ r11 and r12 taps.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -37,7 +36,6 @@ class MultipleLoad(NamedTuple):
     words: int
 
 
-@lru_cache(maxsize=256)
 def loads(steps: int, per_step: int) -> tuple[MultipleLoad, ...]:
     """What to fetch so that registers have what each step takes, a word of taps and `per_step` of weights. The
     shortest list of those that differ in how many weights come first, and how many words at most at once."""
