@@ -159,6 +159,7 @@ def expanded(instruction: Instruction) -> tuple[str, tuple[Operand, ...]]:
     return _FULL.get(name, name) if name != instruction.mnemonic else name, operands
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _operand(text: str) -> Operand:
     if re.fullmatch(_REGISTER, text):
         return Register("s0" if text == "fp" else text)

@@ -143,6 +143,7 @@ def apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
     return bool(a) and a == b and (end_a <= start_b or end_b <= start_a)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def bytes_of(op: Decoded) -> tuple[str, int, int]:
     """The base register and the first and last byte from it; no name where that is not known."""
     place = next((operand for operand in op.operands if isinstance(operand, Address)), None)

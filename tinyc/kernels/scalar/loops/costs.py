@@ -8,10 +8,9 @@ those of portable C whatever the core.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Mapping
 
-from tinyc.kernels.scalar.loops.headers import CORES, NAMES, RV32, THUMB2, core_with, loops_of
+from tinyc.kernels.scalar.loops.headers import CORES, NAMES, RV32, THUMB2, CoreFunction, core_with, loops_of
 from tinyc.machine.work import CALL
 
 ARMV7M_SHARE = CORES[RV32].share
@@ -23,8 +22,7 @@ def executed(name: str, isa: frozenset[str], **turns: int) -> float:
     isa: of the core. turns: by unit (`turn`, `product`, `segment`), how often its loops turn in the call. Where a core
     has no assembly for it, compiled C is taken for as good as ARMv7-M's.
     """
-    costs = _executed()
-    cost = costs.get((name, core_with(isa))) or costs[name, THUMB2]
+    cost = _executed(name, core_with(isa)) or _executed(name, THUMB2)
     if cost.keys() != {CALL, *turns}:
         raise ValueError(f"{name} turns by {', '.join(sorted(cost.keys() - {CALL}))}")
     return cost[CALL] + sum(cost[unit] * count for unit, count in turns.items())
@@ -36,12 +34,16 @@ def compiled_share(isa: frozenset[str]) -> float:
 
 
 @functools.cache
-def _executed() -> Mapping[tuple[str, str], Mapping[str, float]]:
-    """By function and core, of a call: its instructions by unit."""
-    executed: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for function in (function for header in NAMES for function in loops_of(header).functions):
-        units = executed[function.called, function.core]
-        for unit in function.asm.units():
-            instructions = function.times * function.asm.work(unit).instructions
-            units[unit] = units.get(unit, 0) + CORES[function.core].share * instructions
+def _executed(name: str, core: str) -> Mapping[str, float]:
+    """By unit, of a call of the function; nothing where the core has none."""
+    executed: dict[str, float] = {}
+    for function in _functions():
+        for unit in function.asm.units() if (function.core, function.called) == (core, name) else ():
+            executed_once = function.times * function.asm.work(unit).instructions
+            executed[unit] = executed.get(unit, 0) + CORES[core].share * executed_once
     return executed
+
+
+@functools.cache
+def _functions() -> tuple[CoreFunction, ...]:
+    return tuple(function for header in NAMES for function in loops_of(header).functions)

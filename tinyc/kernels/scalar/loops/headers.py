@@ -316,6 +316,7 @@ _HEADERS: Mapping[str, Callable[[], LoopHeader]] = MappingProxyType(
 NAMES = tuple(_HEADERS)
 
 
+@functools.cache
 def loops_of(name: str) -> LoopHeader:
     """What the header of a name in NAMES has."""
     return _HEADERS[name]()
