@@ -210,6 +210,23 @@ def test_what_is_refused(torch: Any, layers: Any, shape: Any, options: Any, mess
 
 
 @pytest.mark.frameworks
+def test_samples_know_nothing_of_each_other(torch: Any) -> None:
+    """Exported for one sample, such modules look like any other. What the modes of their parts were, they are still."""
+    mixing = {
+        "their mean": lambda h: h - h.mean(0, keepdim=True),
+        "the one before": lambda h: h + torch.roll(h, 1, 0),
+        "the first": lambda h: h + h[:1],
+    }
+    for name, mix in mixing.items():
+        model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU())
+        model.forward = lambda x, model=model, mix=mix: mix(model[0](x))
+        model[1].eval()
+        with pytest.raises(TinycError, match="depend on the samples beside it"):
+            tinyc.torch.prepare(model, torch.randn(8, 6))
+        assert [part.training for part in model.modules()] == [True, True, False], name
+
+
+@pytest.mark.frameworks
 def test_what_a_module_refuses(torch: Any, tmp_path: Path) -> None:
     module = tinyc.torch.prepare(torch.nn.Linear(6, 4), torch.randn(32, 6))
     with pytest.raises(TinycError, match=r"has shape \[2, 5\], expected \[samples, 6\]"):

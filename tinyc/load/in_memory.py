@@ -53,19 +53,27 @@ def _export(module: Any, example: Any, path: Path) -> None:
             "a torch.nn.Module says no shapes", hint="give example=, a tensor like its input, or inputs as an array"
         )
     torch = importlib.import_module("torch")
-    was_training = module.training
     given = example if isinstance(example, tuple) else (example,)
     inputs = tuple(torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in given)
     try:
-        module.eval()
-        with _quiet_exporter():
+        with for_inference(module), _quiet_exporter():
             torch.onnx.export(module, inputs, str(path), verbose=False)
             _as_one_file(path)
     except Exception as error:
         said = _first_cause(error).strip().partition("\n")[0]
         raise TinycError(f"PyTorch cannot export the module: {said}", hint="torch.onnx.export has to work") from error
+
+
+@contextmanager
+def for_inference(module: Any) -> Iterator[None]:
+    """All parts of a torch.nn.Module compute as for inference; then each is in the mode that it was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
     finally:
-        module.train(was_training)
+        for part, training in modes:
+            part.training = training
 
 
 @contextmanager

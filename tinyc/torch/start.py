@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
 from tinyc.ir.names import free_name
 from tinyc.kernel.site import Act
 from tinyc.load import load_model
-from tinyc.load.in_memory import model_file
+from tinyc.load.in_memory import for_inference, model_file
 from tinyc.ops import node_of
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -34,6 +34,8 @@ from tinyc.torch.differentiable import check_differentiable
 _BITS = {"int8": 8, "int4": 4}
 _PLAN = SettledRecipe("mse", equalize=False, learned=True)
 _NONE = Act()
+_SIDE_BY_SIDE = 2  # samples
+_CLOSE = 1e-3  # of outputs in float: sums in another order
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def start_of(model: Any, example_inputs: Any, weights: str | Mapping[str, str]) 
             )
     with model_file(model, tuple(each[:1] for each in given)) as path:
         graph = normalize(load_model(path))
+        _check_samples(model, given)
         if graph.states:
             raise TinycError("tinyc.torch cannot train models that remember from run to run")
         check_differentiable(graph)
@@ -73,6 +76,26 @@ def start_of(model: Any, example_inputs: Any, weights: str | Mapping[str, str]) 
         bits = bits_of(draft.graph, weights)
         integers = carry_out(_PLAN, draft, FittingData(data, data), bits)
     return TrainingStart(_with_sums_for_averages(as_in_files(integers)), draft.graph, bits, inputs)
+
+
+def _check_samples(model: Any, given: Sequence[torch.Tensor]) -> None:
+    """TinycError where a sample's outputs depend on the samples beside it: then the first axis is one of time, say."""
+    if min(map(len, given)) < _SIDE_BY_SIDE or not isinstance(model, torch.nn.Module):
+        return
+    with for_inference(model), torch.no_grad():
+        together = _outputs(model(*(each[:_SIDE_BY_SIDE] for each in given)))
+        alone = [_outputs(model(*(each[k : k + 1] for each in given))) for k in range(_SIDE_BY_SIDE)]
+    for whole, parts in zip(together, zip(*alone, strict=True), strict=True):
+        apart = torch.cat(parts)
+        if whole.shape != apart.shape or not torch.allclose(whole, apart, _CLOSE, _CLOSE * float(whole.abs().max())):
+            raise TinycError(
+                "the module's outputs for a sample depend on the samples beside it",
+                hint="the first axis of inputs and outputs has to be that of samples: an LSTM takes batch_first=True",
+            )
+
+
+def _outputs(returned: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(returned) if isinstance(returned, list | tuple) else (returned,)
 
 
 def name_of(node: Node) -> str:
