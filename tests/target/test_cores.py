@@ -22,7 +22,7 @@ from tinyc.options.build import Options
 from tinyc.pipeline.building import build
 from tinyc.pipeline.compiling import Compiled, compile_model
 from tinyc.pipeline.progress import Progress
-from tinyc.pipeline.proving import as_integers, chosen_samples, compile_library, input_bytes, prove
+from tinyc.pipeline.proving import as_integers, check_ram, chosen_samples, compile_library, input_bytes, prove
 from tinyc.reference.interpreter import run_int
 from tinyc.run import protocol
 from tinyc.run.base import Conversation
@@ -295,3 +295,13 @@ def test_what_cannot_be_shared(models: Callable[[int], Path], others: dict[str, 
     options = Options(**{"board": "raspberry-pi-pico2", "cores": 2, **others})
     with pytest.raises(TinycError, match=words):
         compile_model(models(5), load_board(options.board), options, Progress())
+
+
+def test_the_hint_of_too_little_ram_names_what_goes_with_cores(models: Callable[[int], Path]) -> None:
+    """Rows of the input are no way out while several cores share layers."""
+    options = Options(board="raspberry-pi-pico2", cores=2, ram=1, samples=1)
+    board = load_board(options.board)
+    with pytest.raises(TinycError) as caught:
+        check_ram(compile_model(models(5), board, options, Progress()), options)
+    assert "try --input-rows with --cores 1;" in str(caught.value.hint)
+    compile_model(models(5), board, replace(options, cores=1, input_rows=True, ram=None), Progress())

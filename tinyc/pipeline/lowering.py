@@ -67,7 +67,7 @@ def offers_of(made: IntegerModel, board: Board, options: Options, progress: Prog
 
 def _check_cores(board: Board, options: Options) -> None:
     if options.cores > board.cores:
-        words = f"--cores {options.cores}: {board.name} has {board.cores} of which its file says that they are alike"
+        words = f"--cores {options.cores}: {board.name} has {board.cores}, by its board file"
         raise TinycError(words, hint=f"--cores {board.cores}, or a board file with `cores = {options.cores}`")
     if options.cores > 1 and (options.input_rows or options.by_calls or options.stream_weights is not None):
         words = "--cores is for libraries that take their whole input and read weights where they are"

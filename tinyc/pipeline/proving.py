@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -356,6 +356,13 @@ def _bisect(
     return difference or f"every step equals the {reference}: the expected outputs come from other arithmetic"
 
 
+# What goes with no library that takes its input by rows, and when that is asked for.
+_NOT_BY_ROWS: Sequence[tuple[str, Callable[[Options], bool]]] = (
+    ("with --cores 1", lambda options: options.cores > 1),
+    ("without --stream-weights", lambda options: options.stream_weights is not None),
+)
+
+
 def check_ram(compiled: Compiled, options: Options) -> None:
     """Raises TinycError (exit code 1) when the arena is larger than the user allows, with what is
     missing, where, and what would help."""
@@ -370,8 +377,9 @@ def check_ram(compiled: Compiled, options: Options) -> None:
     helps = [f"the arena is fullest in step {layer.index} {layer.title} '{layer.node.layer}'{row}".rstrip(",")]
     if plan.lower_bound_bytes > budget:
         helps.append(f"no placement of these layers takes less than {plan.lower_bound_bytes:,}")
-    if not options.input_rows and len(compiled.graph.inputs) == 1:
-        helps.append(f"the input takes {inputs:,} of them: try --input-rows")
+    if not (options.input_rows or options.by_calls) and len(compiled.graph.inputs) == 1:
+        other = [words for words, given in _NOT_BY_ROWS if given(options)]
+        helps.append(f"the input takes {inputs:,} of them: try " + " ".join(["--input-rows", *other]))
     helps.append("`tinyc estimate --map` shows what lies in the arena when")
     raise TinycError(
         f"the smallest arena found takes {plan.arena_bytes:,} bytes, --ram is {budget:,}: "
