@@ -44,29 +44,50 @@ static inline int32_t tc_lstm_packed_behind(int32_t taps)
     return taps % 8 == 0 ? 4 : taps % 8 == 6 ? 2 : 0;
 }
 
-static inline void tc_lstm_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
-                                        int32_t *cell)
+/* The sums of a unit, whose words begin at w; where those of the next one begin. factors: where its own are. */
+typedef const int32_t *tc_recurrent_packed_sums_t(const tc_recurrent_t *p, const int32_t *w,
+                                                  const int16_t *vector, int32_t *acc,
+                                                  const int32_t **factors);
+
+static inline const int32_t *tc_lstm_packed_sums(const tc_recurrent_t *p, const int32_t *w,
+                                                 const int16_t *vector, int32_t *acc, const int32_t **factors)
+{
+    acc[0] = (w[0] - w[1]) >> 8;
+    acc[1] = w[1];
+    acc[2] = (w[2] - w[3]) >> 8;
+    acc[3] = w[3];
+    w += 4;
+    *factors = w + p->taps - tc_lstm_packed_behind(p->taps);
+    for (int32_t k = 0; k < p->taps; k += 2, w += 2) {
+        w += w == *factors ? 2 : 0;
+        tc_recurrent_pair(w[0], vector + k, acc, acc + 1);
+        tc_recurrent_pair(w[1], vector + k, acc + 2, acc + 3);
+    }
+    return w + (w == *factors ? 2 : 0);
+}
+
+static inline void tc_lstm_packed_by(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                     int32_t *cell, tc_recurrent_packed_sums_t *sums)
 {
     const tc_recurrent_t *p = &layer->cell;
 
     for (int32_t step = 0; step < p->steps; step++) {
-        const int32_t *w = layer->stream;
+        const int32_t *w = layer->stream, *factors;
         int16_t *vector = tc_recurrent_vector(p, cell, step);
         int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
         tc_recurrent_input(p, x, step, vector);
         for (int32_t u = p->units - 1; u >= 0; u--) {
-            int32_t acc[4] = {(w[0] - w[1]) >> 8, w[1], (w[2] - w[3]) >> 8, w[3]};
-            w += 4;
-            const int32_t *factors = w + p->taps - tc_lstm_packed_behind(p->taps);
-            for (int32_t k = 0; k < p->taps; k += 2, w += 2) {
-                w += w == factors ? 2 : 0;
-                tc_recurrent_pair(w[0], vector + k, acc, acc + 1);
-                tc_recurrent_pair(w[1], vector + k, acc + 2, acc + 3);
-            }
-            w += w == factors ? 2 : 0;
+            int32_t acc[4];
+            w = sums(p, w, vector, acc, &factors);
             tc_lstm_loop_unit(p, acc, (const int16_t *)(const void *)factors, cell, next, y, step, u);
         }
     }
+}
+
+static inline void tc_lstm_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                        int32_t *cell)
+{
+    tc_lstm_packed_by(layer, x, y, cell, tc_lstm_packed_sums);
 }
 
 /* `taps` taps of z over r, and of n into `single`, from w on; where the next ones are. */
@@ -90,24 +111,40 @@ static inline const int32_t *tc_gru_packed_part(const int32_t *w, const int16_t 
     return w;
 }
 
-static inline void tc_gru_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
-                                       int32_t *memory)
+static inline const int32_t *tc_gru_packed_sums(const tc_recurrent_t *p, const int32_t *w,
+                                                const int16_t *vector, int32_t *acc, const int32_t **factors)
+{
+    acc[0] = (w[0] - w[1]) >> 8;
+    acc[1] = w[1];
+    acc[2] = w[2];
+    acc[3] = w[3];
+    w = tc_gru_packed_part(w + 4, vector, p->state_at, acc, acc + 2);
+    *factors = tc_gru_packed_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
+    return *factors + 2;
+}
+
+static inline void tc_gru_packed_by(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                    int32_t *memory, tc_recurrent_packed_sums_t *sums)
 {
     const tc_recurrent_t *p = &layer->cell;
 
     for (int32_t step = 0; step < p->steps; step++) {
-        const int32_t *w = layer->stream;
+        const int32_t *w = layer->stream, *factors;
         int16_t *vector = tc_recurrent_vector(p, memory, step);
         int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
         tc_recurrent_input(p, x, step, vector);
         for (int32_t u = p->units - 1; u >= 0; u--) {
-            int32_t acc[4] = {(w[0] - w[1]) >> 8, w[1], w[2], w[3]};
-            w = tc_gru_packed_part(w + 4, vector, p->state_at, acc, acc + 2);
-            w = tc_gru_packed_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
-            tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)w, memory, next, y, step, u);
-            w += 2;
+            int32_t acc[4];
+            w = sums(p, w, vector, acc, &factors);
+            tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)factors, memory, next, y, step, u);
         }
     }
+}
+
+static inline void tc_gru_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                       int32_t *memory)
+{
+    tc_gru_packed_by(layer, x, y, memory, tc_gru_packed_sums);
 }
 
 /* The weight at a place of half k of a word. place 0: on top. */
@@ -122,28 +159,24 @@ static inline int32_t tc_recurrent_w4_taps(int32_t word, int32_t place, const in
     return tc_recurrent_w4_at(word, place, 0) * v[0] + tc_recurrent_w4_at(word, place, 1) * v[1];
 }
 
+static inline const int32_t *tc_lstm_packed_w4_sums(const tc_recurrent_t *p, const int32_t *w,
+                                                    const int16_t *vector, int32_t *acc,
+                                                    const int32_t **factors)
+{
+    for (int32_t row = 0; row < 4; row++) {
+        acc[row] = w[row] >> 12;
+        for (int32_t k = 0; k < p->taps; k += 2) {
+            acc[row] += tc_recurrent_w4_taps(w[4 + k / 2], row, vector + k);
+        }
+    }
+    *factors = w + 4 + p->taps / 2;
+    return *factors + 2;
+}
+
 static inline void tc_lstm_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                            int32_t *cell)
 {
-    const tc_recurrent_t *p = &layer->cell;
-
-    for (int32_t step = 0; step < p->steps; step++) {
-        const int32_t *w = layer->stream;
-        int16_t *vector = tc_recurrent_vector(p, cell, step);
-        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = p->units - 1; u >= 0; u--) {
-            int32_t acc[4] = {w[0] >> 12, w[1] >> 12, w[2] >> 12, w[3] >> 12};
-            w += 4;
-            for (int32_t k = 0; k < p->taps; k += 2, w++) {
-                for (int32_t row = 0; row < 4; row++) {
-                    acc[row] += tc_recurrent_w4_taps(*w, row, vector + k);
-                }
-            }
-            tc_lstm_loop_unit(p, acc, (const int16_t *)(const void *)w, cell, next, y, step, u);
-            w += 2;
-        }
-    }
+    tc_lstm_packed_by(layer, x, y, cell, tc_lstm_packed_w4_sums);
 }
 
 static inline const int32_t *tc_gru_packed_w4_part(const int32_t *w, const int16_t *vector, int32_t taps,
@@ -165,24 +198,22 @@ static inline const int32_t *tc_gru_packed_w4_part(const int32_t *w, const int16
     return w;
 }
 
+static inline const int32_t *tc_gru_packed_w4_sums(const tc_recurrent_t *p, const int32_t *w,
+                                                   const int16_t *vector, int32_t *acc,
+                                                   const int32_t **factors)
+{
+    for (int32_t row = 0; row < 4; row++) {
+        acc[row] = w[row] >> 12;
+    }
+    w = tc_gru_packed_w4_part(w + 4, vector, p->state_at, acc, acc + 2);
+    *factors = tc_gru_packed_w4_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
+    return *factors + 2;
+}
+
 static inline void tc_gru_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                           int32_t *memory)
 {
-    const tc_recurrent_t *p = &layer->cell;
-
-    for (int32_t step = 0; step < p->steps; step++) {
-        const int32_t *w = layer->stream;
-        int16_t *vector = tc_recurrent_vector(p, memory, step);
-        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = p->units - 1; u >= 0; u--) {
-            int32_t acc[4] = {w[0] >> 12, w[1] >> 12, w[2] >> 12, w[3] >> 12};
-            w = tc_gru_packed_w4_part(w + 4, vector, p->state_at, acc, acc + 2);
-            w = tc_gru_packed_w4_part(w, vector + p->state_at, p->taps - p->state_at, acc, acc + 3);
-            tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)w, memory, next, y, step, u);
-            w += 2;
-        }
-    }
+    tc_gru_packed_by(layer, x, y, memory, tc_gru_packed_w4_sums);
 }
 
 #endif
