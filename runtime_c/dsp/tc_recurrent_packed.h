@@ -44,7 +44,8 @@ static inline int32_t tc_lstm_packed_behind(int32_t taps)
     return taps % 8 == 0 ? 4 : taps % 8 == 6 ? 2 : 0;
 }
 
-/* The sums of a unit, whose words begin at w; where those of the next one begin. factors: where its own are. */
+/* The sums of a unit, whose words begin at w; where those of the next one begin.
+ * factors: where its own are. */
 typedef const int32_t *tc_recurrent_packed_sums_t(const tc_recurrent_t *p, const int32_t *w,
                                                   const int16_t *vector, int32_t *acc,
                                                   const int32_t **factors);

@@ -68,6 +68,7 @@ CHOICES: tuple[tuple[float, Choice], ...] = (
     (0.12, lambda rng: {"float_layers": (f"*{rng.integers(10)}*",)}),
     (0.1, _of("float_fallback", True)),
     (0.1, _of("weights_blob", True)),
+    (0.12, _of("cores", 2, 2, 3)),
 )
 _RECIPE = ("weights", "activations")
 
@@ -137,7 +138,8 @@ def prepare(seed: int, kept: frozenset[int], folder: Path) -> tuple[Path, Option
 def check(seed: int, kept: frozenset[int], folder: Path) -> str:
     """`equal`, or `refused` where no core takes the model with these options."""
     path, options = prepare(seed, kept, folder)
-    words = [check_on(seed, path, load_board(core), options, folder / core) for core in cores(seed, kept)]
+    boards = {core: replace(load_board(core), cores=options.cores) for core in cores(seed, kept)}
+    words = [check_on(seed, path, board, options, folder / core) for core, board in boards.items()]
     return "nothing to do" if not words else "equal" if "equal" in words else words[0]
 
 
