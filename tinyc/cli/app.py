@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -60,13 +59,24 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(own)
 
 
+class _NoSuchCommandError(Exception):
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
 class _Commands(TyperGroup):
     """Lists names and sentences; only the command that is called, or asked for its options, is imported."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] in COMMANDS:
-            self.commands[args[0]] = load_command(args[0])
+        if args[0] not in COMMANDS:
+            raise _NoSuchCommandError(args[0])
+        self.commands[args[0]] = load_command(args[0])
         return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        page = importlib.import_module("tinyc.cli.usage").first_page(self.help, COMMANDS, self.get_params(ctx))
+        formatter.write("\n".join(page) + "\n")
 
 
 def _listed() -> None:
@@ -103,12 +113,12 @@ def run_command() -> int:
     try:
         return _program()(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:
-        if isinstance(usage, typer.BadParameter):  # typer prints the class of the exception of its own check, too
-            usage.message = usage.message.removeprefix("Value error, ")
+        if len(sys.argv) > 1:
+            return _say(importlib.import_module("tinyc.cli.usage").usage_error(usage))
         getattr(usage, "show", _say_nothing)()
-        if "--json" in sys.argv[2:] and hasattr(usage, "format_message"):
-            _print_usage(usage.format_message())
         return USAGE
+    except _NoSuchCommandError as error:
+        return _say(importlib.import_module("tinyc.cli.usage").no_such_command(error.word, COMMANDS))
     except typer.Abort:
         return INTERRUPTED
     except SystemExit as end:
@@ -117,10 +127,12 @@ def run_command() -> int:
         raise
 
 
-def _print_usage(message: str) -> None:
-    """A wrong word on the command line, as the object that `--json` prints of an error."""
-    hint = f"`tinyc {sys.argv[1]} -h` lists the options"
-    typer.echo(json.dumps({"error": {"message": message, "where": None, "hint": hint}}, indent=2))
+def _say(error: Any) -> int:
+    """Says what is wrong with the words of the command line; the exit code."""
+    output = importlib.import_module("tinyc.cli.output")
+    words = sys.argv[1:]
+    output.Output(output.Color.NEVER if "never" in words else output.Color.AUTO, "--json" in words, False).error(error)
+    return USAGE
 
 
 def _say_nothing() -> None:

@@ -24,19 +24,19 @@ from tinyc.sweep.store import holds_results
 from tinyc.verify.report import Verify
 
 Models = Annotated[
-    list[Path] | None, typer.Argument(metavar="MODEL", help="Models: .onnx or .tflite files.", show_default=False)
+    list[Path] | None, typer.Argument(metavar="MODEL...", help="Models: .onnx or .tflite files.", show_default=False)
 ]
 References = Annotated[str, typer.Option(help="Desktop runs: cpu, gpu, cpu,gpu or none.")]
 _NAME = "tinyc bench"
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, one line per board and desktop run.")]
 Compare = Annotated[
     tuple[Path, Path] | None,
-    typer.Option(metavar="OLD NEW", help="Compare two reports (.json), or two sweeps (.sqlite); exit code 1 if worse."),
+    typer.Option(metavar="OLD NEW", help="Compare reports (.json) or sweeps (.sqlite); exit code 1 if worse."),
 ]
-Threshold = Annotated[float, typer.Option(min=0, help="With --compare: what share counts as worse; 0.01 is 1 %.")]
+Threshold = Annotated[float, typer.Option(min=0, help="With --compare: what share counts as worse.")]
 LatencyThreshold = Annotated[
     float | None,
-    typer.Option(min=0, help="With --compare: the same for desktop latencies.", show_default="they do not count"),
+    typer.Option(min=0, help="With --compare: the same for latencies.", show_default="none"),
 ]
 _NOT_HERE = (  # they make a library that takes or gives something else than the file's model
     *("name", "outputs", "signature", "state", "state_init", "sequence", "input_rows", "incremental", "hop"),

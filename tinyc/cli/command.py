@@ -136,7 +136,7 @@ class TinycCommand(TyperCommand):
             question = asked.get(each.name, panel)  # an option of this command alone is always shown
             if everything:
                 groups.setdefault(panel, []).append(each)
-            elif question:
+            elif question and (each.name not in asked or self._asks(question)):
                 groups.setdefault(question, []).append(each)
             else:
                 hidden += 1
@@ -149,6 +149,12 @@ class TinycCommand(TyperCommand):
                 yield from _row(_declared(each), _said(each), width)
         yield ""
         yield from wrapped(self._footer(hidden, everything=everything), width)
+
+    def _asks(self, question: str) -> bool:
+        """Whether most calls of this command answer a question. The folder of a build has the answers to most."""
+        if self.name in _OF_THE_LIBRARY:
+            return question in ("Which board", "Of what")
+        return question != "What to write" or any(each.name == "out" for each in self.params)
 
     def _footer(self, hidden: int, *, everything: bool) -> str:
         names = {each.name for each in self.params}
@@ -179,18 +185,20 @@ def _declared(each: Any) -> str:
     """`-b, --board NAME`."""
     if each.param_type_name == "argument":
         return str(each.metavar or each.name.upper())
-    names = sorted(each.opts, key=len)
-    if each.secondary_opts and each.default is True:
-        names = [*each.secondary_opts]
+    names = [*sorted(each.opts, key=len), *each.secondary_opts]
     kind = each.type_descriptor
-    words = each.metavar or "|".join(map(str, kind.choices or ())) or _TYPES.get(kind.annotation, "TEXT")
+    choices = [str(getattr(word, "value", word)) for word in kind.choices or ()]
+    words = each.metavar or "|".join(choices) or _TYPES.get(kind.annotation, "TEXT")
     return f"{', '.join(names)} {'' if each.is_flag else words}".rstrip()
 
 
 def _said(each: Any) -> str:
     """What an option is for, and its default."""
     shown = each.show_default if isinstance(each.show_default, str) else each.default
-    unsaid = shown in (None, False, True, "", (), "none") or each.show_default is False or callable(shown)
+    if shown is True and each.secondary_opts:
+        shown = "on"
+    unsaid = shown in (None, "", (), "none") or isinstance(shown, bool) or callable(shown)
+    unsaid |= each.show_default is False
     default = str(getattr(shown, "value", shown))
     if len(default) < _LEFT:
         default = default.replace(" ", TIE)

@@ -30,17 +30,15 @@ Result = Estimate | MappedEstimate | ModelFront
 
 Layers = Annotated[bool, typer.Option("--layers", help="A line for each layer too.")]
 MapOption = Annotated[bool, typer.Option("--map", help="Also what lies where in the arena, step by step.")]
-FrontOption = Annotated[
-    bool, typer.Option("--front", help="Show instead what the library can be: cycles against flash against arena.")
-]
+FrontOption = Annotated[bool, typer.Option("--front", help="What the library can be: cycles, flash and arena.")]
 PickOption = Annotated[
     str | None,
-    typer.Option("--pick", help="Print the command for the fastest with `ram<=16K, time<=50ms`.", show_default=False),
+    typer.Option("--pick", help="The command for the fastest in `ram<=16K,time<=50ms`.", show_default=False),
 ]
 ProveOption = Annotated[bool, typer.Option("--prove", help="Prove and measure the points that no other beats.")]
 PlotFile = Annotated[
     Path | None,
-    typer.Option("--plot", help="Draw map, front or points into this .svg, .png or .pdf.", show_default=False),
+    typer.Option("--plot", help="Draw map, front or points: .svg, .png or .pdf.", show_default=False),
 ]
 Width = Annotated[
     int | None,
@@ -70,7 +68,7 @@ def command(
     """Say in a moment what MODEL will cost on a board, and with --map what lies where in its arena; compiles and runs
     nothing.
 
-    -b takes several boards, or `all`; where another option has several values, too, the best points are shown.
+    -b takes several boards, or `all`; of several values the best are shown.
     """
     with guarded(color, json, verbose) as out:
         if plot is not None:

@@ -60,7 +60,12 @@ class FlashMethod(StrEnum):
 
 
 MethodOption = Annotated[
-    FlashMethod | None, typer.Option(help="How to flash.", show_default="the board's first that is possible here")
+    FlashMethod | None,
+    typer.Option(
+        metavar="METHOD",
+        help=f"How to flash: {', '.join(FlashMethod)}.",
+        show_default="the board's first that is possible here",
+    ),
 ]
 
 

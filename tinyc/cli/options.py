@@ -28,7 +28,7 @@ from tinyc.options.option import OptionFacts, flag_of, hints_of, options_of, wit
 from tinyc.options.recipe import Pictures, Recipe
 
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="The trained model: a .onnx or .tflite file.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="A .onnx or .tflite file, or the folder of a build.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is done, and where the time goes.")]

@@ -59,7 +59,10 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled."""
+    """Say where an inference of MODEL spends its time: instructions counted exactly, cycles modelled.
+
+    The folder of a build stands for its model and its options.
+    """
     with guarded(color, json, verbose, form is not None) as out:
         profile = run_stages(out, lambda progress: profile_model(model, options, progress, source, top), options.effort)
         if speedscope_file is not None:

@@ -47,7 +47,10 @@ def command(
     verbose: Verbose = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
-    """Run MODEL on a board's machine and compare every output byte; names the first layer that differs."""
+    """Run MODEL on a board's machine and compare every output byte; names the first layer that differs.
+
+    The folder of a build stands for its model and its options.
+    """
     with guarded(color, json, verbose, form is not None) as out:
         try:
             report = run_stages(

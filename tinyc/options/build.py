@@ -33,7 +33,7 @@ class Options:
 
     board: str = option(
         "cortex-m4",
-        "A board of `tinyc boards`, or a .toml file.",
+        "One of `tinyc boards`, or a .toml file.",
         short="b",
         metavar="NAME",
         question="Which board",
@@ -269,12 +269,20 @@ class Options:
         least=300,
         shared=False,
     )
-    wav: Path | None = option(None, "A recording to run on, with --frontend: 16 bits, one channel.", shared=False)
+    wav: Path | None = option(
+        None, "A recording to run on, with --frontend: 16 bits, one channel.", shared=False, question="Of what"
+    )
     image: Path | None = option(
-        None, "A picture to run on, with --picture, a folder of them, or a .raw frame.", shared=False
+        None,
+        "A picture to run on, with --picture, a folder of them, or a .raw frame.",
+        shared=False,
+        question="Of what",
     )
     expect: str | None = option(
-        None, "Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference.", shared=False
+        None,
+        "Expected outputs, FILE.npz or FILE.npz:KEY; default: the integer reference.",
+        shared=False,
+        question="Of what",
     )
 
     def __post_init__(self) -> None:
