@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: 0BSD */
-/* UARTE of Nordic nRF52 (nRF52840 Product Specification, 6.34): tasks, events, and bytes by EasyDMA, one at a time, from
- * and to RAM. Renode's platform has it, and not the older UART (uart_nrf.c). */
+/* UARTE of Nordic nRF52 and nRF53 (nRF52840 Product Specification, 6.34) and, with TC_UART_NRF54, of nRF54L (nRF54L15 data
+ * sheet, UARTE): tasks, events, and bytes by EasyDMA, one at a time, from and to RAM. Renode's platform has it, and not the
+ * older UART (uart_nrf.c). */
 #include "uart.h"
 
+#ifdef TC_UART_NRF54
+enum { TASKS_STARTRX = 0x028, TASKS_STARTTX = 0x050, EVENTS_ENDRX = 0x14C, EVENTS_ENDTX = 0x168 };
+enum { RXD_PTR = 0x704, RXD_MAXCNT = 0x708, TXD_PTR = 0x73C, TXD_MAXCNT = 0x740 };
+#else
 enum { TASKS_STARTRX = 0x000, TASKS_STARTTX = 0x008, EVENTS_ENDRX = 0x110, EVENTS_ENDTX = 0x120 };
-enum { ENABLE = 0x500, BAUDRATE = 0x524 };
 enum { RXD_PTR = 0x534, RXD_MAXCNT = 0x538, TXD_PTR = 0x544, TXD_MAXCNT = 0x548 };
+#endif
+enum { ENABLE = 0x500, BAUDRATE = 0x524 };
 enum { ENABLE_UARTE = 8 };
 
 static volatile uint8_t received, sent;

@@ -226,7 +226,10 @@ def test_what_the_uarts_of_the_boards_can_do() -> None:
     fast = {board.name for board in list_boards() if board.uart and at_baud(board.uart, None, 921_600).baud == 921_600}
     slow = {board.name for board in list_boards() if board.uart} - fast
     assert {"stm32f4-discovery", "nucleo-l4r5zi", "nucleo-f746zg", "nrf52840-dk", "raspberry-pi-pico"} <= fast
-    assert slow == {"riscv32imc", "riscv32imc-psram", "riscv32-zve32x", "hazard3"}  # 3.6864 MHz / 16
+    assert slow == {
+        "riscv32imc", "riscv32imc-psram", "riscv32-zve32x", "hazard3",  # 3.6864 MHz / 16
+        "arduino-uno-r4-minima", "arduino-uno-r4-wifi",  # 48 MHz / 8 / 7
+    }  # fmt: skip
     for board in list_boards():
         if board.uart is not None:
             assert at_baud(board.uart, 115_200, None).baud == 115_200
@@ -241,6 +244,12 @@ def test_what_the_uarts_of_the_boards_can_do() -> None:
         ("stm32l4", 16_000_000, 1_500_000),
         ("stm32-lpuart", 120_000_000, 9_600),  # its divisor has 20 bits
         ("nrf", 64_000_000, 2_000_000),
+        ("nrf-uarte", 64_000_000, 2_000_000),
+        ("nrf54-uarte", 16_000_000, 2_000_000),
+        ("ra-sci", 48_000_000, 921_600),
+        ("ra-sci", 48_000_000, 9_600),  # its divisor has 8 bits
+        ("sam-sercom", 48_000_000, 4_000_000),
+        ("imxrt-lpuart", 24_000_000, 4_000_000),
         ("cmsdk", 25_000_000, 1_700_000),
         ("pl011", 1_843_200, 921_600),
     ],

@@ -11,6 +11,7 @@ from tinyc.base import paths
 from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.board.parts import SetupStep, Uart
+from tinyc.toolchain.uart import uart_driver
 
 PYOCD = 'pyocd = "stm32f407vg"'
 HSE = "{ set = 0x4002_3800, bits = 0x0001_0000 }"
@@ -20,7 +21,7 @@ GOOD = (paths.boards_dir() / "stm32f4-discovery.toml").read_text()
 def test_uart_and_setup() -> None:
     board = load_board("stm32f4-discovery")
     assert board.uart == Uart("stm32f4", 0x4000_4800, 42_000_000, 115_200, 2)
-    assert board.setup[0] == SetupStep("set", 0x4002_3800, 0x0001_0000)
+    assert board.setup[0] == SetupStep("set", 0x4002_3800, 0x0001_0000, 0x0001_0000)
     assert board.setup[1] == SetupStep("wait", 0x4002_3800, 0x0002_0000, 0x0002_0000)
     assert board.setup[8] == SetupStep("wait", 0x4002_3808, 0xC, 0x8)
 
@@ -49,8 +50,8 @@ def test_energy(tmp_path: Path) -> None:
 def test_every_uart_has_its_driver() -> None:
     for board in list_boards():
         if board.uart is not None:
-            kind = "stm32l4" if board.uart.kind == "stm32-lpuart" else board.uart.kind
-            assert (paths.templates_dir() / "firmware" / f"uart_{kind.replace('-', '_')}.c").is_file()
+            source, _ = uart_driver(board.uart.kind)
+            assert (paths.templates_dir() / "firmware" / source).is_file()
             assert board.uart.clock_hz // board.uart.baud >= 16
 
 
@@ -75,6 +76,11 @@ def test_real_boards_can_be_flashed() -> None:
         (HSE, "{ set = 4, clear = 4, bits = 1 }", "must be there once", "steps"),
         (HSE, "{ set = 6, bits = 1 }", "must be a word's address", "steps"),
         (HSE, "{ set = 4 }", "item 1 whose 'bits' is missing", "steps"),
+        (HSE, "{ set = 4, bits = 1, value = 2 }", "item 1 whose 'value' has bits", "steps"),
+        (HSE, "{ write = 4, value = 1, bytes = 3 }", "item 1 whose 'bytes' must be one of: 1, 2, 4", "steps"),
+        (HSE, "{ write = 5, value = 1, bytes = 2 }", "must be a multiple of 2, the register's bytes", "steps"),
+        (HSE, "{ write = 5, value = 256, bytes = 1 }", "item 1 whose 'value' is too large for 1 bytes", "steps"),
+        (HSE, "{ clear = 4, bits = 0x1_0000, bytes = 2 }", "item 1 whose 'bits' is too large for 2 bytes", "steps"),
         (HSE, "{ set = 4, bits = 1, bit = 1 }", "whose 'bit' is not a key", "steps"),
         ("bits = 0x0000_000C, value = 0x0000_0008", "bits = 4, value = 8", "item 9 whose 'value' has bits", "steps"),
         ('"stm32", "pyocd"]', '"stm32", "jtag"]', "'flashing.methods' has 'jtag'; it may have: stm32", "methods"),

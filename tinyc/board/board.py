@@ -122,7 +122,7 @@ class Board:
 STARTUPS = (*INSTRUCTION_SETS, "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
-BOOT2S = ("rp2040", "rp2350")
+BOOT2S = ("imxrt1060", "rp2040", "rp2350")
 NO_FPU = "+nofp"  # behind a board's name
 _FLOAT_ABI = (("gcc", "-mfloat-abi=hard", "-mfloat-abi=soft"), ("zig", "-eabihf", "-eabi"))
 _ZIG_FPU = r"\+(vfp|fp_|mve)\w*"  # features of Zig's -mcpu

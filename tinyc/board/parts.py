@@ -10,7 +10,21 @@ from tinyc.base.dataclass import dataclass
 from tinyc.board.table import TomlTable, shown
 from tinyc.board.words import read_label, read_word
 
-UARTS = ("cmsdk", "nrf", "nrf-uarte", "ns16550", "pl011", "stm32f4", "stm32l4", "stm32-lpuart", "trivial")
+UARTS = (
+    "cmsdk",
+    "imxrt-lpuart",
+    "nrf",
+    "nrf-uarte",
+    "nrf54-uarte",
+    "ns16550",
+    "pl011",
+    "ra-sci",
+    "sam-sercom",
+    "stm32f4",
+    "stm32l4",
+    "stm32-lpuart",
+    "trivial",
+)
 METHODS = (
     "stm32",
     "samba",
@@ -29,11 +43,12 @@ BAUD = 115_200
 
 StepKind = Literal["write", "set", "clear", "wait"]
 STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait")
+_WIDTHS = (1, 2, 4)  # bytes of a register
 
 
 @dataclass(frozen=True, slots=True)
 class Uart:
-    """The UART that firmware talks over. kind: its registers, templates/firmware/uart_<kind>.c. clock_hz: what its
+    """The UART that firmware talks over. kind: its registers, as toolchain/uart.py has drivers for. clock_hz: what its
     baud rate is divided from. qemu_serial: which of the QEMU machine's serial ports it is."""
 
     kind: str
@@ -45,13 +60,14 @@ class Uart:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One access of the firmware to a register before it talks: `write` all of it, `set` or `clear` the bits, or
-    `wait` until `register & bits == value` (for a limited time)."""
+    """One access of the firmware to a register of `width` bytes before it talks: `write` all of it, `set` the bits to
+    the value, `clear` them, or `wait` until `register & bits == value` (for a limited time)."""
 
     op: StepKind
     address: int
     bits: int
     value: int = 0
+    width: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +203,20 @@ def _step(item: TomlTable) -> SetupStep:
     if len(kinds) != 1:
         raise item.error(" or ".join(STEP_KINDS), "must be there once: the register's address")
     address = item.integer(kinds[0])
-    if address % 4:
-        raise item.error(kinds[0], f"must be a word's address, not 0x{address:x}")
+    width = item.integer("bytes", 4)
+    if width not in _WIDTHS:
+        raise item.error("bytes", f"must be one of: {', '.join(map(str, _WIDTHS))}")
+    if address % width:
+        what = f"a multiple of {width}, the register's bytes" if width < _WIDTHS[-1] else "a word's address"
+        raise item.error(kinds[0], f"must be {what}, not 0x{address:x}")
     bits = item.integer("value" if kinds[0] == "write" else "bits")
-    value = item.integer("value", bits) if kinds[0] == "wait" else 0
+    value = item.integer("value", bits) if kinds[0] in ("wait", "set") else 0
     if value & ~bits:
-        raise item.error("value", "has bits that 'bits' has not: the wait would not end")
+        raise item.error("value", "has bits that 'bits' has not")
+    if bits >> 8 * width:
+        raise item.error("value" if kinds[0] == "write" else "bits", f"is too large for {width} bytes")
     item.finish()
-    return SetupStep(kinds[0], address, bits, value)
+    return SetupStep(kinds[0], address, bits, value, width)
 
 
 _LINE_STEP = re.compile(r"(dtr|rts) (on|off)|wait \d+(\.\d+)?|touch \d+")

@@ -21,11 +21,14 @@ from tinyc.toolchain.compile import CONSOLE, Harness, Sources, link_firmware, ma
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.elf import read_elf, section_bytes
 from tinyc.toolchain.image import Image, image_of, intel_hex, seal_boot2
-from tinyc.toolchain.uart import at_baud
+from tinyc.toolchain.uart import at_baud, uart_driver
 from tinyc.toolchain.uf2 import uf2
 
 MANIFEST = "device.json"
-IMAGE_DEF = "rp2350"  # whose boot ROM needs no second stage, but a description of the image
+DESCRIPTIONS = {  # of the image, for boot ROMs that need no second stage
+    "imxrt1060": "boot_imxrt1060.S",
+    "rp2350": "image_def_rp2350.S",
+}
 REQUEST_SECONDS = 2  # the rest of a request that does not come in this time is given up
 
 
@@ -164,11 +167,10 @@ def _uart_harness(
     setup = folder / "board_setup.c"
     steps = board.setup if boot2 is not None else ()
     setup.write_text(render("firmware/board_setup.c.j2", {"board": board.name, "steps": steps}), encoding="utf-8")
-    kind = uart.kind.replace("-", "_")
-    source = "uart_stm32l4.c" if uart.kind == "stm32-lpuart" else f"uart_{kind}.c"
+    source, selecting = uart_driver(uart.kind)
     generated = [setup]
-    if boot2 is not None and board.boot2 == IMAGE_DEF:
-        generated.append(paths.templates_dir() / "firmware" / f"image_def_{board.boot2}.S")
+    if boot2 is not None and board.boot2 in DESCRIPTIONS:
+        generated.append(paths.templates_dir() / "firmware" / DESCRIPTIONS[board.boot2])
     elif boot2 is not None and board.boot2:
         generated.append(_write_boot2(board, boot2, folder))
     all_defines = {
@@ -177,7 +179,7 @@ def _uart_harness(
         "TC_UART_BAUD": f"{uart.baud}u",
         "TC_CORE_HZ": f"{board.clock_hz or 1_000_000}u",
         "TC_PERIPHERALS": "1",
-        **({"TC_UART_LPUART": "1"} if uart.kind == "stm32-lpuart" else {}),
+        **selecting,
         **({"TC_CACHES": "1"} if core_named(board.core).cached and boot2 is not None else {}),
         **defines,
     }

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UARTs register by register, written from their vendors' descriptions and not from the drivers: SERCOM (Microchip
+DS40001882, DS60001507, and the files ATSAMD21G18A.svd, ATSAMD51J19A.svd), SCI (Renesas R01UH0887, R7FA4M1AB.svd) and
+LPUART (NXP IMXRT1060RM, 49). An access that the hardware would not take as meant is an error: a wrong width, a register
+that the mode does not have, one that is locked while it is enabled, a byte sent where there is no room.
+
+Bytes take a number of polls to leave. Where `overrun` says so, an overrun stops the receiver, until the program starts
+it again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+POLLS = 3  # of a state, until the shift register is empty
+
+
+class SerialLine:
+    """What all have: a shift register and one byte before it, and received bytes. overrun: the receiver stops before
+    this many bytes of the inbox, until its flag is cleared."""
+
+    SPAN = 0x20
+    WIDTHS: dict[int, int]  # bytes of each register that is accessed, by offset
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        self.inbox = deque(inbox)
+        self.sent = bytearray()
+        self.registers = dict.fromkeys(self.WIDTHS, 0)
+        self.waiting: int | None = None
+        self.shifting: int | None = None
+        self.polls = 0
+        self.overrun = overrun
+        self.taken = 0
+        self.stopped = False
+
+    def width(self, offset: int, size: int) -> None:
+        assert self.WIDTHS.get(offset) == size, f"0x{offset:02X} with {size} bytes"
+
+    def put(self, byte: int) -> None:
+        assert self.waiting is None, "no room"
+        self.waiting = byte
+        self._shift()
+
+    def poll(self) -> None:
+        """Time passes."""
+        if self.shifting is not None:
+            self.polls -= 1
+            if self.polls == 0:
+                self.sent.append(self.shifting)
+                self.shifting = None
+        self._shift()
+
+    def _shift(self) -> None:
+        if self.shifting is None and self.waiting is not None:
+            self.shifting, self.waiting, self.polls = self.waiting, None, POLLS
+
+    @property
+    def has_byte(self) -> bool:
+        if self.overrun is not None and self.taken == self.overrun:
+            self.overrun, self.stopped = None, True
+        return bool(self.inbox) and not self.stopped
+
+    def get(self) -> int:
+        assert self.has_byte, "nothing was received"
+        self.taken += 1
+        return self.inbox.popleft()
+
+
+class Sercom(SerialLine):
+    """As a USART with its internal clock. A reset, an enabling and a write of CTRLB are in the air until SYNCBUSY is
+    read as zero."""
+
+    SPAN = 0x40
+    CTRLA, CTRLB, BAUD, INTFLAG, SYNCBUSY, DATA = 0x00, 0x04, 0x0C, 0x18, 0x1C, 0x28
+    WIDTHS = {CTRLA: 4, CTRLB: 4, BAUD: 2, INTFLAG: 1, SYNCBUSY: 4, DATA: 2}  # noqa: RUF012
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.busy = 0
+        self.ever_sent = False
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.SYNCBUSY:
+            self.busy = max(self.busy - 1, 0)
+            return 1 if self.busy else 0
+        assert self.enabled, f"0x{offset:02X} is read before it is enabled"
+        if offset == self.INTFLAG:
+            self.poll()
+            sent = self.ever_sent and self.waiting is None and self.shifting is None
+            return (self.waiting is None) << 0 | sent << 1 | self.has_byte << 2
+        assert offset == self.DATA, f"0x{offset:02X} is not read"
+        return self.get()
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        assert self.busy == 0 or offset == self.DATA, "SYNCBUSY"
+        if offset == self.DATA:
+            assert self.enabled
+            assert self.registers[self.CTRLB] & 1 << 16, "TXEN"
+            self.ever_sent = True
+            self.put(value & 0x1FF)
+            return
+        assert offset not in (self.INTFLAG, self.SYNCBUSY), f"0x{offset:02X} is not written"
+        if offset == self.CTRLA and value & 1:
+            self.registers = dict.fromkeys(self.WIDTHS, 0)
+            self.busy = POLLS
+            return
+        assert not self.enabled, "locked while it is enabled"
+        if offset == self.CTRLA:
+            kept = self.registers[self.CTRLA]
+            assert not value & 2 or not kept or kept == value & ~2, "the mode is set before it is enabled"
+            assert value >> 2 & 7 == 1, "USART, internal clock"
+            assert value >> 13 & 7 == 0, "16 samples, arithmetic"
+            assert (value >> 16 & 3, value >> 20 & 3) == (0, 1), "TX on pad 0, RX on pad 1"
+            assert value >> 24 & 15 == 0, "no parity"
+            assert value >> 28 & 1 == 0, "asynchronous"
+            assert value >> 30 & 1, "the least bit first"
+        if offset == self.CTRLB:
+            assert value & 7 == 0, "8 bits"
+            assert not value >> 6 & 1, "one stop bit"
+        if offset == self.CTRLB or (value & 2 and offset == self.CTRLA):
+            self.busy = POLLS
+        self.registers[offset] = value
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.registers[self.CTRLA] & 2)
+
+    @property
+    def has_byte(self) -> bool:
+        return bool(self.registers[self.CTRLB] & 1 << 17) and super().has_byte
+
+    def baud(self, clock_hz: int) -> float:
+        return clock_hz / 16 * (1 - self.registers[self.BAUD] / 65536)
+
+
+class Sci(SerialLine):
+    """Asynchronous, without FIFO. A receiver with an overrun stops until ORER is read as one and written as zero."""
+
+    SMR, BRR, SCR, TDR, SSR, RDR, SCMR, SEMR = range(8)
+    WIDTHS = dict.fromkeys(range(8), 1)
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.registers.update({self.BRR: 0xFF, self.SCMR: 0xF2})
+        self.seen = False
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.RDR:
+            return self.get()
+        assert offset == self.SSR, f"{offset} is not read"
+        self.poll()
+        has_byte = bool(self.registers[self.SCR] & 1 << 4) and self.has_byte
+        self.seen = self.stopped
+        idle = self.waiting is None and self.shifting is None
+        return (self.waiting is None) << 7 | has_byte << 6 | self.stopped << 5 | idle << 2
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.TDR:
+            assert self.registers[self.SCR] & 1 << 5, "TE"
+            self.put(value)
+        elif offset == self.SSR:
+            assert value & 0xC0 == 0xC0, "TDRE and RDRF are not for programs to clear"
+            if self.seen and not value & 1 << 5:
+                self.stopped = False
+        else:
+            assert offset != self.RDR, "RDR is not written"
+            assert offset == self.SCR or not self.registers[self.SCR] & 0x30, "locked while it sends or receives"
+            assert offset != self.SCMR or value == 0xF2, "8 bits, the least first, no smart card"
+            assert offset != self.SMR or value & ~3 == 0, "asynchronous, 8 bits, no parity, one stop bit"
+            assert offset != self.SCR or value & 0xCF == 0, "no interrupts, the internal clock"
+            self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        """64 * 2^(2n-1) clocks, halved by each of BGDM and ABCS."""
+        bits = 64 * 2 ** (2 * (self.registers[self.SMR] & 3) - 1)
+        for bit in (4, 6):
+            bits /= 2 if self.registers[self.SEMR] >> bit & 1 else 1
+        assert not self.registers[self.SEMR] & 0x0C, "neither 6 clocks nor a modulated rate"
+        return clock_hz / (bits * (self.registers[self.BRR] + 1))
+
+
+class Lpuart(SerialLine):
+    """Without FIFO. A receiver with an overrun stops until OR is written as one."""
+
+    SPAN = 0x30
+    GLOBAL, BAUD, STAT, CTRL, DATA = 0x08, 0x10, 0x14, 0x18, 0x1C
+    WIDTHS = {GLOBAL: 4, BAUD: 4, STAT: 4, CTRL: 4, DATA: 4}  # noqa: RUF012
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.DATA:
+            return self.get()
+        assert offset == self.STAT, f"0x{offset:02X} is not read"
+        self.poll()
+        has_byte = bool(self.registers[self.CTRL] & 1 << 18) and self.has_byte
+        idle = self.waiting is None and self.shifting is None
+        return (self.waiting is None) << 23 | idle << 22 | has_byte << 21 | self.stopped << 19
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        assert offset == self.GLOBAL or not self.registers[self.GLOBAL], "it is held in reset"
+        if offset == self.DATA:
+            assert self.registers[self.CTRL] & 1 << 19, "TE"
+            self.put(value)
+        elif offset == self.STAT:
+            assert value == 1 << 19, "OR; other bits invert or turn the line"
+            self.stopped = False
+        elif offset == self.GLOBAL:
+            assert value in (0, 2)
+            self.registers = dict.fromkeys(self.WIDTHS, 0)
+            self.registers[self.GLOBAL] = value
+        else:
+            assert offset != self.BAUD or not self.registers[self.CTRL] & 3 << 18, "while it sends or receives"
+            self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        value = self.registers[self.BAUD]
+        samples, divisor = (value >> 24 & 31) + 1, value & 0x1FFF
+        assert samples >= 8, "fewer than 4 are 16; fewer than 8 need both edges"
+        assert value & ~(31 << 24 | 0x1FFF) == 0, "one stop bit, no match, no DMA"
+        return clock_hz / (samples * divisor)
+
+
+MODELS: dict[str, type[SerialLine]] = {"imxrt-lpuart": Lpuart, "ra-sci": Sci, "sam-sercom": Sercom}
