@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import house_measures  # noqa: E402
+
 from tinyc.ops import all_ops  # noqa: E402  of this checkout, wherever the installed one is
 
 PACKAGE, RUNTIME = ROOT / "tinyc", ROOT / "runtime_c"
@@ -29,6 +31,16 @@ MOST_PARAMETERS = 6
 COLUMNS = 110  # of C
 # Here the words are instructions and fields of parameter structs: "add", "sub", "pad".
 NOT_OPERATORS = ("kernels", "machine")
+
+# Names that others gave; a key of reports; an operator. Their users would have to change what they wrote.
+GIVEN = (
+    "FileNotFoundError",
+    "ModuleNotFoundError",
+    "PackageNotFoundError",
+    "made_of",
+    "RecurrentKept",
+    "recurrent_kept",
+)
 
 # They say which foreign operator becomes which of ours, or the other way round.
 TRANSLATORS = ("load", "export")
@@ -86,6 +98,22 @@ def duplicate_classes(modules: Trees) -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(file)
     return {name: files for name, files in sorted(places.items()) if len(files) > 1}
+
+
+def participles(modules: Trees) -> dict[str, list[str]]:
+    """By file, names of which a word is one of `house_measures.PARTICIPLES`: `made`, `_kept`, `KnownCore`."""
+    fields = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.alias: "asname"}
+    fields |= dict.fromkeys(
+        (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs), "name"
+    )
+    places: dict[str, set[str]] = defaultdict(set)
+    for file, tree in modules.items():
+        for node in ast.walk(tree):
+            name = getattr(node, fields.get(type(node), ""), None) or ""
+            words = re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)
+            if name not in GIVEN and any(word.lower() in house_measures.PARTICIPLES for word in words):
+                places[file].add(name)
+    return {file: sorted(names) for file, names in places.items()}
 
 
 def homes() -> dict[str, str]:
@@ -165,8 +193,6 @@ def main() -> None:
     parser.add_argument("--measures", action="store_true", help="only the measures that have a goal, in half a minute")
     given = parser.parse_args()
     if given.measures:
-        import house_measures  # noqa: PLC0415
-
         house_measures.print_all()
         return
     every = given.all

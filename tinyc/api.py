@@ -218,9 +218,9 @@ def verify(
         model_file(model, example_of(example, calibration, inputs)) as path,
         _progress() as progress,
     ):
-        wanted = str(written["expect"]) if written else expect if isinstance(expect, str) else None
+        expected = str(written["expect"]) if written else expect if isinstance(expect, str) else None
         values = {"samples": 0, **_values(options, VerifyOptions, files | shown)}
-        chosen = Options(board=board, expect=wanted, **values)
+        chosen = Options(board=board, expect=expected, **values)
         if built is None:
             report = building.verify_model(path, chosen, progress)
         else:
@@ -451,9 +451,9 @@ def _as_shown(options: VerifyOptions) -> Iterator[dict[str, Path]]:
     front = load_frontend(given)
     axes = getattr(front, "axes", 1)
     if wav.dtype != np.int16 or wav.shape[1:] != (() if axes == 1 else (axes,)):
-        wanted = "[n]" if axes == 1 else f"[n, {axes}]"
+        shape = "[n]" if axes == 1 else f"[n, {axes}]"
         hint = "samples of one channel, 16 bits" if axes == 1 else "samples of all axes side by side, 16 bits"
-        raise TinycError(f"the recording is {wav.dtype} {list(wav.shape)}, not int16 {wanted}", hint=hint)
+        raise TinycError(f"the recording is {wav.dtype} {list(wav.shape)}, not int16 {shape}", hint=hint)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as folder:
         path = Path(folder) / "samples.wav"
         with wave.open(str(path), "wb") as file:

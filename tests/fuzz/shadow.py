@@ -147,7 +147,7 @@ class Watcher:
         rows = step.call.rows
         if step.row_step is None or rows is None or rows.out_rows == 1:
             return False
-        return len(rows.made(self.calls[self.now] - 1)) < rows.out_rows
+        return len(rows.output_rows(self.calls[self.now] - 1)) < rows.out_rows
 
     def _words(self, byte: int, owner: int) -> str:
         step = self.compiled.program.steps[self.now]

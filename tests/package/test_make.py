@@ -24,7 +24,7 @@ from tinyc.cli.main import main
 from tinyc.package.facts import Facts, PackagePort, read_facts
 from tinyc.package.kinds import KINDS, kinds_of
 from tinyc.package.make import check_version, package_files, write_packages
-from tinyc.package.selftest import digest_of_run, made_up
+from tinyc.package.selftest import digest_of_run, synthetic
 from tinyc.run.native import Port
 
 CHANGED = {
@@ -137,13 +137,13 @@ def test_the_made_up_input_is_the_same_in_c_and_in_python(tmp_path: Path, dtype:
     source = (
         "#include <stdint.h>\n#include <stdio.h>\nint main(void) { for (int32_t i = 0; i < 600; i++) {\n"
         "  const uint32_t byte = ((uint32_t)i * 37u + 3u * 101u + 11u) & 255u; (void)byte;\n"
-        f"  const {port.ctype} x = {port.made_up}; fwrite(&x, sizeof x, 1, stdout); }} return 0; }}\n"
+        f"  const {port.ctype} x = {port.synthetic}; fwrite(&x, sizeof x, 1, stdout); }} return 0; }}\n"
     )
     (tmp_path / "x.c").write_text(source)
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror")
     subprocess.run([compiler, *flags, "x.c", "-o", "x"], cwd=tmp_path, check=True)
     said = subprocess.run([tmp_path / "x"], capture_output=True, check=True).stdout
-    assert said == made_up(Port("x", (1, 600), np.dtype(dtype), None, 0), 3).tobytes()
+    assert said == synthetic(Port("x", (1, 600), np.dtype(dtype), None, 0), 3).tobytes()
 
 
 def test_the_digest_is_that_of_the_library(facts: Facts, library: Path) -> None:

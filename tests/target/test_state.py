@@ -107,13 +107,13 @@ def test_only_what_all_readers_precede_is_written_in_place() -> None:
 
 def test_states_lie_behind_all_other_buffers() -> None:
     program = library(delays(), "cortex-m4")
-    window, most = program.kept
+    window, most = program.states
     assert program.state_offset == window.place.offset
     assert (most.place.offset, most.place.end) == (window.place.end, program.arena_bytes)
-    assert window.made is None
+    assert window.computed is None
     assert window.data is not None
     assert most.data is None
-    assert most.made is not None
+    assert most.computed is not None
     others = [place.end for step in program.steps for place in step.outputs if place.value.name != "later"]
     assert max(others) <= program.state_offset
 

@@ -63,7 +63,7 @@ def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
     assert several
     sets = list(dict.fromkeys([None, frozenset(), several, *widest.shared_sets()]))
     for shared in sets:
-        tables = parts if shared is None else CutTables(measured, None, shared, parts.known)
+        tables = parts if shared is None else CutTables(measured, None, shared, parts.common)
         slack = tables.grain * 2 * LAYERS  # a sum of forms, and a group, are rounded to the grain
         for live in (2**30, *tables.needs()[:: max(len(tables.needs()) // 6, 1)]):
             cuts = list(_all_cuts(measured, 0, LAYERS, live))

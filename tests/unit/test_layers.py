@@ -118,6 +118,18 @@ def test_no_function_takes_more_than_six_parameters(sources: Mapping[str, ast.Mo
     assert found == []
 
 
+def test_a_name_says_what_a_value_is(sources: Mapping[str, ast.Module]) -> None:
+    """Not that somebody found, made or kept it."""
+    assert house_figures.participles(sources) == {}
+
+
+def test_participles_are_told_from_other_names() -> None:
+    text = "import a.known as b\nclass KnownCore: x = unknown\ndef f(only_made): return found_.y._kept(wanted=FOUND)"
+    assert house_figures.participles({"a.py": ast.parse(text)}) == {
+        "a.py": ["FOUND", "KnownCore", "_kept", "found_", "only_made", "wanted"]
+    }
+
+
 def test_a_class_name_means_one_thing(sources: Mapping[str, ast.Module]) -> None:
     """A name that begins with an underscore is its file's own business."""
     assert house_figures.duplicate_classes(sources) == {}

@@ -72,7 +72,7 @@ def check(plan: Plan) -> None:
 def test_every_row_is_made_once(out_h: int, phase: int, first: int) -> None:
     calls = -(-(out_h + phase) // 2)
     walk = Walk(((),) * calls, first=first, rows=2, phase=phase, out_h=out_h)
-    made = [walk.made(turn) for turn in range(calls)]
+    made = [walk.output_rows(turn) for turn in range(calls)]
     assert [row for rows in made for row in rows] == list(range(first, first + out_h))
     for rows in range(first + out_h + 1):
         turns = walk.turns_for(rows)

@@ -88,7 +88,7 @@ def test_no_emulator() -> None:
 @pytest.mark.usefixtures("nothing_installed")
 def test_doctor_of_a_bare_computer() -> None:
     findings = {f.name: f for f in examine()}
-    assert not findings["arm-none-eabi-gcc"].found
+    assert not findings["arm-none-eabi-gcc"].is_present
     assert findings["arm-none-eabi-gcc"].install == ("apt install gcc-arm-none-eabi",)
     board = findings["cortex-m4"]
     assert board.kind is FindingKind.BOARD

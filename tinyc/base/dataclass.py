@@ -34,7 +34,9 @@ else:
     ) -> type:
         annotations: Mapping[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063  `inspect` is slow
         fields = [name for name, kind in annotations.items() if not kind.startswith(_NO_FIELD)]
-        declared = {name: value for name, value in cls.__dict__.items() if name in annotations or name in _KEPT}
+        declared = {
+            name: value for name, value in cls.__dict__.items() if name in annotations or name in _COPIED_MEMBERS
+        }
         if slots:
             cls = _with_slots(cls, fields)
         else:
@@ -61,7 +63,7 @@ else:
                 cls.__getstate__, cls.__setstate__ = _state, _set_state
         return cls
 
-    _KEPT = ("__module__", "__qualname__", "__annotations__", "__orig_bases__", "__post_init__")
+    _COPIED_MEMBERS = ("__module__", "__qualname__", "__annotations__", "__orig_bases__", "__post_init__")
 
     def _with_slots(cls: type, fields: list[str]) -> type:
         """The class once more, with slots for its fields: they cannot be added to one that is there."""
@@ -72,9 +74,9 @@ else:
             if name not in fields and name not in ("__dict__", "__weakref__")
         }
         members["__slots__"] = tuple(name for name in fields if name not in inherited)
-        made = type(cls)(cls.__name__, cls.__bases__, members)
-        made.__qualname__ = cls.__qualname__
-        return made
+        slotted = type(cls)(cls.__name__, cls.__bases__, members)
+        slotted.__qualname__ = cls.__qualname__
+        return slotted
 
     class _Lazy:
         """What the standard library makes of a class, made once."""
@@ -115,16 +117,16 @@ else:
 
     def _init(cls: type, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
         """Compiled: it runs more often than all others."""
-        known: dict[str, Any] = {"FACTORY": _FACTORY, "set_": object.__setattr__}
+        namespace: dict[str, Any] = {"FACTORY": _FACTORY, "set_": object.__setattr__}
         parameters: dict[bool, list[str]] = {False: [], True: []}  # by name only
         lines = []
         for one in fields:
             name, value, default = one.name, one.name, ""
             if one.default_factory is not dataclasses.MISSING:
-                known[f"make_{name}"], default = one.default_factory, "=FACTORY"
+                namespace[f"make_{name}"], default = one.default_factory, "=FACTORY"
                 value = f"make_{name}() if {name} is FACTORY else {name}" if one.init else f"make_{name}()"
             elif one.default is not dataclasses.MISSING:
-                known[f"default_{name}"], default = one.default, f"=default_{name}"
+                namespace[f"default_{name}"], default = one.default, f"=default_{name}"
                 value = name if one.init else f"default_{name}"
             elif not one.init:
                 continue
@@ -134,8 +136,8 @@ else:
         if hasattr(cls, "__post_init__"):
             lines.append("self.__post_init__()")
         written = ["self", *parameters[False], *(["*", *parameters[True]] if parameters[True] else [])]
-        exec("def __init__(" + ", ".join(written) + "):\n " + ("\n ".join(lines) or "pass"), known)
-        init: Callable[..., None] = known["__init__"]
+        exec("def __init__(" + ", ".join(written) + "):\n " + ("\n ".join(lines) or "pass"), namespace)
+        init: Callable[..., None] = namespace["__init__"]
         init.__qualname__ = f"{cls.__qualname__}.__init__"
         return init
 

@@ -107,8 +107,8 @@ def c_comment(text: object) -> C:
     """Inside a block comment. ASCII, since a compiler may read other bytes in the encoding of its own locale; no star,
     so that no comment ends or begins; no backslash, so that no line goes on; no trigraph. Others are `<2a>`.
     """
-    made = "".join(letter if _plain(letter, "*\\") else f"<{ord(letter):x}>" for letter in str(text))
-    return C(_cut(made.replace("??", "?<3f>")))
+    ascii_text = "".join(letter if _plain(letter, "*\\") else f"<{ord(letter):x}>" for letter in str(text))
+    return C(_cut(ascii_text.replace("??", "?<3f>")))
 
 
 def c_string(text: object) -> C:
@@ -134,9 +134,9 @@ def robot_comment(text: object) -> Robot:
 
 def robot_cell(text: object) -> Robot:
     """An argument of a keyword: no variables, no escapes, and spaces that do not end the cell."""
-    made = "".join(f"\\{letter}" if letter in "\\$@%&#=|" else visible(letter) for letter in str(text))
-    made = re.sub(r"(?<= ) |^ | $", r"\\x20", made)
-    return Robot(made or "${EMPTY}")
+    cell = "".join(f"\\{letter}" if letter in "\\$@%&#=|" else visible(letter) for letter in str(text))
+    cell = re.sub(r"(?<= ) |^ | $", r"\\x20", cell)
+    return Robot(cell or "${EMPTY}")
 
 
 def monitor_line(text: object) -> Monitor:

@@ -48,14 +48,14 @@ def product(a: Array, b: Array) -> Doubles:
     right = _on_grid(b, right_unit)
     if b.ndim > 2:
         return np.asarray((_on_grid(a, unit) @ right) * (unit * right_unit))
-    made = np.empty((*a.shape[:-1], b.shape[1]))
+    y = np.empty((*a.shape[:-1], b.shape[1]))
     at_once = max(1, _CHUNK // max(1, math.prod(a.shape[1:])))
     for first in range(0, len(a), at_once):
         part = slice(first, first + at_once)
         left = _on_grid(a[part], unit[part])
-        made[part] = (left.reshape(-1, left.shape[-1]) @ right).reshape(made[part].shape)
-        made[part] *= unit[part] * right_unit
-    return made
+        y[part] = (left.reshape(-1, left.shape[-1]) @ right).reshape(y[part].shape)
+        y[part] *= unit[part] * right_unit
+    return y
 
 
 def weighted(
@@ -86,7 +86,7 @@ def weighted(
     largest = most * float(np.abs(right).reshape(len(w), -1).sum(axis=1).max(initial=0.0))
     narrow = steps is not None and w_steps is not None and largest <= _EXACT32
     right, right_unit = right.astype(np.float32 if narrow else np.float64, copy=False), right_unit.ravel()
-    at_once, made = max(1, _CHUNK // max(1, x[:1].size)), []
+    at_once, chunks = max(1, _CHUNK // max(1, x[:1].size)), []
     for first in range(0, max(1, len(x)), at_once):
         part = x[first : first + at_once]
         if steps is None:
@@ -99,8 +99,8 @@ def weighted(
         factor = right_unit if steps is None else steps[0] * right_unit
         y *= along_rows(y, factor.astype(y.dtype))
         with np.errstate(over="ignore"):  # infinity is what float32 has of it
-            made.append(finish(y.astype(np.float32, copy=False)))
-    return made[0] if len(made) == 1 else np.concatenate(made)
+            chunks.append(finish(y.astype(np.float32, copy=False)))
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
 
 def along_rows(y: Array, v: Array) -> Array:
@@ -127,10 +127,10 @@ def gram_of_integers(a: Array, b: Array, most: float) -> Doubles:
         return np.asarray(np.swapaxes(left, -1, -2) @ (left if a is b else np.asarray(b, np.float64)))
     left = np.ascontiguousarray(a, np.float32)
     right = left if a is b else np.ascontiguousarray(b, np.float32)
-    made = np.zeros((a.shape[1], b.shape[1]))
+    products = np.zeros((a.shape[1], b.shape[1]))
     for first in range(0, len(left), rows):
-        made += left[first : first + rows].T @ (left if a is b else right)[first : first + rows]
-    return made
+        products += left[first : first + rows].T @ (left if a is b else right)[first : first + rows]
+    return products
 
 
 def product_of_integers(q: Array, h: Array, most: float) -> Doubles:
@@ -165,12 +165,12 @@ def _by_bands(a: Array, b: Array) -> Doubles:
     """a @ b; the bits of a row are counted, for each column of b, from the largest element that it does not leave
     out."""
     rows = a.reshape(-1, a.shape[-1])
-    made = np.zeros((len(rows), b.shape[1]))
+    y = np.zeros((len(rows), b.shape[1]))
     for column in range(b.shape[1]):
         used = np.flatnonzero(b[:, column])
         if used.size:
-            made[:, column] = product(rows[:, used], b[used, column : column + 1])[:, 0]
-    return made.reshape(*a.shape[:-1], b.shape[1])
+            y[:, column] = product(rows[:, used], b[used, column : column + 1])[:, 0]
+    return y.reshape(*a.shape[:-1], b.shape[1])
 
 
 def _bits(products: int) -> int:
@@ -180,8 +180,8 @@ def _bits(products: int) -> int:
 
 def _on_grid(x: Array, unit: Doubles) -> Doubles:
     """The nearest integers to x in units, which are powers of two."""
-    made: Doubles = np.multiply(x, 1 / unit, dtype=np.float64)
-    return np.rint(made, out=made)
+    in_units: Doubles = np.multiply(x, 1 / unit, dtype=np.float64)
+    return np.rint(in_units, out=in_units)
 
 
 def _in_two(x: Array, bits: int, axis: int | tuple[int, ...]) -> tuple[Doubles, Doubles]:
@@ -209,10 +209,10 @@ def exp(x: npt.ArrayLike) -> Doubles:
         turns = np.clip(np.rint(wide * _LOG2_E), _LEAST_EXPONENT, _MOST_EXPONENT)
         rest = (wide - turns * _LN2_HI) - turns * _LN2_LO
         rest = np.where(np.abs(rest) < 1, rest, np.where(np.isnan(wide), wide, 0.0))  # beyond all exponents
-        made = np.full_like(rest, _EXP[0])
+        series = np.full_like(rest, _EXP[0])
         for factor in _EXP[1:]:
-            made = made * rest + factor
-        return np.asarray(np.ldexp(made, turns.astype(np.int64)))
+            series = series * rest + factor
+        return np.asarray(np.ldexp(series, turns.astype(np.int64)))
 
 
 def log(x: npt.ArrayLike) -> Doubles:
@@ -223,12 +223,12 @@ def log(x: npt.ArrayLike) -> Doubles:
         low = fraction < _HALF_ROOT
         fraction, turns = np.where(low, fraction * 2, fraction), (exponent - low).astype(np.float64)
         s = (fraction - 1) / (fraction + 1)
-        square, made = s * s, np.full_like(s, _LOG[0])
+        square, y = s * s, np.full_like(s, _LOG[0])
         for factor in _LOG[1:]:
-            made = made * square + factor
-        made = turns * _LN2_HI + (turns * _LN2_LO + (2 * s + s * square * made))
-        made = np.where(wide == 0, -np.inf, np.where(np.isposinf(wide), np.inf, made))
-        return np.asarray(np.where(wide < 0, np.nan, made))
+            y = y * square + factor
+        y = turns * _LN2_HI + (turns * _LN2_LO + (2 * s + s * square * y))
+        y = np.where(wide == 0, -np.inf, np.where(np.isposinf(wide), np.inf, y))
+        return np.asarray(np.where(wide < 0, np.nan, y))
 
 
 def logistic(x: npt.ArrayLike) -> Doubles:

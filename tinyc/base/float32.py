@@ -107,9 +107,9 @@ def exp(x: Floats) -> Floats:
     x = np.asarray(x, np.float32)
     inside = (x <= EXP_HIGHEST) & (x >= EXP_LOWEST)
     n, r = _reduced(np.where(inside, x, np.float32(0)))
-    made = scale_by_power(fma(horner(_EXP, r), r * r, r) + np.float32(1), n)
+    y = scale_by_power(fma(horner(_EXP, r), r * r, r) + np.float32(1), n)
     beyond = np.where(x > EXP_HIGHEST, np.float32(np.inf), np.where(x < EXP_LOWEST, np.float32(0), x))
-    return np.asarray(np.where(inside, made, beyond), np.float32)
+    return np.asarray(np.where(inside, y, beyond), np.float32)
 
 
 def log(x: Floats) -> Floats:
@@ -125,10 +125,10 @@ def log(x: Floats) -> Floats:
     f = (safe.view(np.int32) - (k << 23)).astype(np.int32).view(np.float32) - np.float32(1)
     e = (k - np.where(tiny, 32, 0)).astype(np.float32)
     tail = fma(horner(_LOG, f), f, np.float32(-0.5))
-    made = fma(e, LN2_HI, fma(tail, f * f, fma(e, LN2_LO, f)))
+    y = fma(e, LN2_HI, fma(tail, f * f, fma(e, LN2_LO, f)))
     with np.errstate(all="ignore"):
         beyond = np.where(x == 0, np.float32(-np.inf), np.where(x < 0, np.float32(np.nan), x))
-    return np.asarray(np.where(inside, made, beyond), np.float32)
+    return np.asarray(np.where(inside, y, beyond), np.float32)
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -213,8 +213,8 @@ def sin_or_cos(x: Floats, quarters: int) -> Floats:
     sine = fma(horner(_SIN, square) * square, r, r)
     cosine = fma(horner(_COS, square), square * square, fma(square, np.float32(-0.5), np.float32(1)))
     turn = (n.astype(np.int32) + quarters) & 3
-    made = np.where(turn & 1, cosine, sine)
-    return np.asarray(np.where(np.isnan(x), x, np.where(turn & 2, -made, made)), np.float32)
+    y = np.where(turn & 1, cosine, sine)
+    return np.asarray(np.where(np.isnan(x), x, np.where(turn & 2, -y, y)), np.float32)
 
 
 def tan(x: Floats) -> Floats:
@@ -252,8 +252,8 @@ def asin(x: Floats) -> Floats:
         far = np.abs(x)
         half = sqrt(np.float32(0.5) * (np.float32(1) - far))
         away = _HALF_PI - (np.float32(2) * _near_asin(half) - _HALF_PI_LO)
-        made = np.where(far <= np.float32(0.5), _near_asin(x), np.copysign(away, x))
-        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), made), np.float32)
+        y = np.where(far <= np.float32(0.5), _near_asin(x), np.copysign(away, x))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), y), np.float32)
 
 
 def acos(x: Floats) -> Floats:
@@ -264,8 +264,8 @@ def acos(x: Floats) -> Floats:
         above = np.float32(2) * _near_asin(sqrt(np.float32(0.5) * (np.float32(1) - far)))
         below = np.float32(2) * _HALF_PI - (above - np.float32(2) * _HALF_PI_LO)
         near = _HALF_PI - (_near_asin(x) - _HALF_PI_LO)
-        made = np.where(far <= np.float32(0.5), near, np.where(x < 0, below, above))
-        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), made), np.float32)
+        y = np.where(far <= np.float32(0.5), near, np.where(x < 0, below, above))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), y), np.float32)
 
 
 def _halves(far: Floats) -> tuple[Floats, Floats]:
@@ -300,8 +300,8 @@ def asinh(x: Floats) -> Floats:
     with np.errstate(all="ignore"):
         far = np.abs(x)
         near = fma(far, far / (np.float32(1) + sqrt(fma(far, far, np.float32(1)))), far)
-        made = np.where(far > np.float32(1e9), log(far) + np.float32(0.6931471824645996), log1p(near))
-        return np.asarray(np.copysign(made, x), np.float32)
+        y = np.where(far > np.float32(1e9), log(far) + np.float32(0.6931471824645996), log1p(near))
+        return np.asarray(np.copysign(y, x), np.float32)
 
 
 def acosh(x: Floats) -> Floats:
@@ -309,9 +309,9 @@ def acosh(x: Floats) -> Floats:
     x = np.asarray(x, np.float32)
     with np.errstate(all="ignore"):
         above = x - np.float32(1)
-        made = log1p(np.asarray(above + sqrt(above * (x + np.float32(1))), np.float32))
-        made = np.where(x > np.float32(1e9), log(x) + np.float32(0.6931471824645996), made)
-        return np.asarray(np.where(x < np.float32(1), np.float32(np.nan), made), np.float32)
+        y = log1p(np.asarray(above + sqrt(above * (x + np.float32(1))), np.float32))
+        y = np.where(x > np.float32(1e9), log(x) + np.float32(0.6931471824645996), y)
+        return np.asarray(np.where(x < np.float32(1), np.float32(np.nan), y), np.float32)
 
 
 def atanh(x: Floats) -> Floats:
@@ -319,8 +319,8 @@ def atanh(x: Floats) -> Floats:
     x = np.asarray(x, np.float32)
     with np.errstate(all="ignore"):
         far = np.abs(x)
-        made = np.float32(0.5) * log1p(np.asarray((far + far) / (np.float32(1) - far), np.float32))
-        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), np.copysign(made, x)), np.float32)
+        y = np.float32(0.5) * log1p(np.asarray((far + far) / (np.float32(1) - far), np.float32))
+        return np.asarray(np.where(far > np.float32(1), np.float32(np.nan), np.copysign(y, x)), np.float32)
 
 
 def power(x: Floats, exponent: float) -> Floats:
@@ -329,11 +329,11 @@ def power(x: Floats, exponent: float) -> Floats:
     x = np.asarray(x, np.float32)
     with np.errstate(all="ignore"):
         if abs(exponent) == 0.5:
-            made = sqrt(x)
+            y = sqrt(x)
         elif float(exponent).is_integer() and abs(exponent) <= MOST_FACTORS:
-            made = np.ones_like(x)
+            y = np.ones_like(x)
             for _ in range(abs(int(exponent))):
-                made = made * x
+                y = y * x
         else:
             return exp(np.float32(exponent) * log(x))
-        return made if exponent >= 0 else np.asarray(np.float32(1) / made, np.float32)
+        return y if exponent >= 0 else np.asarray(np.float32(1) / y, np.float32)

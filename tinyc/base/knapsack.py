@@ -23,11 +23,11 @@ def exact(classes: Sequence[Sequence[Item]], limit: int) -> list[int] | None:
     for options in classes:
         more, heavier = (np.array(column) for column in zip(*options, strict=True))
         sizes, weights = (size[:, None] + more).ravel(), (weight[:, None] + heavier).ravel()
-        kept = _undominated(sizes, weights, limit)
-        if not len(kept):
+        undominated = _undominated(sizes, weights, limit)
+        if not len(undominated):
             return None
-        size, weight = sizes[kept], weights[kept]
-        steps.append(np.divmod(kept, len(options)))
+        size, weight = sizes[undominated], weights[undominated]
+        steps.append(np.divmod(undominated, len(options)))
     at, taken = int(weight.argmin()), []
     for before, option in reversed(steps):
         taken.append(int(option[at]))

@@ -53,9 +53,9 @@ class Names:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def unique(self, wanted: str) -> str:
-        """`wanted` made an identifier, with `_2`, `_3` ... if that one was given before."""
-        base = identifier(wanted)
+    def unique(self, preferred: str) -> str:
+        """`preferred` as an identifier, with `_2`, `_3` ... if that one was given before."""
+        base = identifier(preferred)
         name, count = base, 1
         while name in self._taken:
             count += 1

@@ -156,7 +156,7 @@ def port_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SerialPortFound:
+class DescribedPort:
     """A port of this computer; of one at USB the vendor and product id (`0483:374b`) and what it says that it is."""
 
     port: str
@@ -167,12 +167,12 @@ class SerialPortFound:
         return "  ".join(filter(None, (self.port, self.usb, self.description)))
 
 
-def described_ports() -> tuple[SerialPortFound, ...]:
+def described_ports() -> tuple[DescribedPort, ...]:
     """The same, with what is known of each."""
     return tuple(
-        SerialPortFound(port.device, f"{port.vid:04x}:{port.pid:04x}", port.description)
+        DescribedPort(port.device, f"{port.vid:04x}:{port.pid:04x}", port.description)
         if port.vid is not None
-        else SerialPortFound(port.device, None, None)
+        else DescribedPort(port.device, None, None)
         for port in _ports()
     )
 
@@ -182,11 +182,11 @@ def _ports() -> list[Any]:
 
 
 def _cannot_open(port: str, error: Exception) -> TinycError:
-    known = ", ".join(port_names()[:8]) or "none"
+    ports = ", ".join(port_names()[:8]) or "none"
     code = getattr(error, "errno", None)
     right = "; you need the right to use it: on Linux `sudo usermod -aG dialout $USER`, then log in again"
     extra = right if code in (errno.EACCES, errno.EPERM) else ""
-    return TinycError(f"the port cannot be opened: {_reason(error)}", Loc(port), f"ports here: {known}{extra}")
+    return TinycError(f"the port cannot be opened: {_reason(error)}", Loc(port), f"ports here: {ports}{extra}")
 
 
 def _reason(error: Exception) -> str:

@@ -67,7 +67,7 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def known(**facts: str) -> list[tuple[str, str]]:
+def nonempty(**facts: str) -> list[tuple[str, str]]:
     """Those facts that are not empty; `_` in a name is a space."""
     return [(name.replace("_", " "), value) for name, value in facts.items() if value]
 

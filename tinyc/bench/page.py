@@ -53,14 +53,14 @@ def _charts(model: ModelResult, number: int) -> list[Html | None]:
     timed = [(cut(visible(b.board)), (b.cycles if modelled else b.instructions) or 0) for b in counted]
     memory = [(cut(visible(board.board)), board.arena_bytes + (board.stack_bytes or 0)) for board in model.boards]
     ran = [(cut(visible(run.name)), round(run.latency.median_us)) for run in model.references]
-    wanted = (
+    charts = (
         (timed, unit, f"{unit}, of each board, model {number}"),
         (memory, "bytes of arena and stack", f"bytes of arena and stack of each board, model {number}"),
         (ran, "microseconds on a desktop computer", f"microseconds of each desktop run, model {number}"),
     )
     return [
         bars(rows, unit, title) if len(rows) > 1 and any(size for _, size in rows) else None
-        for rows, unit, title in wanted
+        for rows, unit, title in charts
     ]
 
 

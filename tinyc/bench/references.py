@@ -143,22 +143,22 @@ def litert(model: Path, threads: int) -> Runtime:
     runtime = _module("ai_edge_litert.interpreter", "pip install ai-edge-litert")
 
     def interpreter(batch: int) -> Any:
-        made = runtime.Interpreter(model_path=str(model), num_threads=threads or None)
+        engine = runtime.Interpreter(model_path=str(model), num_threads=threads or None)
         if batch > 1:
-            for port in made.get_input_details():
-                made.resize_tensor_input(port["index"], [batch, *port["shape"][1:]], strict=False)
-        made.allocate_tensors()
-        return made
+            for port in engine.get_input_details():
+                engine.resize_tensor_input(port["index"], [batch, *port["shape"][1:]], strict=False)
+        engine.allocate_tensors()
+        return engine
 
-    def runner(made: Any, feed: Feed) -> Once:
-        ports = list(zip(made.get_input_details(), feed, strict=True))
-        outputs = made.get_output_details()
+    def runner(engine: Any, feed: Feed) -> Once:
+        ports = list(zip(engine.get_input_details(), feed, strict=True))
+        outputs = engine.get_output_details()
 
         def run() -> list[Array]:
             for port, array in ports:
-                made.set_tensor(port["index"], array)
-            made.invoke()
-            return [made.get_tensor(port["index"]) for port in outputs]
+                engine.set_tensor(port["index"], array)
+            engine.invoke()
+            return [engine.get_tensor(port["index"]) for port in outputs]
 
         return run
 

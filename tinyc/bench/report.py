@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.shown import Shown, Summary, SummaryTable, known, number
+from tinyc.base.shown import Shown, Summary, SummaryTable, nonempty, number
 from tinyc.verify.report import EnergyReport
 
 SCHEMA = 1
@@ -165,7 +165,7 @@ class BenchReport(Shown):
             SummaryTable(("model", "board", "instructions", "cycles", "arena"), boards),
             SummaryTable(("model", "run", "microseconds", "times the C"), runs),
         ]
-        equal = known(bytes="all equal" if self.passed else "DIFFERENT")
+        equal = nonempty(bytes="all equal" if self.passed else "DIFFERENT")
         return Summary(f"{len(self.models)} models on {self.computer.cpu}", equal, tables)
 
     @property
@@ -191,11 +191,11 @@ def _lines(model: ModelResult) -> Iterator[dict[str, Any]]:
     for board in model.boards:
         row = asdict(board) | {"model": model.model, "where": board.board, "device": board.machine}
         row["software"], row["arithmetic"] = board.toolchain, "int8"
-        yield _known(row)
+        yield _of_columns(row)
     for reference in model.references:
         row = asdict(reference) | asdict(reference.latency) | asdict(reference.parity)
-        yield _known(row | {"model": model.model, "where": reference.kind})
+        yield _of_columns(row | {"model": model.model, "where": reference.kind})
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
+def _of_columns(values: dict[str, Any]) -> dict[str, Any]:
     return {key: values[key] for key in CSV_COLUMNS if values.get(key) is not None}

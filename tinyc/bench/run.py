@@ -71,10 +71,10 @@ def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> Mode
     originals, integers = proof_samples(compiled, everything)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(integers))
-        wanted = reference_outputs(compiled.graph, compiled.program, integers, counted)
+        expected = reference_outputs(compiled.graph, compiled.program, integers, counted)
     with progress.stage("desktop"):
         runners, missing = _runners(model, options, progress)
-        references = _measure(runners, compiled, originals, integers, wanted, options)
+        references = _measure(runners, compiled, originals, integers, expected, options)
     return ModelResult(
         model=model.name,
         model_sha256=compiled.sha256,
@@ -148,7 +148,7 @@ def _measure(
     compiled: Compiled,
     originals: Samples,
     integers: Samples,
-    wanted: Outputs,
+    expected: Outputs,
     options: BenchOptions,
 ) -> list[ReferenceResult]:
     float_graph = compiled.float_graph or compiled.graph
@@ -170,7 +170,7 @@ def _measure(
                 times_c=ratio(taken, times[0]),
                 throughput_per_s=rate,
                 best_batch=size,
-                parity=parity([runner.infer(one) for one in feed], wanted, compiled.graph, originals.labels),
+                parity=parity([runner.infer(one) for one in feed], expected, compiled.graph, originals.labels),
             )
         )
     return results
@@ -199,8 +199,11 @@ def parity(theirs: Sequence[Sequence[Array]], ours: Outputs, graph: Graph, label
     noise = sum(float(np.square(them.astype(np.float64) - us).sum()) for them, us in reals)
     chosen = [classes(graph, {name: pair[side] for name, pair in meant.items()}) for side in (0, 1)]
     agreed = agreement(*chosen)
-    known = labels if labels is not None and len(np.unique(labels)) > 1 else None
-    top = [None if known is None or picked is None else round(float((picked == known).mean()), 4) for picked in chosen]
+    true_classes = labels if labels is not None and len(np.unique(labels)) > 1 else None
+    top = [
+        None if true_classes is None or picked is None else round(float((picked == true_classes).mean()), 4)
+        for picked in chosen
+    ]
     return Parity(
         inputs=len(theirs),
         agreement=None if agreed is None else round(agreed, 4),

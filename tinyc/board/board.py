@@ -142,8 +142,8 @@ def _without_fpu(board: Board) -> Board:
     cflags = dict(board.cflags)
     for family, hard, soft in _FLOAT_ABI:
         if family in cflags:
-            kept = (flag for flag in cflags[family] if not flag.startswith("-mfpu="))
-            cflags[family] = tuple(re.sub(_ZIG_FPU, "", flag.replace(hard, soft)) for flag in kept)
+            without_fpu = (flag for flag in cflags[family] if not flag.startswith("-mfpu="))
+            cflags[family] = tuple(re.sub(_ZIG_FPU, "", flag.replace(hard, soft)) for flag in without_fpu)
     return replace(
         board,
         name=board.name + NO_FPU,
@@ -170,15 +170,15 @@ def load_board(name_or_path: str | Path) -> Board:
     if "," in text:
         message = f"one board is built for, and here are several: {text.replace(',', ', ')}"
         raise TinycError(message, hint="`tinyc estimate` and `tinyc bench` take several")
-    known = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
+    names = sorted(f.stem for f in paths.boards_dir().glob("*.toml"))
     if chip := chip_hint(text, {board.name: board.description for board in list_boards()}):
         raise TinycError(f"there is no board '{text}'", hint=f"{chip}; `tinyc boards` lists all boards")
     word = text.lower().replace("_", "-")
-    close = [name for name in known if word and word in name][:1] or difflib.get_close_matches(word, known, n=1)
+    close = [name for name in names if word and word in name][:1] or difflib.get_close_matches(word, names, n=1)
     guess = f"did you mean '{close[0]}'? " if close else ""
     raise TinycError(
         f"there is no board '{text}'",
-        hint=f"{guess}known boards: {', '.join(known)}; a board of your own is given as a .toml file",
+        hint=f"{guess}known boards: {', '.join(names)}; a board of your own is given as a .toml file",
     )
 
 

@@ -21,7 +21,7 @@ _NO_VECTORS = "Renode 1.16 is not known to run vectors of Zve32x"
 
 
 @dataclass(frozen=True, slots=True)
-class KnownCore:
+class CoreFacts:
     """What does not depend on the board that the core is on."""
 
     extras: frozenset[str] = frozenset()  # what it has beyond Armv7-M (or Armv6-M) and the board's `isa`: fpv5, v8m
@@ -38,22 +38,22 @@ class KnownCore:
     data_only_from: int | None = None  # the address of the RAM that it waits for, or cannot fetch code from
 
 
-CORES: Mapping[str, KnownCore] = MappingProxyType(
+CORES: Mapping[str, CoreFacts] = MappingProxyType(
     {
-        "cortex-m0": KnownCore(
+        "cortex-m0": CoreFacts(
             unicorn="UC_CPU_ARM_CORTEX_M0", renode="cortex-m0", priority_mask=0xC0, micropython="armv6m"
         ),
         # Renode finds the instructions of a trace by a disassembler that knows no `cortex-m0+`; its core of that name
         # is the one it has for `cortex-m3`.
-        "cortex-m0plus": KnownCore(renode="cortex-m0+", traced="cortex-m3", priority_mask=0xC0, micropython="armv6m"),
-        "cortex-m1": KnownCore(),
-        "cortex-m3": KnownCore(
+        "cortex-m0plus": CoreFacts(renode="cortex-m0+", traced="cortex-m3", priority_mask=0xC0, micropython="armv6m"),
+        "cortex-m1": CoreFacts(),
+        "cortex-m3": CoreFacts(
             unicorn="UC_CPU_ARM_CORTEX_M3", renode="cortex-m3", data_only_from=_SYSTEM_BUS, micropython="armv7m"
         ),
-        "cortex-m4": KnownCore(
+        "cortex-m4": CoreFacts(
             unicorn="UC_CPU_ARM_CORTEX_M4", renode="cortex-m4", data_only_from=_SYSTEM_BUS, ordered=True
         ),
-        "cortex-m7": KnownCore(
+        "cortex-m7": CoreFacts(
             frozenset({"fpv5"}),
             "UC_CPU_ARM_CORTEX_M7",
             "cortex-m7",
@@ -63,26 +63,26 @@ CORES: Mapping[str, KnownCore] = MappingProxyType(
             cached=True,
             data_only_from=_TIGHTLY_COUPLED,
         ),
-        "cortex-m33": KnownCore(_V8M, "UC_CPU_ARM_CORTEX_M33", "cortex-m33", measured_as="cortex-m4", ordered=True),
-        "cortex-m35p": KnownCore(_V8M),
-        "cortex-m52": KnownCore(_V81M),
-        "cortex-m55": KnownCore(
+        "cortex-m33": CoreFacts(_V8M, "UC_CPU_ARM_CORTEX_M33", "cortex-m33", measured_as="cortex-m4", ordered=True),
+        "cortex-m35p": CoreFacts(_V8M),
+        "cortex-m52": CoreFacts(_V81M),
+        "cortex-m55": CoreFacts(
             _V81M,
             not_in_renode="Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits",
             data_only_from=_TIGHTLY_COUPLED,
         ),
-        "cortex-m85": KnownCore(_V81M),
-        "riscv32imc": KnownCore(renode="rv32imc_zicsr_zifencei"),
-        "riscv32imc_zve32x": KnownCore(not_in_renode=_NO_VECTORS),
-        "coral-npu": KnownCore(frozenset({"rv32f"}), not_in_renode=_NO_VECTORS, code="riscv32imc_zve32x"),
-        "hazard3": KnownCore(renode="rv32imac_zicsr_zifencei_zba_zbb_zbs", extras=frozenset({"rv32a"})),
-        "esp32-c3": KnownCore(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
-        "esp32-c6": KnownCore(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc"),
+        "cortex-m85": CoreFacts(_V81M),
+        "riscv32imc": CoreFacts(renode="rv32imc_zicsr_zifencei"),
+        "riscv32imc_zve32x": CoreFacts(not_in_renode=_NO_VECTORS),
+        "coral-npu": CoreFacts(frozenset({"rv32f"}), not_in_renode=_NO_VECTORS, code="riscv32imc_zve32x"),
+        "hazard3": CoreFacts(renode="rv32imac_zicsr_zifencei_zba_zbb_zbs", extras=frozenset({"rv32a"})),
+        "esp32-c3": CoreFacts(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
+        "esp32-c6": CoreFacts(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc"),
     }
 )
-UNKNOWN = KnownCore(_V81M)  # a core that is not in the table may have any instruction
+UNKNOWN = CoreFacts(_V81M)  # a core that is not in the table may have any instruction
 
 
-def core_named(name: str) -> KnownCore:
+def core_named(name: str) -> CoreFacts:
     """What is known of the core; of one that is not in the table, nothing."""
     return CORES.get(name, UNKNOWN)

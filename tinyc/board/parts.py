@@ -291,11 +291,11 @@ def _nrfutil(flashing: TomlTable) -> NrfUtil | None:
 
 
 def _sectors(flashing: TomlTable) -> tuple[tuple[int, int], ...]:
-    made = []
+    sectors = []
     for item in flashing.tables("sectors"):
-        made.append((item.integer("count", 1, least=1), item.integer("bytes", least=4)))
+        sectors.append((item.integer("count", 1, least=1), item.integer("bytes", least=4)))
         item.finish()
-    return tuple(made)
+    return tuple(sectors)
 
 
 def _line_steps(flashing: TomlTable, key: str) -> tuple[str, ...]:

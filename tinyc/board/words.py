@@ -76,6 +76,6 @@ def read_qemu_arguments(table: TomlTable, key: str) -> tuple[str, ...]:
     for option, value in zip(words[::2], (*words[1::2], ""), strict=False):
         legal = _QEMU_OPTIONS.get(option)
         if legal is None or not legal.fullmatch(value):
-            known = ", ".join(_QEMU_OPTIONS)
-            raise table.error(key, f"has {shown(option)} {shown(value)}; options with a plain value may be: {known}")
+            allowed = ", ".join(_QEMU_OPTIONS)
+            raise table.error(key, f"has {shown(option)} {shown(value)}; options with a plain value may be: {allowed}")
     return words

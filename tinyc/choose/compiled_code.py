@@ -77,8 +77,8 @@ class CompiledCode:
 
     def _counted(self, kernel: str) -> int:
         """Of one that no library had: what it took alone on a core of the kind, else what kernels take mostly."""
-        known = counts().get(kernel, {}).get(self.kind)
-        return round(known[CODE]) if known else next((table.get("", _STEP) for table in self.tables), _STEP)
+        measured = counts().get(kernel, {}).get(self.kind)
+        return round(measured[CODE]) if measured else next((table.get("", _STEP) for table in self.tables), _STEP)
 
 
 def compiled_code(core: str, isa: frozenset[str], optimize: Optimize) -> CompiledCode:

@@ -143,14 +143,14 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
     return kernel.offer(site, params() if params else all_ops()[site.node.op].prepared(site))
 
 
-def _candidates(site: Site, wanted: str | None, flash: SlowFlash | None) -> list[Choice]:
+def _candidates(site: Site, kernel_name: str | None, flash: SlowFlash | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
     op = all_ops()[site.node.op]
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     fitting = []
-    kernels = [kernel for kernel in op.every_kernel if wanted is None or kernel.name == wanted]
-    kernels = [kernel for kernel in kernels if wanted is not None or flash is not None or not kernel.slow_flash]
+    kernels = [kernel for kernel in op.every_kernel if kernel_name is None or kernel.name == kernel_name]
+    kernels = [kernel for kernel in kernels if kernel_name is not None or flash is not None or not kernel.slow_flash]
     for kernel in (kernel for kernel in kernels if kernel.isa <= site.isa):
         offer = ask(kernel, site, site.isa, params)
         if isinstance(offer, Refused):
@@ -186,17 +186,17 @@ def as_compiled(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode)
     )
 
 
-def made_small(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
+def optimized_for_size(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
     """The candidates as they are where the compiler makes code small: compiled."""
-    small = {node: [_made_small(choice, compiled) for choice in choices] for node, choices in by_node.items()}
+    small = {node: [_for_size(choice, compiled) for choice in choices] for node, choices in by_node.items()}
     return _sharing_code(small)
 
 
-def _made_small(choice: Choice, compiled: CompiledCode) -> Choice:
+def _for_size(choice: Choice, compiled: CompiledCode) -> Choice:
     assert choice.free is not None
     offer = _slower(choice.free, choice.kernel.for_size)
-    made = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer, compiled=compiled)
-    return _priced(made, choice.flash)
+    small = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer, compiled=compiled)
+    return _priced(small, choice.flash)
 
 
 def _slower(offer: Offer, times: float) -> Offer:

@@ -87,16 +87,16 @@ def command(
         problem = _renode_problem(folder) if options.emulator == RENODE and report.passed else None
         renode = {"renode": problem.message if problem else "passed"} if options.emulator == RENODE else {}
         packages = write_packages(folder, kinds, DEFAULT_VERSION) if kinds and report.passed else []
-        made: dict[str, Any] = {"packages": [str(place) for place in packages]} if kinds else {}
+        artifacts: dict[str, Any] = {"packages": [str(place) for place in packages]} if kinds else {}
         if page:
-            made["page"] = str(write_page(report_page(report), page_of(folder)))
+            artifacts["page"] = str(write_page(report_page(report), page_of(folder)))
         if save:
             saved = saved_settings(options, {"out": out, "package": package, "report": page}, model)
-        out_to.json(report.to_json() | {"folder": str(folder)} | renode | made)
+        out_to.json(report.to_json() | {"folder": str(folder)} | renode | artifacts)
         show_report(out_to, report, folder)
         show_packages(out_to, packages)
         if page:
-            out_to.result(f"page: {made['page']}")
+            out_to.result(f"page: {artifacts['page']}")
         if save:
             out_to.result(f"options: {saved}, for all commands that are given this model")
         if problem is not None:

@@ -21,7 +21,7 @@ def command(json: Json = False, verbose: Verbose = False, color: ColorOption = C
         for kind in FindingKind:
             rows = Listing(*text("", "", ""), *SENTENCE, title=kind.value)
             for finding in (each for each in findings if each.kind is kind):
-                rows.add("ok" if finding.found else "--", finding.name, finding.version, _advice(finding))
+                rows.add("ok" if finding.is_present else "--", finding.name, finding.version, _advice(finding))
             if rows.rows:
                 out.result(*[""] * (kind is not FindingKind.PACKAGE), rows)
         if not all(finding.ok for finding in findings):
@@ -30,6 +30,6 @@ def command(json: Json = False, verbose: Verbose = False, color: ColorOption = C
 
 def _advice(finding: Finding) -> str:
     """What it is for, and how to install what is missing."""
-    if finding.found or not finding.install:
+    if finding.is_present or not finding.install:
         return finding.note
     return f"{' or '.join(finding.install)}  ({finding.note})"

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.serial_line import SerialPortFound
+from tinyc.base.serial_line import DescribedPort
 from tinyc.bench import BenchReport
 from tinyc.bench.compare import BenchChange
 from tinyc.board.memories import CodeRam, SlowRam
@@ -56,9 +56,9 @@ class Shape:
 
 def shapes() -> Mapping[str, Sequence[Shape]]:
     """Command -> the objects that it may print."""
-    made = {"renode": str, "packages": Words, "page": str}
+    artifacts = {"renode": str, "packages": Words, "page": str}
     run_only = tuple(each.name for each in fields(Report) if each.name not in UnprovedReport.__dataclass_fields__)
-    unproved = Shape(UnprovedReport, {"folder": str, **dict.fromkeys(run_only, type(None))}, made)
+    unproved = Shape(UnprovedReport, {"folder": str, **dict.fromkeys(run_only, type(None))}, artifacts)
     passed = {"passed": bool}
     board: dict[str, Any] = {"name": str, "description": str, "core": str, "isa": Words, "clock_hz": int}
     board |= {
@@ -76,14 +76,14 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
     return {
         "bench": (Shape(BenchReport), Shape(None, {"worse": int, "changes": (Shape(BenchChange),)})),
         "boards": (Shape(None, {"boards": (Shape(None, board),)}), Shape(None, {"checks": tuple[BoardCheck, ...]})),
-        "build": (Shape(Report, {"folder": str}, made), unproved),
+        "build": (Shape(Report, {"folder": str}, artifacts), unproved),
         "doctor": (Shape(None, {"findings": tuple[Finding, ...]}),),
         "estimate": (
             Shape(None, {"estimates": (estimate,)}),
             Shape(None, {"fronts": (Shape(ModelFront),)}),
             Shape(None, {"model": str, "points": (point,)}, {"pick": point}),
         ),
-        "flash": (Shape(FlashResult), Shape(None, {"ports": tuple[SerialPortFound, ...]})),
+        "flash": (Shape(FlashResult), Shape(None, {"ports": tuple[DescribedPort, ...]})),
         "inspect": (Shape(Inspection), Shape(None, {"word": str, "meanings": tuple[Meaning, ...]})),
         "package": (
             Shape(None, {"packages": Words}),

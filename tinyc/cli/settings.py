@@ -133,7 +133,7 @@ def saved_settings(options: Options, more: Mapping[str, Any], model: Path) -> Pa
 
 def _without_table(text: str, name: str) -> str:
     """A TOML text without the table of that name, and with an empty line at its end."""
-    kept, is_inside = [], False
+    other_lines, is_inside = [], False
     for line in text.splitlines():
         if line.lstrip().startswith("["):
             try:
@@ -141,8 +141,8 @@ def _without_table(text: str, name: str) -> str:
             except tomllib.TOMLDecodeError:
                 is_inside = False
         if not is_inside:
-            kept.append(line)
-    rest = "\n".join(kept).strip("\n")
+            other_lines.append(line)
+    rest = "\n".join(other_lines).strip("\n")
     return f"{rest}\n\n" if rest else ""
 
 
@@ -198,9 +198,9 @@ def file_of(folder: Path, name: str, digest: str, what: str) -> Path:
         if sha256_of_file(file) == digest:
             return file
         others = True
-    known = "there is one with other contents" if others else "it is not here, nor above the folder"
+    reason = "there is one with other contents" if others else "it is not here, nor above the folder"
     hint = "start tinyc where it is, or give the model and its options instead of the folder"
-    raise TinycError(f"the {what} of this build, {name}, is not found: {known}", Loc(str(folder)), hint)
+    raise TinycError(f"the {what} of this build, {name}, is not found: {reason}", Loc(str(folder)), hint)
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:

@@ -107,7 +107,7 @@ def _figure(value: Any) -> str:
 def _csv(rows: Sequence[ResultRow]) -> str:
     names = [field.name for field in fields(ResultRow) if field.name not in _WITHOUT]
     text = io.StringIO()
-    made = tables.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-    made.writeheader()
-    made.writerows(asdict(row) for row in rows)
+    writer = tables.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
     return text.getvalue()

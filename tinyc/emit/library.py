@@ -140,12 +140,12 @@ def blob_of(program: Program, info: Info) -> bytes:
 def _texts(program: Program, info: Info, constants: bytes) -> dict[str, str]:
     """The files that are made, with `_DIGEST` in its place. constants: where they are apart."""
     context = {**_context(program, info), "blob": constants, "code": constants[16:32]}
-    made = {".h": "model.h.j2", ".c": "model.c.j2", "_weights.h": "weights.h.j2"}
+    templates = {".h": "model.h.j2", ".c": "model.c.j2", "_weights.h": "weights.h.j2"}
     if program.specials:
-        made["_kernels.h"] = "kernels.h.j2"
+        templates["_kernels.h"] = "kernels.h.j2"
     if context["has_schedule"]:
-        made["_schedule.h"] = "schedule.h.j2"
-    return {f"{program.name}{end}": _made(template, context) for end, template in made.items()}
+        templates["_schedule.h"] = "schedule.h.j2"
+    return {f"{program.name}{end}": _rendered(template, context) for end, template in templates.items()}
 
 
 def with_proof(source: str, proof: Proof) -> str:
@@ -170,7 +170,7 @@ def digest_of(files: Mapping[str, str]) -> int:
     return int.from_bytes(whole.digest()[:4], "big")
 
 
-def _made(template: str, context: Mapping[str, Any]) -> str:
+def _rendered(template: str, context: Mapping[str, Any]) -> str:
     return narrow(render(f"library/{template}", context, FILTERS))
 
 

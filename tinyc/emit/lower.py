@@ -12,7 +12,7 @@ from tinyc.base.names import identifier
 from tinyc.base.numerics import Numerics
 from tinyc.emit.constants import ConstPool
 from tinyc.emit.order import given_by_rows, incremental_of, moves_between_turns, streams_of, window_rows
-from tinyc.emit.program import KeptState, Place, Program, Step
+from tinyc.emit.program import Place, Program, ProgramState, Step
 from tinyc.emit.row_tables import row_step, shared_out
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.kernel.kernel import Arg, Call, Const, Copied, In
@@ -33,21 +33,21 @@ def lower(
     model's own, see passes/inputs.py; the header says so.
     """
     nodes = {node.name: node for node in graph.nodes}
-    made = [index for index in plan.order if plan.runs(index)]
-    run = [nodes[plan.problem.layers[index].node] for index in made]
+    indices = [index for index in plan.order if plan.runs(index)]
+    run = [nodes[plan.problem.layers[index].node] for index in indices]
     pool = ConstPool(identifier(name), {node.name: node for node in run})
     steps = [
         _step(graph, plan, pool, number, index, node)
-        for number, (index, node) in enumerate(zip(made, run, strict=True))
+        for number, (index, node) in enumerate(zip(indices, run, strict=True))
     ]
-    streams = streams_of(plan, {index: number for number, index in enumerate(made)})
+    streams = streams_of(plan, {index: number for number, index in enumerate(indices)})
     row_input = given_by_rows(plan, pool) if plan.problem.by_rows else None
     incremental = incremental_of(graph, plan, pool) if plan.problem.hop else None
     if row_input is None and incremental is None:
         for stream in streams:
             pool.add(stream.order, f"steps_{stream.steps[0]}_to_{stream.steps[-1]}")
     moves = moves_between_turns(plan, pool) if plan.moves else None
-    kept = tuple(_kept(number, graph, state, plan, pool) for number, state in enumerate(graph.states))
+    states = tuple(_program_state(number, graph, state, plan, pool) for number, state in enumerate(graph.states))
     return Program(
         name=pool.prefix,
         numerics=numerics,
@@ -62,7 +62,7 @@ def lower(
         streams=streams,
         row_input=row_input,
         incremental=incremental,
-        kept=kept,
+        states=states,
         moves=moves,
         slow_bytes=plan.slow_bytes,
         labels=graph.labels,
@@ -131,17 +131,17 @@ def _macs(node: Node, plan: Plan, index: int) -> int:
         return macs
     calls = -(-window_rows(site.graph, plan.problem) // plan.problem.hop)
     walk = plan.problem.layers[index].walk
-    made, rows = (walk.turns, site.y().shape[1]) if walk and len(site.y().shape) == 4 else (1, 1)
-    return macs * made * calls // max(rows, 1)
+    turns, rows = (walk.turns, site.y().shape[1]) if walk and len(site.y().shape) == 4 else (1, 1)
+    return macs * turns * calls // max(rows, 1)
 
 
-def _kept(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) -> KeptState:
-    place, made = (Place(graph.values[name], plan.offset(name)) for name in (state.name, state.after))
+def _program_state(number: int, graph: Graph, state: State, plan: Plan, pool: ConstPool) -> ProgramState:
+    place, after = (Place(graph.values[name], plan.offset(name)) for name in (state.name, state.after))
     data = None
     if len(set(state.initial)) > 1:
         data = Const(np.frombuffer(state.initial, np.uint8), "bytes after a reset", "initial")
         pool.add(data, f"state_{number}")
-    return KeptState(place, state.initial, data, None if made.offset == place.offset else made)
+    return ProgramState(place, state.initial, data, None if after.offset == place.offset else after)
 
 
 def call_consts(call: Call) -> tuple[Const, ...]:

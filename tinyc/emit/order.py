@@ -93,15 +93,15 @@ def incremental_of(graph: Graph, plan: Plan, pool: ConstPool) -> Incremental:
     """What one call of the library takes, makes and keeps for the next."""
     problem = plan.problem
     (name,) = problem.inputs
-    tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
+    tensor, carried = problem.tensors[name], problem.carried.get(name, 0)
     moves, spare = moves_of(plan, plan.arena_bytes + _SEEN_BYTES)
     read = _needed(plan)
-    lost = [row - kept for row in range(kept, tensor.rows) if (name, row) not in read]
+    lost = [row - carried for row in range(carried, tensor.rows) if (name, row) not in read]
     incremental = Incremental(
         hop=problem.hop,
         window=window_rows(graph, problem),
         row_bytes=tensor.row_bytes,
-        places=arriving(plan.row_offsets[name][kept:], lost, problem.unit, pool),
+        places=arriving(plan.row_offsets[name][carried:], lost, problem.unit, pool),
         loses_rows=bool(lost),
         order=_order(plan.turns),
         turns=len(plan.turns),
@@ -134,10 +134,10 @@ def moves_of(plan: Plan, spare: int) -> tuple[list[Move], int]:
     problem, needed = plan.problem, _needed(plan)
     pending: list[Move] = []
     for name in reversed([*problem.inputs, *(n for layer in problem.layers for n in layer.writes)]):
-        tensor, kept = problem.tensors[name], problem.kept.get(name, 0)
+        tensor, carried = problem.tensors[name], problem.carried.get(name, 0)
         offsets = plan.row_offsets[name]
-        new = tensor.rows - kept
-        pairs = [(offsets[row + new], offsets[row]) for row in range(kept) if (name, row) in needed]
+        new = tensor.rows - carried
+        pairs = [(offsets[row + new], offsets[row]) for row in range(carried) if (name, row) in needed]
         pending += [(source, target, tensor.row_bytes) for source, target in pairs if source != target]
     return in_turn(pending, spare)
 
@@ -148,9 +148,9 @@ def _needed(plan: Plan) -> set[tuple[str, int]]:
     problem = plan.problem
     needed = {(tensor.name, row) for turn in plan.turns for tensor, rows in reads_of(problem, turn) for row in rows}
     needed |= {(name, row) for name in problem.outputs for row in range(problem.tensors[name].rows)}
-    for name, kept in problem.kept.items():
+    for name, carried in problem.carried.items():
         rows = problem.tensors[name].rows
-        needed |= {(name, row) for row in range(rows - kept, rows)}
+        needed |= {(name, row) for row in range(rows - carried, rows)}
     return needed
 
 

@@ -141,14 +141,14 @@ class Incremental:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptState:
+class ProgramState:
     """State of the library: where it lies from run to run, what `_reset` writes there, and where the last step that
     computes it leaves it; None: in its place."""
 
     place: Place
     initial: bytes
     data: Const | None  # the initial bytes in flash, where they are not all alike
-    made: Place | None
+    computed: Place | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class Program:
     streams: tuple[Stream, ...] = ()
     row_input: RowInput | None = None
     incremental: Incremental | None = None
-    kept: tuple[KeptState, ...] = ()
+    states: tuple[ProgramState, ...] = ()
     moves: RowMoves | None = None
     push: Push | None = None
     slow_bytes: int = 0  # of the arena's slow part, which arena_bytes does not count
@@ -336,7 +336,7 @@ class Program:
     @property
     def state_offset(self) -> int:
         """Where in the arena what lasts from run to run begins; it is the arena's end."""
-        return min((kept.place.offset or 0 for kept in self.kept), default=self.arena_bytes)
+        return min((state.place.offset or 0 for state in self.states), default=self.arena_bytes)
 
     def address(self, offset: int, arena: str = "arena") -> str:
         """C of a place, in a function that calls the arena so."""

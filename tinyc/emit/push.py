@@ -32,7 +32,7 @@ def with_push(program: Program, samples: str, held: str, runs: int, primed: int)
     def there(place: Place) -> Place:
         return moved.get(place.value.name, place)
 
-    kept = next((kept.place for kept in program.kept if kept.place.value.name == held), None)
+    held_place = next((state.place for state in program.states if state.place.value.name == held), None)
     return replace(
         program,
         inputs=tuple(map(there, program.inputs)),
@@ -42,7 +42,7 @@ def with_push(program: Program, samples: str, held: str, runs: int, primed: int)
             for step in program.steps
         ),
         arena_bytes=counters + _COUNTERS,
-        push=Push(there(given), kept, counters, runs - 1, primed),
+        push=Push(there(given), held_place, counters, runs - 1, primed),
     )
 
 
@@ -61,7 +61,7 @@ def _may_move(program: Program, outputs: list[Place]) -> bool:
 def _is_own(program: Program, output: Place) -> bool:
     name = output.value.name
     writes = [at for at, step in enumerate(program.steps) if any(name == place.value.name for place in step.outputs)]
-    if len(writes) != 1 or output.rows or any(_share(kept.place, output) for kept in program.kept):
+    if len(writes) != 1 or output.rows or any(_share(state.place, output) for state in program.states):
         return False
     later = (place for step in program.steps[writes[0] + 1 :] for place in (*step.inputs, *step.outputs) if place)
     return all(place.value.name == name or not _share(place, output) for place in later)

@@ -158,9 +158,9 @@ def short(name: object) -> C:
     return text if len(text) <= _SHORT else C(f"...{text[3 - _SHORT :]}")
 
 
-def _c(made: Callable[..., str]) -> Callable[..., C]:
+def _c(text_of: Callable[..., str]) -> Callable[..., C]:
     """A filter of what is made of numbers and of tinyc's own words alone."""
-    return lambda *values: C(made(*values))
+    return lambda *values: C(text_of(*values))
 
 
 def _column(text: C | int, width: int) -> C:

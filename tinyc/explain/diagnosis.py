@@ -98,22 +98,22 @@ def integer_outputs(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int
 def integer_results(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> dict[str, Array]:
     """`integer_outputs` of every output, by its name."""
     rows = integer_inputs(graph, inputs)
-    made = {name: np.stack([row[name] for row in rows]) for name in graph.inputs}
-    return Sequences(made, starts).run(prepare_int(graph, Numerics.OURS), made)
+    stacked = {name: np.stack([row[name] for row in rows]) for name in graph.inputs}
+    return Sequences(stacked, starts).run(prepare_int(graph, Numerics.OURS), stacked)
 
 
 def integer_inputs(graph: Graph, inputs: Mapping[str, Array]) -> list[dict[str, Array]]:
     """Reals [samples, *shape] as the integers that the graph takes, sample by sample."""
-    made = {}
+    arrays = {}
     for name in graph.inputs:
         value = graph.values[name]
         if value.quant is None:  # integers that stand for themselves
-            made[name] = inputs[name]
+            arrays[name] = inputs[name]
             continue
         integers = quantize_array(inputs[name], *value.quant.per_tensor, *INT_RANGE[value.dtype])
-        made[name] = integers.astype(np.int16 if value.dtype == "s16" else np.int8)
-    count = min(len(array) for array in made.values())
-    return [{name: array[k] for name, array in made.items()} for k in range(count)]
+        arrays[name] = integers.astype(np.int16 if value.dtype == "s16" else np.int8)
+    count = min(len(array) for array in arrays.values())
+    return [{name: array[k] for name, array in arrays.items()} for k in range(count)]
 
 
 def diagnose(
@@ -133,44 +133,46 @@ def diagnose(
     are the user's; of others no accuracy is stated. judge: of the metric that is asked for.
     """
     inputs = test.with_states(graph) if graph.states else test.inputs
-    wanted = Batch(graph).run(inputs)
+    expected = Batch(graph).run(inputs)
     quants = {name: quantized.graph.values[name].quant for name in graph.outputs}
-    made = {
+    computed = {
         name: array if quant is None else quant.dequantize(array)
         for name, array in integer_results(quantized.graph, inputs, test.starts).items()
         if (quant := quants[name]) is not None or name == class_output(graph)
     }
-    chosen = classes(graph, wanted), classes(graph, made)
+    chosen = classes(graph, expected), classes(graph, computed)
     name = next((name for name in graph.outputs if quants[name] is not None), graph.outputs[0])
     count = min(_LOOKED_AT, max(_FEWEST, _MOST_ELEMENTS // sum(value.elements for value in graph.values.values())))
     few = {key: array[:count] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
-    figures = qualities(graph, inputs, (wanted[name], made[name]), chosen, labels)
+    figures = qualities(graph, inputs, (expected[name], computed[name]), chosen, labels)
     if judge is not None:
-        asked = Quality(judge.name, *(judge.figure(outputs, labels, inputs) for outputs in (wanted, made)))
+        asked = Quality(judge.name, *(judge.figure(outputs, labels, inputs) for outputs in (expected, computed)))
         figures = [asked, *(other for other in figures if other.name != asked.name)]
     worst = min(layers, key=lambda layer: layer.own_db, default=None)
     return Diagnosis(
-        samples=len(wanted[name]),
-        sqnr_db=None if quants[name] is None else accuracy.sqnr_db(rows_of(wanted[name]), rows_of(made[name])),
-        agreement=accuracy.agreement(*chosen) if proven and not wants_reals(labels, wanted[name]) else None,
+        samples=len(expected[name]),
+        sqnr_db=None if quants[name] is None else accuracy.sqnr_db(rows_of(expected[name]), rows_of(computed[name])),
+        agreement=accuracy.agreement(*chosen) if proven and not wants_reals(labels, expected[name]) else None,
         qualities=tuple(figures),
         layers=tuple(layers),
         outputs=tuple(
-            _output_error(graph, each, wanted[each], made[each]) for each in graph.outputs if quants[each] is not None
+            _output_error(graph, each, expected[each], computed[each])
+            for each in graph.outputs
+            if quants[each] is not None
         ),
         worst="" if worst is None else worst.name,
         advice="" if worst is None else advice(quantized, worst),
     )
 
 
-def _output_error(graph: Graph, name: str, wanted: Array, made: Array) -> OutputError:
+def _output_error(graph: Graph, name: str, expected: Array, computed: Array) -> OutputError:
     axis = axis_of_quantities(graph, name)
-    centre = wanted.mean(axis=0)
-    each = {} if axis is None or len(wanted) < 2 else quantities_db(wanted - centre, made - centre, axis)
+    centre = expected.mean(axis=0)
+    each = {} if axis is None or len(expected) < 2 else quantities_db(expected - centre, computed - centre, axis)
     return OutputError(
         name,
-        accuracy.sqnr_db(rows_of(wanted), rows_of(made)),
+        accuracy.sqnr_db(rows_of(expected), rows_of(computed)),
         {index: round(db, 2) for index, db in each.items()},
     )
 
@@ -251,12 +253,12 @@ def _alone(
         exact = Batch(integer).consts
         batch.consts.update({name: exact[name] for name in node.inputs[1:] if name in exact})
     batch.quants = {name: quant for name, quant in batch.quants.items() if values and name in node.outputs}
-    known = dict(floats)
-    inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
-    count = len(next(iter(known.values())))
+    computed = dict(floats)
+    inputs = [(batch.consts[n] if n in batch.consts else computed[n]) if n else None for n in node.inputs]
+    count = len(next(iter(computed.values())))
     for name, array in zip(node.outputs, compute(integer, node, inputs, count), strict=True):
-        known[name] = batch.rounded(name, array)
-    return teacher.score_of(batch.resume(known, index + 1))
+        computed[name] = batch.rounded(name, array)
+    return teacher.score_of(batch.resume(computed, index + 1))
 
 
 def advice(quantized: Quantized, layer: LayerError) -> str:

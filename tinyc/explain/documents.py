@@ -99,10 +99,10 @@ def junit(command: str, suite: str, cases: Sequence[Case]) -> str:
     counts = {"tests": str(len(cases)), "failures": str(counted["failed"])}
     counts |= {"errors": str(counted["error"]), "skipped": str(counted["skipped"])}
     root = ElementTree.Element("testsuites", {"name": visible(command), **counts})
-    made = ElementTree.SubElement(root, "testsuite", {"name": visible(suite), **counts})
+    suite_element = ElementTree.SubElement(root, "testsuite", {"name": visible(suite), **counts})
     for case in cases:
         place = {"classname": f"tinyc.{visible(case.where)}", "name": visible(case.name)}
-        element = ElementTree.SubElement(made, "testcase", place)
+        element = ElementTree.SubElement(suite_element, "testcase", place)
         if case.outcome != "passed":
             _told(element, _TAGS[case.outcome], case.kind, case.message, case.detail)
         elif case.detail:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty, number
 from tinyc.board import Board
 from tinyc.board.core import core_named
 from tinyc.choose.compiled_code import CompiledCode, compiled_code, table_of
@@ -87,7 +87,7 @@ class Estimate(Shown):
     def summary(self) -> Summary:
         """The figures, and the layers."""
         milliseconds = "" if self.milliseconds is None else f", {self.milliseconds:,.2f} ms"
-        facts = known(
+        facts = nonempty(
             fits=self.problem or "yes",
             instructions=f"{self.instructions:,}, error {self.error}",
             cycles="" if self.cycles is None else f"{self.cycles:,}{milliseconds}",
@@ -162,8 +162,8 @@ def _tables(core: str, optimize: Optimize) -> Sequence[str]:
 def _first_with(keys: Sequence[str], tables: Sequence[Mapping[str, Sequence[float]]]) -> Mapping[str, Sequence[float]]:
     """The first of the tables that has the kernel; else the first one that has anything."""
     named = [key for key in keys if key not in OTHERS]
-    known = (table for table in tables if any(key in table for key in named))
-    return next(known, next(filter(None, tables), {}))
+    fitting = (table for table in tables if any(key in table for key in named))
+    return next(fitting, next(filter(None, tables), {}))
 
 
 def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
@@ -266,14 +266,14 @@ def estimate(
 ) -> Estimate:
     """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it.
     ram: bytes that the arena may take, where these are fewer than the board's."""
-    known = measured or _file.measured
+    costs = measured or _file.measured
     compiled = core_named(board.core).code or board.core
     core = core_of(board.core)
-    if not isinstance(core, PerInstruction) and compiled not in known.cycles:
+    if not isinstance(core, PerInstruction) and compiled not in costs.cycles:
         core = None
     waits = {step.index: _waits(program, step, board) for step in program.steps}
-    layers = tuple(_layers(program, compiled, known, core, optimize, waits))
-    table = next((name for name in _tables(compiled, optimize) if name in known.errors), compiled)
+    layers = tuple(_layers(program, compiled, costs, core, optimize, waits))
+    table = next((name for name in _tables(compiled, optimize) if name in costs.errors), compiled)
     consts, code = _constants(program), _code(program, compiled_code(board.core, board.isa, optimize))
     cycles = sum(layer.cycles or 0 for layer in layers) if core is not None else None
     energy = board.energy
@@ -284,14 +284,14 @@ def estimate(
         state_bytes=program.arena_bytes - program.state_offset,
         const_bytes=consts,
         code_bytes=code,
-        stack_bytes=_stack_bytes(program, known.stack.get(compiled, {})),
+        stack_bytes=_stack_bytes(program, costs.stack.get(compiled, {})),
         instructions=sum(layer.instructions for layer in layers),
         cycles=cycles,
         milliseconds=round(1000 * cycles / board.clock_hz, 3) if cycles is not None and board.clock_hz else None,
         microjoules=round(energy.microjoules(cycles), 1) if energy is not None and cycles is not None else None,
         macs=sum(step.macs for step in program.steps),
-        error=known.errors.get(table, "not measured on this core"),
-        cycle_error=_cycle_error(core, board, known, table, program.cores) if core is not None else None,
+        error=costs.errors.get(table, "not measured on this core"),
+        cycle_error=_cycle_error(core, board, costs, table, program.cores) if core is not None else None,
         energy=energy.said if energy is not None and cycles is not None else None,
         problem=_problem(board, program.arena_bytes, consts + code, ram),
         layers=layers,
@@ -328,7 +328,7 @@ def _waits(program: Program, step: Step, board: Board) -> int:
 def _layers(
     program: Program,
     core: str,
-    known: MeasuredCosts,
+    costs: MeasuredCosts,
     timed: Core | None,
     optimize: Optimize,
     waits: Mapping[int, int],
@@ -339,12 +339,12 @@ def _layers(
         kernel = step.choice.kernel.name
         assembly = assembly_stack_bytes(step) > 0
         keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step), assembly=assembly)
-        instructions = known.counted(core, keys, features_of(step), optimize)
+        instructions = costs.counted(core, keys, features_of(step), optimize)
         cycles, split = None, step.split
         if isinstance(timed, PerInstruction):
             cycles = round(timed.rate * instructions)
         elif timed is not None:
-            cycles = known.cycled(core, keys, cycle_features(step, core), optimize)
+            cycles = costs.cycled(core, keys, cycle_features(step, core), optimize)
         if cycles is not None:
             cycles = (split.time_of(cycles) if split else cycles) + waits[step.index]
         yield LayerEstimate(
@@ -398,18 +398,20 @@ def assembly_stack_bytes(step: Step) -> int:
     return max((int(depth) for special in step.specials for depth in _FRAME.findall(special.text)), default=0)
 
 
-def _stack_bytes(program: Program, known: Mapping[str, int]) -> int | None:
-    """What the library takes at most; None where a kernel was never measured. known: of the core, by kernel."""
-    if not known or any(step.choice.kernel.name not in known for step in program.steps):
+def _stack_bytes(program: Program, by_kernel: Mapping[str, int]) -> int | None:
+    """What the library takes at most; None where a kernel was never measured. by_kernel: of the core, by kernel."""
+    if not by_kernel or any(step.choice.kernel.name not in by_kernel for step in program.steps):
         return None
-    deepest = max((known[step.choice.kernel.name] + assembly_stack_bytes(step) for step in program.steps), default=0)
-    return known[""] + deepest
+    deepest = max(
+        (by_kernel[step.choice.kernel.name] + assembly_stack_bytes(step) for step in program.steps), default=0
+    )
+    return by_kernel[""] + deepest
 
 
-def _cycle_error(core: Core, board: Board, known: MeasuredCosts, table: str, cores: int = 1) -> str:
+def _cycle_error(core: Core, board: Board, costs: MeasuredCosts, table: str, cores: int = 1) -> str:
     """With how near the estimate is to what a proof models; to what it counts, of cycles that are so many for each
     instruction."""
-    measured = known.cycle_errors.get(table) or known.errors.get(table, "what was not measured")
+    measured = costs.cycle_errors.get(table) or costs.errors.get(table, "what was not measured")
     waits = f", without the waits of {board.slow_ram.name}" if board.slow_ram is not None else ""
     waits += f"; on {cores} cores, {CORES_ERROR}" if cores > 1 else ""
     if board.flash_timing is None:

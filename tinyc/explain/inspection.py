@@ -12,7 +12,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty, number
 from tinyc.ir.graph import Graph, Node, Value
 from tinyc.kernel.site import Site
 from tinyc.load import load_model, unsupported
@@ -76,7 +76,7 @@ class Inspection(Shown):
 
     def summary(self) -> Summary:
         """Inputs, outputs and costs of a model, or why it cannot be compiled; its operators."""
-        facts = known(
+        facts = nonempty(
             problems="; ".join(problem.message for problem in self.problems),
             inputs=", ".join(map(_in_words, self.inputs)),
             outputs=", ".join(map(_in_words, self.outputs)),

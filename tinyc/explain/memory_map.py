@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Allocation, Plan, in_line
 from tinyc.plan.problem import WHOLE
@@ -75,7 +75,7 @@ class MemoryMap(Shown):
 
     def summary(self) -> Summary:
         """The arena's size, where it is fullest, and what it holds in each step."""
-        facts = known(
+        facts = nonempty(
             lower_bound=bytes_of(self.lower_bound_bytes),
             fullest_in_step=", ".join(map(str, self.peak[:_NAMED_STEPS])),
             slower_RAM=bytes_of(self.slow_bytes) if self.slow_bytes else "",

@@ -88,7 +88,7 @@ def _emitted(function: Callable[..., Any], foreign: str, read: set[Callable[...,
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     yield from _listed(nodes, scope, foreign)
     for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        yield from _made(call, scope)
+        yield from _attributes_of(call, scope)
         given = [arg for arg in call.args if isinstance(arg, ast.Name) and arg.id.startswith("_")]
         for name in (call.func, *given):  # called here, or by what is called
             called = scope.get(name.id) if isinstance(name, ast.Name) else None
@@ -130,7 +130,7 @@ def _is_false(test: ast.expr, foreign: str) -> bool:
     return equal if isinstance(test.ops[0], ast.NotEq) else isinstance(test.ops[0], ast.Eq) and not equal
 
 
-def _made(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
+def _attributes_of(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[str]:
     """The operators whose attributes a call makes: of the class itself, or of a function that says it returns them."""
     called = scope.get(call.func.id) if isinstance(call.func, ast.Name) else None
     returned = get_type_hints(called).get("return") if inspect.isfunction(called) else called

@@ -257,9 +257,9 @@ def cut(name: str, letters: int = LETTERS) -> str:
 def bars(rows: Sequence[tuple[str, int]], unit: str, title: str) -> Html:
     """A bar for each row, in order; of many the largest, and the rest as one."""
     if len(rows) > _MOST_BARS:
-        kept = sorted(sorted(range(len(rows)), key=lambda i: -rows[i][1])[: _MOST_BARS - 1])
-        rest = sum(size for i, (_, size) in enumerate(rows) if i not in set(kept))
-        rows = [*(rows[i] for i in kept), (f"{len(rows) - len(kept)} others", rest)]
+        largest = sorted(sorted(range(len(rows)), key=lambda i: -rows[i][1])[: _MOST_BARS - 1])
+        rest = sum(size for i, (_, size) in enumerate(rows) if i not in set(largest))
+        rows = [*(rows[i] for i in largest), (f"{len(rows) - len(largest)} others", rest)]
 
     def draw(axes: Axes) -> None:
         sizes = [size for _, size in rows]

@@ -72,8 +72,10 @@ def explain(word: str) -> tuple[Meaning, ...]:
         return (_of_message(text),)
     if not meanings:
         foreign = _importers()
-        known = [*_kernels(), *all_ops(), *(name for names in foreign.values() for name in names)]
-        near = difflib.get_close_matches(word, known, n=3) or difflib.get_close_matches(word.lower(), known, n=3)
+        vocabulary = [*_kernels(), *all_ops(), *(name for names in foreign.values() for name in names)]
+        near = difflib.get_close_matches(word, vocabulary, n=3) or difflib.get_close_matches(
+            word.lower(), vocabulary, n=3
+        )
         hint = f"did you mean {', '.join(near)}? " if near else ""
         more = "" if _ONNX in foreign else "; those of ONNX are known with `pip install 'tinyc[onnx]'`"
         if os.path.isfile(os.path.join(word, "report.json")):
@@ -126,10 +128,10 @@ def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
 def _kernel_name(word: str) -> str | None:
     """The kernel of that name, or the family that a function of it belongs to: `tc_conv2d_s8_w16_asm_k3x6` is one of
     `tc_conv2d_s8_w16_asm`."""
-    known = _kernels()
-    while word.startswith("tc_") and word not in known and _SUFFIX.search(word):
+    kernels = _kernels()
+    while word.startswith("tc_") and word not in kernels and _SUFFIX.search(word):
         word = _SUFFIX.sub("", word)
-    return word if word in known else None
+    return word if word in kernels else None
 
 
 def _kernels() -> Mapping[str, list[tuple[str, Kernel]]]:

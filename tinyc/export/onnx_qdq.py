@@ -164,11 +164,11 @@ class _Writer:
             self.nodes.append(helper.make_node("Identity", [real], [f"{name}:out" if name in self._taken() else name]))
             outputs.append(self.nodes[-1].output[0])
         infos = [self._info(name, name) for name in self.graph.inputs]
-        results = [self._info(made, name) for made, name in zip(outputs, self.graph.outputs, strict=True)]
-        made = helper.make_graph(self.nodes, self.graph.name, infos, results, self.constants)
+        results = [self._info(output, name) for output, name in zip(outputs, self.graph.outputs, strict=True)]
+        graph = helper.make_graph(self.nodes, self.graph.name, infos, results, self.constants)
         opset = [helper.make_opsetid("", _OPSET)]
         model = helper.make_model(
-            made, opset_imports=opset, ir_version=_IR, producer_name="tinyc", producer_version=__version__
+            graph, opset_imports=opset, ir_version=_IR, producer_name="tinyc", producer_version=__version__
         )
         checker.check_model(model)
         return model.SerializeToString()

@@ -95,16 +95,16 @@ def build_model(
     held = [tensor for graph in graphs for tensor in graph.tensors if tensor.data is not None]
     stored = [t.data[t.data != 0] if t.sparse and t.data is not None else t.data for t in held]
     buffers = [_buffer(b, None)] + [_buffer(b, data) for data in stored]
-    made: list[list[int]] = []
+    tensor_indices: list[list[int]] = []
     used = 0
     for graph in graphs:
-        made.append([])
+        tensor_indices.append([])
         for tensor in graph.tensors:
             used += tensor.data is not None
-            made[-1].append(_tensor(b, tensor, used if tensor.data is not None else 0))
+            tensor_indices[-1].append(_tensor(b, tensor, used if tensor.data is not None else 0))
     kinds = list(dict.fromkeys((op.code, op.version) for graph in graphs for op in graph.operators))
     codes = [_code(b, code, version) for code, version in kinds]
-    written = [_subgraph(b, graph, kinds, indices) for graph, indices in zip(graphs, made, strict=True)]
+    written = [_subgraph(b, graph, kinds, indices) for graph, indices in zip(graphs, tensor_indices, strict=True)]
     subgraphs = _tables(b, tflite.ModelStartSubgraphsVector, written)
     code_list = _tables(b, tflite.ModelStartOperatorCodesVector, codes)
     buffer_list = _tables(b, tflite.ModelStartBuffersVector, buffers)

@@ -51,13 +51,13 @@ class Sector:
 
 def sectors_of(origin: int, layout: Sequence[tuple[int, int]]) -> tuple[Sector, ...]:
     """The sectors of a flash from (count, bytes) pairs, in order of addresses."""
-    made: list[Sector] = []
+    sectors: list[Sector] = []
     address = origin
     for count, size in layout:
         for _ in range(count):
-            made.append(Sector(len(made), address, size))
+            sectors.append(Sector(len(sectors), address, size))
             address += size
-    return tuple(made)
+    return tuple(sectors)
 
 
 def sectors_under(image: Image, sectors: Iterable[Sector]) -> tuple[Sector, ...]:

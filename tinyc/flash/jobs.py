@@ -176,7 +176,7 @@ def _do(job: FlashJob, manner: Manner) -> str:
         line.sequence(step for step in flashing.enter if not step.startswith("touch"))
         if job.method == "stm32":
             done = flash_stm32(line, flashing, origin, job.image, manner)
-            how = f"chip 0x{done.chip_id:03x}, {done.erased} sectors written, {done.kept} kept"
+            how = f"chip 0x{done.chip_id:03x}, {done.erased} sectors written, {done.unchanged} kept"
             if manner.start and not done.started:
                 how += "; it did not say that it starts the firmware: press reset, with BOOT0 low"
         else:

@@ -28,7 +28,7 @@ class FlashedSectors:
 
     chip_id: int
     erased: int
-    kept: int
+    unchanged: int
     started: bool
 
 
@@ -48,18 +48,18 @@ def flash_stm32(
         if not _suits(chip, flashing):
             chip = bootloader.identify()
     sectors = _check(bootloader, chip, flashing, flash_origin, image, where)
-    wanted = sectors_under(image, sectors)
-    stale = tuple(_differences(bootloader, image, wanted, "compare", report)) if manner.resume else wanted
+    under_image = sectors_under(image, sectors)
+    stale = tuple(_differences(bootloader, image, under_image, "compare", report)) if manner.resume else under_image
     wrong = {sector: sector.address for sector in stale}
     for _ in range(ROUNDS if wrong else 0):
         _write_sectors(bootloader, image, tuple(wrong), Command.EXTENDED_ERASE in chip.commands, report)
-        wrong = _differences(bootloader, image, wanted, "verify", report)
+        wrong = _differences(bootloader, image, under_image, "verify", report)
         if not wrong:
             break
     if wrong:
         raise _not_there(bootloader, image, min(wrong.values()), where)
     started = manner.start and bootloader.go(image.origin)
-    return FlashedSectors(chip.chip_id, len(stale), len(wanted) - len(stale), started)
+    return FlashedSectors(chip.chip_id, len(stale), len(under_image) - len(stale), started)
 
 
 def _suits(chip: Chip, flashing: Flashing) -> bool:
@@ -81,9 +81,9 @@ def _check(
 ) -> tuple[Sector, ...]:
     """The chip's sectors; raises FlashError when it is not the board's, is protected, or the image does not fit."""
     if chip.chip_id not in flashing.chip_ids:
-        known = ", ".join(f"0x{one:03x}" for one in flashing.chip_ids)
+        ids = ", ".join(f"0x{one:03x}" for one in flashing.chip_ids)
         raise FlashError(
-            f"the chip says that it is 0x{chip.chip_id:03x}; the board has {known}",
+            f"the chip says that it is 0x{chip.chip_id:03x}; the board has {ids}",
             where,
             "is it another board? Nothing was erased",
         )

@@ -48,9 +48,9 @@ def filler(sent: bytes = b"", before: Collection[int] = ()) -> Iterator[int]:
 
 
 def _pick(total: int, bad: set[int], unwanted: set[int]) -> int:
-    wanted = (byte for byte in _SMALL if total ^ byte not in bad and byte not in unwanted)
+    preferred = (byte for byte in _SMALL if total ^ byte not in bad and byte not in unwanted)
     fitting = (byte for byte in _SMALL if total ^ byte not in bad)
-    return next(wanted, None) or next(fitting)
+    return next(preferred, None) or next(fitting)
 
 
 def _damaged_lengths(sent: bytes) -> Iterator[tuple[int, int]]:

@@ -19,32 +19,34 @@ from tinyc.ops.spectrum_power import SpectrumPower
 class DeclaredNodes(FrameByFrame):
     """Frame by frame; nothing but samples lasts."""
 
-    def __init__(self, made: Draft, front: Declared) -> None:
-        self._made, self._front = made, front
-        self._projection = front.projection(made.quant)
+    def __init__(self, draft: Draft, front: Declared) -> None:
+        self._draft, self._front = draft, front
+        self._projection = front.projection(draft.quant)
 
     def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
         """What is computed of the samples directly, and the int8 features, of frame `number` of the new samples x and
         those before."""
-        made, f = self._made, self._front
+        draft, f = self._draft, self._front
         held = (before,) if before is not None else ()
         attrs = Spectrum(f.length, number * f.step + f.before, f.emphasis_steps)
-        bins, shift = made.node_with(attrs, (x, made.table("window", f.window_table()), *held), name="spectrum")
-        power = made.node(SpectrumPower(*f.bins), (bins,), name="power")
+        bins, shift = draft.node_with(attrs, (x, draft.table("window", f.window_table()), *held), name="spectrum")
+        power = draft.node(SpectrumPower(*f.bins), (bins,), name="power")
         if f.power == 1:
-            power = made.node(SignalSquareRoot(), (power, made.table("unscaled", np.zeros((), np.int32))), name="root")
-        bands = made.node(SpectrumBands(), (power, made.table("bands", f.weights())), name="band")
+            power = draft.node(
+                SignalSquareRoot(), (power, draft.table("unscaled", np.zeros((), np.int32))), name="root"
+            )
+        bands = draft.node(SpectrumBands(), (power, draft.table("bands", f.weights())), name="band")
         added = f.added()
-        least = [made.table("least", f.least_logs()), *([made.table("added", added)] if added is not None else [])]
-        log = made.node(SpectrumLog(f.power), (bands, shift, *least), name="log")
+        least = [draft.table("least", f.least_logs()), *([draft.table("added", added)] if added is not None else [])]
+        log = draft.node(SpectrumLog(f.power), (bands, shift, *least), name="log")
         project, factor, offset = self._projection
-        tables = (made.table("factor", factor), made.table("offset", offset))
-        return bins, made.node(project, (log, *tables), name="feature")
+        tables = (draft.table("factor", factor), draft.table("offset", offset))
+        return bins, draft.node(project, (log, *tables), name="feature")
 
     def finish(self) -> None:
         """After the last frame: nothing more."""
 
     def silence(self) -> bytes:
         """The features of silence."""
-        scale, zero = self._made.quant.per_tensor
+        scale, zero = self._draft.quant.per_tensor
         return self._front.quantized(np.zeros(self._front.window, np.int16), scale, zero).tobytes()

@@ -22,18 +22,18 @@ def as_frames(camera: Camera, colors: Array) -> npt.NDArray[np.uint8]:
     name = camera.format
     if name in BYTES:
         step, *places = BYTES[name]
-        made = grey_of(x) if step == 1 else x[..., places]
+        frames = grey_of(x) if step == 1 else x[..., places]
     elif name in RGB565:
         v = x[..., 0] >> 3 << 11 | x[..., 1] >> 2 << 5 | x[..., 2] >> 3
         low, high = v & 255, v >> 8
-        made = np.stack([high, low] if RGB565[name] else [low, high], axis=-1)
+        frames = np.stack([high, low] if RGB565[name] else [low, high], axis=-1)
     elif name in YUV422:
-        made = _yuv422(camera, x)
+        frames = _yuv422(camera, x)
     else:
         row, column = BAYER[name]
         own = (np.arange(x.shape[1]) - row)[:, None] % 2 + (np.arange(x.shape[2]) - column) % 2
-        made = np.take_along_axis(x, np.broadcast_to(own[..., None], (*x.shape[:3], 1)), -1)
-    return np.ascontiguousarray(made.astype(np.uint8))
+        frames = np.take_along_axis(x, np.broadcast_to(own[..., None], (*x.shape[:3], 1)), -1)
+    return np.ascontiguousarray(frames.astype(np.uint8))
 
 
 def _yuv422(camera: Camera, x: Array) -> Array:
@@ -44,7 +44,7 @@ def _yuv422(camera: Camera, x: Array) -> Array:
     if camera.video:
         y, u, v = 16 + _VIDEO_LUMA * y, _VIDEO_COLOR * u, _VIDEO_COLOR * v
     luma, at_u, at_v = YUV422[camera.format]
-    made = np.empty((*even.shape[:2], even.shape[2] // 2, 4))
-    made[..., luma], made[..., luma + 2] = y[:, :, ::2], y[:, :, 1::2]
-    made[..., at_u], made[..., at_v] = (128 + (part[:, :, ::2] + part[:, :, 1::2]) / 2 for part in (u, v))
-    return np.clip(np.round(made), 0, 255)
+    units = np.empty((*even.shape[:2], even.shape[2] // 2, 4))
+    units[..., luma], units[..., luma + 2] = y[:, :, ::2], y[:, :, 1::2]
+    units[..., at_u], units[..., at_v] = (128 + (part[:, :, ::2] + part[:, :, 1::2]) / 2 for part in (u, v))
+    return np.clip(np.round(units), 0, 255)

@@ -90,5 +90,5 @@ class FrameByFrame(ABC):
 
     def run(self, x: Value, before: Value | None, frames: int) -> tuple[Sequence[Value], Value]:
         """All of them."""
-        made_of = [self.frame(x, before, number) for number in range(frames)]
-        return [features for _, features in made_of], made_of[-1][0]
+        per_frame = [self.frame(x, before, number) for number in range(frames)]
+        return [features for _, features in per_frame], per_frame[-1][0]

@@ -60,7 +60,7 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
     new ones. TinycError where model and front end do not fit.
     """
     target = features_of(graph, front)
-    made = Draft(graph, target.quant, target.dtype)
+    draft = Draft(graph, target.quant, target.dtype)
     rows = target.elements // front.channels
     frames = rows if graph.states or window is not None else front.hop
     if frames > rows:
@@ -69,36 +69,36 @@ def join(graph: Graph, front: FrontEnd, window: int | None = None) -> Joined:
             target.loc,
             f"`hop` in the front end's file is from 1 to {rows}",
         )
-    samples = made.value(SAMPLES, (frames * front.step,), "s16")
-    nodes = NODES[type(front)](made, front)
-    before, after = _held(made, front)
+    samples = draft.value(SAMPLES, (frames * front.step,), "s16")
+    nodes = NODES[type(front)](draft, front)
+    before, after = _held(draft, front)
     parts, last = nodes.run(samples, before, frames)
     nodes.finish()
     if before is not None and after is not None:  # behind all that reads the samples: they are free from then on
-        made.node(SignalHistory(), (samples, before, *parts[:-1], last), (after,))
-    fresh = parts[0] if len(parts) == 1 else made.node(Concat(0), tuple(parts), name="features")
+        draft.node(SignalHistory(), (samples, before, *parts[:-1], last), (after,))
+    fresh = parts[0] if len(parts) == 1 else draft.node(Concat(0), tuple(parts), name="features")
     if rows > frames:
         like = ((rows * front.channels,), target.dtype)
-        seen, kept = made.state("seen", like, nodes.silence(), target.quant)
-        fresh = made.node(SignalHistory(), (fresh, seen), (kept,))
-    made.node(Reshape(target.shape), (fresh,), (target,))
+        seen, seen_after = draft.state("seen", like, nodes.silence(), target.quant)
+        fresh = draft.node(SignalHistory(), (fresh, seen), (seen_after,))
+    draft.node(Reshape(target.shape), (fresh,), (target,))
     joined = replace(
         graph,
         inputs=(samples.name,),
-        nodes=(*made.nodes, *graph.nodes),
-        values={**graph.values, **made.values},
-        consts={**graph.consts, **made.consts},
-        states=(*made.states, *graph.states),
+        nodes=(*draft.nodes, *graph.nodes),
+        values={**graph.values, **draft.values},
+        consts={**graph.consts, **draft.consts},
+        states=(*draft.states, *graph.states),
     )
     held = before.name if before else ""
     runs = math.ceil((rows if window is None else window) / frames)
     return Joined(joined, samples.name, held, runs, front.before, front.rate, front.axes)
 
 
-def _held(made: Draft, front: FrontEnd) -> tuple[Value, Value] | tuple[None, None]:
+def _held(draft: Draft, front: FrontEnd) -> tuple[Value, Value] | tuple[None, None]:
     """The state that the samples before the new ones are."""
     length = front.window - front.step + front.before
-    return made.state("held", ((length,), "s16"), b"\0\0") if length else (None, None)
+    return draft.state("held", ((length,), "s16"), b"\0\0") if length else (None, None)
 
 
 def features_of(graph: Graph, front: FrontEnd) -> Value:

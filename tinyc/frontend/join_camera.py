@@ -33,20 +33,20 @@ def join_camera(graph: Graph, camera: Camera) -> tuple[Graph, Camera]:
     assert target.quant is not None
     tables = camera.tables(target.quant)
     plain = tables.ndim == 1 and np.array_equal(tables, _SAME)
-    made = Draft(graph, target.quant if plain else PIXELS)
-    frame = x = made.value(FRAME, (1, *camera.frame_shape), "u8")
+    draft = Draft(graph, target.quant if plain else PIXELS)
+    frame = x = draft.value(FRAME, (1, *camera.frame_shape), "u8")
     for step in _steps(camera)[:-1]:
-        x = made.node(step, (x,), name="pixels")
-    x = made.node(_steps(camera)[-1], (x,), (target,) if plain else (), name="picture")
+        x = draft.node(step, (x,), name="pixels")
+    x = draft.node(_steps(camera)[-1], (x,), (target,) if plain else (), name="picture")
     if not plain:
-        lut = made.table("values", tables)
-        made.node(Lookup() if tables.ndim == 1 else LookupChannels(), (x, lut), (target,))
+        lut = draft.table("values", tables)
+        draft.node(Lookup() if tables.ndim == 1 else LookupChannels(), (x, lut), (target,))
     joined = replace(
         graph,
         inputs=(frame.name,),
-        nodes=(*made.nodes, *graph.nodes),
-        values={**graph.values, **made.values},
-        consts={**graph.consts, **made.consts},
+        nodes=(*draft.nodes, *graph.nodes),
+        values={**graph.values, **draft.values},
+        consts={**graph.consts, **draft.consts},
     )
     return joined, camera
 
@@ -87,12 +87,12 @@ def _renaming(graph: Graph, value: Value) -> Node | None:
     readers = graph.consumers().get(value.name, ())
     if len(readers) != 1 or not is_a(readers[0], Trait.RESCALES) or value.name in graph.outputs:
         return None
-    made = graph.values[readers[0].outputs[0]]
-    if made.dtype != "s8" or value.dtype not in ("s8", "u8") or made.quant is None or value.quant is None:
+    renamed = graph.values[readers[0].outputs[0]]
+    if renamed.dtype != "s8" or value.dtype not in ("s8", "u8") or renamed.quant is None or value.quant is None:
         return None
     scale, zero = value.quant.per_tensor
     moved = Quant((scale,), (zero - (128 if value.dtype == "u8" else 0),))
-    return readers[0] if moved == made.quant else None
+    return readers[0] if moved == renamed.quant else None
 
 
 def _without(graph: Graph, node: Node) -> Graph:

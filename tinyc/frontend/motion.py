@@ -64,9 +64,9 @@ class MotionFront:
             raise TinycError(f"{self.peaks} peaks of the spectrum of {self.samples} samples: at most {MOST_PEAKS}")
         if not self.operator(0).results:
             raise TinycError("no features are asked for", hint=f"`features` may have {', '.join(FEATURES)}")
-        wanted = {"unit": self.axes, "mean": self.channels, "deviation": self.channels}
+        counts = {"unit": self.axes, "mean": self.channels, "deviation": self.channels}
         given = {"unit": self.unit, "mean": self.scaling.mean, "deviation": self.scaling.deviation}
-        for name, count in wanted.items():
+        for name, count in counts.items():
             if len(given[name]) not in (1, count):
                 what = "axes" if name == "unit" else "features"
                 raise TinycError(f"`{name}` has {len(given[name])} numbers for {count} {what}")
@@ -153,28 +153,28 @@ class MotionFront:
 class MotionNodes(FrameByFrame):
     """The same as operators, window by window; nothing but samples lasts."""
 
-    def __init__(self, made: Draft, front: MotionFront) -> None:
-        self._made, self._front = made, front
+    def __init__(self, draft: Draft, front: MotionFront) -> None:
+        self._draft, self._front = draft, front
 
     def frame(self, x: Value, before: Value | None, number: int) -> tuple[Value, Value]:
         """What is computed of the samples directly, and the features in the model's type, of window `number` of the
         new samples x and those before."""
-        made, held = self._made, (before,) if before is not None else ()
-        numbers = made.node(self._front.operator(number), (x, *held), name="motion")
-        return numbers, self._reals(numbers) if made.gives_reals else self._projected(numbers)
+        draft, held = self._draft, (before,) if before is not None else ()
+        numbers = draft.node(self._front.operator(number), (x, *held), name="motion")
+        return numbers, self._reals(numbers) if draft.gives_reals else self._projected(numbers)
 
     def _projected(self, numbers: Value) -> Value:
-        project, factor, offset = self._front.projection(self._made.quant)
-        tables = (self._made.table("factor", factor), self._made.table("offset", offset))
-        return self._made.node(project, (numbers, *tables), name="feature")
+        project, factor, offset = self._front.projection(self._draft.quant)
+        tables = (self._draft.table("factor", factor), self._draft.table("offset", offset))
+        return self._draft.node(project, (numbers, *tables), name="feature")
 
     def _reals(self, numbers: Value) -> Value:
         """number * factor + offset in float32, limited: `MotionFront.features` but for the rounding of each step."""
-        made, scaling = self._made, self._front.scaling
-        factor, offset = (made.table(name, part.astype(np.float32)) for name, part in self._named_affine())
-        x = made.node(Convert("f32"), (numbers,), name="real")
-        x = made.node(Mul(Act()), (x, factor), name="scaled")
-        return made.node(Add(Act(scaling.least, scaling.most)), (x, offset), name="feature")
+        draft, scaling = self._draft, self._front.scaling
+        factor, offset = (draft.table(name, part.astype(np.float32)) for name, part in self._named_affine())
+        x = draft.node(Convert("f32"), (numbers,), name="real")
+        x = draft.node(Mul(Act()), (x, factor), name="scaled")
+        return draft.node(Add(Act(scaling.least, scaling.most)), (x, offset), name="feature")
 
     def _named_affine(self) -> tuple[tuple[str, Reals], tuple[str, Reals]]:
         factor, offset = self._front.affine
@@ -186,6 +186,6 @@ class MotionNodes(FrameByFrame):
     def silence(self) -> bytes:
         """The features of a sensor that says nothing."""
         still = np.zeros((self._front.samples, self._front.axes), np.int16)
-        if self._made.gives_reals:
+        if self._draft.gives_reals:
             return self._front.features(still).tobytes()
-        return self._front.quantized(still, *self._made.quant.per_tensor).tobytes()
+        return self._front.quantized(still, *self._draft.quant.per_tensor).tobytes()

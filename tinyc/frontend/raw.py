@@ -105,16 +105,16 @@ class RawFront:
 class RawNodes:
     """The same as one operator, whatever the number of samples."""
 
-    def __init__(self, made: Draft, front: RawFront) -> None:
-        self._made, self._front = made, front
+    def __init__(self, draft: Draft, front: RawFront) -> None:
+        self._draft, self._front = draft, front
 
     def run(self, x: Value, before: Value | None, frames: int) -> tuple[Sequence[Value], Value]:
         """The new samples, scaled."""
-        made = self._made
-        attrs, factor, offset = self._front.operator(made.quant, made.dtype)
-        tables = (made.table("factor", factor), made.table("offset", offset))
-        feature = made.value("feature", x.shape, made.dtype, made.quant)
-        made.node(attrs, (x, *tables), (feature,))
+        draft = self._draft
+        attrs, factor, offset = self._front.operator(draft.quant, draft.dtype)
+        tables = (draft.table("factor", factor), draft.table("offset", offset))
+        feature = draft.value("feature", x.shape, draft.dtype, draft.quant)
+        draft.node(attrs, (x, *tables), (feature,))
         return (feature,), feature
 
     def finish(self) -> None:
@@ -123,5 +123,5 @@ class RawNodes:
     def silence(self) -> bytes:
         """A sensor that says nothing."""
         still = np.zeros((1, self._front.axes), np.int16)
-        scale, zero = self._made.quant.per_tensor
-        return self._front.quantized(still, scale, zero, self._made.dtype).tobytes()
+        scale, zero = self._draft.quant.per_tensor
+        return self._front.quantized(still, scale, zero, self._draft.dtype).tobytes()

@@ -47,21 +47,21 @@ def check(graph: Graph, stage: str, ops: Mapping[str, Rules]) -> None:
 
 def _check_names(graph: Graph) -> None:
     """Inputs before use, one producer each, all values known."""
-    made: dict[str, str] = {}
+    producers: dict[str, str] = {}
     for name in (*graph.sources, *graph.consts):
-        _define(graph, made, name, "an input, state or constant", None)
+        _define(graph, producers, name, "an input, state or constant", None)
     for node in graph.nodes:
         for name in filter(None, node.inputs):
-            if name not in made:
+            if name not in producers:
                 raise TinycError(f"'{name}' is read before anything computes it", node.where)
         for name in node.outputs:
-            _define(graph, made, name, f"node '{node.name}'", node.where)
+            _define(graph, producers, name, f"node '{node.name}'", node.where)
     for name in graph.outputs:
-        if name not in made or name in graph.consts:
+        if name not in producers or name in graph.consts:
             raise TinycError(f"output '{name}' is not computed by any node")
     for state in graph.states:
-        _check_state(graph, state, made)
-    unmade = [name for name in graph.values if name not in made]
+        _check_state(graph, state, producers)
+    unmade = [name for name in graph.values if name not in producers]
     if unmade:
         raise TinycError(f"value '{unmade[0]}' is neither an input, a constant nor computed")
     _check_unique("input", graph.inputs)
@@ -69,9 +69,9 @@ def _check_names(graph: Graph) -> None:
     _check_unique("node", [node.name for node in graph.nodes])
 
 
-def _check_state(graph: Graph, state: State, made: Mapping[str, str]) -> None:
+def _check_state(graph: Graph, state: State, producers: Mapping[str, str]) -> None:
     """What the next run begins with is computed, and looks like what this one began with."""
-    if state.after not in made or state.after in graph.consts:
+    if state.after not in producers or state.after in graph.consts:
         raise TinycError(f"state '{state.name}': '{state.after}' is not computed by any node")
     before, after = graph.values[state.name], graph.values[state.after]
     if (before.shape, before.dtype, before.quant) != (after.shape, after.dtype, after.quant):
@@ -80,14 +80,14 @@ def _check_state(graph: Graph, state: State, made: Mapping[str, str]) -> None:
         raise TinycError(f"state '{state.name}' begins with {len(state.initial)} bytes, not {before.size_bytes}")
 
 
-def _define(graph: Graph, made: dict[str, str], name: str, by: str, where: Loc | None) -> None:
-    if name in made:
-        raise TinycError(f"'{name}' is made twice: by {made[name]} and by {by}", where)
+def _define(graph: Graph, producers: dict[str, str], name: str, by: str, where: Loc | None) -> None:
+    if name in producers:
+        raise TinycError(f"'{name}' is made twice: by {producers[name]} and by {by}", where)
     if name not in graph.values:
         raise TinycError(f"'{name}' has no shape and type", where)
     if graph.values[name].name != name:
         raise TinycError(f"'{name}' is recorded under the name '{graph.values[name].name}'", where)
-    made[name] = by
+    producers[name] = by
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-def free_name(wanted: str, taken: Collection[str]) -> str:
+def free_name(preferred: str, taken: Collection[str]) -> str:
     """The name, or the name with the first number from 2 on that nothing is called by."""
-    name, number = wanted, 1
+    name, number = preferred, 1
     while name in taken:
         number += 1
-        name = f"{wanted}#{number}"
+        name = f"{preferred}#{number}"
     return name

@@ -156,7 +156,7 @@ class Rows:
         """Pointers to input rows of a call."""
         return (self.out_rows - 1) * self.stride + self.k_h
 
-    def made(self, call: int) -> range:
+    def output_rows(self, call: int) -> range:
         """The output rows that come from a call."""
         first = call * self.out_rows - self.phase
         return range(max(first, 0), min(first + self.out_rows, self.out_h))
@@ -315,16 +315,16 @@ def flash_of(costs: Iterable[Cost]) -> int:
 class Once(Generic[T]):
     """A value that is made when it is first asked for, and kept: `value()`."""
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_make", "_value")
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make: Callable[[], T] | None = make
-        self._made: T
+        self._value: T
 
     def __call__(self) -> T:
         if self._make is not None:
-            self._made, self._make = self._make(), None
-        return self._made
+            self._value, self._make = self._make(), None
+        return self._value
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ class RowForm:
     direct: bool = False  # k_h is 1, and In(i) is the pointer to the row (or to rows.pad) itself
     function: str = ""  # the C function, where it is not `special` and has another name than the kernel
     includes: tuple[str, ...] = ()  # that function's headers; without one the kernel's are beside these
-    only_made: bool = False  # rows that a call does not make take no time
+    only_own_rows: bool = False  # rows that a call does not make take no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,10 +516,10 @@ class Kernel:
         """The same kernel with these row forms."""
 
         def offer(site: Site, params: Any) -> Offer | Refused:
-            made_offer = self.offer(site, params)
-            if isinstance(made_offer, Refused):
-                return made_offer
-            return replace(made_offer, row_forms=Once(lambda: row_forms(site, params)))
+            plain_offer = self.offer(site, params)
+            if isinstance(plain_offer, Refused):
+                return plain_offer
+            return replace(plain_offer, row_forms=Once(lambda: row_forms(site, params)))
 
         return replace(self, offer=offer)
 

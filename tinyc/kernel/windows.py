@@ -134,21 +134,21 @@ class ConvParams:
     y_min: int
     y_max: int
     rounding: Rounding
-    _found: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    _memo: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def once(self, work_out: Callable[[ConvParams], T]) -> T:
         """work_out(self): for the first kernel of the layer that asks; all others get what it found."""
-        if work_out not in self._found:
-            self._found[work_out] = work_out(self)
-        worked_out: T = self._found[work_out]
+        if work_out not in self._memo:
+            self._memo[work_out] = work_out(self)
+        worked_out: T = self._memo[work_out]
         return worked_out
 
     def once_at(self, site: Site, work_out: Callable[[Site, ConvParams], T]) -> T:
         """work_out(site, self), likewise, for the kernels that are asked at this site."""
         key = (work_out, id(site))
-        if key not in self._found:
-            self._found[key] = (site, work_out(site, self))  # with the site, whose id no other may get
-        worked_out: T = self._found[key][1]
+        if key not in self._memo:
+            self._memo[key] = (site, work_out(site, self))  # with the site, whose id no other may get
+        worked_out: T = self._memo[key][1]
         return worked_out
 
     def finish(self, acc: Array) -> Array:

@@ -52,12 +52,12 @@ class ProductRequantization:
     def fields_with(self, name: str, family: str) -> Fields:
         """Numbers, and under `name` the function of `family` that is made for the shift."""
         c = self.constants
-        made = f"{family}_twice" if c.sign else family
+        function = f"{family}_twice" if c.sign else family
         return {
             "mult": int(c.mult[0]),
             "add": int(c.add[0]),
             "start": int(c.nudge[0]) >> int(c.scale[0]),
-            name: f"{made}_{int(c.shift[0])}",
+            name: f"{function}_{int(c.shift[0])}",
         }
 
     @property

@@ -25,7 +25,7 @@ class Matrix:
 
     p: ConvParams
     taps: Int64s
-    _found: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
+    _memo: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, p: ConvParams, taps: npt.NDArray[np.int8]) -> Matrix:
@@ -42,9 +42,9 @@ class Matrix:
 
     def once(self, prove: Callable[..., T], *how: Any) -> T:
         """prove(self, *how): for the first kernel of the layer that asks; all others get what it found."""
-        if (prove, how) not in self._found:
-            self._found[prove, how] = prove(self, *how)
-        proved: T = self._found[prove, how]
+        if (prove, how) not in self._memo:
+            self._memo[prove, how] = prove(self, *how)
+        proved: T = self._memo[prove, how]
         return proved
 
     @cached_property

@@ -28,26 +28,26 @@ def pairwise(
 ) -> SpecializedKernel:
     """The function `family_<digest>(a, b, y)`. types: of a, b and y. loops: over y, outermost first, with the steps in
     a and b. expression: of the elements p and q in C."""
-    first, second, made = (CTYPES[kind] for kind in types)
+    first, second, result = (CTYPES[kind] for kind in types)
     lines = [f"for (int32_t i{k} = 0; i{k} < {size}; i{k}++) {{" for k, (size, _, _) in enumerate(loops)]
     at = [" + ".join(f"{loop[side]} * i{k}" for k, loop in enumerate(loops) if loop[side]) for side in (1, 2)]
     inner = "    " * (len(loops) + 1)
     body = [f"{'    ' * (k + 1)}{line}" for k, line in enumerate(lines)]
     body += [f"{inner}const {first} p = a[{at[0] or 0}];", f"{inner}const {second} q = b[{at[1] or 0}];"]
-    body += [f"{inner}*y++ = ({made})({expression});"]
+    body += [f"{inner}*y++ = ({result})({expression});"]
     body += [f"{'    ' * (k + 1)}}}" for k in reversed(range(len(loops)))]
-    text = "\n".join([f"static void @(const {first} *a, const {second} *b, {made} *y)", "{", *body, "}"])
+    text = "\n".join([f"static void @(const {first} *a, const {second} *b, {result} *y)", "{", *body, "}"])
     return LayerFunction(f"/* {says} */", driver=text).named(family, "tc_math.h")
 
 
 def each(says: str, types: Sequence[DType], count: int, expression: str) -> SpecializedKernel:
     """The function `tc_convert_<digest>(x, y)` of `count` elements. types: of x and y. expression: of the element p."""
-    given, made = (CTYPES[kind] for kind in types)
-    text = f"""static void @(const {given} *x, {made} *y)
+    given, result = (CTYPES[kind] for kind in types)
+    text = f"""static void @(const {given} *x, {result} *y)
 {{
     for (int32_t i = 0; i < {count}; i++) {{
         const {given} p = x[i];
-        y[i] = ({made})({expression});
+        y[i] = ({result})({expression});
     }}
 }}"""
     return LayerFunction(f"/* {says} */", driver=text).named("tc_convert", "tc_math.h")

@@ -170,7 +170,7 @@ def _around(cell: str) -> str:
     before = "const void *hidden_before" + (", const void *cell_before" if lstm else "")
     after = "int16_t *hidden_after" + (", int16_t *cell_after" if lstm else "")
     begins = "    tc_recurrent_begins_cell(p, cell_before, memory);\n" if lstm else ""
-    kept = "hidden_after, cell_after" if lstm else "hidden_after"
+    states = "hidden_after, cell_after" if lstm else "hidden_after"
     return f"""static void @(const tc_recurrent_packed_t *layer, const void *x, {before}, void *y, {after},
     void *scratch)
 {{
@@ -179,7 +179,7 @@ def _around(cell: str) -> str:
 
     tc_recurrent_begins(p, hidden_before, memory);
 {begins}    @_steps(layer, x, y, memory);
-    tc_{cell}_loop_keeps(p, memory, {kept});
+    tc_{cell}_loop_keeps(p, memory, {states});
 }}"""
 
 
@@ -439,12 +439,12 @@ def _gru(asm: Asm, layer: LoopLayer) -> None:
     _put(asm, layer, "r6", "r5")
 
 
-def _put(asm: Asm, layer: LoopLayer, hidden: str, made: str) -> None:
+def _put(asm: Asm, layer: LoopLayer, hidden: str, value: str) -> None:
     """The hidden state into the next vector, and y."""
     asm.op("strh", hidden, "[r11, r8, lsl #1]")
-    asm.op("smlawb", made, made, "r7", "r14")
-    asm.op("ssat", made, "#16" if layer.wide else "#8", made, f"asr #{layer.y[2]}")
+    asm.op("smlawb", value, value, "r7", "r14")
+    asm.op("ssat", value, "#16" if layer.wide else "#8", value, f"asr #{layer.y[2]}")
     if layer.wide:
-        asm.op("strh", made, "[r10, r8, lsl #1]")
+        asm.op("strh", value, "[r10, r8, lsl #1]")
     else:
-        asm.op("strb", made, "[r10, r8]")
+        asm.op("strb", value, "[r10, r8]")

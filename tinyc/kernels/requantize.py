@@ -179,14 +179,14 @@ def _guessed(p: ConvParams, outputs: Int64s) -> tuple[Int64s, int]:
     """(the least accumulators with outputs of at least `outputs`, how far off they may be): of double rounding the
     definition turned round, else those of the real factor."""
     mult, shift = p.mult.astype(np.int64)[:, None], p.shift.astype(np.int64)[:, None]
-    wanted = outputs - p.y_zero
+    targets = outputs - p.y_zero
     if p.rounding is Rounding.DOUBLE:
         right = np.maximum(-shift, 0)
         half = (np.int64(1) << right) >> 1  # which the second step rounds away from zero
-        sums = np.clip((wanted << right) - half + ((wanted <= 0) & (right > 0)), -_SUMS, _SUMS)
+        sums = np.clip((targets << right) - half + ((targets <= 0) & (right > 0)), -_SUMS, _SUMS)
         return -(((1 << 30) - (sums << 31)) // np.maximum(mult << np.maximum(shift, 0), 1)), 0
     factor = np.maximum(np.ldexp(mult.astype(np.float64), shift - 31), 2.0**-40)
-    return np.ceil(np.clip((wanted - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64), _GUESS
+    return np.ceil(np.clip((targets - 0.5) / factor, -(2.0**40), 2.0**40)).astype(np.int64), _GUESS
 
 
 def _blocks(channels: int) -> list[Int64s]:
@@ -412,13 +412,13 @@ def _based(s: ScalingConstants, steps: Steps, rows: Int64s, distances: Int64s) -
 def without_add(s: ScalingConstants, steps: Steps, channels: int) -> ScalingConstants | None:
     """The same with no `add` of the first channels: their nudges make all of the offsets. None where one of them has no
     such nudge, or an output that is always the same, or where X leaves int32."""
-    wanted = np.arange(len(s.mult)) < channels
-    if not steps.is_live[wanted].all():
+    is_chosen = np.arange(len(s.mult)) < channels
+    if not steps.is_live[is_chosen].all():
         return None
-    for sloped in (s, best_slope(s, steps, np.flatnonzero(wanted))):
+    for sloped in (s, best_slope(s, steps, np.flatnonzero(is_chosen))):
         least, _ = interval(sloped, steps)
-        nudge = np.where(wanted, -(-least // np.maximum(sloped.mult, 1)), s.nudge)
-        nudged = replace(sloped, add=np.where(wanted, 0, s.add), nudge=nudge)
+        nudge = np.where(is_chosen, -(-least // np.maximum(sloped.mult, 1)), s.nudge)
+        nudged = replace(sloped, add=np.where(is_chosen, 0, s.add), nudge=nudge)
         if nudged.equals(steps).all():
             return nudged
     return None

@@ -10,11 +10,11 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
 
 
-def check_outputs(asked: Sequence[str], made: Collection[str], where: Loc) -> None:
+def check_outputs(asked: Sequence[str], computed: Collection[str], where: Loc) -> None:
     """Raise TinycError, with names that are near, unless operators of the file make all that is asked for."""
     for name in asked:
-        if name not in made:
-            near = difflib.get_close_matches(name, list(made), n=3)
+        if name not in computed:
+            near = difflib.get_close_matches(name, list(computed), n=3)
             hint = f"did you mean {', '.join(map(visible, near))}?" if near else "`tinyc inspect` lists the layers"
             raise TinycError(f"no operator of the model makes a tensor '{visible(name)}'", where, hint)
     if len(set(asked)) < len(asked):

@@ -127,7 +127,7 @@ def searched(feature: int, keys: Sequence[float], children: Sequence[int], other
     number to `other`, and NaN to `nan`. Their own places count from 0 on; what is given are leaves below 0."""
     ways = [other, *(way for child in children for way in (child, other))]
     bounds = [(key, mode) for key in keys for mode in _BOUNDS]
-    made = [Split(feature, "<=", float("inf"), 1, nan)] if nan != other else []
+    splits = [Split(feature, "<=", float("inf"), 1, nan)] if nan != other else []
     waiting = [(0, len(bounds))]  # ranges of bounds, each to be decided by the split that stands at its turn
     while waiting:
         first, end = waiting.pop(0)
@@ -136,9 +136,9 @@ def searched(feature: int, keys: Sequence[float], children: Sequence[int], other
         for low, high in ((first, middle), (middle + 1, end)):
             if low < high:
                 waiting.append((low, high))
-            sides.append(len(made) + len(waiting) if low < high else ways[low])
-        made.append(Split(feature, bounds[middle][1], bounds[middle][0], sides[0], sides[1]))
-    return made
+            sides.append(len(splits) + len(waiting) if low < high else ways[low])
+        splits.append(Split(feature, bounds[middle][1], bounds[middle][0], sides[0], sides[1]))
+    return splits
 
 
 def _distinct(forest: RealForest) -> tuple[npt.NDArray[np.float64], dict[int, int]]:
@@ -183,43 +183,43 @@ def _cuts(
 ) -> tuple[list[_Cut], list[int]]:
     """Nodes that compare keys, each tree's from its root down, and where the trees begin."""
     keys = _keys(forest.splits, features)
-    made: list[_Cut] = []
+    cuts: list[_Cut] = []
     starts: list[int] = []
     for root in roots:
-        start = len(made)
-        made += _tree(forest.splits, root, keys, leaf_of, start)
-        if len(made) > MOST_NODES:
+        start = len(cuts)
+        cuts += _tree(forest.splits, root, keys, leaf_of, start)
+        if len(cuts) > MOST_NODES:
             raise TinycError(f"the forest has more than {MOST_NODES:,} nodes", hint="train fewer or smaller trees")
         starts.append(start)
-    return made, starts
+    return cuts, starts
 
 
 def _tree(
     splits: Sequence[Split], root: int, keys: Mapping[int, _Keys], leaf_of: Mapping[int, int], start: int
 ) -> list[_Cut]:
     """One tree. A comparison for equality becomes two nodes, with a copy of one subtree."""
-    made: list[list[int]] = []  # split, key, nan_below, below, above
+    nodes: list[list[int]] = []  # split, key, nan_below, below, above
     waiting = [(root, -1, 0)]  # what is to be made, whose child it is, and which
     while waiting:
         at, parent, side = waiting.pop()
-        if len(made) > MOST_NODES:
+        if len(nodes) > MOST_NODES:
             raise TinycError(f"a tree has more than {MOST_NODES:,} nodes", hint="train smaller trees")
-        here = len(made)
+        here = len(nodes)
         if parent >= 0:
-            made[parent][3 + side] = start + here if at >= 0 else -1 - leaf_of[-1 - at]
+            nodes[parent][3 + side] = start + here if at >= 0 else -1 - leaf_of[-1 - at]
         if at < 0:
             continue
         split, key = splits[at], keys[at]
         equal, other = (split.true, split.false) if split.mode == "==" else (split.false, split.true)
         if key.second is not None:
             equals = split.nan_true and split.mode == "=="  # NaN goes with what equals the number
-            made += [[at, key.first, not equals, 0, start + here + 1], [at, key.second, 1, 0, 0]]
+            nodes += [[at, key.first, not equals, 0, start + here + 1], [at, key.second, 1, 0, 0]]
             waiting += [(other, here + 1, 1), (equal, here + 1, 0), (other, here, 0)]
         else:
             below, above = (split.true, split.false) if key.true_below else (split.false, split.true)
-            made.append([at, key.first, split.nan_true == key.true_below, 0, 0])
+            nodes.append([at, key.first, split.nan_true == key.true_below, 0, 0])
             waiting += [(above, here, 1), (below, here, 0)]
-    return [_Cut(splits[at].feature, key, bool(nan), below, above) for at, key, nan, below, above in made]
+    return [_Cut(splits[at].feature, key, bool(nan), below, above) for at, key, nan, below, above in nodes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,10 +182,10 @@ def _alike(graph: Graph, pair: StatePair) -> tuple[Graph, str]:
         )
     if (before.dtype, before.quant) == (after.dtype, after.quant):
         return graph, pair.after
-    made = replace(before, name=f"{pair.after}:state", loc=after.loc)
+    state = replace(before, name=f"{pair.after}:state", loc=after.loc)
     origin = graph.producer()[pair.after].origin
-    node = node_of(Requantize(before.dtype), (pair.after,), (made.name,), origin)
-    return replace(graph, nodes=(*graph.nodes, node), values={**graph.values, made.name: made}), made.name
+    node = node_of(Requantize(before.dtype), (pair.after,), (state.name,), origin)
+    return replace(graph, nodes=(*graph.nodes, node), values={**graph.values, state.name: state}), state.name
 
 
 def _begins(value: Value, given: Array | None, source: Path | None) -> bytes:

@@ -97,33 +97,35 @@ def _cut(file: TFLiteFile, outputs: Sequence[str]) -> TFLiteFile:
     """The file with these outputs in the place of its own, and the operators that they need."""
     if not outputs:
         return file
-    made = [file.tensors[index] for operator in file.operators for index in operator.outputs]
-    index_of = {tensor.whole_name: tensor.index for tensor in made} | {tensor.name: tensor.index for tensor in made}
+    tensors = [file.tensors[index] for operator in file.operators for index in operator.outputs]
+    index_of = {tensor.whole_name: tensor.index for tensor in tensors} | {
+        tensor.name: tensor.index for tensor in tensors
+    }
     check_outputs(outputs, index_of, Loc(file.file))
     ends = tuple(index_of[name] for name in outputs)
     return replace(file, outputs=ends, operators=tuple(_needed(file.operators, set(ends))))
 
 
-def _needed(operators: Sequence[StoredOperator], wanted: set[int]) -> list[StoredOperator]:
+def _needed(operators: Sequence[StoredOperator], needed: set[int]) -> list[StoredOperator]:
     """The operators that make the tensors; what assigns to variables that they read, too, and what begins them."""
-    kept: list[StoredOperator] = []
+    needed_operators: list[StoredOperator] = []
     while True:
-        read = variables_of("READ_VARIABLE", kept, operators)
+        read = variables_of("READ_VARIABLE", needed_operators, operators)
         for operator in reversed(operators):
             assigns = (
                 operator.code == "ASSIGN_VARIABLE" and variables_of("ASSIGN_VARIABLE", [operator], operators) & read
             )
             begins = operator.code == "CALL_ONCE" and bool(read)
-            if assigns or begins or wanted.intersection(operator.outputs):
-                wanted.update(operator.inputs)
-                kept.append(operator)
-        indices = {operator.index for operator in kept}
-        if variables_of("READ_VARIABLE", kept, operators) == read:
+            if assigns or begins or needed.intersection(operator.outputs):
+                needed.update(operator.inputs)
+                needed_operators.append(operator)
+        indices = {operator.index for operator in needed_operators}
+        if variables_of("READ_VARIABLE", needed_operators, operators) == read:
             return [operator for operator in operators if operator.index in indices]
 
 
 def _declare_input(builder: TfliteBuilder, tensor: StoredTensor, where: Loc) -> None:
-    if tensor.index in builder.made:
+    if tensor.index in builder.activations:
         raise TinycError(f"tensor '{tensor.name}' is listed twice as an input", where)
     open_axes = [axis for axis, size in enumerate(tensor.signature) if size == -1 and axis > 0]
     if open_axes:

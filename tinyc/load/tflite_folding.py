@@ -65,8 +65,8 @@ _RESULTS: Mapping[str, Callable[[TfliteStep, Sequence[Array]], Sequence[int]]] =
 
 
 def _result(s: TfliteStep, xs: Sequence[Array]) -> Sequence[int]:
-    known = _RESULTS.get(s.operator.code)
-    return np.broadcast_shapes(*(x.shape for x in xs)) if known is None else known(s, xs)
+    result_shape = _RESULTS.get(s.operator.code)
+    return np.broadcast_shapes(*(x.shape for x in xs)) if result_shape is None else result_shape(s, xs)
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -187,7 +187,7 @@ def fold(s: TfliteStep) -> bool:
     options = s.operator.options
     if hasattr(options.table, "FusedActivationFunction") and options["FusedActivationFunction"]:
         return False
-    arrays = [s.known(index, "input") for index in range(s.input_count)]
+    arrays = [s.required_constant(index, "input") for index in range(s.input_count)]
     try:
         with np.errstate(all="raise", under="ignore"):
             s.builder.folded.take(s.out_tensor().name, _result(s, arrays), s.where)

@@ -63,7 +63,7 @@ class TfliteBuilder:
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
         self.nodes: list[Node] = []
-        self.made: dict[int, Value] = {}  # activations by tensor index
+        self.activations: dict[int, Value] = {}  # by tensor index
         self.unscaled: set[str] = set()  # int16 values that the file gives no scale
         self.broken: set[int] = set()  # outputs of operators that failed
         self.deferred: dict[int, Deferred] = {}
@@ -123,11 +123,11 @@ class TfliteBuilder:
 
     def define(self, index: int, value: Value) -> None:
         self.values[value.name] = value
-        self.made[index] = value
+        self.activations[index] = value
 
     def settle(self, index: int) -> None:
         """Make a deferred tensor now."""
-        if index in self.deferred and index not in self.made:
+        if index in self.deferred and index not in self.activations:
             self.define(index, self.deferred[index].make())
 
     def settle_output(self, index: int) -> None:
@@ -136,13 +136,13 @@ class TfliteBuilder:
         self.settle(index)
         tensor = self.file.tensors[index]
         where = Loc(self.file.file, None, tensor.name)
-        array = None if index in self.made else self.constant(tensor, where)
+        array = None if index in self.activations else self.constant(tensor, where)
         if array is not None:
             dtype = dtype_of(tensor, where)
             self.define(index, self._copy(self.share(tensor, array, quant_of(tensor, dtype), dtype), where))
-        elif index not in self.made:
+        elif index not in self.activations:
             raise TinycError(f"output '{tensor.name}' is not computed by any operator", Loc(self.file.file))
-        value = self.made[index]
+        value = self.activations[index]
         self.outputs.append(self._copy(value, where) if index in self.file.inputs or value in self.outputs else value)
 
     def _copy(self, value: Value, where: Loc) -> Value:
@@ -171,7 +171,7 @@ class TfliteBuilder:
         return array
 
     def _check_free(self, tensor: StoredTensor, where: Loc) -> None:
-        if tensor.data is not None or tensor.index in self.made or tensor.index in self._folded:
+        if tensor.data is not None or tensor.index in self.activations or tensor.index in self._folded:
             raise TinycError(f"tensor '{tensor.name}' is computed, but it has a value already", where)
 
     def fold(self, tensor: StoredTensor, array: Array, where: Loc) -> None:
@@ -195,7 +195,7 @@ class TfliteBuilder:
         return self._shared[key]
 
     def graph(self, name: str) -> Graph:
-        inputs = tuple(self.made[i].name for i in self.file.inputs)
+        inputs = tuple(self.activations[i].name for i in self.file.inputs)
         outputs = tuple(value.name for value in self.outputs)
         graph = Graph(name, inputs, outputs, tuple(self.nodes), self.values, self.consts, tuple(self.states))
         ports = zip((*self.file.inputs, *self.file.outputs), (*inputs, *outputs), strict=True)
@@ -251,8 +251,8 @@ class TfliteStep:
         """An input, computed or constant."""
         tensor = self.tensor(index)
         self.builder.settle(tensor.index)
-        if tensor.index in self.builder.made:
-            return self.builder.made[tensor.index]
+        if tensor.index in self.builder.activations:
+            return self.builder.activations[tensor.index]
         array = self.constant(index)
         if array is not None:
             dtype = dtype_of(tensor, self.where)
@@ -278,7 +278,7 @@ class TfliteStep:
         """The elements of an input that is known at load time, else None."""
         return self.builder.constant(self.tensor(index), self.where)
 
-    def known(self, index: int, what: str) -> Array:
+    def required_constant(self, index: int, what: str) -> Array:
         """The elements of an input that must be known at load time; `what` it is, for the message."""
         array = self.constant(index)
         if array is not None:
@@ -290,7 +290,7 @@ class TfliteStep:
 
     def reals(self, index: int, what: str) -> Array:
         """The float32 numbers that a constant input stands for; `what` it is, for the message."""
-        tensor, array = self.tensor(index), self.known(index, what)
+        tensor, array = self.tensor(index), self.required_constant(index, what)
         dtype = dtype_of(tensor, self.where)
         value = Value(tensor.name, array.shape, dtype, quant_of(tensor, dtype))
         check_value(value)
@@ -299,7 +299,7 @@ class TfliteStep:
 
     def numbers(self, index: int) -> tuple[int, ...]:
         """A constant integer input (axes, paddings, a shape), flattened. TinycError if it is computed."""
-        tensor, array = self.tensor(index), self.known(index, f"input {index}")
+        tensor, array = self.tensor(index), self.required_constant(index, f"input {index}")
         if array.dtype.kind not in "iu" or array.size > MAX_LIST:
             raise TinycError(f"input {index} '{tensor.name}' must be a short list of integers", self.where)
         return tuple(int(i) for i in array.reshape(-1))
@@ -309,7 +309,7 @@ class TfliteStep:
 
         `axis`: the output channel, counted after the reshape.
         """
-        tensor, array = self.tensor(index), self.known(index, "weights")
+        tensor, array = self.tensor(index), self.required_constant(index, "weights")
         self._check_dtypes("a weighted layer", True, (x,))
         dtype = dtype_of(tensor, self.where)
         if dtype not in (("f32", "s8") if x.dtype == "f32" else ("s8", "s4")):
@@ -343,7 +343,7 @@ class TfliteStep:
         """
         if not self.has(index):
             return None
-        tensor, array = self.tensor(index), self.known(index, "bias")
+        tensor, array = self.tensor(index), self.required_constant(index, "bias")
         dtype = dtype_of(tensor, self.where)
         if x.quant is None or w.quant is None or dtype == "f32":
             return self.builder.share(tensor, array, None, dtype)
@@ -381,14 +381,14 @@ class TfliteStep:
     def emit(self, inputs: Sequence[Value | None], attrs: Any, *outputs: Value) -> None:
         """Add the operator's (last) node. Outputs: those that the file declares, unless given."""
         self.out_tensor()  # every operator has one
-        made = outputs or self._declared_as_made(inputs, attrs)
-        if len(made) != len(self.operator.outputs):
-            raise TinycError(f"{len(self.operator.outputs)} outputs where {len(made)} belong", self.where)
-        self.insert(inputs, attrs, *made)
-        for index, value in zip(self.operator.outputs, made, strict=True):
+        results = outputs or self._declared_outputs(inputs, attrs)
+        if len(results) != len(self.operator.outputs):
+            raise TinycError(f"{len(self.operator.outputs)} outputs where {len(results)} belong", self.where)
+        self.insert(inputs, attrs, *results)
+        for index, value in zip(self.operator.outputs, results, strict=True):
             self.builder.define(index, value)
 
-    def _declared_as_made(self, inputs: Sequence[Value | None], attrs: Any) -> tuple[Value, ...]:
+    def _declared_outputs(self, inputs: Sequence[Value | None], attrs: Any) -> tuple[Value, ...]:
         """The outputs as the file declares them. Where the exporter left sizes open and wrote 1 for each that hangs on
         the batch, the shape is the one that the operator makes."""
         declared = tuple(self.declared(i) for i in range(len(self.operator.outputs)))
@@ -408,9 +408,9 @@ class TfliteStep:
         """The first input where it is not made yet."""
         return self.builder.deferred.get(self.tensor(0).index)
 
-    def defer(self, made_later: Deferred) -> None:
+    def defer(self, deferred: Deferred) -> None:
         """Say what the operator's output is, without a node."""
-        self.builder.deferred[self.out_tensor().index] = made_later
+        self.builder.deferred[self.out_tensor().index] = deferred
 
     def define(self, index: int, value: Value) -> None:
         """Say that output `index` is a value that `insert` has made."""
@@ -449,8 +449,8 @@ class TfliteStep:
         if is_a(node, Trait.MOVES) and not isinstance(attrs, Concat | Pad) and _of_other_scales(inputs[0], outputs[0]):
             self._insert_bytes(inputs, attrs, outputs[0])
             return
-        known = {value.name: value for value in (*inputs, *outputs) if value is not None}
-        check_types(node, known, all_ops())
+        by_name = {value.name: value for value in (*inputs, *outputs) if value is not None}
+        check_types(node, by_name, all_ops())
         self.builder.nodes.append(node)
         for value in outputs:
             self.builder.values[value.name] = value
@@ -484,7 +484,7 @@ def _of_other_scales(x: Value | None, y: Value) -> bool:
 def poison(builder: TfliteBuilder, operator: StoredOperator) -> None:
     """After a failure: let later operators read the outputs as the file describes them, where possible."""
     for index in operator.outputs:
-        if index in builder.made:
+        if index in builder.activations:
             continue
         try:
             builder.define(index, builder.declare(builder.file.tensors[index], operator.where))

@@ -78,11 +78,11 @@ def unrolled(s: TfliteStep) -> None:
 def chosen(s: TfliteStep) -> None:
     """With a condition that is known when the model is loaded: the branch that it takes. Else both are computed, and
     each output is one or the other's."""
-    o, known = s.options("IfOptions"), s.constant(0)
+    o, constant = s.options("IfOptions"), s.constant(0)
     bodies = [_Copies(s, _subgraph(s, o[f"{name}SubgraphIndex"])) for name in ("Then", "Else")]
     given = [s.tensor(index).index for index in range(1, s.input_count)]
-    if known is not None and known.size == 1:
-        _hand_out(s, bodies[0 if known.reshape(()) else 1].inlined(given))
+    if constant is not None and constant.size == 1:
+        _hand_out(s, bodies[0 if constant.reshape(()) else 1].inlined(given))
         return
     condition = s.value(0)
     if condition.dtype != "bool" or condition.elements != 1:
@@ -91,16 +91,16 @@ def chosen(s: TfliteStep) -> None:
     if any(len(branch) != s.output_count for branch in branches):
         raise TinycError(f"IF with {s.output_count} outputs does not fit its branches", s.where)
     for output, pair in enumerate(zip(*branches, strict=True)):
-        _choose(s, condition, output, [_made(s, index) for index in pair])
+        _choose(s, condition, output, [_activation(s, index) for index in pair])
 
 
-def _made(s: TfliteStep, index: int) -> Value:
+def _activation(s: TfliteStep, index: int) -> Value:
     """What a branch computes, or a constant of it."""
     builder = s.builder
     tensor = builder.file.tensors[index]
     builder.settle(index)
-    if index in builder.made:
-        return builder.made[index]
+    if index in builder.activations:
+        return builder.activations[index]
     array = builder.constant(tensor, s.where)
     if array is None:
         raise TinycError(f"a branch does not compute '{tensor.name}'", s.where)
@@ -141,9 +141,9 @@ def _hand_out(s: TfliteStep, carried: Sequence[int]) -> None:
         builder.settle(index)
         if s.operator.outputs[output] in builder.file.outputs:
             y = s.declared(output)
-            s.insert((builder.made[index],), Reshape(y.shape), y)
+            s.insert((builder.activations[index],), Reshape(y.shape), y)
             s.define(output, y)
-        elif index in builder.made:
-            s.define(output, builder.made[index])
+        elif index in builder.activations:
+            s.define(output, builder.activations[index])
         else:
             raise TinycError(f"{s.operator.code} does not compute its output {output}", s.where)

@@ -167,11 +167,11 @@ def unpack(s: TfliteStep) -> None:
 def pack(s: TfliteStep) -> None:
     """Tensors stacked along a new axis. Of constants: the usual way to compute the shape of a RESHAPE."""
     parts = [s.constant(i) for i in range(s.input_count)]
-    known = [part for part in parts if part is not None]
+    constants = [part for part in parts if part is not None]
     axis = s.options("PackOptions")["Axis"]
-    if known and len(known) == len(parts) and len({part.shape for part in known}) == 1:
-        s.builder.folded.take(s.out_tensor().name, (len(known), *known[0].shape), s.where)
-        s.fold(np.stack(known, _axis(s, axis, known[0].ndim + 1)))
+    if constants and len(constants) == len(parts) and len({part.shape for part in constants}) == 1:
+        s.builder.folded.take(s.out_tensor().name, (len(constants), *constants[0].shape), s.where)
+        s.fold(np.stack(constants, _axis(s, axis, constants[0].ndim + 1)))
         return
     y = s.declared()
     axis = _axis(s, axis, len(y.shape))

@@ -223,8 +223,8 @@ def _in_one_scale(s: TfliteStep, index: int) -> Value:
 def concatenation(s: TfliteStep) -> None:
     o = s.options("ConcatenationOptions")
     act = fused(o)
-    known = [s.constant(i) for i in range(s.input_count)]
-    xs = [_in_one_scale(s, i) for i, array in enumerate(known) if array is None or array.size]
+    constants = [s.constant(i) for i in range(s.input_count)]
+    xs = [_in_one_scale(s, i) for i, array in enumerate(constants) if array is None or array.size]
     attrs = Concat(o["Axis"])
     if act == Act():
         s.emit(xs, attrs)
@@ -262,8 +262,8 @@ def _new_shape(s: TfliteStep, count: int) -> tuple[int, ...]:
     sizes = s.numbers(1) if is_given else declared.signature
     if sizes.count(-1) > 1:
         return declared.shape
-    known = math.prod(size for size in sizes if size != -1)
-    return tuple(count // max(known, 1) if size == -1 else size for size in sizes)
+    others = math.prod(size for size in sizes if size != -1)
+    return tuple(count // max(others, 1) if size == -1 else size for size in sizes)
 
 
 @imports("TRANSPOSE")
@@ -332,7 +332,7 @@ def dequantize(s: TfliteStep) -> None:
 @imports("DENSIFY")
 def densify(s: TfliteStep) -> None:
     """Of a sparse constant: its elements, with 0 for those that are not stored."""
-    s.fold(s.known(0, "the sparse tensor"))
+    s.fold(s.required_constant(0, "the sparse tensor"))
 
 
 @imports("SHAPE", ignores=("out_type",))  # the tensor has its type

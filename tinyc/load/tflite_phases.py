@@ -90,11 +90,13 @@ class Phases:
         s, layer = self.origin, self.layer
         assert layer is not None
         pad = Padding(*(have - less for have, less in zip(layer.pad, crop, strict=True)))
-        kept = Padding(*(max(n, 0) for n in pad))
-        grown = [k - p + c for k, p, c in zip(kept, layer.pad, crop, strict=True)]  # what the padding cannot take off
+        padding = Padding(*(max(n, 0) for n in pad))
+        grown = [
+            k - p + c for k, p, c in zip(padding, layer.pad, crop, strict=True)
+        ]  # what the padding cannot take off
         size = [n - crop[k] - crop[k + 2] + grown[k] + grown[k + 2] for k, n in enumerate(self.image.shape[1:3])]
         y = s.between("joined", (1, *size, self.image.shape[3]), self.image)
-        s.insert(layer.inputs, replace(layer.attrs, pad=kept), y)
+        s.insert(layer.inputs, replace(layer.attrs, pad=padding), y)
         return resized(s, y, Padding(*(min(n, 0) for n in pad)), "cropped")
 
     def layered(self, s: TfliteStep, inputs: Sequence[Value | None], attrs: Conv2D | DepthwiseConv2D) -> Phases:
@@ -111,8 +113,8 @@ class Phases:
         pad = Padding(*(a + b for a, b in zip(own, self.pad, strict=True)))
         dilation = Pair(attrs.dilation.h * block.h, attrs.dilation.w * block.w)
         whole = replace(attrs, pad=pad, dilation=dilation)
-        (made,) = op_with(whole).infer(attrs, self.one(), *inputs[1:])
-        y = declared_as(s, (block.h * block.w, *made.shape[1:]))
+        (inferred,) = op_with(whole).infer(attrs, self.one(), *inputs[1:])
+        y = declared_as(s, (block.h * block.w, *inferred.shape[1:]))
         joined = replace(y, shape=(1, y.shape[1] * block.h, y.shape[2] * block.w, y.shape[3]))
         return Phases(s, joined, block, _NO_PAD, (1, 2), PendingLayer((image, *inputs[1:]), whole))
 

@@ -87,19 +87,19 @@ def floor_mod(s: TfliteStep) -> None:
 def gather_nd(s: TfliteStep) -> None:
     """Places along the first axes, constant or computed as int32; one outside is taken as the nearest inside of the
     elements as they lie."""
-    x, y, known = s.value(0), s.declared(), s.constant(1)
-    shape = s.value(1).shape if known is None else known.shape
+    x, y, constant = s.value(0), s.declared(), s.constant(1)
+    shape = s.value(1).shape if constant is None else constant.shape
     depth = shape[-1] if shape else 0
     if not 1 <= depth <= len(x.shape):
         raise TinycError(f"GATHER_ND with indices {list(shape)} of {list(x.shape)} cannot be compiled", s.where)
     sizes, rest = x.shape[:depth], x.shape[depth:]
     steps = [math.prod(sizes[k + 1 :]) for k in range(depth)]
     flat = reshaped(s, x, (math.prod(sizes), *rest), "joined")
-    if known is None:
+    if constant is None:
         s.emit((flat, _computed_places(s, s.value(1), steps)), Gather(0), y)
         return
-    places = np.moveaxis(known, -1, 0)
-    if known.dtype.kind not in "iu" or any(a.min() < 0 or a.max() >= n for a, n in zip(places, sizes, strict=True)):
+    places = np.moveaxis(constant, -1, 0)
+    if constant.dtype.kind not in "iu" or any(a.min() < 0 or a.max() >= n for a, n in zip(places, sizes, strict=True)):
         raise TinycError(f"indices '{s.tensor(1).name}' lie outside of {list(x.shape)}", s.where)
     at = [int(n) for n in np.asarray(sum(a * step for a, step in zip(places, steps, strict=True))).reshape(-1)]
     part = s.between("picked", (len(at), *rest), x)

@@ -45,7 +45,7 @@ def _is_batch(s: TfliteStep) -> bool:
     at = _OF_IMAGES.get(s.operator.code)
     if at is None or not s.has(at) or len(s.operator.outputs) != 1:
         return False
-    x = s.builder.made.get(s.tensor(at).index)
+    x = s.builder.activations.get(s.tensor(at).index)
     return x is not None and len(x.shape) == 4 and 1 < x.shape[0] <= _MOST_IMAGES
 
 
@@ -61,7 +61,7 @@ def _one_by_one(s: TfliteStep) -> None:
         builder.define(first, part)
         inputs = tuple(first if k == at else index for k, index in enumerate(s.operator.inputs))
         import_operator(builder, replace(s.operator, inputs=inputs, outputs=(first + 1,)))
-        parts.append(builder.made[first + 1])
+        parts.append(builder.activations[first + 1])
     s.emit(parts, Concat(0), replace(y, shape=(len(parts), *parts[0].shape[1:])))
 
 

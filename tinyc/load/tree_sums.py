@@ -179,7 +179,7 @@ class _Followed:
         start = dict(zip(names, first, strict=True))
         added = is_a(node, Add, Sub)
 
-        def made(flat: Reals, keeps: bool) -> Reals:
+        def applied(flat: Reals, keeps: bool) -> Reals:
             arrays = []
             for index, name in enumerate(node.inputs):
                 if name in start:
@@ -190,8 +190,8 @@ class _Followed:
                     arrays.append(const if keeps or not (added or index == 2) else np.zeros_like(const))
             return np.ravel(op_of(node).float_ref(node.attrs, *arrays)[0]).astype(np.float64)
 
-        offset = made(np.zeros(len(whole.base)), True)
-        columns = np.stack([made(unit, False) for unit in np.eye(len(whole.base))], axis=1)
+        offset = applied(np.zeros(len(whole.base)), True)
+        columns = np.stack([applied(unit, False) for unit in np.eye(len(whole.base))], axis=1)
         parts = {}
         for tree, part in whole.parts.items():
             below = columns[:, part.at]
@@ -217,8 +217,8 @@ class _Followed:
             given = dict(zip(names, np.split(row, ends), strict=True))
             arrays = [self._array(name, given.get(name)) for name in node.inputs if name]
             rows.append(np.ravel(op_of(node).float_ref(node.attrs, *arrays)[0]).astype(np.float64))
-        made = np.stack(rows)[np.ravel(of)]
-        return _Form(np.zeros(made.shape[1]), {tree: _Part(np.arange(made.shape[1]), made)}, True)
+        by_leaf = np.stack(rows)[np.ravel(of)]
+        return _Form(np.zeros(by_leaf.shape[1]), {tree: _Part(np.arange(by_leaf.shape[1]), by_leaf)}, True)
 
     def _table(self, name: str, tree: _Tree) -> Reals:
         form = self.forms[name]
@@ -258,17 +258,17 @@ class _Joined:
 
     def graph(self) -> Graph:
         asked = {name: {"integers"} for name in self._graph.sinks}
-        made: list[Node] = []
+        backwards: list[Node] = []
         for node in reversed(self._graph.nodes):
-            wanted = [asked.get(name, set()) for name in node.outputs]
-            joined = self._joined(node, wanted[0]) if len(wanted) == 1 and wanted[0] else None
+            requests = [asked.get(name, set()) for name in node.outputs]
+            joined = self._joined(node, requests[0]) if len(requests) == 1 and requests[0] else None
             if joined is not None:
-                made += reversed(joined)
+                backwards += reversed(joined)
                 continue
-            made.append(node)
-            for name in node.inputs if any(wanted) else ():
+            backwards.append(node)
+            for name in node.inputs if any(requests) else ():
                 asked.setdefault(name, set()).add("integers" if isinstance(node.attrs, ArgMax) else "reals")
-        nodes = tuple(self._on_integers(node) for node in reversed(made))
+        nodes = tuple(self._on_integers(node) for node in reversed(backwards))
         return replace(self._graph, nodes=nodes, values=self._values, consts=self._consts)
 
     def _on_integers(self, node: Node) -> Node:
@@ -295,15 +295,15 @@ class _Joined:
         consts = [self._add(f"{name}:{what}", Value("", a.shape, "s32"), a) for what, a in arrays.items()]
         sums = self._add(f"{name}:sums", Value("", (1, len(base)), "s32", quant, value.loc))
         inputs = (self._followed.ensembles[row].inputs[0], *consts)
-        made = [node_of(TreeEnsemble(), inputs, (sums,), node.origin)]
+        nodes = [node_of(TreeEnsemble(), inputs, (sums,), node.origin)]
         self._ints[name] = sums
         if value.shape != (1, len(base)):
             self._ints[name] = self._add(f"{name}:shaped", Value("", value.shape, "s32", quant, value.loc))
-            made.append(node_of(Reshape(value.shape), (sums,), (self._ints[name],), node.origin))
+            nodes.append(node_of(Reshape(value.shape), (sums,), (self._ints[name],), node.origin))
         if "reals" in asked:
-            return [*made, node_of(Dequantize(), (self._ints[name],), (name,), node.origin)]
+            return [*nodes, node_of(Dequantize(), (self._ints[name],), (name,), node.origin)]
         self._values[name] = replace(value, dtype="s32", quant=quant)
-        return [*made, node_of(Reshape(value.shape), (self._ints[name],), (name,), node.origin)]
+        return [*nodes, node_of(Reshape(value.shape), (self._ints[name],), (name,), node.origin)]
 
     def _add(self, name: str, value: Value, array: Array | None = None) -> str:
         free = free_name(name, self._values)
@@ -337,16 +337,16 @@ class _Ensemble:
         self._codes: dict[tuple[int, int], int] = {}
         table = np.concatenate([self._rows(part) for part in form.parts.values()])
         self._leaves, of = np.unique(table, axis=0, return_inverse=True)
-        made: list[tuple[int, int, int, int]] = []
+        nodes: list[tuple[int, int, int, int]] = []
         roots, first = [], 0
         for tree, part in form.parts.items():
             leaf_of = dict(
                 zip(followed.leaves(tree), np.ravel(of)[first : first + len(part.rows)].tolist(), strict=True)
             )
-            roots.append(len(made))
-            made += self._nodes(tree, leaf_of, len(made))
+            roots.append(len(nodes))
+            nodes += self._nodes(tree, leaf_of, len(nodes))
             first += len(part.rows)
-        self.nodes, self.roots = np.array(made, np.int32), np.array(roots, np.int32)
+        self.nodes, self.roots = np.array(nodes, np.int32), np.array(roots, np.int32)
         self.features = np.array(list(self._codes), np.int32)
 
     def integers(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
@@ -364,9 +364,9 @@ class _Ensemble:
         features, nodes = (self._graph.consts[node.inputs[k]] for k in (1, 2))
         order = [at for at in self._followed.walked(tree) if at >= 0]
         place = {at: start + k for k, at in enumerate(order)}
-        made = []
+        quads = []
         for code, cut, *children in nodes[order].tolist():
             held = self._codes.setdefault((int(features[code, 0]), int(features[code, 1])), len(self._codes))
             below, above = (-1 - leaf_of[-1 - at] if at < 0 else place[at] for at in children)
-            made.append((held, cut, below, above))
-        return made
+            quads.append((held, cut, below, above))
+        return quads

@@ -71,13 +71,13 @@ class Assembly:
 
     def executions(self, unit: str = CALL) -> list[int]:
         """How often each item runs in a call."""
-        known: dict[str, Often] = {}
-        return [self._flow.of(often, known).get(unit, 0) for often in self._often]
+        by_label: dict[str, Often] = {}
+        return [self._flow.of(often, by_label).get(unit, 0) for often in self._often]
 
     def units(self) -> frozenset[str]:
         """For each of what something in it runs, the call among them."""
-        known: dict[str, Often] = {}
-        return frozenset(unit for often in self._often for unit in self._flow.of(often, known))
+        by_label: dict[str, Often] = {}
+        return frozenset(unit for often in self._often for unit in self._flow.of(often, by_label))
 
     def work(self, unit: str = CALL) -> Work:
         """What a call executes; with a unit, what it executes beside for each of these."""

@@ -23,7 +23,7 @@ from tinyc.machine.vectors import VectorUnit
 
 EXIT = 0xFFFFFFF0  # where the outermost function returns to
 _WORD = 0xFFFFFFFF
-_KEPT = (*(f"r{number}" for number in range(4, 12)), *(f"s{number}" for number in range(16, 32)))
+_CALLEE_SAVED = (*(f"r{number}" for number in range(4, 12)), *(f"s{number}" for number in range(16, 32)))
 _ARGUMENTS = ("r0", "r1", "r2", "r3")
 _FOREIGN = 0xC0DE0000  # in registers that belong to the caller
 
@@ -109,7 +109,7 @@ class Processor:
             self._memory.store(top + 4 * number, 4, argument)
         return top
 
-    def _check_kept(self, top: int, values: Mapping[str, int]) -> None:
+    def _check_callee_saved(self, top: int, values: Mapping[str, int]) -> None:
         """Whether the caller has its stack, and these registers, as they were."""
         for name, value in values.items():
             if self.registers.get(name, value) != value:
@@ -133,7 +133,7 @@ class Machine(Processor):
         self.registers |= {"sp": top, "lr": EXIT | 1}
         self._flags = {}
         self._run_from(entry & ~1)
-        self._check_kept(top, {name: self._foreign(name) for name in _KEPT})
+        self._check_callee_saved(top, {name: self._foreign(name) for name in _CALLEE_SAVED})
         return self.registers.get("r0", 0)
 
     # ---- registers ----
@@ -148,7 +148,7 @@ class Machine(Processor):
 
     @staticmethod
     def _foreign(name: str) -> int:
-        return _FOREIGN + _KEPT.index(name) if name in _KEPT else 0
+        return _FOREIGN + _CALLEE_SAVED.index(name) if name in _CALLEE_SAVED else 0
 
     def _saved(self, name: str) -> int:
         """What the caller has in a register, if the code has set nothing."""

@@ -14,7 +14,7 @@ from tinyc.machine.rv32_table import ZERO, expanded
 from tinyc.machine.table import Kind
 
 _ARGUMENTS = tuple(f"a{number}" for number in range(8))
-_KEPT = (*(f"s{number}" for number in range(12)), "gp", "tp")
+_CALLEE_SAVED = (*(f"s{number}" for number in range(12)), "gp", "tp")
 _FOREIGN = 0xC0DE0000  # in registers that belong to the caller
 
 
@@ -27,12 +27,12 @@ class Rv32Machine(Processor):
         self.registers = dict(zip(_ARGUMENTS, (value & 0xFFFFFFFF for value in arguments), strict=False))
         self.registers |= {"sp": top, "ra": EXIT}
         self._run_from(entry)
-        self._check_kept(top, {name: self._foreign(name) for name in _KEPT})
+        self._check_callee_saved(top, {name: self._foreign(name) for name in _CALLEE_SAVED})
         return self.registers.get("a0", 0)
 
     @staticmethod
     def _foreign(name: str) -> int:
-        return _FOREIGN + _KEPT.index(name)
+        return _FOREIGN + _CALLEE_SAVED.index(name)
 
     def _read(self, name: str) -> int:
         if name == ZERO:
@@ -96,5 +96,5 @@ class Rv32Machine(Processor):
             value, sign = self._memory.load(address, size), op.row.signed << (8 * size - 1)
             self._put(name, (value ^ sign) - sign)
             return
-        saves = name in _KEPT and place.base == "sp" and name not in self.registers
+        saves = name in _CALLEE_SAVED and place.base == "sp" and name not in self.registers
         self._memory.store(address, size, self._foreign(name) if saves else self._read(name))

@@ -73,13 +73,13 @@ class PlainAsm(Assembly):
 
     def work(self, unit: str = CALL) -> Work:
         """What a call executes; with a unit, what it executes beside for each of these."""
-        known: dict[str, Often] = {}
+        by_label: dict[str, Often] = {}
         instructions = cycles = 0
         last: Decoded | None = None
         for item, often in zip(self._items, self._often, strict=True):
             if not isinstance(item, Line):
                 continue
-            times = self._flow.of(often, known).get(unit, 0)
+            times = self._flow.of(often, by_label).get(unit, 0)
             instructions += times
             cycles += times * self._cycles(item.op, last)
             last = item.op

@@ -75,8 +75,8 @@ def decode_bits(code: bytes) -> tuple[str, str] | None:
 def with_bits(instructions: Iterable[Instruction]) -> Iterator[Instruction]:
     """Instructions as a disassembler gives them, with the names that it does not know."""
     for each in instructions:
-        known = decode_bits(each.code) if each.mnemonic == UNKNOWN else None
-        yield replace(each, mnemonic=known[0], operands=known[1]) if known else each
+        decoded = decode_bits(each.code) if each.mnemonic == UNKNOWN else None
+        yield replace(each, mnemonic=decoded[0], operands=decoded[1]) if decoded else each
 
 
 def needed_extension(instruction: Instruction, there: frozenset[str]) -> str | None:

@@ -60,9 +60,9 @@ class Asm(Assembly):
         super().__init__()
         self._core = core
         self._lines = 0
-        self._known_cycles: Sequence[int] = ()
-        self._known_sums: Sequence[tuple[Often, int, int]] = ()
-        self._known_bytes = 0, 0  # of how many items
+        self._cached_cycles: Sequence[int] = ()
+        self._cached_sums: Sequence[tuple[Often, int, int]] = ()
+        self._cached_bytes = 0, 0  # of how many items
         self._is_ordered = False
         self._constants: frozenset[str] = frozenset()
         self._saved: list[str] = []
@@ -235,10 +235,10 @@ class Asm(Assembly):
         """
         if isinstance(self._core, ListCore):
             self.reorder()
-        known: dict[str, Often] = {}
+        by_label: dict[str, Often] = {}
         instructions = cycles = 0
         for often, count, cost in self._sums:
-            times = self._flow.of(often, known).get(unit, 0)
+            times = self._flow.of(often, by_label).get(unit, 0)
             instructions += times * count
             cycles += times * cost
         return Work(instructions, cycles)
@@ -246,22 +246,22 @@ class Asm(Assembly):
     @property
     def _cycles(self) -> Sequence[int]:
         """Of each item, run once. Kept for the items that there are: asked for each unit, and by the widths."""
-        if len(self._known_cycles) != len(self._items):
-            self._known_cycles, self._known_sums = self._counted(), ()
-        return self._known_cycles
+        if len(self._cached_cycles) != len(self._items):
+            self._cached_cycles, self._cached_sums = self._counted(), ()
+        return self._cached_cycles
 
     @property
     def _sums(self) -> Sequence[tuple[Often, int, int]]:
         """(how often, instructions, cycles) of the lines that run equally often, each run once. Kept like `_cycles`."""
         cycles_of = self._cycles
-        if not self._known_sums:
+        if not self._cached_sums:
             sums: dict[int, tuple[Often, int, int]] = {}
             for often, item, cost in zip(self._often, self._items, cycles_of, strict=True):
                 if type(item) is Line:
                     _, count, cycles = sums.get(id(often), (often, 0, 0))
                     sums[id(often)] = often, count + 1, cycles + cost
-            self._known_sums = tuple(sums.values())
-        return self._known_sums
+            self._cached_sums = tuple(sums.values())
+        return self._cached_sums
 
     def _counted(self) -> list[int]:
         if isinstance(self._core, ListCore):
@@ -311,11 +311,11 @@ class Asm(Assembly):
         """Moves instructions within basic blocks that run in loops to where the core waits less for them, once. To be
         asked for when the function is complete; comments and labels stay."""
         if isinstance(self._core, ListCore) and not self._is_ordered:
-            self._known_cycles, self._known_sums, self._known_bytes, self._is_ordered = (), (), (0, 0), True
+            self._cached_cycles, self._cached_sums, self._cached_bytes, self._is_ordered = (), (), (0, 0), True
             self._schedule(self._core)
         if not isinstance(self._core, ThreeStage) or self._is_ordered:
             return
-        self._known_cycles, self._known_sums, self._known_bytes, self._is_ordered = (), (), (0, 0), True
+        self._cached_cycles, self._cached_sums, self._cached_bytes, self._is_ordered = (), (), (0, 0), True
         weights = self._weights()
         own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
         for start, stop in self._pieces():
@@ -431,9 +431,9 @@ class Asm(Assembly):
         what an assembler makes of it; where instructions are widened, a few per cent less."""
         if isinstance(self._core, ListCore):
             self.reorder()  # loads of several registers may have become single ones
-        if self._known_bytes[0] != len(self._items):
-            self._known_bytes = len(self._items), self._counted_bytes()
-        return self._known_bytes[1]
+        if self._cached_bytes[0] != len(self._items):
+            self._cached_bytes = len(self._items), self._counted_bytes()
+        return self._cached_bytes[1]
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
         return naked_function(name, parameters, self)
@@ -492,11 +492,11 @@ class Asm(Assembly):
 
     def _weights(self) -> list[int]:
         """How often each item runs; where the caller says for how many units, eight."""
-        known: dict[str, Often] = {}
+        by_label: dict[str, Often] = {}
         weights: dict[int, int] = {}
         for often in self._often:
             if id(often) not in weights:
-                runs = self._flow.of(often, known)
+                runs = self._flow.of(often, by_label)
                 times = sum(count if unit == CALL else 8 * count for unit, count in runs.items())
                 weights[id(often)] = max(1, times)
         return [weights[id(often)] for often in self._often]

@@ -18,7 +18,7 @@ from tinyc.machine.operands import Address, Immediate, Register
 from tinyc.machine.table import Kind
 
 _PUSHES, _POPS = ("push", "vpush"), ("pop", "vpop")
-_KEPT = frozenset((*(f"r{i}" for i in range(4, 12)), "lr", *(f"d{i}" for i in range(8, 16))))  # by AAPCS
+_CALLEE_SAVED = frozenset((*(f"r{i}" for i in range(4, 12)), "lr", *(f"d{i}" for i in range(8, 16))))  # by AAPCS
 _HIGH = frozenset(f"r{i}" for i in range(8, 12))
 _MOST = 4  # directives of a line
 
@@ -26,21 +26,21 @@ _MOST = 4  # directives of a line
 @dataclass(frozen=True, slots=True)
 class FrameState:
     """depth: bytes from the stack pointer up to the canonical frame address. saved: the caller's registers, and how
-    many bytes below that address. held: those whose value is in another register, on its way back. known: False where
-    a subroutine is called from several depths: nobody can say then.
+    many bytes below that address. held: those whose value is in another register, on its way back. is_certain: False
+    where a subroutine is called from several depths: nobody can say then.
     """
 
     depth: int = 0
     saved: tuple[tuple[str, int], ...] = ()
     held: tuple[tuple[str, str], ...] = ()
-    known: bool = True
+    is_certain: bool = True
 
     def has_moved(self, register: str) -> bool:
         """Whether the caller's value of a register is elsewhere."""
         return register in dict(self.saved) or register in dict(self.held)
 
 
-_UNKNOWN = FrameState(known=False)
+_UNKNOWN = FrameState(is_certain=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def directives(places: Sequence[Mark], after: After | None = None, link: str = "
         if state == waiting:
             lines[at], waiting = [".cfi_restore_state"], None
         else:
-            comes_back = state.known and state.depth < printed.depth and waiting is None
+            comes_back = state.is_certain and state.depth < printed.depth and waiting is None
             if comes_back and any(later == printed for _, later in changes[number:]):
                 waiting = printed
             lines[at] = [".cfi_remember_state"] * (waiting is printed) + _in_lines(_told(printed, state, link))
@@ -129,13 +129,13 @@ def is_high_copy(op: Decoded) -> bool:
 def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState:
     """By AAPCS."""
     name, words = op.instruction.mnemonic, [word for operand in op.operands for word in operand.words]
-    if state.known and is_high_copy(op):
+    if state.is_certain and is_high_copy(op):
         return _copied(words[0], words[1], state, copies)
     before = dict(copies)
     copies.clear()
     moved = op.operands[-1] if op.operands else None
     might_have = isinstance(moved, Address) and not moved.writeback  # a vector's access
-    if not state.known or "sp" not in op.writes or might_have:
+    if not state.is_certain or "sp" not in op.writes or might_have:
         return state
     if name in _PUSHES:
         return _pushed(state, words, before)
@@ -148,7 +148,7 @@ def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState
 
 def _copied(target: str, source: str, state: FrameState, copies: dict[str, str]) -> FrameState:
     copies.pop(target, None)
-    if source in _KEPT and not state.has_moved(source):
+    if source in _CALLEE_SAVED and not state.has_moved(source):
         copies[target] = source
     return replace(state, held=tuple(each for each in state.held if each != (target, source)))
 
@@ -156,8 +156,8 @@ def _copied(target: str, source: str, state: FrameState, copies: dict[str, str])
 def _pushed(state: FrameState, words: Sequence[str], copies: Mapping[str, str]) -> FrameState:
     depth, saved = state.depth + 4 * len(words), dict(state.saved)
     for number, word in enumerate(words):
-        name = copies.get(word, _kept(word))
-        if name in _KEPT and name not in saved:
+        name = copies.get(word, _debugger_name(word))
+        if name in _CALLEE_SAVED and name not in saved:
             saved[name] = depth - 4 * number
     return replace(state, depth=depth, saved=tuple(saved.items()))
 
@@ -167,21 +167,21 @@ def _popped(state: FrameState, words: Sequence[str]) -> FrameState:
     words_by_owner = {
         owners[at]: word for number, word in enumerate(words) if (at := state.depth - 4 * number) in owners
     }
-    held = {name: word for name, word in words_by_owner.items() if _kept(word) != name}
+    held = {name: word for name, word in words_by_owner.items() if _debugger_name(word) != name}
     saved = tuple(each for each in state.saved if each[0] not in words_by_owner)
     return replace(state, depth=state.depth - 4 * len(words), saved=saved, held=(*state.held, *held.items()))
 
 
-def _kept(word: str) -> str:
+def _debugger_name(word: str) -> str:
     """The register that debuggers know: `d8` for `s16` and `s17`."""
     return f"d{int(word[1:]) // 2}" if word[0] == "s" and word != "sp" else word
 
 
 def _told(before: FrameState, after: FrameState, link: str) -> Iterator[str]:
-    if not after.known:
+    if not after.is_certain:
         yield f".cfi_undefined {link}"
         return
-    if before.depth != after.depth or not before.known:
+    if before.depth != after.depth or not before.is_certain:
         yield f".cfi_def_cfa_offset {after.depth}"
     old, new = _places(before), _places(after)
     yield from (f".cfi_restore {register}" for register in old if register not in new)

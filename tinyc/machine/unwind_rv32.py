@@ -11,13 +11,13 @@ from tinyc.machine.operands import Address, Immediate
 from tinyc.machine.unwind import FrameState
 
 LINK = "ra"
-_KEPT = frozenset((LINK, *(f"s{number}" for number in range(12))))
+_CALLEE_SAVED = frozenset((LINK, *(f"s{number}" for number in range(12))))
 
 
 def may_save(op: Decoded) -> bool:
     """Whether it stores a register that may be the caller's on the stack."""
     place = op.operands[-1] if op.is_memory and not op.row.loads else None
-    return isinstance(place, Address) and place.base == "sp" and op.operands[0].words[0] in _KEPT
+    return isinstance(place, Address) and place.base == "sp" and op.operands[0].words[0] in _CALLEE_SAVED
 
 
 def after(op: Decoded, state: FrameState, _: dict[str, str]) -> FrameState:

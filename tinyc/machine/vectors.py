@@ -138,7 +138,7 @@ class VectorUnit:
         address_of: Callable[[str], int],
     ) -> None:
         """found: what is in a register, whether the code has set it or not."""
-        self._read, self._write, self._load, self._store, self._found = read, write, load, store, address_of
+        self._read, self._write, self._load, self._store, self._address_of = read, write, load, store, address_of
         self._predicate, self._fpscr = _ALL, _FPSCR_AT_RESET
 
     @staticmethod
@@ -237,9 +237,9 @@ class VectorUnit:
             self._set(result, 8, [a if self._predicate >> k & 1 else b for k, (a, b) in pairs])
         elif stem == "fma":
             columns = zip(*(self._lanes(operand, bits) for operand in operands), strict=True)
-            made = [_without_subnormals(*lanes) for lanes in columns]
-            self._fpscr |= functools.reduce(operator.or_, (flags for _, flags in made))
-            self._set(result, bits, [lane for lane, _ in made])
+            lanes_and_flags = [_without_subnormals(*lanes) for lanes in columns]
+            self._fpscr |= functools.reduce(operator.or_, (flags for _, flags in lanes_and_flags))
+            self._set(result, bits, [lane for lane, _ in lanes_and_flags])
         elif stem in _MASKED:
             columns = zip(*(self._lanes(operand, bits) for operand in sources), strict=True)
             each = [_LANES[stem[:-1]](*lanes) for lanes in columns]
@@ -269,11 +269,11 @@ class VectorUnit:
         """Lanes to the lower or upper halves of the result's lanes, shifted with rounding and saturated."""
         result, source, *by = operands
         down = by[0].value if by and isinstance(by[0], Immediate) else 0
-        made = [_saturate(lane + (1 << down >> 1) >> down, bits // 2) for lane in self._lanes(source, bits)]
+        narrowed = [_saturate(lane + (1 << down >> 1) >> down, bits // 2) for lane in self._lanes(source, bits)]
         for word in result.words:  # the other half stays, and may be nothing yet
-            self._write(word, self._found(word))
+            self._write(word, self._address_of(word))
         lanes = self._lanes(result, bits // 2)
-        lanes[stem.endswith("t") :: 2] = made
+        lanes[stem.endswith("t") :: 2] = narrowed
         self._set(result, bits // 2, lanes)
 
     # ---- memory ----

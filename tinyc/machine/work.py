@@ -121,18 +121,18 @@ class Flow:
         yield
         self.now = before
 
-    def of(self, often: Often, known: dict[str, Often]) -> Often:
-        """The same without labels. known: of labels, filled on the way."""
+    def of(self, often: Often, by_label: dict[str, Often]) -> Often:
+        """The same without labels. by_label: of labels, filled on the way."""
         runs_by_unit: Often = {}
         for unit, count in often.items():
             if not unit.startswith("@"):
                 runs_by_unit = _plus(runs_by_unit, {unit: count})
                 continue
             label, _, per = unit[1:].partition("*")
-            if label not in known:
-                known[label] = {}  # a jump back that no loop says how often it is taken counts for nothing
-                known[label] = self.of(self._jumps.get(label, {}), known)
-            runs = _times(known[label], count)
+            if label not in by_label:
+                by_label[label] = {}  # a jump back that no loop says how often it is taken counts for nothing
+                by_label[label] = self.of(self._jumps.get(label, {}), by_label)
+            runs = _times(by_label[label], count)
             runs_by_unit = _plus(runs_by_unit, _times(runs, per) if per else runs)
         return runs_by_unit
 

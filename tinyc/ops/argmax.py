@@ -14,7 +14,7 @@ from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import normal_axis
-from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.op import Observed, Op, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class ArgMax:
 
 def infer(a: ArgMax, x: Value) -> Sequence[Type]:
     axis = normal_axis(a.axis, len(x.shape), "argmax")
-    kept = (1,) if a.keep_dims else ()
-    return [Type((*x.shape[:axis], *kept, *x.shape[axis + 1 :]), "s32")]
+    reduced_axis = (1,) if a.keep_dims else ()
+    return [Type((*x.shape[:axis], *reduced_axis, *x.shape[axis + 1 :]), "s32")]
 
 
 def float_ref(a: ArgMax, x: Array) -> tuple[Array, ...]:
@@ -84,7 +84,7 @@ OP = Op(
     prepare=prepare,
     int_ref=float_ref,
     quant_in=(Observed(),),
-    quant_out=(Kept(own=True),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         counted_kernel("tc_argmax_s8", lower, of_axis, when=(is_s8,)),
         counted_kernel("tc_argmax_f32", lower, of_axis, when=(is_f32,)),

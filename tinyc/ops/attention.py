@@ -24,7 +24,7 @@ from tinyc.kernels.mve import matmul as vectors
 from tinyc.ops import batch_matmul, softmax
 from tinyc.ops.batch_matmul import BatchMatmul, MatmulParams
 from tinyc.ops.movement import tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.op import Observed, Op, Trait, Unquantized
 from tinyc.ops.softmax import FixedSoftmax, FloatSoftmax, Softmax
 
 Fields = dict[str, int | float | str | Const]
@@ -135,10 +135,10 @@ class AttentionParams:
     @property
     def scaling(self) -> tuple[matmul.ProductScaling, matmul.ProductScaling]:
         """From sums to scores, and to outputs."""
-        made = []
+        scalings = []
         for p, depth in ((self.product, self.attrs.depth), (self.context, self.attrs.keys)):
-            made.append(matmul.ProductScaling(depth, p.x_zero, p.y_zero, p.mult, p.shift, p.rounding, p.out_zero))
-        return made[0], made[1]
+            scalings.append(matmul.ProductScaling(depth, p.x_zero, p.y_zero, p.mult, p.shift, p.rounding, p.out_zero))
+        return scalings[0], scalings[1]
 
 
 def _value(name: str, shape: Shape, quant: Quant | None, dtype: DType = "s8") -> Value:
@@ -167,12 +167,12 @@ def prepare(site: Site) -> AttentionParams:
         _value(name, square, Quant((scale,), (zero,)))
         for name, (scale, zero) in (("scores", a.scores), ("logits", a.logits), ("shares", a.shares))
     )
-    made = softmax.prepare(_part(site, Softmax(a.beta), "softmax", (logits,), shares))
-    assert isinstance(made, FixedSoftmax | FloatSoftmax)
+    softmax_params = softmax.prepare(_part(site, Softmax(a.beta), "softmax", (logits,), shares))
+    assert isinstance(softmax_params, FixedSoftmax | FloatSoftmax)
     return AttentionParams(
         a,
         batch_matmul.prepare_s8(_part(site, BatchMatmul(adj_y=True), "batch_matmul", (q, k), scores)),
-        made,
+        softmax_params,
         batch_matmul.prepare_s8(_part(site, BatchMatmul(), "batch_matmul", (shares, v), y)),
         site.const(_TABLE) if site.has(_TABLE) else None,
         site.const(_MASK) if site.has(_MASK) else None,
@@ -212,19 +212,19 @@ def _common(p: AttentionParams) -> Fields:
         fields |= {f"{name}_{step}": getattr(walk, step) for step in ("first", "head", "row", "next")}
     zeros = {"q_zero": p.product.x_zero, "k_zero": p.product.y_zero}
     fields |= zeros | {"share_zero": p.context.x_zero, "v_zero": p.context.y_zero}
-    made = {f"at.{name}": value for name, value in fields.items()}
+    entries = {f"at.{name}": value for name, value in fields.items()}
     if p.table is not None:
-        made["at.table"] = Const(p.table, "[256] by the score's unsigned byte", "lut")
+        entries["at.table"] = Const(p.table, "[256] by the score's unsigned byte", "lut")
     if p.mask is not None:
         heads, rows, _ = p.mask.shape
-        made["at.mask"] = Const(p.mask, "[heads or 1][rows or 1][keys]: 0 hides a score", "mask")
-        made |= {"at.mask_head": rows * a.keys if heads > 1 else 0, "at.mask_row": a.keys if rows > 1 else 0}
-        made["at.hidden"] = a.hidden
-    made |= {"softmax.outer": 1, "softmax.depth": a.keys}
+        entries["at.mask"] = Const(p.mask, "[heads or 1][rows or 1][keys]: 0 hides a score", "mask")
+        entries |= {"at.mask_head": rows * a.keys if heads > 1 else 0, "at.mask_row": a.keys if rows > 1 else 0}
+        entries["at.hidden"] = a.hidden
+    entries |= {"softmax.outer": 1, "softmax.depth": a.keys}
     if isinstance(p.softmax, FixedSoftmax):
-        return made | {"softmax.exps": softmax.every_exp(p.softmax)}
+        return entries | {"softmax.exps": softmax.every_exp(p.softmax)}
     exps = Const(p.softmax.exps, "[256] by steps below the maximum", "exp")
-    return made | {
+    return entries | {
         "softmax.exps": exps,
         "softmax.y_scale": float(p.softmax.y_scale),
         "softmax.y_zero": p.softmax.y_zero,
@@ -326,12 +326,12 @@ def _cost_mve(
     p: AttentionParams, first: matmul.ProductRequantization, second: matmul.ProductRequantization, per_share: float
 ) -> Cost:
     a, each = p.attrs, per_share + (_PER_HIDDEN if p.mask is not None else 0)
-    made = vectors.work(a.rows, a.keys, a.depth, first) + vectors.work(a.rows, a.width, a.keys, second)
+    products = vectors.work(a.rows, a.keys, a.depth, first) + vectors.work(a.rows, a.width, a.keys, second)
     shares = a.rows * (a.keys * each + 90)
     scratch = vectors.row_bytes(max(a.depth, a.keys)) + 2 * a.keys
     scratch += vectors.side_bytes(a.depth, a.keys) + vectors.side_bytes(a.keys, a.width)
-    executed = a.heads * (made.instructions + shares)
-    return Cost(int(executed), 2000, scratch, int(a.heads * (made.cycles + 1.5 * shares)))
+    executed = a.heads * (products.instructions + shares)
+    return Cost(int(executed), 2000, scratch, int(a.heads * (products.cycles + 1.5 * shares)))
 
 
 _ASKS_DOUBLED = "no exponential at which a rounding of its shares would tie"
@@ -356,7 +356,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), Observed(), Observed(), Kept(), Kept()),
+    quant_in=(Observed(), Observed(), Observed(), Unquantized(), Unquantized()),
     quant_out=(Observed(),),
     kernels=(*_kernels("s8", FixedSoftmax), *_kernels("f32_s8", FloatSoftmax)),
     macs=macs,

@@ -21,7 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
 
 OFFSET_BITS = 12  # of an offset behind the point
@@ -127,8 +127,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(own=True),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         Kernel("tc_axes_scale_s8", offered(lower, cost=cost), when=(is_byte,)),
         Kernel("tc_axes_scale_s16", offered(lower, cost=cost), when=(is_wide,)),

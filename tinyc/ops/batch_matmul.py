@@ -234,8 +234,8 @@ def lower_wide(site: Site, p: WideMatmulParams) -> Call:
 
 def cost_wide(site: Site, p: WideMatmulParams) -> Cost:
     """An estimate: sums of 64 bits, one product at a time."""
-    made = site.y().elements
-    return Cost(macs(site) * 7 + 40 * made, 350, 0, macs(site) * 9 + 55 * made)
+    outputs = site.y().elements
+    return Cost(macs(site) * 7 + 40 * outputs, 350, 0, macs(site) * 9 + 55 * outputs)
 
 
 def lower_float(site: Site, p: BatchMatmul) -> Call:
@@ -250,8 +250,8 @@ def cost_float(site: Site, p: BatchMatmul) -> Cost:
 
 def cost(site: Site, p: MatmulParams) -> Cost:
     """An estimate: four products at a time, and what each output takes besides."""
-    made = site.y().elements
-    return Cost(macs(site) * 11 // 4 + 36 * made, 420, 0, macs(site) * 15 // 4 + 50 * made)
+    outputs = site.y().elements
+    return Cost(macs(site) * 11 // 4 + 36 * outputs, 420, 0, macs(site) * 15 // 4 + 50 * outputs)
 
 
 OP = Op(

@@ -19,7 +19,7 @@ from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction, loop_kernel
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.movement import element_bytes, tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
+from tinyc.ops.op import Observed, Op, SameAs, Trait, Unquantized
 
 HIDDEN = 1e3  # a constant x1 so far below 0 stands for minus infinity, not for a number that needs a place in the scale
 _LOOPS = 4
@@ -124,7 +124,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=float_ref,
-    quant_in=(Kept(), Observed(), SameAs(1)),
+    quant_in=(Unquantized(), Observed(), SameAs(1)),
     quant_out=(SameAs(1),),
     kernels=(
         *(_in_bytes(ending, on) for ending, on in LOOP_CORES.items()),

@@ -20,7 +20,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
 from tinyc.ops.binary import arguments, broadcast_shape, few_loops, loop_fields, loops, of_pairs
 from tinyc.ops.movement import tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.op import Observed, Op, Trait, Unquantized
 from tinyc.ops.signals import COUNT
 
 _LEFT = 8  # bits that the centred inputs are shifted up before they are scaled
@@ -172,7 +172,7 @@ OP = Op(
     prepare=prepare,
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
-    quant_out=(Kept(own=True),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         counted_kernel(
             "tc_compare_s8",

@@ -18,7 +18,7 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import COUNT
 
 _TO_INT32 = "p >= 2147483648.0f ? 2147483647 : p > -2147483648.0f ? (int32_t)p : (-2147483647 - 1)"
@@ -32,9 +32,9 @@ class Convert:
 
 
 def infer(a: Convert, x: Value) -> Sequence[Type]:
-    known = x.dtype in plain.CTYPES and a.dtype in ("f32", "s32", "bool", "s8", "s16")
+    is_supported = x.dtype in plain.CTYPES and a.dtype in ("f32", "s32", "bool", "s8", "s16")
     reals = "f32" if a.dtype in ("s8", "s16") else a.dtype
-    if not known or (x.dtype == "f32") == (reals == "f32"):
+    if not is_supported or (x.dtype == "f32") == (reals == "f32"):
         hint = "build the model with --precision float32" if x.dtype in ("s8", "s16") and a.dtype == "s32" else ""
         raise TinycError(f"numbers of {x.dtype} do not become {a.dtype}", hint=hint)
     return [Type(x.shape, a.dtype)]
@@ -112,8 +112,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(own=True),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         Kernel(
             "tc_convert",

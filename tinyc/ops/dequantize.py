@@ -16,7 +16,7 @@ from tinyc.kernels.plain import CTYPES
 from tinyc.loops.expression import Element, Node, Number, Plus, Real, Scaled
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import HELIUM_FLOAT, LoopFunction, loop_kernel
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         loop_kernel("tc_dequantize_f32_mve", HELIUM_FLOAT, _loop, lower_loop, (is_normal,), inplace=()),
         counted_kernel(

@@ -16,7 +16,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Type
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Op, Unquantized
 from tinyc.ops.stft import without_integers
 
 
@@ -46,8 +46,8 @@ def matrix(count: int, length: int, parts: int, bins: int, back: bool) -> Array:
     re, im = np.cos(turns), np.sin(turns) * (1 if back else -1)
     full = np.array([[re, -im], [im, re]])[:, :parts]  # [re or im made, re or im given, bins, count]
     full[..., length:] = 0
-    made = full.transpose(2, 0, 3, 1).reshape(2 * bins, count * parts)
-    return np.asarray(made / length if back else made, np.float32)
+    flat = full.transpose(2, 0, 3, 1).reshape(2 * bins, count * parts)
+    return np.asarray(flat / length if back else flat, np.float32)
 
 
 prepare, int_ref = without_integers("a DFT")
@@ -59,7 +59,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(),
 )

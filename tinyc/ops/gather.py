@@ -21,7 +21,7 @@ from tinyc.kernel.kernel import Arg, Call, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, normal_axis, tensor_argument
-from tinyc.ops.op import Kept, Observed, Op, SameAs, Trait
+from tinyc.ops.op import Observed, Op, SameAs, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=float_ref,
-    quant_in=(Observed(), Kept()),
+    quant_in=(Observed(), Unquantized()),
     quant_out=(SameAs(0),),
     kernels=with_loops(counted_kernel("tc_gather", lower, of_parts, when=()), parts, GATHERS),
     traits=frozenset({Trait.ANY_TYPE}),

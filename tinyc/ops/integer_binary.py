@@ -21,7 +21,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
 from tinyc.ops.binary import broadcast_shape, loops
 from tinyc.ops.movement import tensor_argument
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 
 PLAIN: tuple[DType, ...] = ("s8", "u8", "s16", "s32", "u16", "u32", "bool")
 _UNSIGNED = ("u8", "u16", "u32", "bool")
@@ -109,8 +109,8 @@ def infer(a: IntegerBinary, x0: Value, x1: Value) -> Sequence[Type]:
 
 
 def float_ref(a: IntegerBinary, x0: Array, x1: Array) -> tuple[Array, ...]:
-    made = KINDS[a.kind].numpy(x0.astype(np.int64), x1.astype(np.int64))
-    return (np.asarray(made).astype(NUMPY_DTYPE[a.dtype]),)
+    y = KINDS[a.kind].numpy(x0.astype(np.int64), x1.astype(np.int64))
+    return (np.asarray(y).astype(NUMPY_DTYPE[a.dtype]),)
 
 
 def prepare(site: Site) -> IntegerBinary:
@@ -142,8 +142,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=float_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(own=True),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         Kernel(
             "tc_integer_binary",

@@ -18,7 +18,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, SpecializedKernel
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 KINDS: tuple[DType, ...] = ("s8", "s16", "s32", "u32")
@@ -133,8 +133,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(Kernel("tc_integer_map", offer, inplace=(0,), written=True),),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -52,11 +52,11 @@ class Normalized:
     def run(self, x: Array) -> Array:
         far = x.astype(np.int64) - self.x_zero
         rows = far.reshape(-1, x.shape[-1])
-        made = np.empty_like(rows)
+        y = np.empty_like(rows)
         for k, row in enumerate(rows):
             mult, down = inverse_root(int(np.square(row).sum()))
-            made[k] = requantize(row, mult, _BITS - down, Rounding.DOUBLE)
-        return np.clip(made, -128, 127).astype(np.int8).reshape(x.shape)
+            y[k] = requantize(row, mult, _BITS - down, Rounding.DOUBLE)
+        return np.clip(y, -128, 127).astype(np.int8).reshape(x.shape)
 
 
 def exact_float(a: L2Normalize, x: Array) -> tuple[Array, ...]:

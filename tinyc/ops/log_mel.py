@@ -18,7 +18,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Fixed, Kept, Observed, Op, Trait
+from tinyc.ops.op import Fixed, Observed, Op, Trait, Unquantized
 from tinyc.ops.signal_square_root import roots
 from tinyc.ops.spectrum import SpectrumParams, spectra, unit_of, vector_twiddles, window_unit
 from tinyc.ops.spectrum_bands import WEIGHT_BITS, BandsParams, banded, packed
@@ -245,7 +245,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Fixed(1 / 128, 0), Kept(), Kept()),  # in int16 1 / 32768: what a microphone gives
+    quant_in=(Fixed(1 / 128, 0), Unquantized(), Unquantized()),  # in int16 1 / 32768: what a microphone gives
     quant_out=(Observed(),),
     kernels=(
         Kernel(

@@ -14,7 +14,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type, elementwise
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.tables import TABLE_KERNELS, Table, look_up, need_bytes
 
 
@@ -51,8 +51,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(), Kept()),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(), Unquantized()),
+    quant_out=(Unquantized(),),
     kernels=TABLE_KERNELS,
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE}),

@@ -15,7 +15,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, TableEntry
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import WORD_CORES, LoopCore, LoopFunction, loop_kernel
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Op, Unquantized
 from tinyc.ops.signals import no_reals
 from tinyc.ops.tables import Table, is_byte_to_byte, need_bytes
 
@@ -92,8 +92,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(), Kept()),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(), Unquantized()),
+    quant_out=(Unquantized(),),
     kernels=(
         *(_in_words(ending, on) for ending, on in WORD_CORES.items()),
         Kernel("tc_lut_channels_s8", offered(lower, cost=cost), when=(is_byte_to_byte,), inplace=(0,)),

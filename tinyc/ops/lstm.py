@@ -44,7 +44,7 @@ from tinyc.kernel.windows import check_bias
 from tinyc.kernels.float32 import recurrent
 from tinyc.kernels.mve import lstm as mve
 from tinyc.ops import gates
-from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
+from tinyc.ops.op import Bias, Observed, Op, SameAs, Trait, Unquantized
 
 GATES = "ifgo"
 _X, _W, _R, _B, _HIDDEN, _CELL = 0, 1, 5, 9, 13, 14  # inputs of the node
@@ -377,8 +377,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), *_WEIGHTS, *(Bias(),) * 4, Kept(), Kept()),
-    quant_out=(SameAs(_HIDDEN), SameAs(_HIDDEN), Kept()),
+    quant_in=(Observed(), *_WEIGHTS, *(Bias(),) * 4, Unquantized(), Unquantized()),
+    quant_out=(SameAs(_HIDDEN), SameAs(_HIDDEN), Unquantized()),
     kernels=(
         Kernel(
             mve.NAME,

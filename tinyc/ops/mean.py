@@ -214,8 +214,8 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
 def float_sum(a: Reduction, x: Array) -> Floats:
     """0 + the first element + the second ..., in their order in memory, over neighbouring axes."""
     outer, n, inner = split(a, x.shape) or (0, 0, 0)
-    kept = tuple(1 if i in reduced_axes(a, x.ndim) else size for i, size in enumerate(x.shape))
-    total = pools.running_sum(x.reshape(outer, n, inner), 1).reshape(kept)
+    shape = tuple(1 if i in reduced_axes(a, x.ndim) else size for i, size in enumerate(x.shape))
+    total = pools.running_sum(x.reshape(outer, n, inner), 1).reshape(shape)
     return total if a.keep_dims else total.squeeze(reduced_axes(a, x.ndim))
 
 
@@ -317,9 +317,9 @@ def forward(a: Mean, x: Array) -> Array:
 def backward(a: Mean, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
     (x,) = inputs
     axes = tuple(axis % (x.ndim - 1) + 1 for axis in a.axes)
-    kept = dy if a.keep_dims else np.expand_dims(dy, axes)
+    expanded = dy if a.keep_dims else np.expand_dims(dy, axes)
     count = np.prod([x.shape[axis] for axis in axes])
-    return (np.broadcast_to(kept / np.float32(count), x.shape),)
+    return (np.broadcast_to(expanded / np.float32(count), x.shape),)
 
 
 OP = Op(

@@ -30,7 +30,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import Ints, need, need_between, no_reals
 from tinyc.ops.spectrum import vector_twiddles
 from tinyc.ops.transform import Fields, Transform, is_transformed, mixed_fields, spectrum_of
@@ -110,7 +110,7 @@ def moved(p: Motion, windows: Array) -> Array:
     sums, squares = x.sum(-1), (x * x).sum(-1)
     z = p.window * x - sums[..., None]
     sides = z >= 0
-    known: dict[str, Callable[[], Array]] = {
+    by_name: dict[str, Callable[[], Array]] = {
         "mean": lambda: sums,
         "rms": lambda: root(p.window * squares),
         "std": lambda: root(p.window * squares - sums * sums),
@@ -118,7 +118,7 @@ def moved(p: Motion, windows: Array) -> Array:
         "max": lambda: p.window * x.max(-1),
         "crossings": lambda: (sides[..., 1:] != sides[..., :-1]).sum(-1) << COUNT_BITS,
     }
-    columns = [known[name]() for name in p.features]
+    columns = [by_name[name]() for name in p.features]
     return np.stack([*columns, *(_peaks(p, z) if p.peaks else ())], axis=-1).astype(np.int32)
 
 
@@ -271,8 +271,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_motion_s16", offered(lower, scratch=scratch, cost=cost), when=(is_summed,)),
         Kernel(

@@ -220,8 +220,8 @@ def _swaps(site: Site) -> bool:
 def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> Call:
     call, lines = _lower_vectors(site, p, requant, swapped)
     assert call.params is not None
-    made = requant.fields_with("line", f"tc_mul_{lines}")
-    return Call(call.args, Struct(call.params.ctype, {**call.params.fields, "line": made["line"]}))
+    fields = requant.fields_with("line", f"tc_mul_{lines}")
+    return Call(call.args, Struct(call.params.ctype, {**call.params.fields, "line": fields["line"]}))
 
 
 def _lower_vectors(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> tuple[Call, str]:

@@ -57,7 +57,7 @@ class Bias:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Unquantized:
     """Not quantized: shapes, axes, float operators at the edge of the integer graph.
 
     own: the integer operator says itself what the integers of its output mean: indices, truth values, another scale.
@@ -71,7 +71,7 @@ class InUnits:
     """The integers of input 0 in other units: `attrs.quant_of(its quantization)`."""
 
 
-QuantRule = Observed | SameAs | Fixed | Bias | Kept | InUnits
+QuantRule = Observed | SameAs | Fixed | Bias | Unquantized | InUnits
 
 
 class Trait(Enum):

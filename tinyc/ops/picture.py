@@ -35,7 +35,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 LUMA = (19595, 38470, 7471)
@@ -269,8 +269,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel(
             "tc_picture_bytes", _OFFER, when=(has_whole_bytes,), anywhere=True

@@ -131,8 +131,8 @@ def _inverse_root(site: Site) -> Table:
     _, largest = INT_RANGE[site.y().dtype]
 
     def function(q: _Ints) -> _Ints:
-        made = [_inverse_root_of(int(v), mult, shift) + y_zero if v > 0 else largest for v in q - x_zero]
-        return np.array(made, np.int64)
+        roots = [_inverse_root_of(int(v), mult, shift) + y_zero if v > 0 else largest for v in q - x_zero]
+        return np.array(roots, np.int64)
 
     return make_table(site.x(0), site.y(), function)
 

@@ -18,7 +18,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, Nearest, Number, Real, Saturate, Scaled
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.written import HELIUM_FLOAT, LoopFunction, loop_kernel
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         loop_kernel("tc_quantize_f32_s8_mve", HELIUM_FLOAT, _loop, lower_loop, (is_by_inverse,), inplace=()),
         counted_kernel(

@@ -57,14 +57,14 @@ from tinyc.kernels.mve import recurrent as vectors
 from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.ops import gates
 from tinyc.ops.batched import Batched
-from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
+from tinyc.ops.op import Bias, Observed, Op, Trait, Unquantized
 
 GATES = {"lstm": 4, "gru": 3}
 _X, _W, _B, _R, _LATE, _HIDDEN, _CELL = range(7)  # inputs of the node
 MEMORY = 20  # bits behind the point of the cell of an LSTM and of the hidden state that a GRU mixes
 MOST_MEMORY = 2**30
 ROWS_OF_W, ROWS_OF_R = (Observed(axis=0, symmetric=True, beside=index) for index in (3, 1))
-_MADE = 29  # bits behind the point of the hidden state that an LSTM makes
+_HIDDEN_BITS = 29  # bits behind the point of the hidden state that an LSTM makes
 _MIDDLE = 1 << 14  # of tanh, in the table of logistic
 _CANDIDATE = 2  # the row of a unit that goes through tanh
 _OVER = 8  # lift of the rows that packed words have over others
@@ -224,7 +224,7 @@ class RecurrentParams:
     @property
     def down(self) -> int:
         """From the hidden state as it is made to what is multiplied."""
-        return (_MADE if self.attrs.cell == "lstm" else MEMORY) - self.bits
+        return (_HIDDEN_BITS if self.attrs.cell == "lstm" else MEMORY) - self.bits
 
     def run(self, x: Array, hidden: Array | None, cell: Array | None) -> Array:
         return self.steps(x, hidden, cell)[0]
@@ -241,9 +241,9 @@ class RecurrentParams:
         rows = []
         for first in firsts[::-1] if self.attrs.reverse else firsts:
             p, q = (sums.reshape(units, -1).T for sums in (first, r @ h))
-            made, h, memory = (self._lstm if lstm else self._gru)(p, q, memory)
+            output, h, memory = (self._lstm if lstm else self._gru)(p, q, memory)
             mult, add, shift = self.y
-            rows.append(np.clip((((made * mult) >> 16) + add) >> shift, *self.y_range))
+            rows.append(np.clip((((output * mult) >> 16) + add) >> shift, *self.y_range))
         dtype = np.int8 if self.y_range[1] == 127 else np.int16
         return in_order(self.attrs, rows).astype(dtype), h, memory
 
@@ -255,8 +255,8 @@ class RecurrentParams:
         )
         half = ((cell * f) >> 16) + ((i * (g - _MIDDLE) + (1 << 10)) >> 10)
         cell = np.clip(2 * half, -_INT32, _INT32 - 1)
-        made = o * (gates.on_chord(cell, 16) - _MIDDLE) + (1 << (self.down - 1))
-        return made, made >> self.down, cell
+        hidden = o * (gates.on_chord(cell, 16) - _MIDDLE) + (1 << (self.down - 1))
+        return hidden, hidden >> self.down, cell
 
     def _gru(self, p: _Ints, q: _Ints, memory: _Ints) -> tuple[_Ints, _Ints, _Ints]:
         """(hidden state in Q11.20, as it is multiplied, the first again)"""
@@ -303,7 +303,7 @@ def prepare(site: Site) -> RecurrentParams:
         raise TinycError(f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes {kinds}", site.node.where)
     hidden, most = _beginning(site, _HIDDEN)
     cell, _ = _beginning(site, _CELL)
-    return made(site, max(1.0, most), hidden, cell)
+    return loop_params(site, max(1.0, most), hidden, cell)
 
 
 def _beginning(site: Site, index: int) -> tuple[Begin, float]:
@@ -318,7 +318,7 @@ def _beginning(site: Site, index: int) -> tuple[Begin, float]:
     return Begin(*quantize_multiplier(scale * 2.0**MEMORY), zero), most
 
 
-def made(site: Site, most: float, hidden: Begin, cell: Begin) -> RecurrentParams:
+def loop_params(site: Site, most: float, hidden: Begin, cell: Begin) -> RecurrentParams:
     """The integers of a layer whose hidden state never leaves [-most, most]."""
     rows = _joined(site)
     for bits in range(15, 0, -1):
@@ -328,8 +328,8 @@ def made(site: Site, most: float, hidden: Begin, cell: Begin) -> RecurrentParams
     else:
         raise TinycError("the sums over the hidden state leave what the kernels can hold", site.node.where)
     lstm = site.attrs.cell == "lstm"
-    half = 1 << (_MADE - bits - 1) if lstm else 0
-    y = _output(site, _MADE if lstm else MEMORY, half)
+    half = 1 << (_HIDDEN_BITS - bits - 1) if lstm else 0
+    y = _output(site, _HIDDEN_BITS if lstm else MEMORY, half)
     return RecurrentParams(site.attrs, sums, bits, y, INT_RANGE[site.y().dtype], hidden, cell)
 
 
@@ -701,7 +701,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
+    quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Unquantized(), Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
         *loops(is_integer, is_narrow, _MVE, _ASM, _PORTABLE),

@@ -23,7 +23,7 @@ from tinyc.kernel.kernel import Arg, Call, In, Kernel, Out, Params, Scratch, Str
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.ops import recurrent as loop
-from tinyc.ops.op import Bias, Kept, Observed, Op, Trait
+from tinyc.ops.op import Bias, Observed, Op, Trait, Unquantized
 from tinyc.ops.recurrent import (
     MEMORY,
     MOST_MEMORY,
@@ -53,8 +53,8 @@ class RecurrentKept:
 
 def infer(a: RecurrentKept, x: Value, *rest: Value | None) -> Sequence[Type]:
     (y,) = loop.infer(loop.Recurrent(a.cell, a.reverse, a.sequence), x, *rest)
-    kept: DType = "f32" if x.dtype == "f32" else "s16"
-    return [y, *[Type((1, y.shape[1]), kept)] * len(_states(a))]
+    state_type: DType = "f32" if x.dtype == "f32" else "s16"
+    return [y, *[Type((1, y.shape[1]), state_type)] * len(_states(a))]
 
 
 def _states(a: RecurrentKept) -> tuple[int, ...]:
@@ -63,17 +63,17 @@ def _states(a: RecurrentKept) -> tuple[int, ...]:
 
 
 def float_ref(a: RecurrentKept, x: Array, *rest: Array | None) -> tuple[Array, ...]:
-    y, *kept = loop.float_steps(a, x, *rest)
-    return (y, *(state.reshape(1, -1) for state in kept[: len(_states(a))]))
+    y, *states = loop.float_steps(a, x, *rest)
+    return (y, *(state.reshape(1, -1) for state in states[: len(_states(a))]))
 
 
 def float32_ref(a: RecurrentKept, x: Array, *rest: Array | None) -> tuple[Array, ...]:
-    y, *kept = loop_f32.steps(a, x, *rest)
-    return (y, *(state.reshape(1, -1) for state in kept[: len(_states(a))]))
+    y, *states = loop_f32.steps(a, x, *rest)
+    return (y, *(state.reshape(1, -1) for state in states[: len(_states(a))]))
 
 
 @dataclass(frozen=True, slots=True)
-class KeptParams:
+class StatefulParams:
     """Integers of the layer. keep, cell_keep: (mult, shift) to the states, from what is multiplied of an LSTM, from
     Q11.20 of a GRU, and of a cell from Q11.20."""
 
@@ -84,24 +84,26 @@ class KeptParams:
     def run(self, x: Array, hidden: Array | None, cell: Array | None) -> tuple[Array, ...]:
         y, h, memory = self.loop.steps(x, hidden, cell)
         if self.loop.attrs.cell == "gru":
-            return y, _kept(memory, self.keep)
-        return y, _kept(h, self.keep), _kept(memory, self.cell_keep)
+            return y, _stored(memory, self.keep)
+        return y, _stored(h, self.keep), _stored(memory, self.cell_keep)
 
 
-def _kept(v: Array, by: tuple[int, int]) -> Array:
+def _stored(v: Array, by: tuple[int, int]) -> Array:
     return np.clip(requantize(v, *by, Rounding.SINGLE), -32768, 32767).astype(np.int16).reshape(1, -1)
 
 
-def prepare(site: Site) -> KeptParams:
+def prepare(site: Site) -> StatefulParams:
     """TinycError for values that the integer layer does not take, or where a sum could leave its integer."""
-    if not (is_kept(site) or is_narrow(site)):
+    if not (is_stateful(site) or is_narrow(site)):
         message = f"{site.attrs.cell} of {site.x(_X).dtype}: the integer layer takes int8 or int16, and states of int16"
         raise TinycError(message, site.node.where)
     cell = site.attrs.cell == "lstm"
-    made = loop.made(site, 1.0, _into(site, _HIDDEN, _ONE), _into(site, _CELL, MOST_MEMORY) if cell else Begin())
-    return KeptParams(
-        made,
-        _out_of(site, 1, made.bits if cell else MEMORY),
+    params = loop.loop_params(
+        site, 1.0, _into(site, _HIDDEN, _ONE), _into(site, _CELL, MOST_MEMORY) if cell else Begin()
+    )
+    return StatefulParams(
+        params,
+        _out_of(site, 1, params.bits if cell else MEMORY),
         _out_of(site, 2, MEMORY) if cell else (0, 0),
     )
 
@@ -124,12 +126,12 @@ def _out_of(site: Site, output: int, point: int) -> tuple[int, int]:
     return quantize_multiplier(2.0**-point / scale)
 
 
-def int_ref(p: KeptParams, x: Array, *rest: Array | None) -> tuple[Array, ...]:
+def int_ref(p: StatefulParams, x: Array, *rest: Array | None) -> tuple[Array, ...]:
     *_, hidden, cell = loop_f32.with_absent(rest)
     return p.run(x, hidden, cell)
 
 
-def is_kept(site: Site) -> bool:
+def is_stateful(site: Site) -> bool:
     """int8 or int16 input and output, constant int8 weights, int16 states with zero point 0"""
     return loop.weights_are(site, "s8") and _outside(site)
 
@@ -140,9 +142,9 @@ def is_narrow(site: Site) -> bool:
 
 
 def _outside(site: Site) -> bool:
-    kept = [site.x(k) for k in _states(site.attrs) if site.has(k)]
-    kept += [site.y(1 + k) for k in range(len(_states(site.attrs)))]
-    wide = all(v.dtype == "s16" and v.quant is not None and not any(v.quant.zero) for v in kept)
+    states = [site.x(k) for k in _states(site.attrs) if site.has(k)]
+    states += [site.y(1 + k) for k in range(len(_states(site.attrs)))]
+    wide = all(v.dtype == "s16" and v.quant is not None and not any(v.quant.zero) for v in states)
     return wide and loop.one_width(site)
 
 
@@ -151,17 +153,17 @@ def unclipped(site: Site) -> bool:
     return site.attrs.clip == 0
 
 
-def lower(site: Site, p: KeptParams) -> Call:
+def lower(site: Site, p: StatefulParams) -> Call:
     """tc_lstm_loop, tc_gru_loop: all steps, the states over the old ones or elsewhere."""
     return Call(_arguments(site), Struct("tc_recurrent_s8_t", loop.fields(site, p.loop) | _fields(p)))
 
 
-def lower_mve(site: Site, p: KeptParams) -> Call:
+def lower_mve(site: Site, p: StatefulParams) -> Call:
     """tc_lstm_loop_mve, tc_gru_loop_mve: all steps."""
     return Call(_arguments(site), Struct("tc_recurrent_mve_t", loop.vector_fields(site, p.loop) | _fields(p)))
 
 
-def lower_asm(site: Site, p: KeptParams) -> Call:
+def lower_asm(site: Site, p: StatefulParams) -> Call:
     """The function that is written for the layer."""
     return Call(_arguments(site), Struct("tc_recurrent_packed_t", loop.packed_fields(site, p.loop) | _fields(p)))
 
@@ -177,7 +179,7 @@ def _arguments(site: Site) -> tuple[Arg, ...]:
     return (Params(), In(_X), *before, *(Out(k) for k in range(1 + len(states))), Scratch())
 
 
-def _fields(p: KeptParams) -> Fields:
+def _fields(p: StatefulParams) -> Fields:
     pairs = {"hidden_keep": p.keep, "cell_keep": p.cell_keep}
     return {
         f"cell.{name}_{part}": value
@@ -209,10 +211,10 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Kept(), Observed(), Observed()),
+    quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Unquantized(), Observed(), Observed()),
     quant_out=(Observed(), Observed(), Observed()),
     kernels=(
-        *loop.loops(is_kept, is_narrow, _MVE, _ASM, _PORTABLE),
+        *loop.loops(is_stateful, is_narrow, _MVE, _ASM, _PORTABLE),
         Kernel("tc_lstm_kept_f32", _F32, when=(in_float32, is_lstm, unclipped)),
         Kernel("tc_gru_kept_f32", _F32, when=(in_float32, is_gru)),
     ),

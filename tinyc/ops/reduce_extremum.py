@@ -45,8 +45,8 @@ def exact_float(a: ReduceExtremum, x: Array) -> tuple[Array, ...]:
     outer, n, inner = split(a, x.shape) or (0, 0, 0)
     axes = reduced_axes(a, x.ndim)
     extremes = pools.running_max(x.reshape(outer, n, inner), 1, 1 if a.largest else -1)
-    kept = extremes.reshape(tuple(1 if i in axes else size for i, size in enumerate(x.shape)))
-    return (kept if a.keep_dims else kept.squeeze(axes),)
+    y = extremes.reshape(tuple(1 if i in axes else size for i, size in enumerate(x.shape)))
+    return (y if a.keep_dims else y.squeeze(axes),)
 
 
 def is_maximum(site: Site) -> bool:

@@ -20,7 +20,7 @@ from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched
 from tinyc.ops.dequantize import DequantizeParams
 from tinyc.ops.dequantize import int_ref as dequantized
-from tinyc.ops.op import Kept, Op, Trait, same_channels
+from tinyc.ops.op import Op, Trait, Unquantized, same_channels
 from tinyc.ops.quantize import int_ref as quantized
 from tinyc.ops.quantize import prepare as quantize_params
 from tinyc.ops.tables import (
@@ -79,8 +79,8 @@ def prepare(site: Site) -> Table | Wide:
         if site.numerics is Numerics.ONNX:
             return real_table(site, lambda real: real)
         return make_table(site.x(0), site.y(), lambda q: rescale(q, x, y, site.builtin_rounding))
-    made = wide(site, *INT_RANGE[site.y().dtype], y)
-    return replace(made, rounding=Rounding.SINGLE) if site.attrs.by_float else made
+    params = wide(site, *INT_RANGE[site.y().dtype], y)
+    return replace(params, rounding=Rounding.SINGLE) if site.attrs.by_float else params
 
 
 def wide(site: Site, lo: int, hi: int, y: tuple[float, int], real: type = np.float64) -> Wide:
@@ -158,8 +158,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(own=True),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
         *TABLE_KERNELS,

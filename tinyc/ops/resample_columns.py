@@ -19,7 +19,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowF
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.op import Kept, Op, SameAs
+from tinyc.ops.op import Op, SameAs, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 BITS = 22
@@ -130,7 +130,7 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
+    quant_in=(Unquantized(),),
     quant_out=(SameAs(0),),
     kernels=(Kernel("tc_resample_columns_s8", offered(lower, cost=cost, row_forms=row_forms), anywhere=True),),
 )

@@ -36,7 +36,7 @@ from tinyc.loops.expression import AddProduct, Element, Param, Saturate
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction
 from tinyc.ops.movement import need_one_quant
-from tinyc.ops.op import Kept, Op, SameAs
+from tinyc.ops.op import Op, SameAs, Unquantized
 from tinyc.ops.resample_columns import BITS, Taps, check_taps, resampled
 from tinyc.ops.signals import need, no_reals
 
@@ -202,7 +202,7 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
+    quant_in=(Unquantized(),),
     quant_out=(SameAs(0),),
     kernels=(
         *(_with_loop(ending, LOOP_CORES[ending]) for ending in ("mve", "dsp", "rvv")),

@@ -16,7 +16,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 
@@ -87,8 +87,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel(
             "tc_signal_energy_s16_mve",

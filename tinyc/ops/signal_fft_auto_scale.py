@@ -16,7 +16,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, no_reals
 
 
@@ -93,8 +93,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_signal_auto_scale_s16_mve", offered(lower, cost=cost_mve), isa=frozenset({"mve"}), inplace=(0,)),
         Kernel("tc_signal_auto_scale_s16_dsp", offered(lower, cost=cost_dsp), isa=frozenset({"dsp"}), inplace=(0,)),

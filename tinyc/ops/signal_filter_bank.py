@@ -17,7 +17,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
 
 _INPUTS = ("weights", "unweights", "first bins", "first weights", "widths")
@@ -66,7 +66,7 @@ def prepare(site: Site) -> BankParams:
 
 def bank_of(bins: int, weights: Array, unweights: Array, firsts: Array, starts: Array, widths: Array) -> BankParams:
     """The intervals, cut to the bins that weigh something."""
-    found_firsts, found_weights, found_unweights = [], [], []
+    cut_firsts, cut_weights, cut_unweights = [], [], []
     for channel, (first, start, width) in enumerate(np.stack([firsts, starts, widths], axis=1).tolist()):
         if min(first, start, width) < 0 or first + width > bins or start + width > len(weights):
             raise TinycError(
@@ -76,10 +76,10 @@ def bank_of(bins: int, weights: Array, unweights: Array, firsts: Array, starts: 
         w, u = weights[start : start + width], unweights[start : start + width]
         used = np.flatnonzero(w | u)
         begin, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
-        found_firsts.append(first + begin)
-        found_weights.append(tuple(w[begin:end].tolist()))
-        found_unweights.append(tuple(u[begin:end].tolist()))
-    return BankParams(tuple(found_firsts), tuple(found_weights), tuple(found_unweights))
+        cut_firsts.append(first + begin)
+        cut_weights.append(tuple(w[begin:end].tolist()))
+        cut_unweights.append(tuple(u[begin:end].tolist()))
+    return BankParams(tuple(cut_firsts), tuple(cut_weights), tuple(cut_unweights))
 
 
 def summed(p: BankParams, e: Array) -> Array:
@@ -140,8 +140,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel(
             "tc_signal_filter_bank_u32_mve",

@@ -21,7 +21,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.copies import with_loops
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signal_history import copied, history_cost
 from tinyc.ops.signals import need, need_length, no_reals
 
@@ -116,8 +116,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=with_loops(
         Kernel("tc_signal_framer_s16", offered(lower, cost=cost)), runs, _PARAMETERS, counted_as="tc_signal_history"
     ),

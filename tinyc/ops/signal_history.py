@@ -21,7 +21,7 @@ from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.copies import with_loops
 from tinyc.ops.movement import element_bytes, need_one_quant
-from tinyc.ops.op import Kept, Op, SameAs, Trait
+from tinyc.ops.op import Op, SameAs, Trait, Unquantized
 from tinyc.ops.signals import no_reals
 
 
@@ -92,7 +92,7 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
+    quant_in=(Unquantized(),),
     quant_out=(SameAs(1),),
     kernels=with_loops(Kernel("tc_signal_history", offered(lower, cost=cost)), runs, _PARAMETERS),
     updates=((0, 1),),

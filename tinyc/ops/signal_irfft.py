@@ -17,7 +17,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.fourier import Fourier, backward, check_length
 from tinyc.ops.movement import element_bytes
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signal_rfft import cost as cost_forward
 from tinyc.ops.signal_rfft import interleaved, is_long, is_short
 from tinyc.ops.signals import need, no_reals
@@ -83,8 +83,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_signal_irfft_s16", offered(lower, scratch=scratch, cost=cost), when=(is_short,)),
         Kernel("tc_signal_irfft_s32", offered(lower, scratch=scratch, cost=cost), when=(is_long,)),

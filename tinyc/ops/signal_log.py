@@ -15,7 +15,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
 
 _SEGMENTS = 128
@@ -92,8 +92,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(Kernel("tc_signal_log_u32", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -21,7 +21,7 @@ from tinyc.loops.expression import Element, SaturatedSum
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.loops.written import LOOP_CORES, LoopCore, LoopFunction
 from tinyc.machine.work import Work
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
 
 
@@ -120,8 +120,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         *(_with_loop(ending, LOOP_CORES[ending]) for ending in ("mve", "dsp", "rvv")),
         Kernel(_NAME, offered(lower, cost=CountedCost(_NAME, of_samples))),

@@ -21,7 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, Ints, bit_length, need, need_between, need_length, no_reals
 
 TABLE = 125  # two numbers, then four for each of the octaves 2 to 32, the fourth of no use
@@ -98,8 +98,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(Kernel("tc_signal_pcan_u32", offered(lower, cost=cost), inplace=(0, 1)),),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -20,7 +20,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, need, need_between, need_length, no_reals
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -122,8 +122,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(Kernel("tc_signal_subtraction_u32", offered(lower, cost=cost), inplace=(0,)),),
     macs=macs,
     updates=((1, 1),),

@@ -17,7 +17,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, need, need_between, no_reals
 
 
@@ -125,8 +125,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel(
             "tc_signal_window_s16_mve",

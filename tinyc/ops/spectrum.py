@@ -20,7 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
 from tinyc.ops.spectrum_bands import WEIGHT_BITS
 from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields, spectrum_of, upper
@@ -213,8 +213,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_spectrum_mve", offered(lower_mve, cost=cost_mve), isa=frozenset({"mve"}), when=(is_power_of_two,)),
         Kernel("tc_spectrum", offered(lower, cost=cost), when=(is_power_of_two,)),

@@ -18,7 +18,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 WEIGHT_BITS = 16
@@ -151,8 +151,8 @@ OP = Op(
     float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_spectrum_bands_u64_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_wide,)),
         Kernel("tc_spectrum_bands_u32_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_narrow,)),

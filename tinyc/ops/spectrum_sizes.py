@@ -20,7 +20,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.op import Observed, Op, Trait, Unquantized
 from tinyc.ops.signal_square_root import roots
 from tinyc.ops.spectrum import EMPHASIS_BITS, SpectrumParams, spectra, vector_twiddles, window_unit
 from tinyc.ops.spectrum_power import powers
@@ -109,11 +109,11 @@ def prepare(site: Site) -> SpectrumSizesParams:
 
 def int_ref(p: SpectrumSizesParams, x: Array, window: Array) -> tuple[Array, ...]:
     frames = frames_of(p.of, x, len(p.window))
-    parts = [_made(p, frames[at : at + _AT_ONCE]) for at in range(0, len(frames), _AT_ONCE)]
+    parts = [_sizes_of(p, frames[at : at + _AT_ONCE]) for at in range(0, len(frames), _AT_ONCE)]
     return (np.concatenate(parts)[None],)
 
 
-def _made(p: SpectrumSizesParams, frames: Array) -> Array:
+def _sizes_of(p: SpectrumSizesParams, frames: Array) -> Array:
     none = np.zeros(len(frames), np.int16)
     bins, s = spectra(SpectrumParams(p.of.length, 0, 0), frames, none, p.window)
     squares, mult = powers(bins, 0, p.of.length // 2 + 1), np.uint64(p.mult)
@@ -222,7 +222,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), Kept()),
+    quant_in=(Observed(), Unquantized()),
     quant_out=(Observed(),),
     kernels=(
         Kernel(

@@ -21,7 +21,7 @@ from tinyc.ir.graph import Array, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
-from tinyc.ops.op import Kept, Op
+from tinyc.ops.op import Op, Unquantized
 from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields, spectrum_of
 
 
@@ -175,8 +175,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(), Kept()),
-    quant_out=(Kept(),),
+    quant_in=(Unquantized(), Unquantized()),
+    quant_out=(Unquantized(),),
     kernels=(
         Kernel("tc_stft_f32", offered(lower, scratch=scratch, cost=cost), when=(is_power_of_two,)),
         Kernel("tc_stft_mixed_f32", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),

@@ -43,7 +43,7 @@ from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.windows import check_bias
 from tinyc.kernels.float32 import recurrent
 from tinyc.kernels.mve import svdf as mve
-from tinyc.ops.op import Bias, Kept, Observed, Op, SameAs, Trait
+from tinyc.ops.op import Bias, Observed, Op, SameAs, Trait, Unquantized
 
 _MOST_TAPS = 512  # of a dot product: 512 * 127 * 128 < 2^23, as tc_dsp.h asks
 
@@ -300,7 +300,7 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Observed(), Observed(symmetric=True), Observed(symmetric=True), Bias(), Kept()),
+    quant_in=(Observed(), Observed(symmetric=True), Observed(symmetric=True), Bias(), Unquantized()),
     quant_out=(Observed(), SameAs(4)),
     kernels=(
         Kernel(

@@ -55,9 +55,9 @@ def interpolated(site: Site, function: Callable[[Array], Array]) -> Interpolated
 
     def steps(q: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         with np.errstate(all="ignore"):
-            made = np.asarray(function(q * x_scale), np.float64) / y_scale
+            quotients = np.asarray(function(q * x_scale), np.float64) / y_scale
         most = _BEYOND * 32768
-        return np.clip(np.nan_to_num(made, nan=most, posinf=most, neginf=-most), -most, most)
+        return np.clip(np.nan_to_num(quotients, nan=most, posinf=most, neginf=-most), -most, most)
 
     starts = np.asarray(-32768 + 128 * np.arange(_INTERVALS + 1), np.float64)
     ends, middles = steps(starts), steps(starts[:-1] + 64)

@@ -16,7 +16,7 @@ from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, off
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.argmax import is_f32, is_s8, is_s32
 from tinyc.ops.movement import normal_axis
-from tinyc.ops.op import Kept, Observed, Op, Trait
+from tinyc.ops.op import Observed, Op, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ OP = Op(
     prepare=prepare,
     int_ref=float_ref,
     quant_in=(Observed(),),
-    quant_out=(Kept(own=True),),
+    quant_out=(Unquantized(own=True),),
     kernels=tuple(
         Kernel(f"tc_top_k_{dtype}", offered(lower, cost=cost), when=(condition,))
         for dtype, condition in (("f32", is_f32), ("s32", is_s32), ("s8", is_s8))

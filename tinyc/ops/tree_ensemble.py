@@ -21,7 +21,7 @@ from tinyc.kernels.trees.branches import branches_kernel
 from tinyc.kernels.trees.forest import Forest
 from tinyc.kernels.trees.keys import keys_of
 from tinyc.kernels.trees.table import steps_kernel, table_kernel
-from tinyc.ops.op import Kept, Op, Trait
+from tinyc.ops.op import Op, Trait, Unquantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ OP = Op(
     float_ref=float_ref,
     prepare=prepare,
     int_ref=int_ref,
-    quant_in=(Kept(),),
-    quant_out=(Kept(own=True),),
+    quant_in=(Unquantized(),),
+    quant_out=(Unquantized(own=True),),
     kernels=(
         *(branches_kernel(codes) for codes in ("bits", "u8", "s16", "s32")),
         *(steps_kernel(bits) for bits in (8, 16)),

@@ -29,7 +29,7 @@ OutputUnits = tuple[str, tuple[float, ...], int]  # (output, factors, axis count
 
 
 @dataclass(frozen=True, slots=True)
-class KeptActivations:
+class ActivationScales:
     """The activations of a model that was quantized before, for one that differs in its weights alone."""
 
     equalized: bool  # as of SettledRecipe
@@ -116,7 +116,7 @@ class Recipe:
     correct_biases: bool = True  # with weights rounded to nearest their mean error goes into the bias
     weight_bytes: int | None = None  # that weights may take, where their bits are chosen
     ram_bytes: int | None = None  # of values that live at once, where the bits of activations are chosen
-    like: KeptActivations | None = None  # activations get these integers; method and equalize are those of before
+    like: ActivationScales | None = None  # activations get these integers; method and equalize are those of before
 
     def __post_init__(self) -> None:
         check_values(self)

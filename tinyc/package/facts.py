@@ -34,7 +34,7 @@ _OF_RUST = (  # keywords, and crates that are always there
     "mod move mut override priv proc_macro pub ref self std super test trait try type unsafe unsized use "
     "where yield"
 )
-_MADE_UP = {
+_SYNTHETIC_C = {
     "float32": "((float)byte - 128.0f) / 64.0f",
     "int8": "(int8_t)((int32_t)byte - 128)",
     "uint8": "(uint8_t)(byte & 1u)",
@@ -43,7 +43,7 @@ _MADE_UP = {
     "int32": "(int32_t)(byte & 0u)",
     "uint32": "(uint32_t)(byte & 0u)",
 }
-_MADE_UP_IN_RUST = {
+_SYNTHETIC_RUST = {
     "float32": "(byte as f32 - 128.0) / 64.0",
     "int8": "(byte - 128) as i8",
     "uint8": "(byte & 1) as u8",
@@ -80,14 +80,14 @@ class PackagePort:
         return _RUST[self.dtype]
 
     @property
-    def made_up(self) -> C:
+    def synthetic(self) -> C:
         """A C expression for an element of the made-up input, from `byte` (selftest.py)."""
-        return C(_MADE_UP[self.dtype])
+        return C(_SYNTHETIC_C[self.dtype])
 
     @property
-    def made_up_in_rust(self) -> Rust:
+    def synthetic_in_rust(self) -> Rust:
         """The same in Rust, from an i32."""
-        return Rust(_MADE_UP_IN_RUST[self.dtype])
+        return Rust(_SYNTHETIC_RUST[self.dtype])
 
     @property
     def limits(self) -> tuple[int, int]:

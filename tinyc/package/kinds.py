@@ -36,10 +36,10 @@ KINDS = (
 
 def kinds_of(names: str) -> tuple[PackageKind, ...]:
     """The kinds that `cmake,rust` names, each once. Raises TinycError, which lists all, for another name."""
-    wanted = dict.fromkeys(name.strip() for name in names.split(","))
-    for name in wanted:
+    requested = dict.fromkeys(name.strip() for name in names.split(","))
+    for name in requested:
         check_word("package", name, [kind.name for kind in KINDS])
-    return tuple(kind for name in wanted for kind in KINDS if kind.name == name)
+    return tuple(kind for name in requested for kind in KINDS if kind.name == name)
 
 
 def complete_kinds(begun: str) -> list[str]:

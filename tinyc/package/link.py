@@ -156,6 +156,6 @@ def _sizes(folder: Path, models: Sequence[Facts], units: Sequence[str]) -> tuple
 def _size(folder: Path, unit: str, board: Board) -> tuple[int, int]:
     toolchain = find_toolchain(board)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as work:
-        made = compile_library(Sources(folder, unit), toolchain, "speed", Path(work) / "unit.o")
-        size = library_size(made, toolchain, board, Path(work))
+        library_object = compile_library(Sources(folder, unit), toolchain, "speed", Path(work) / "unit.o")
+        size = library_size(library_object, toolchain, board, Path(work))
     return size.code_bytes, size.const_bytes

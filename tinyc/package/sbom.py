@@ -32,11 +32,13 @@ def bill_of_materials(report: Report | UnprovedReport, files: Mapping[str, str])
 
 def bill_of_linked(name: str, bills: Sequence[str], files: Mapping[str, str]) -> dict[str, Any]:
     """Libraries that share a program: the models and tools of their bills, and the files of the folder."""
-    known = [json.loads(bill) for bill in bills]
-    models = _apart(part for bill in known for part in bill["components"] if part["type"] == "machine-learning-model")
-    tools = _apart(tool for bill in known for tool in bill["metadata"]["tools"]["components"])
+    documents = [json.loads(bill) for bill in bills]
+    models = _apart(
+        part for bill in documents for part in bill["components"] if part["type"] == "machine-learning-model"
+    )
+    tools = _apart(tool for bill in documents for tool in bill["metadata"]["tools"]["components"])
     version = hashlib.sha256("".join(model["bom-ref"] for model in models).encode()).hexdigest()[:12]
-    described = f"{', '.join(bill['metadata']['component']['name'] for bill in known)}, one program, C99"
+    described = f"{', '.join(bill['metadata']['component']['name'] for bill in documents)}, one program, C99"
     parts = [*models, *(_file(file, text) for file, text in sorted(files.items()))]
     return _bill(name, version, described, tools, parts)
 

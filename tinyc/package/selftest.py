@@ -31,19 +31,19 @@ def _taken(library: Library, index: int) -> Array:
     """The made-up input of a port; of an incremental library the window that ends as many hops as fill it do."""
     port, hop = library.inputs[index], library.hop_rows
     if not hop:
-        return made_up(port, index)
+        return synthetic(port, index)
     rows, size = library.rows, int(np.prod(port.sample_shape, dtype=np.int64))
-    stream = made_up_elements(port.dtype, index, -(-rows // hop) * hop * (size // rows))
+    stream = synthetic_elements(port.dtype, index, -(-rows // hop) * hop * (size // rows))
     return stream[-size:].reshape(port.sample_shape)
 
 
-def made_up(port: Port, index: int) -> Array:
+def synthetic(port: Port, index: int) -> Array:
     """The input of a port."""
     count = int(np.prod(port.sample_shape, dtype=np.int64))
-    return made_up_elements(port.dtype, index, count).reshape(port.sample_shape)
+    return synthetic_elements(port.dtype, index, count).reshape(port.sample_shape)
 
 
-def made_up_elements(dtype: np.dtype[Any], index: int, count: int) -> Array:
+def synthetic_elements(dtype: np.dtype[Any], index: int, count: int) -> Array:
     """[count] in the input's type: bytes, words with the byte twice, sixty-fourths for floats, bits, zeros."""
     byte = (37 * np.arange(count, dtype=np.int64) + 101 * index + 11) % 256
     numbers = {
@@ -55,5 +55,5 @@ def made_up_elements(dtype: np.dtype[Any], index: int, count: int) -> Array:
         "uint32": byte * 0,
         "float32": (byte - 128) / 64,
     }[dtype.name]
-    made: Array = numbers.astype(dtype)
-    return made
+    elements: Array = numbers.astype(dtype)
+    return elements

@@ -176,13 +176,13 @@ def _walk(view: View, name: str, lead: Shape, turned: bool) -> tuple[str, HeadWa
 @rule(Reshape, Transpose)
 def _lay_output(view: View, node: Node) -> Rewrite | None:
     """attention, transpose or reshape -> attention that writes where its output goes."""
-    made = view.producer(node.inputs[0], Attention)
-    if made is None or not view.sole_use(node.inputs[0]):
+    producer = view.producer(node.inputs[0], Attention)
+    if producer is None or not view.sole_use(node.inputs[0]):
         return None
     x, y = view.value(node.inputs[0]), view.value(node.outputs[0])
     if x.quant != y.quant:
         return None
-    a: Attention = made.attrs
+    a: Attention = producer.attrs
     place = np.arange(x.elements).reshape(x.shape)
     (source,) = op_of(node).float_ref(node.attrs, place)
     target = np.empty(x.elements, np.int64)
@@ -190,5 +190,5 @@ def _lay_output(view: View, node: Node) -> Rewrite | None:
     walk = HeadWalk.over(target[a.y.indices(a.heads, a.rows, a.width)])
     if walk is None or walk.next != 1:
         return None
-    origin = tuple(dict.fromkeys((*made.origin, *node.origin)))
-    return RewriteDraft(view, node).finish(made.inputs, replace(a, y=walk, shape=y.shape), origin)
+    origin = tuple(dict.fromkeys((*producer.origin, *node.origin)))
+    return RewriteDraft(view, node).finish(producer.inputs, replace(a, y=walk, shape=y.shape), origin)

@@ -103,7 +103,7 @@ def merge_equal(graph: Graph) -> Graph:
         value = graph.values[name]
         if (first := seen.setdefault((value.dtype, value.shape, value.quant, array.tobytes()), name)) != name:
             same[name] = first
-    kept = []
+    distinct = []
     for node in graph.nodes:
         now = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
         types = tuple((graph.values[name].dtype, graph.values[name].quant) for name in now.outputs)
@@ -112,13 +112,13 @@ def merge_equal(graph: Graph) -> Graph:
             if first != now.outputs[0]:
                 same[now.outputs[0]] = first
                 continue
-        kept.append(now)
+        distinct.append(now)
     if not same:
         return graph
     gone = set(same)
     return replace(
         graph,
-        nodes=tuple(kept),
+        nodes=tuple(distinct),
         values={name: value for name, value in graph.values.items() if name not in gone},
         consts={name: array for name, array in graph.consts.items() if name not in gone},
     )

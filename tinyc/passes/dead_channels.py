@@ -30,7 +30,7 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
-from tinyc.passes.known import compute_known
+from tinyc.passes.integer_constants import compute_constants
 from tinyc.passes.weights import has_weights, weights_of
 
 Ints = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ def drop_dead_channels(graph: Graph, numerics: Numerics) -> Graph:
     `numerics` decides how accumulators round, hence which channels are constant. Every value keeps at
     least one channel; inputs, outputs and states of the model keep all.
     """
-    graph = compute_known(graph, numerics)
+    graph = compute_constants(graph, numerics)
     if any(graph.values[name].dtype != "s8" for name in graph.sources):
         return graph
     ranges = _Ranges(graph, numerics).find()
@@ -118,18 +118,18 @@ class _Ranges:
     def __init__(self, graph: Graph, numerics: Numerics) -> None:
         self._graph = graph
         self._numerics = numerics
-        self._found: dict[str, Range] = {}
+        self._by_name: dict[str, Range] = {}
 
     def find(self) -> dict[str, Range]:
         """The range of every s8 activation."""
         for name in self._graph.sources:
-            self._found[name] = self._full(self._graph.values[name])
+            self._by_name[name] = self._full(self._graph.values[name])
         for node in self._graph.nodes:
             for name in node.outputs:
-                self._found[name] = self._full(self._graph.values[name])
+                self._by_name[name] = self._full(self._graph.values[name])
             if _s8(self._graph, node):
-                self._found[node.outputs[0]] = self._of(node)
-        return self._found
+                self._by_name[node.outputs[0]] = self._of(node)
+        return self._by_name
 
     def _full(self, value: Value) -> Range:
         lo, hi = INT_RANGE.get(value.dtype, INT_RANGE["s32"])
@@ -145,7 +145,7 @@ class _Ranges:
     def _weighted(self, node: Node) -> Range:
         """Bounds of the accumulator, through requantization and clamp, which never fall when it rises."""
         p = op_of(node).prepare(Site(self._graph, node, self._numerics))
-        x = self._found[node.inputs[0]]
+        x = self._by_name[node.inputs[0]]
         lo, hi = x.lo - p.x_zero, x.hi - p.x_zero
         if _padded(node):
             lo, hi = np.minimum(lo, 0), np.maximum(hi, 0)
@@ -167,8 +167,8 @@ class _Ranges:
         def image(name: str, least: bool) -> Array | None:
             if not _is_activation(self._graph, name):
                 return self._graph.consts.get(name)
-            known = self._found[name]
-            level = known.lo if least else known.hi
+            interval = self._by_name[name]
+            level = interval.lo if least else interval.hi
             shape = self._graph.values[name].shape
             return np.broadcast_to(level.astype(np.int8), shape or (1,)).reshape(shape)
 
@@ -186,11 +186,11 @@ def _taps(graph: Graph, node: Node) -> Ints:
     return weights.as_rows(w, groups).reshape(w.shape[op_of(node).out_axis], -1, in_c // groups)
 
 
-def _foldable(graph: Graph, node: Node, known: Range) -> Bools:
+def _foldable(graph: Graph, node: Node, interval: Range) -> Bools:
     """Channels of a mixing layer's input that its bias can take: constant at every position that a tap reads."""
     quant = graph.values[node.inputs[0]].quant
     assert quant is not None
-    return known.constant & ((known.lo == quant.per_tensor[1]) | (not _padded(node)))
+    return interval.constant & ((interval.lo == quant.per_tensor[1]) | (not _padded(node)))
 
 
 class _Liveness:
@@ -293,16 +293,16 @@ class _Shrink:
         positions = weights[0].size // into.size
         columns = np.tile(into, positions)
         shape = (int(out.sum()), *weights.shape[1:-1], -1)
-        kept = weights.reshape(weights.shape[0], -1)[out][:, columns].reshape(shape)
-        w = self._new(node.inputs[1], kept, 0, out)
+        live = weights.reshape(weights.shape[0], -1)[out][:, columns].reshape(shape)
+        w = self._new(node.inputs[1], live, 0, out)
         return replace(node, inputs=(x, w, self._bias(node, out, into)))
 
     def _bias(self, node: Node, out: Bools, into: Bools) -> str:
         """The bias of the kept outputs, plus what the dropped constant inputs added to each."""
         quant = self._old.values[node.inputs[0]].quant
         assert quant is not None
-        known = self._ranges[node.inputs[0]]
-        gone = np.where(into | ~known.constant, 0, known.lo - quant.per_tensor[1])
+        interval = self._ranges[node.inputs[0]]
+        gone = np.where(into | ~interval.constant, 0, interval.lo - quant.per_tensor[1])
         added = (_taps(self._old, node) * gone).sum(axis=(1, 2))
         has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
         if not has_bias and not added.any():
@@ -324,19 +324,21 @@ class _Shrink:
 
     def _new(self, name: str, array: Array, axis: int, keep: Bools) -> str:
         value = self._old.values[name]
-        made = replace(value, name=self._free(f"{name}/live"), shape=array.shape, quant=_part(value.quant, axis, keep))
-        return self._add(made, array)
+        live_value = replace(
+            value, name=self._free(f"{name}/live"), shape=array.shape, quant=_part(value.quant, axis, keep)
+        )
+        return self._add(live_value, array)
 
     def _add(self, value: Value, array: Array) -> str:
         self._values[value.name] = value
         self._consts[value.name] = read_only(array)
         return value.name
 
-    def _free(self, wanted: str) -> str:
-        name, count = wanted, 1
+    def _free(self, preferred: str) -> str:
+        name, count = preferred, 1
         while name in self._values:
             count += 1
-            name = f"{wanted}{count}"
+            name = f"{preferred}{count}"
         return name
 
 

@@ -48,22 +48,22 @@ def take_inputs_as_computed(graph: Graph) -> Relaid:
     for name in graph.inputs:
         readers = consumers.get(name, ())
         if len(readers) == 1 and isinstance(readers[0].attrs, Transpose) and name not in graph.outputs:
-            (made,) = readers[0].outputs
-            if made not in graph.outputs and _channels_last(graph.values[name].shape, readers[0].attrs.perm):
+            (transposed,) = readers[0].outputs
+            if transposed not in graph.outputs and _channels_last(graph.values[name].shape, readers[0].attrs.perm):
                 perms[name] = tuple(readers[0].attrs.perm)
-                producers[made] = name
+                producers[transposed] = name
     if not perms:
         return Relaid(graph, {})
     values = dict(graph.values)
-    for made, name in producers.items():
-        values[name] = replace(values[made], name=name, loc=values[name].loc)
+    for transposed, name in producers.items():
+        values[name] = replace(values[transposed], name=name, loc=values[name].loc)
     nodes = tuple(
         replace(node, inputs=tuple(producers.get(i, i) for i in node.inputs))
         for node in graph.nodes
         if not (isinstance(node.attrs, Transpose) and node.outputs[0] in producers)
     )
-    kept = {name: value for name, value in values.items() if name not in producers}
-    return Relaid(cleanup(replace(graph, nodes=nodes, values=kept)), perms)
+    others = {name: value for name, value in values.items() if name not in producers}
+    return Relaid(cleanup(replace(graph, nodes=nodes, values=others)), perms)
 
 
 def _channels_last(shape: Shape, perm: Perm) -> bool:
@@ -83,13 +83,13 @@ def _transposed_before(graph: Graph) -> Graph:
         if pair is None:
             continue
         wider, transpose = pair
-        x, (between,), (made,) = graph.values[name], wider.outputs, transpose.outputs
+        x, (between,), (transposed,) = graph.values[name], wider.outputs, transpose.outputs
         perm = _own_axes(x.shape, graph.values[between].shape, transpose.attrs.perm)
         if perm is None or not _channels_last(x.shape, perm):
             continue
         values[between] = replace(values[between], shape=tuple(x.shape[axis] for axis in perm))
         first = node_of(Transpose(perm), (name,), (between,), transpose.origin, transpose.name)
-        second = node_of(Reshape(values[made].shape), (between,), (made,), wider.origin, wider.name)
+        second = node_of(Reshape(values[transposed].shape), (between,), (transposed,), wider.origin, wider.name)
         nodes[nodes.index(wider)], nodes[nodes.index(transpose)] = first, second
     return graph if nodes == list(graph.nodes) else replace(graph, nodes=tuple(nodes), values=values)
 

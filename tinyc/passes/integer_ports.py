@@ -71,15 +71,15 @@ def float_islands(graph: Graph) -> list[Node]:
             is_layer = has_weights(node) and not any(loc.op in _RECURRENT for loc in node.origin)
             if is_layer or not all(graph.values[n].dtype == "f32" for n in (*node.inputs, *node.outputs) if n):
                 return False
-            made = [producer.get(name) for name in node.inputs if name and name not in graph.consts]
+            producers = [producer.get(name) for name in node.inputs if name and name not in graph.consts]
             read = (reader for name in node.outputs for reader in readers.get(name, ()))
-            begins = all(n is None or n.name in names or is_a(n, Dequantize) for n in made)
-            return bool(made) and begins and all(n.name in names or is_a(n, Quantize) for n in read)
+            begins = all(n is None or n.name in names or is_a(n, Dequantize) for n in producers)
+            return bool(producers) and begins and all(n.name in names or is_a(n, Quantize) for n in read)
 
-        kept = [node for node in inside if is_enclosed(node)]
-        if len(kept) == len(inside):
-            return kept
-        inside = kept
+        enclosed = [node for node in inside if is_enclosed(node)]
+        if len(enclosed) == len(inside):
+            return enclosed
+        inside = enclosed
 
 
 def has_scales(graph: Graph) -> bool:
@@ -130,16 +130,16 @@ def _integer_inputs_of_model(graph: Graph) -> Graph:
     consumers = graph.consumers()
     for name in graph.inputs:
         readers = consumers.get(name, ())
-        made = {graph.values[node.outputs[0]] for node in readers if isinstance(node.attrs, Quantize)}
-        kinds = {(value.dtype, value.quant) for value in made}
+        quantized = {graph.values[node.outputs[0]] for node in readers if isinstance(node.attrs, Quantize)}
+        kinds = {(value.dtype, value.quant) for value in quantized}
         if name in graph.outputs or len(kinds) != 1 or any(not isinstance(node.attrs, Quantize) for node in readers):
             continue
-        if any(value.name in graph.outputs for value in made):
+        if any(value.name in graph.outputs for value in quantized):
             continue
         (dtype, quant) = kinds.pop()
-        same = {value.name: name for value in made}
-        kept = tuple(node for node in graph.nodes if node not in readers)
-        nodes = tuple(replace(node, inputs=tuple(same.get(n, n) for n in node.inputs)) for node in kept)
+        same = {value.name: name for value in quantized}
+        others = tuple(node for node in graph.nodes if node not in readers)
+        nodes = tuple(replace(node, inputs=tuple(same.get(n, n) for n in node.inputs)) for node in others)
         values = {n: value for n, value in graph.values.items() if n not in same}
         values[name] = replace(values[name], dtype=dtype, quant=quant)
         graph = replace(graph, nodes=nodes, values=values)

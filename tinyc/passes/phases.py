@@ -106,14 +106,14 @@ def _split(view: View, node: Node, grow: bool) -> Rewrite | None:
     shape = (1, rows.count, columns.count, phases * w.shape[0])
     alone = [(r, c) for r in rows.apart() for c in columns.apart()] if _worth_parting(x, rows, columns) else []
     if not alone:
-        made = draft.add(*_convolution(draft, rows, columns, "phases"), y, shape, "phases")
+        image = draft.add(*_convolution(draft, rows, columns, "phases"), y, shape, "phases")
     else:
         one = (*shape[:3], w.shape[0])
         names = [
             draft.add(*_convolution(draft, *pair, f"phase{k}"), y, one, f"phase{k}") for k, pair in enumerate(alone)
         ]
-        made = draft.add(names, Concat(3), y, shape, "phases")
-    return _interleaved(draft, made, (rows.count, columns.count), a)
+        image = draft.add(names, Concat(3), y, shape, "phases")
+    return _interleaved(draft, image, (rows.count, columns.count), a)
 
 
 def _worth_parting(x: Value, rows: _Phases, columns: _Phases) -> bool:
@@ -140,18 +140,18 @@ def _window(phases: _Phases) -> int:
     return len(phases.taps) * len(phases.taps[0])
 
 
-def _interleaved(draft: RewriteDraft, made: str, counts: tuple[int, int], a: TransposeConv2D) -> Rewrite:
+def _interleaved(draft: RewriteDraft, image: str, counts: tuple[int, int], a: TransposeConv2D) -> Rewrite:
     """[1, rows, columns, (row phases, column phases, O)] -> [1, H', W', O]."""
     (height, width), y = counts, draft.view.value(draft.node.outputs[0])
     run = a.stride.w * y.shape[3]
     if a.stride.h > 1:
         parts = (1, height, width, a.stride.h, run)
-        apart = draft.add([made], Reshape(parts), y, parts, "parts")
-        made = draft.add([apart], Transpose((0, 1, 3, 2, 4)), y, (1, height, a.stride.h, width, run), "rows")
+        apart = draft.add([image], Reshape(parts), y, parts, "parts")
+        image = draft.add([apart], Transpose((0, 1, 3, 2, 4)), y, (1, height, a.stride.h, width, run), "rows")
     full = (1, height * a.stride.h, width * a.stride.w, y.shape[3])
     if full == y.shape:
-        return draft.finish([made], Reshape(full))
-    whole = draft.add([made], Reshape(full), y, full, "whole")
+        return draft.finish([image], Reshape(full))
+    whole = draft.add([image], Reshape(full), y, full, "whole")
     return draft.finish([whole], Slice((0, 0, 0, 0), y.shape, (1, 1, 1, 1)))
 
 

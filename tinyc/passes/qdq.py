@@ -123,11 +123,11 @@ def table_of_island(view: View, node: Node) -> Rewrite | None:
     if [type(n.attrs) for n in nodes] == [Clip] and x.quant == y.quant:
         return None  # no number is rounded: two comparisons do it, or the layer before
     every = np.arange(-128, 128, dtype=np.int64)
-    known: dict[str, Array] = {name: dequantize_linear(every, x) for name in _reals_of(view, nodes, source)}
+    by_name: dict[str, Array] = {name: dequantize_linear(every, x) for name in _reals_of(view, nodes, source)}
     for step in nodes:
-        arrays = [view.const(name).reshape(()) if view.is_const(name) else known[name] for name in step.inputs]
-        (known[step.outputs[0]],) = op_of(step).float_ref(step.attrs, *arrays)
-    table = _rounded(known[node.inputs[0]], node.attrs, y)
+        arrays = [view.const(name).reshape(()) if view.is_const(name) else by_name[name] for name in step.inputs]
+        (by_name[step.outputs[0]],) = op_of(step).float_ref(step.attrs, *arrays)
+    table = _rounded(by_name[node.inputs[0]], node.attrs, y)
     draft = RewriteDraft(view, node)
     like = replace(y, name=f"{y.name}:table", loc=None)
     lut = draft.const(of_bytes(table).astype(np.int8), like)
@@ -314,8 +314,8 @@ def _symmetric(draft: RewriteDraft, name: str, array: Array, axis: int | None) -
     exact = (array / binary.reshape(shape) % 1 == 0).all(axis=others)
     scale = np.where(exact, binary, most)
     steps = np.rint(array / scale.reshape(shape))
-    kept = axis if len(scale) > 1 else None
-    like = Value(f"{name}:s8", array.shape, "s8", Quant(tuple(map(float, scale)), (0,) * len(scale), kept))
+    quant_axis = axis if len(scale) > 1 else None
+    like = Value(f"{name}:s8", array.shape, "s8", Quant(tuple(map(float, scale)), (0,) * len(scale), quant_axis))
     return draft.const(steps.astype(np.int8), like)
 
 

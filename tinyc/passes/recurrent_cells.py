@@ -70,7 +70,7 @@ class Reader:
         self.graph = graph
         self._makers = graph.producer()
 
-    def made_by(self, name: str, *kinds: type) -> Node | None:
+    def producer_of(self, name: str, *kinds: type) -> Node | None:
         """The node of one of these kinds that makes the value, if it has no activation."""
         node = self._makers.get(name)
         plain = node is not None and is_a(node, *kinds) and getattr(node.attrs, "act", Act()) == Act()
@@ -82,7 +82,7 @@ class Reader:
 
     def _whole(self, name: str) -> str:
         """The value whose elements, all and in order, this value has in another shape."""
-        while (node := self.made_by(name, Reshape)) is not None:
+        while (node := self.producer_of(name, Reshape)) is not None:
             name = node.inputs[0]
         return name
 
@@ -105,13 +105,13 @@ class Reader:
 
     def _gate(self, name: str, kind: type) -> GateSum | None:
         """What goes into a logistic or a tanh."""
-        node = self.made_by(name, kind)
+        node = self.producer_of(name, kind)
         return None if node is None else self.linear(node.inputs[0])
 
     def _lstm(self, node: Node) -> Cell | None:
         for left, right in self._factors(node):
-            shown = self.made_by(right, Tanh)
-            if shown is None or self.made_by(left, Sigmoid) is None:
+            shown = self.producer_of(right, Tanh)
+            if shown is None or self.producer_of(left, Sigmoid) is None:
                 continue
             left_cell = self._whole(shown.inputs[0])
             for before, f, i, g in self._cells(left_cell):
@@ -127,13 +127,13 @@ class Reader:
 
     def _cells(self, name: str) -> Iterator[tuple[str | None, str | None, str, str]]:
         """(cell before, f, i, g) of f * before + i * g, as it may be read."""
-        total, alone = self.made_by(name, Add), self.made_by(name, Mul)
+        total, alone = self.producer_of(name, Add), self.producer_of(name, Mul)
         if alone is not None:
             yield from ((None, None, i, g) for i, g in self._factors(alone))
         if total is None:
             return
-        for kept, new in self._factors(total):
-            products = self.made_by(kept, Mul), self.made_by(new, Mul)
+        for carried, new in self._factors(total):
+            products = self.producer_of(carried, Mul), self.producer_of(new, Mul)
             if products[0] is None or products[1] is None:
                 continue
             for f, before in self._factors(products[0]):
@@ -142,7 +142,7 @@ class Reader:
 
     def _gru(self, node: Node) -> Cell | None:
         for z, before, n in self._blends(node):
-            candidate = self.made_by(n, Tanh)
+            candidate = self.producer_of(n, Tanh)
             update = self._gate(z, Sigmoid)
             if candidate is None or update is None:
                 continue
@@ -155,23 +155,23 @@ class Reader:
     def _blends(self, node: Node) -> Iterator[tuple[str, str, str]]:
         """(z, before, n) of z * before + (1 - z) * n, and of n + z * (before - n)."""
         for left, right in self._factors(node):
-            back = self.made_by(left, Mul)
-            other = self.made_by(right, Mul)
+            back = self.producer_of(left, Mul)
+            other = self.producer_of(right, Mul)
             for z, part in self._factors(back) if back is not None else ():
-                far = self.made_by(part, Sub)
+                far = self.producer_of(part, Sub)
                 if far is not None and far.inputs[1] == right:
                     yield z, far.inputs[0], right
                 if other is not None:
                     yield from ((z, part, n) for rest, n in self._factors(other) if self._is_one_minus(rest, z))
 
     def _is_one_minus(self, name: str, z: str) -> bool:
-        node = self.made_by(name, Sub, Add)
+        node = self.producer_of(name, Sub, Add)
         if node is None:
             return False
         if is_a(node, Sub):
             return node.inputs[1] == z and self._is_number(node.inputs[0], 1)
         for one, rest in (node.inputs, node.inputs[::-1]):
-            minus = self.made_by(rest, Mul)
+            minus = self.producer_of(rest, Mul)
             if minus is not None and z in minus.inputs and self._is_number(one, 1):
                 return any(self._is_number(factor, -1) for factor in minus.inputs)
         return False
@@ -183,7 +183,7 @@ class Reader:
         """(what comes from the input, r, what comes from the hidden state) of the sum that a candidate is made of."""
         parts = self._summands(name)
         for index, part in enumerate(parts):
-            product = self.made_by(part, Mul)
+            product = self.producer_of(part, Mul)
             if product is None:
                 continue
             others = [self.linear(other) for k, other in enumerate(parts) if k != index]
@@ -192,7 +192,7 @@ class Reader:
                 yield from ((total, r, seen) for r, seen in self._factors(product))
 
     def _summands(self, name: str) -> list[str]:
-        node = self.made_by(name, Add)
+        node = self.producer_of(name, Add)
         if node is None or not any(True for _ in self._factors(node)):
             return [name]
         return [part for operand in node.inputs for part in self._summands(operand)]
@@ -203,7 +203,7 @@ class Reader:
         at = np.arange(value.elements) if at is None else at
         if name in self.graph.consts:
             return GateSum({}, self.graph.consts[name].reshape(-1)[at].astype(np.float64))
-        node = self.made_by(name, Add, FullyConnected, *_MOVES)
+        node = self.producer_of(name, Add, FullyConnected, *_MOVES)
         if node is None:
             return None
         if is_a(node, *_MOVES):
@@ -239,13 +239,13 @@ class Reader:
     def _times(self, matrix: Array, vector: Elements) -> GateSum:
         if vector.name not in self.graph.consts:
             return GateSum({vector: matrix}, np.zeros(len(matrix)))
-        known = self.graph.consts[vector.name].reshape(-1)[vector.first : vector.first + vector.count]
-        return GateSum({}, matrix.astype(np.float64) @ known)
+        constants = self.graph.consts[vector.name].reshape(-1)[vector.first : vector.first + vector.count]
+        return GateSum({}, matrix.astype(np.float64) @ constants)
 
     def _pieces(self, name: str, first: int, count: int) -> list[Elements]:
         """Elements of a value as those of the values that they were taken from, one behind the other."""
         vector = self._vector(name, first, count)
-        node = self.made_by(vector.name, Concat)
+        node = self.producer_of(vector.name, Concat)
         if node is None:
             return [vector]
         shapes = [self.graph.values[x].shape for x in node.inputs]
@@ -265,7 +265,7 @@ class Reader:
         """Elements of a value as those of the value that they were taken from."""
         at: _At = np.arange(first, first + count)
         elements = Elements(name, first, count)
-        while (node := self.made_by(name, *_MOVES)) is not None:
+        while (node := self.producer_of(name, *_MOVES)) is not None:
             name, at = node.inputs[0], self._moved(node)[at]
             if (np.diff(at) == 1).all():
                 elements = Elements(name, int(at[0]), count)

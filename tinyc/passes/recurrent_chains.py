@@ -49,8 +49,8 @@ def _near(a: Array | None, b: Array | None) -> bool:
 
 def next_chain(reader: Reader, refused: set[str]) -> list[CellStep] | None:
     """The first steps that make a loop, but for those whose last hidden state is among the refused."""
-    made = (reader.cell(node) for node in reader.graph.nodes)
-    cells = [cell for cell in made if cell is not None]
+    candidates = (reader.cell(node) for node in reader.graph.nodes)
+    cells = [cell for cell in candidates if cell is not None]
     ends = {cell.left: cell for cell in cells}
     after: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -113,11 +113,13 @@ def _start(reader: Reader, cell: Cell, following: CellStep) -> CellStep | None:
 
 def _step(cell: Cell, gates: Sequence[GateSum | None], x: Elements, before: Elements | None) -> CellStep | None:
     """None if a gate is anything but products with all of the vectors that go into it."""
-    lstm, known = cell.kind == "lstm", [gate for gate in gates if gate is not None]
+    lstm, gate_sums = cell.kind == "lstm", [gate for gate in gates if gate is not None]
     over_x, over_state = (range(4), range(4)) if lstm else ((0, 1, 2), (0, 1, 3))
-    wanted = [{*([x] if k in over_x else []), *([before] if before and k in over_state else [])} for k in range(4)]
-    if [gate.terms.keys() for gate in known] != wanted:
+    expected = [{*([x] if k in over_x else []), *([before] if before and k in over_state else [])} for k in range(4)]
+    if [gate.terms.keys() for gate in gate_sums] != expected:
         return None
-    w, bias = (np.stack(part) for part in zip(*((known[k].terms[x], known[k].bias) for k in over_x), strict=True))
-    r = None if before is None else np.stack([known[k].terms[before] for k in over_state])
-    return CellStep(cell, x, before, w, r, bias, None if lstm else known[3].bias)
+    w, bias = (
+        np.stack(part) for part in zip(*((gate_sums[k].terms[x], gate_sums[k].bias) for k in over_x), strict=True)
+    )
+    r = None if before is None else np.stack([gate_sums[k].terms[before] for k in over_state])
+    return CellStep(cell, x, before, w, r, bias, None if lstm else gate_sums[3].bias)

@@ -133,10 +133,10 @@ class View:
         self._consts.update(rewritten.consts)
         new = [self._insert(node) for node in rewritten.nodes]
         if rewritten.same is not None:
-            gone, kept = rewritten.same
+            gone, remaining = rewritten.same
             del self._producer[gone]
             # The name of a model output survives; it then stands for the other value everywhere.
-            self._rename(*((kept, gone) if self.is_output(gone) else (gone, kept)))
+            self._rename(*((remaining, gone) if self.is_output(gone) else (gone, remaining)))
         self._remove(key)
         return new
 
@@ -153,9 +153,9 @@ class View:
             self._nodes[maker] = replace(node, name=new if node.name == old else node.name, outputs=outputs)
             self._producer[new] = maker
 
-    def _can_join(self, gone: str, kept: str) -> bool:
+    def _can_join(self, gone: str, remaining: str) -> bool:
         """Whether two names may become one: of a model output and an input or constant, both are needed."""
-        fixed = self.is_output(kept) or self.is_input(kept) or self.is_const(kept)
+        fixed = self.is_output(remaining) or self.is_input(remaining) or self.is_const(remaining)
         return not (self.is_output(gone) and fixed)
 
     def _changed_graph(self) -> Graph:
@@ -256,17 +256,17 @@ def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:
 
 def without_dead(graph: Graph) -> Graph:
     """The graph without nodes, values and constants that no output depends on. Inputs stay."""
-    wanted, kept = set(graph.sinks), []
+    needed, live = set(graph.sinks), []
     for node in reversed(graph.nodes):
-        if wanted & set(node.outputs):
-            wanted.update(node.inputs)
-            kept.append(node)
-    used = wanted.union(graph.sources, *(node.outputs for node in kept))
-    if len(kept) == len(graph.nodes) and used - {""} == set(graph.values):
+        if needed & set(node.outputs):
+            needed.update(node.inputs)
+            live.append(node)
+    used = needed.union(graph.sources, *(node.outputs for node in live))
+    if len(live) == len(graph.nodes) and used - {""} == set(graph.values):
         return graph
     return replace(
         graph,
-        nodes=tuple(reversed(kept)),
+        nodes=tuple(reversed(live)),
         values={name: value for name, value in graph.values.items() if name in used},
         consts={name: array for name, array in graph.consts.items() if name in used},
     )

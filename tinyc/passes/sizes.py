@@ -34,7 +34,7 @@ _NOTHING = 1e-10  # what is added to a power before its root so that a gradient 
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Magnitudes:
     """SpectrumSizes (attrs) of lines along an axis of x, which has `shape`; in the result the bins are along it.
 
     axis: None: x is lines already, and the result [lines, frames, bins], or with the last two turned.
@@ -72,7 +72,7 @@ def _has_root(view: View, name: str) -> bool:
     return 0 < max(floor, add) <= _NOTHING and _has_root(view, reader.outputs[0])
 
 
-def _at(view: View, name: str) -> _Found | None:
+def _at(view: View, name: str) -> _Magnitudes | None:
     """What magnitudes or powers the value is."""
     root = view.producer(name, Power)
     if root is not None:
@@ -84,15 +84,15 @@ def _at(view: View, name: str) -> _Found | None:
     return _of_lines(view, name) or _of_dft(view, name) or _of_products(view, name)
 
 
-def _of_lines(view: View, name: str) -> _Found | None:
+def _of_lines(view: View, name: str) -> _Magnitudes | None:
     spectra = spectra_at(view, name)
     if spectra is None or spectra.power != 2:
         return None
     attrs = SpectrumSizes(spectra.lines, spectra.step, spectra.window.size, spectra.bins, 2)
-    return _Found(spectra.line, view.value(spectra.line).shape, None, spectra.window, attrs, spectra.turned)
+    return _Magnitudes(spectra.line, view.value(spectra.line).shape, None, spectra.window, attrs, spectra.turned)
 
 
-def _of_dft(view: View, name: str) -> _Found | None:
+def _of_dft(view: View, name: str) -> _Magnitudes | None:
     """The sum of the squares of the parts of a DFT: over the last axis, or of two slices."""
     node = view.producer(name, Sum, Add)
     if node is None:
@@ -113,7 +113,7 @@ def _of_dft(view: View, name: str) -> _Found | None:
     if n > a.length:
         return None
     attrs = SpectrumSizes(math.prod(shape) // n, 1, a.length, a.bins, 2, factor**2)
-    return _Found(dft.inputs[0], shape[:-1], a.axis, np.ones(n, np.float32), attrs)
+    return _Magnitudes(dft.inputs[0], shape[:-1], a.axis, np.ones(n, np.float32), attrs)
 
 
 def _both_parts(view: View, parts: list[str | None]) -> str | None:
@@ -149,7 +149,7 @@ def _factor(view: View, name: str) -> tuple[str, float]:
     return name, factor
 
 
-def _of_products(view: View, name: str) -> _Found | None:
+def _of_products(view: View, name: str) -> _Magnitudes | None:
     """Squares of a product with cosines and of one with sines, added."""
     node = view.producer(name, Add)
     squares = [squared(view, each) for each in node.inputs] if node is not None else []
@@ -165,11 +165,11 @@ def _of_products(view: View, name: str) -> _Found | None:
             x = layers[0].inputs[0]
             shape = view.value(x).shape
             attrs = SpectrumSizes(math.prod(shape[:-1]), 1, window.size, len(cosines), 2)
-            return _Found(x, shape, len(shape) - 1, window, attrs)
+            return _Magnitudes(x, shape, len(shape) - 1, window, attrs)
     return None
 
 
-def _emitted(view: View, node: Node, sizes: _Found) -> Rewrite:
+def _emitted(view: View, node: Node, sizes: _Magnitudes) -> Rewrite:
     """The samples as lines, their magnitudes, and these with the shape that the node's output has."""
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     sizes = _with_window(view, sizes)
@@ -184,32 +184,32 @@ def _emitted(view: View, node: Node, sizes: _Found) -> Rewrite:
     name = draft.add([name], Reshape((lines, n)), x, (lines, n), "lines")
     window = draft.const(sizes.window, replace(x, dtype="f32", quant=None), "window")
     frames = lines * ((n - sizes.window.size) // sizes.attrs.step + 1)
-    made = draft.add([name, window], sizes.attrs, y, (1, frames, sizes.attrs.bins), "sizes")
-    return _shaped(draft, sizes, made, y)
+    magnitudes = draft.add([name, window], sizes.attrs, y, (1, frames, sizes.attrs.bins), "sizes")
+    return _shaped(draft, sizes, magnitudes, y)
 
 
-def _last(sizes: _Found) -> tuple[int, ...] | None:
+def _last(sizes: _Magnitudes) -> tuple[int, ...] | None:
     """The order of axes that takes that of the lines to the end, where it is not there."""
     axis, rank = sizes.axis, len(sizes.shape)
     return None if axis is None or axis == rank - 1 else (*(k for k in range(rank) if k != axis), axis)
 
 
-def _shaped(draft: RewriteDraft, sizes: _Found, made: str, y: Value) -> Rewrite:
+def _shaped(draft: RewriteDraft, sizes: _Magnitudes, magnitudes: str, y: Value) -> Rewrite:
     bins, order = sizes.attrs.bins, _last(sizes)
     if order is not None:
         whole = (*(sizes.shape[k] for k in order[:-1]), bins)
-        made = draft.add([made], Reshape(whole), y, whole, "whole")
+        magnitudes = draft.add([magnitudes], Reshape(whole), y, whole, "whole")
         back = tuple(int(k) for k in np.argsort(order))
-        made = draft.add([made], Transpose(back), y, tuple(whole[k] for k in back), "back")
+        magnitudes = draft.add([magnitudes], Transpose(back), y, tuple(whole[k] for k in back), "back")
     elif sizes.turned:
-        frames = draft.value(made).shape[1] // sizes.attrs.lines
+        frames = draft.value(magnitudes).shape[1] // sizes.attrs.lines
         whole = (sizes.attrs.lines, frames, bins)
-        made = draft.add([made], Reshape(whole), y, whole, "whole")
-        made = draft.add([made], Transpose((0, 2, 1)), y, (whole[0], bins, frames), "back")
-    return draft.finish([made], Reshape(y.shape))
+        magnitudes = draft.add([magnitudes], Reshape(whole), y, whole, "whole")
+        magnitudes = draft.add([magnitudes], Transpose((0, 2, 1)), y, (whole[0], bins, frames), "back")
+    return draft.finish([magnitudes], Reshape(y.shape))
 
 
-def _with_window(view: View, sizes: _Found) -> _Found:
+def _with_window(view: View, sizes: _Magnitudes) -> _Magnitudes:
     """The same with the window in it that the samples are multiplied by before a DFT."""
     node = view.producer(_behind(view, sizes.x), Mul)
     if node is None or node.attrs.act != NO_ACT or sizes.axis is None or sizes.attrs.step != 1:
@@ -231,14 +231,14 @@ def join_square(view: View, node: Node) -> Rewrite | None:
     """spectrum_sizes, squared or times a number -> spectrum_sizes."""
     if not view.is_float(node) or node.attrs.act != NO_ACT:
         return None
-    made = view.producer(node.inputs[0] if node.inputs[0] == node.inputs[1] else _factor_once(view, node), *_VIEWS)
+    producer = view.producer(node.inputs[0] if node.inputs[0] == node.inputs[1] else _factor_once(view, node), *_VIEWS)
     path = []
-    while made is not None and not isinstance(made.attrs, SpectrumSizes):
-        path.append(made)
-        made = view.producer(made.inputs[0], *_VIEWS)
-    if made is None or any(not _alone(view, each, node) for each in (made, *path)):
+    while producer is not None and not isinstance(producer.attrs, SpectrumSizes):
+        path.append(producer)
+        producer = view.producer(producer.inputs[0], *_VIEWS)
+    if producer is None or any(not _alone(view, each, node) for each in (producer, *path)):
         return None
-    attrs = made.attrs
+    attrs = producer.attrs
     if node.inputs[0] == node.inputs[1]:
         if attrs.power != 1 or isinstance(node.attrs, Div):
             return None
@@ -249,7 +249,7 @@ def join_square(view: View, node: Node) -> Rewrite | None:
             return None
         attrs = replace(attrs, factor=attrs.factor * (1 / number[1] if isinstance(node.attrs, Div) else number[1]))
     draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
-    name = draft.add(made.inputs, attrs, y, view.value(made.outputs[0]).shape, "sizes")
+    name = draft.add(producer.inputs, attrs, y, view.value(producer.outputs[0]).shape, "sizes")
     for each in reversed(path):
         name = draft.add([name], each.attrs, y, view.value(each.outputs[0]).shape, "shaped")
     return draft.finish([name], Reshape(y.shape))
@@ -283,8 +283,8 @@ def spell_out_dft(view: View, node: Node) -> Rewrite:
     rows = (x.elements // weights.shape[1], weights.shape[1])
     name = draft.add([x.name], Transpose(order), x, turned, "last")
     name = draft.add([name], Reshape(rows), x, rows, "rows")
-    known = draft.const(weights, x, "transform")
-    name = draft.add([name, known], FullyConnected(), y, (rows[0], len(weights)), "bins")
+    transform = draft.const(weights, x, "transform")
+    name = draft.add([name, transform], FullyConnected(), y, (rows[0], len(weights)), "bins")
     whole = (*turned[:-2], a.bins, 2)
     name = draft.add([name], Reshape(whole), y, whole, "whole")
     return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))

@@ -75,8 +75,8 @@ def join_spectra(view: View, node: Node) -> Rewrite | None:
     if makes_bands_first == turns:  # an even number of turns
         return draft.finish(inputs, attrs)
     frames, count = x.shape[2], x.shape[1]
-    made = draft.add(inputs, attrs, x, (1, frames, count), "frames")
-    return draft.finish([made], Transpose((0, 2, 1)))
+    joined = draft.add(inputs, attrs, x, (1, frames, count), "frames")
+    return draft.finish([joined], Transpose((0, 2, 1)))
 
 
 def _constants(view: View, node: Node) -> Iterator[str]:
@@ -92,12 +92,12 @@ def _constants(view: View, node: Node) -> Iterator[str]:
 def join_factor(view: View, node: Node) -> Rewrite | None:
     """log_mel, mul by a number -> log_mel: decibels."""
     for name, other in (node.inputs, node.inputs[::-1]):
-        made = view.producer(name, LogMel)
-        if made is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
+        log_mel = view.producer(name, LogMel)
+        if log_mel is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
             factor = float(view.const(other).reshape(-1)[0])
             if factor > 0 and node.attrs.act == NO_ACT:
-                attrs = replace(made.attrs, factor=made.attrs.factor * factor)
-                return RewriteDraft(view, node).finish(made.inputs, attrs)
+                attrs = replace(log_mel.attrs, factor=log_mel.attrs.factor * factor)
+                return RewriteDraft(view, node).finish(log_mel.inputs, attrs)
         turn = view.producer(name, Transpose)
         if turn is not None and view.is_const(other) and view.const(other).size == 1 and view.sole_use(name):
             before = view.producer(turn.inputs[0], LogMel)
@@ -281,8 +281,8 @@ def spell_out(view: View, node: Node) -> Rewrite:
         draft.add([line], Reshape(shape), x, shape, "line"),
         draft.const(rows, view.value(window), "rows"),
     ]
-    made = draft.add(inputs, Conv2D(Pair(1, node.attrs.step)), y, (1, lines, frames, 2 * bins), "bins")
-    return draft.finish([made], Reshape(y.shape))
+    conv = draft.add(inputs, Conv2D(Pair(1, node.attrs.step)), y, (1, lines, frames, 2 * bins), "bins")
+    return draft.finish([conv], Reshape(y.shape))
 
 
 @rule(Stft)

@@ -49,23 +49,23 @@ def join_tables(graph: Graph, numerics: Numerics) -> Graph:
 def table_of(view: View, nodes: list[Node], source: str, numerics: Numerics) -> Array | None:
     """[256] by the source's unsigned byte: what the last of the nodes makes of it; None where one has no integers."""
     order = np.arange(256, dtype=np.uint8)
-    known: dict[str, Array] = {source: order.view(NUMPY_DTYPE[view.value(source).dtype])}
+    by_name: dict[str, Array] = {source: order.view(NUMPY_DTYPE[view.value(source).dtype])}
     try:
         for node in nodes:
-            known[node.outputs[0]] = _result(view, node, known, numerics)
+            by_name[node.outputs[0]] = _result(view, node, by_name, numerics)
     except TinycError:
         return None
-    return known[nodes[-1].outputs[0]]
+    return by_name[nodes[-1].outputs[0]]
 
 
-def _result(view: View, node: Node, known: Mapping[str, Array], numerics: Numerics) -> Array:
+def _result(view: View, node: Node, by_name: Mapping[str, Array], numerics: Numerics) -> Array:
     """The 256 outputs of a node for inputs that are known, or constants."""
     names = [name for name in (*node.inputs, *node.outputs) if name]
     consts = {name: view.const(name) for name in node.inputs if name and view.is_const(name)}
     values = {n: view.value(n) if n in consts else replace(view.value(n), shape=(256,)) for n in names}
     moving = tuple(name for name in values if name not in consts and name not in node.outputs)
     alone = Graph("alone", moving, node.outputs, (node,), values, consts)
-    given = [known[name] if name in known else consts.get(name) for name in node.inputs]
+    given = [by_name[name] if name in by_name else consts.get(name) for name in node.inputs]
     op = op_of(node)
     (y,) = op.int_ref(op.prepare(Site(alone, node, numerics)), *given)
     return np.asarray(y, NUMPY_DTYPE[values[node.outputs[0]].dtype]).reshape(256)

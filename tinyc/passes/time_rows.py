@@ -48,10 +48,10 @@ def time_as_rows(graph: Graph) -> Graph:
     windows = [node for node in graph.nodes if _has_window(node)]
     if not any(in_rows(graph.values[node.inputs[0]].shape) for node in windows):
         return graph
-    made = _Turned(graph)
+    turning = _Turned(graph)
     for node in graph.nodes:
-        made.take(node)
-    return cleanup(made.graph())
+        turning.take(node)
+    return cleanup(turning.graph())
 
 
 def turned(attrs: Any, rank: int = 4) -> Any:
@@ -105,11 +105,11 @@ class _Turned:
         self._turned: dict[str, str] = {}  # by the old name, the value that is turned
         self._straight: dict[str, str] = {}  # by the old name of a turned value, the value as it was
         self._taken = {*graph.values, *(node.name for node in graph.nodes)}
-        self._known_outside = {*graph.inputs, *graph.outputs}
-        self._known_outside |= {name for state in graph.states for name in (state.name, state.after)}
+        self._visible = {*graph.inputs, *graph.outputs}
+        self._visible |= {name for state in graph.states for name in (state.name, state.after)}
 
     def graph(self) -> Graph:
-        used = self._known_outside | {name for node in self._nodes for name in (*node.inputs, *node.outputs)}
+        used = self._visible | {name for node in self._nodes for name in (*node.inputs, *node.outputs)}
         return replace(
             self._old,
             nodes=tuple(self._nodes),
@@ -122,7 +122,7 @@ class _Turned:
         if self._is_of_the_same_series(node):
             (x,), (y,) = node.inputs, node.outputs
             self._turned[y] = self._as_rows(x)
-            if y in self._known_outside:
+            if y in self._visible:
                 self._nodes.append(replace(node, inputs=(self._turned[y],)))
                 self._straight[y] = y
         elif not self._turn(node):
@@ -150,9 +150,11 @@ class _Turned:
         except TinycError:
             return False
         olds = [self._old.values[name] for name in node.outputs]
-        if any(_without_ones(made.shape) != _without_ones(old.shape) for made, old in zip(types, olds, strict=True)):
+        if any(
+            _without_ones(inferred.shape) != _without_ones(old.shape) for inferred, old in zip(types, olds, strict=True)
+        ):
             return False  # images of several rows: with columns for rows their bytes have another order
-        outputs = [self._output(old, made.shape) for made, old in zip(types, olds, strict=True)]
+        outputs = [self._output(old, inferred.shape) for inferred, old in zip(types, olds, strict=True)]
         self._nodes.append(replace(node, inputs=tuple(taken), outputs=tuple(outputs), attrs=attrs))
         for old, new in zip(olds, outputs, strict=True):
             if new != old.name:
@@ -165,7 +167,7 @@ class _Turned:
         if shape == old.shape:
             return name
         turns = in_rows(old.shape) == shape
-        if not turns or name in self._known_outside:  # then there is a reshape behind it
+        if not turns or name in self._visible:  # then there is a reshape behind it
             name = self._free(f"{name}:rows")
             self._straight[old.name] = old.name
         if turns:
@@ -195,19 +197,19 @@ class _Turned:
     def _as_rows(self, name: str) -> str:
         if name not in self._turned:
             old = self._old.values[name]
-            made = self._free(f"{name}:rows")
-            self._values[made] = replace(old, name=made, shape=in_rows(old.shape) or old.shape)
-            self._reshape(name, made)
-            self._turned[name] = made
+            rows_name = self._free(f"{name}:rows")
+            self._values[rows_name] = replace(old, name=rows_name, shape=in_rows(old.shape) or old.shape)
+            self._reshape(name, rows_name)
+            self._turned[name] = rows_name
             self._straight[name] = name
         return self._turned[name]
 
     def _as_it_was(self, name: str) -> str:
         if name in self._turned and name not in self._straight:
-            made = self._free(f"{name}:row")
-            self._values[made] = replace(self._old.values[name], name=made)
-            self._reshape(self._turned[name], made)
-            self._straight[name] = made
+            row_name = self._free(f"{name}:row")
+            self._values[row_name] = replace(self._old.values[name], name=row_name)
+            self._reshape(self._turned[name], row_name)
+            self._straight[name] = row_name
         return self._straight.get(name, name)
 
     def _reshape(self, x: str, y: str, node: Node | None = None) -> None:
@@ -220,16 +222,16 @@ class _Turned:
             return None
         array = np.array(change(self._old.consts[name]), order="C")
         array.flags.writeable = False
-        made = self._free(f"{name}:turned")
-        self._values[made] = replace(self._old.values[name], name=made, shape=array.shape)
-        self._consts[made] = array
-        return made
+        turned_name = self._free(f"{name}:turned")
+        self._values[turned_name] = replace(self._old.values[name], name=turned_name, shape=array.shape)
+        self._consts[turned_name] = array
+        return turned_name
 
-    def _free(self, wanted: str) -> str:
-        while wanted in self._taken:
-            wanted += "'"
-        self._taken.add(wanted)
-        return wanted
+    def _free(self, preferred: str) -> str:
+        while preferred in self._taken:
+            preferred += "'"
+        self._taken.add(preferred)
+        return preferred
 
 
 def _without_ones(shape: Shape) -> list[int]:

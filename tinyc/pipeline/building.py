@@ -158,34 +158,34 @@ def prove_built(path: Path, folder: Path, options: Options, progress: Progress) 
     changed.
     """
     board = load_board(options.board)
-    known = read_report(folder / REPORT_FILE)
-    if isinstance(known, UnprovedReport):
+    earlier = read_report(folder / REPORT_FILE)
+    if isinstance(earlier, UnprovedReport):
         check_replaceable(folder)
     _check_tools(board, options)
     compiled = compile_model(path, board, options, progress)
-    _check_written(folder, compiled, known)
-    if isinstance(known, Report):
+    _check_written(folder, compiled, earlier)
+    if isinstance(earlier, Report):
         return prove(compiled, board, options, progress)
     with replacing(folder) as fresh:
-        arguments = tuple(word for word in known.arguments if word != "--no-proof")
+        arguments = tuple(word for word in earlier.arguments if word != "--no-proof")
         report = replace(prove_in(fresh, compiled, board, options, progress), arguments=arguments)
         _write_proved(fresh, compiled, board, options, report, progress)
     return report
 
 
-def _check_written(folder: Path, compiled: Compiled, known: Report | UnprovedReport) -> None:
+def _check_written(folder: Path, compiled: Compiled, report: Report | UnprovedReport) -> None:
     """Raises TinycError where the folder's library is not, byte for byte, the one that was compiled, but for what its
     banner says of the proof."""
     name = compiled.program.name
-    asked = shlex.join(["tinyc", "build", known.model, *known.arguments])
-    same = f"it was written by tinyc {known.tinyc}, `{asked}`: give the same model and options"
-    if known.name != name:
-        raise TinycError(f"the library there is called {known.name}, this model's {name}", Loc(str(folder)), same)
+    asked = shlex.join(["tinyc", "build", report.model, *report.arguments])
+    same = f"it was written by tinyc {report.tinyc}, `{asked}`: give the same model and options"
+    if report.name != name:
+        raise TinycError(f"the library there is called {report.name}, this model's {name}", Loc(str(folder)), same)
     files: Mapping[str, str]
-    if isinstance(known, UnprovedReport):
+    if isinstance(report, UnprovedReport):
         files = marked_unproved(compiled.files, name)
     else:
-        files = proved_files(compiled, known)
+        files = proved_files(compiled, report)
     written = {file: text.encode() for file, text in files.items()}
     if compiled.blob is not None:
         written[f"{name}.blob"] = compiled.blob

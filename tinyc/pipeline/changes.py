@@ -23,10 +23,10 @@ def changes_of(loaded: Graph, whole: Graph, reduced: Graph) -> tuple[Change, ...
 
 
 def _nodes(loaded: Graph, whole: Graph) -> Iterator[Change]:
-    views, kept = set[Loc](), set[Loc]()
+    views, layers = set[Loc](), set[Loc]()
     for node in whole.nodes:
-        (views if all_ops()[node.op].view else kept).update(node.origin)
-    told = set(kept)
+        (views if all_ops()[node.op].view else layers).update(node.origin)
+    told = set(layers)
     for node in loaded.nodes:
         for loc in node.origin:
             if loc not in told:

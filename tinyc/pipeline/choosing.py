@@ -12,7 +12,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.choose.compiled_code import compiled_code
-from tinyc.choose.select import Choice, fastest, made_small, repriced
+from tinyc.choose.select import Choice, fastest, optimized_for_size, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
 from tinyc.options.build import Options, Prefer
@@ -123,7 +123,7 @@ def _as_compiled(
     """The kernels as the compiler makes them with these options."""
     if options.optimize != "size":
         return choices
-    return made_small(choices, compiled_code(board.core, board.isa, options.optimize))
+    return optimized_for_size(choices, compiled_code(board.core, board.isa, options.optimize))
 
 
 def _priced(choices: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:

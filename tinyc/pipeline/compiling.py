@@ -17,7 +17,7 @@ from tinyc.frontend import Camera, Joined
 from tinyc.ir.graph import Graph
 from tinyc.kernels.scalar.loops.headers import cores_of
 from tinyc.options.build import Options
-from tinyc.options.recipe import KeptActivations
+from tinyc.options.recipe import ActivationScales
 from tinyc.options.words import shaping
 from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import Lowered, lower_offers, offers_of
@@ -49,7 +49,7 @@ class Compiled:
     quantized_from: Graph | None = None
     front: Joined | None = None
     blob: bytes | None = None  # the constants, where they are apart from the code
-    activations: KeptActivations | None = None
+    activations: ActivationScales | None = None
     camera: Camera | None = None
     flash_reserve: int | None = None  # of the limit of flash, where compiling said how much
 
@@ -62,41 +62,41 @@ def compile_model(path: Path, board: Board, options: Options, progress: Progress
 
 
 @one_thread
-def compile_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Compiled:
+def compile_integers(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Compiled:
     """From the integer graph to the C text of the library for a board."""
     progress = progress.warning_once()
-    offers = offers_of(made, board, options, progress)
+    offers = offers_of(model, board, options, progress)
 
     def library(options: Options) -> Compiled:
-        return _emitted(made, lower_offers(offers, made, board, options, progress), board, options, progress)
+        return _emitted(model, lower_offers(offers, model, board, options, progress), board, options, progress)
 
     return within_flash(library, board, options, progress)
 
 
-def _emitted(made: IntegerModel, lowered: Lowered, board: Board, options: Options, progress: Progress) -> Compiled:
+def _emitted(model: IntegerModel, lowered: Lowered, board: Board, options: Options, progress: Progress) -> Compiled:
     program = lowered.program
     with progress.stage("emit"):
         loops = cores_of(board.core, board.isa)
-        info = Info(made.path.name, made.sha256, board.name, options=shaping(options), loops=loops)
+        info = Info(model.path.name, model.sha256, board.name, options=shaping(options), loops=loops)
         files = emit_library(program, info)
         constants = blob_of(program, info) if options.weights_blob else None
         if options.like is not None and constants is not None:
             check_same_code(options.like, program.name, files, constants)
     return Compiled(
-        made.path,
-        made.sha256,
-        made.float_graph,
+        model.path,
+        model.sha256,
+        model.float_graph,
         lowered.graph,
         program,
         files,
-        made.calibration,
+        model.calibration,
         lowered.plan,
         lowered.choices,
-        made.changes,
-        made.quantized_from,
-        made.front,
+        model.changes,
+        model.quantized_from,
+        model.front,
         constants,
-        made.activations,
-        made.camera,
+        model.activations,
+        model.camera,
         options.flash_reserve,
     )

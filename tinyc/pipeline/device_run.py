@@ -12,7 +12,7 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.serial_line import is_of_a_program
-from tinyc.base.shown import Shown, Summary, known, proved
+from tinyc.base.shown import Shown, Summary, nonempty, proved
 from tinyc.board import Board, load_board
 from tinyc.explain.cycles import core_of, model_cycles, rules_in_words
 from tinyc.options.build import Options
@@ -54,7 +54,7 @@ class BoardRun(Shown):
 
     def summary(self) -> Summary:
         """Whether the bytes are the reference's, and the cycles."""
-        facts = known(
+        facts = nonempty(
             proved=proved(self.output_bytes, self.mismatches),
             inferences=f"{self.inferences:,}",
             cycles="" if self.mean_cycles is None else f"{self.mean_cycles:,}, measured",
@@ -119,7 +119,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
     inputs = [[row[name].tobytes() for name in graph.inputs] for row in rows]
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
-        wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
+        expected = reference_outputs(graph, program, samples, counted, samples.sequence)
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         with progress.stage("compile"):
             firmware = _firmware(Path(name), compiled, firmware_board(board, options.emulator), options)
@@ -128,7 +128,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
             ran = board_target(board, compiled, DeviceLine(port, baud)).run(firmware, inputs)
         with progress.stage("model"):
             modelled, model = _modelled(firmware, board, options, inputs[:MODELLED_INFERENCES])
-    compared = compare(graph, ran.outputs, wanted)
+    compared = compare(graph, ran.outputs, expected)
     return BoardRun(
         name=program.name,
         board=board.name,

@@ -49,12 +49,12 @@ class Finding:
     note: str = ""
 
     @property
-    def found(self) -> bool:
+    def is_present(self) -> bool:
         return bool(self.version)
 
     @property
     def ok(self) -> bool:
-        return self.found or not self.required
+        return self.is_present or not self.required
 
 
 def examine() -> tuple[Finding, ...]:

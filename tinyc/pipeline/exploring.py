@@ -115,11 +115,11 @@ def _point(asked: Options, *, weighted: bool) -> Point:
     return Point(asked.board, asked.prefer, weights, asked.ram, asked.flash, asked.input_rows)
 
 
-def _estimated(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
+def _estimated(model: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
         estimated = estimate(
-            made.path.name, lower_integers(made, board, asked, progress).program, board, optimize=asked.optimize
+            model.path.name, lower_integers(model, board, asked, progress).program, board, optimize=asked.optimize
         )
     except TinycError as error:
         return replace(point, problem=error.message)
@@ -146,11 +146,11 @@ def _is_best(point: Point, points: Sequence[Point]) -> bool:
     return not beaten and next(other for other in rivals if other.key == point.key) is point
 
 
-def _proved(made: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
+def _proved(model: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     """The point with the figures of a proof; one whose bytes differ, or that does not fit after all, with a problem."""
     board = load_board(point.board)
     try:
-        report = prove(compile_integers(made, board, asked, progress), board, asked, progress)
+        report = prove(compile_integers(model, board, asked, progress), board, asked, progress)
     except TinycError as error:
         return replace(point, problem=error.message, best=False)
     timed = report.cycles is not None and board.clock_hz and board.flash_timing is None

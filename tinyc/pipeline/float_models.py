@@ -23,7 +23,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import read_activations
 from tinyc.quantize import UNPROVEN, Quantized, calibrate, quantize, weight_bytes
 from tinyc.quantize import Calibration as CalibrationInputs
-from tinyc.quantize.cached import kept
+from tinyc.quantize.cached import recalled
 from tinyc.quantize.float_layers import nodes_named, with_float_layers
 from tinyc.quantize.judge import is_own
 from tinyc.quantize.recipe import FEW
@@ -67,7 +67,7 @@ def quantize_float(
     if not options.cache or (recipe is not None and is_own(recipe.metric)):  # what a function depends on nobody knows
         return work(), data
     runs = () if data.sequences is None else (data.sequences.inputs, data.sequences.starts)
-    return kept((graph, data.inputs, data.labels, runs, data.source, data.proven, recipe), Quantized, work), data
+    return recalled((graph, data.inputs, data.labels, runs, data.source, data.proven, recipe), Quantized, work), data
 
 
 def _flash_beside_weights(graph: Graph, data: CalibrationInputs, board: Board, options: Options) -> int:

@@ -40,11 +40,11 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
         )
     board = load_board(options.board)
     quiet = replace(progress, on_warning=lambda message: None)  # each of the libraries would warn
-    made = make_integers(path, board, options, quiet)
-    forms = forms_of(made, board, options, quiet)
+    model = make_integers(path, board, options, quiet)
+    forms = forms_of(model, board, options, quiet)
     with progress.stage("plan"):
         offers = Offers(forms, board, options)
-    built = lower_offers(offers, made, board, options, quiet)
+    built = lower_offers(offers, model, board, options, quiet)
     estimated = estimate(path.name, built.program, board, optimize=options.optimize)
     chosen = _point(estimated, by_rows=built.plan.runs_by_rows, built=True)
     with progress.stage("front"):
@@ -54,19 +54,19 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError, TooManyRowsError):  # what its check refuses is no point
                 plan = corner.family.plan(corner.table, corner.state)
-                points.append(_placed(made, board, options, offers.of(corner.family).graph, plan))
+                points.append(_placed(model, board, options, offers.of(corner.family).graph, plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
     return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error)
 
 
-def _placed(made: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:
+def _placed(model: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:
     """The library of a plan. Raises InvalidPlanError where the plan's check refuses it."""
     validate(plan)
     placed = place_states(graph, plan) if graph.states else plan
-    program = program_of(made, graph, placed, options)
-    estimated = estimate(made.path.name, program, board, optimize=options.optimize)
+    program = program_of(model, graph, placed, options)
+    estimated = estimate(model.path.name, program, board, optimize=options.optimize)
     return _point(estimated, by_rows=plan.runs_by_rows)
 
 

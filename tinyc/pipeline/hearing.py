@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
-from tinyc.base.shown import Shown, Summary, SummaryTable, known, proved
+from tinyc.base.shown import Shown, Summary, SummaryTable, nonempty, proved
 from tinyc.board import Board, load_board
 from tinyc.ir.graph import Labels
 from tinyc.options.build import Options
@@ -64,7 +64,7 @@ class Hearing(Shown):
         table = SummaryTable(("seconds", "label", "score"), rows)
         heard = ", ".join(f"{one.label} at {one.at_s:.1f} s" for one in self.heard if one.label)
         title = f"{self.name} on {self.board}: {self.recording}"
-        return Summary(title, known(proved=proved(self.output_bytes, self.mismatches), heard=heard), [table])
+        return Summary(title, nonempty(proved=proved(self.output_bytes, self.mismatches), heard=heard), [table])
 
     @property
     def passed(self) -> bool:
@@ -98,9 +98,9 @@ def hear(path: Path, options: Options, listening: Listening, progress: Progress)
     assert compiled.front is not None
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
-        wanted = reference_outputs(compiled.graph, compiled.program, samples, counted)
+        expected = reference_outputs(compiled.graph, compiled.program, samples, counted)
     ran = run_library(compiled, board, options, samples, listening.line, progress)
-    compared = compare(compiled.graph, ran.outputs, wanted)
+    compared = compare(compiled.graph, ran.outputs, expected)
     seconds = compiled.graph.values[compiled.front.samples].elements / compiled.front.rate
     scores = [reals_of(output, outputs[0]) for outputs in ran.outputs][compiled.front.runs - 1 :]
     return Hearing(

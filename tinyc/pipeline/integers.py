@@ -21,7 +21,7 @@ from tinyc.load.states import Asked, said
 from tinyc.ops import all_ops
 from tinyc.ops.quantize import as_litert
 from tinyc.options.build import Options
-from tinyc.options.recipe import KeptActivations
+from tinyc.options.recipe import ActivationScales
 from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
@@ -53,7 +53,7 @@ class IntegerModel:
     front: Joined | None = None  # the front end that is part of the graph before the model
     changes: tuple[Change, ...] = ()  # what of the file is no step
     quantized_from: Graph | None = None  # the float graph as its values were quantized, each channel in its own scale
-    activations: KeptActivations | None = None  # of a float model: what others need to run on the same code
+    activations: ActivationScales | None = None  # of a float model: what others need to run on the same code
     camera: Camera | None = None  # what is part of the graph before the model
 
 

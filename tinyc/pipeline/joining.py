@@ -80,7 +80,7 @@ def _compare(graph: Graph, slid: Advancing, hop: int, numerics: Numerics) -> Non
     whole = prepare_int(graph, numerics)
     for run in range(runs - _ROWS_COMPARED, runs):
         end = (run + 1) * hop
-        wanted = next(iter(whole.sequence([{name: stream[end - slid.window : end].reshape(value.shape)}])))
+        expected = next(iter(whole.sequence([{name: stream[end - slid.window : end].reshape(value.shape)}])))
         for output in graph.outputs:
-            if not np.array_equal(joined_outputs[run][output], wanted[output]):
+            if not np.array_equal(joined_outputs[run][output], expected[output]):
                 raise ValueError(f"run {run}: '{output}' is not that of the whole window")

@@ -39,12 +39,12 @@ def layer_reports(
 def _reads(compiled: Compiled) -> dict[int, tuple[int, ...]]:
     """Step -> the steps that it reads, see LayerReport; nodes that are no step (views, joins in place) hand on."""
     steps = {step.node.name: step.index for step in compiled.program.steps}
-    made: dict[str, tuple[int, ...]] = dict.fromkeys(compiled.graph.sources, (-1,))
+    makers: dict[str, tuple[int, ...]] = dict.fromkeys(compiled.graph.sources, (-1,))
     readers: dict[int, tuple[int, ...]] = {}
     for node in compiled.graph.nodes:
-        read = tuple(dict.fromkeys(step for name in node.inputs for step in made.get(name, ())))
+        read = tuple(dict.fromkeys(step for name in node.inputs for step in makers.get(name, ())))
         index = steps.get(node.name)
-        made |= dict.fromkeys(node.outputs, read if index is None else (index,))
+        makers |= dict.fromkeys(node.outputs, read if index is None else (index,))
         if index is not None:
             readers[index] = read
     return readers
@@ -59,9 +59,9 @@ def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict
     floats, integers = compiled.quantized_from, compiled.graph
     if compiled.float_graph is None or floats is None or originals.source == SYNTHETIC:
         return {}
-    names = [name for name in _made(integers) if name in floats.values and _alike(floats, integers, name)]
+    names = [name for name in _computed_values(integers) if name in floats.values and _alike(floats, integers, name)]
     real, exact = prepare_float(floats), prepare_int(integers, compiled.program.numerics)
-    wanted: dict[str, list[Array]] = {name: [] for name in names}
+    expected: dict[str, list[Array]] = {name: [] for name in names}
     by_layer: dict[str, list[Array]] = {name: [] for name in names}
     few = range(min(_LOOKED_AT, len(samples)))
     both = (
@@ -70,12 +70,12 @@ def layer_sqnr(compiled: Compiled, originals: Samples, samples: Samples) -> dict
     )
     for reals, ints in zip(*both, strict=True):
         for name in names:
-            wanted[name].append(reals[name].ravel())
+            expected[name].append(reals[name].ravel())
             by_layer[name].append(accuracy.dequantize(ints[name], integers.values[name].quant).ravel())
-    return {name: accuracy.sqnr_db(np.stack(wanted[name]), np.stack(by_layer[name])) for name in names}
+    return {name: accuracy.sqnr_db(np.stack(expected[name]), np.stack(by_layer[name])) for name in names}
 
 
-def _made(graph: Graph) -> list[str]:
+def _computed_values(graph: Graph) -> list[str]:
     return [name for node in graph.nodes for name in node.outputs]
 
 

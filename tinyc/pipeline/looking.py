@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.shown import Shown, Summary, SummaryTable, known, proved
+from tinyc.base.shown import Shown, Summary, SummaryTable, nonempty, proved
 from tinyc.board import load_board
 from tinyc.options.build import Options
 from tinyc.pipeline.answers import answer, labels_of, reals_of
@@ -49,7 +49,7 @@ class Looking(Shown):
         table = SummaryTable(("picture", "label", "score"), rows)
         seen = ", ".join(f"{one.picture}: {one.label}" for one in self.seen)
         title = f"{self.name} on {self.board}"
-        return Summary(title, known(proved=proved(self.output_bytes, self.mismatches), seen=seen), [table])
+        return Summary(title, nonempty(proved=proved(self.output_bytes, self.mismatches), seen=seen), [table])
 
     @property
     def passed(self) -> bool:
@@ -68,9 +68,9 @@ def look(path: Path, options: Options, listening: Listening, progress: Progress)
     samples, pictures = pictures_for(compiled, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
-        wanted = reference_outputs(compiled.graph, compiled.program, samples, counted)
+        expected = reference_outputs(compiled.graph, compiled.program, samples, counted)
     ran = run_library(compiled, board, options, samples, listening.line, progress)
-    compared = compare(compiled.graph, ran.outputs, wanted)
+    compared = compare(compiled.graph, ran.outputs, expected)
     answers = [answer(labels, reals_of(output, outputs[0])) for outputs in ran.outputs]
     return Looking(
         name=compiled.program.name,

@@ -49,18 +49,18 @@ class Lowered:
 
 
 @one_thread
-def lower_integers(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+def lower_integers(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """From the integer graph to the steps of the library for a board: all that says what it costs, and no text.
 
     Raises TinycError with exit code 1 where no library that is found takes as little flash as the user allows.
     """
-    return lower_offers(offers_of(made, board, options, progress), made, board, options, progress)
+    return lower_offers(offers_of(model, board, options, progress), model, board, options, progress)
 
 
-def offers_of(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Offers:
+def offers_of(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Offers:
     """All libraries that the model may become. Raises TinycError where the options are not for the board."""
     _check_cores(board, options)
-    forms = forms_of(made, board, options, progress)
+    forms = forms_of(model, board, options, progress)
     with progress.stage("plan"):
         return Offers(forms, board, options)
 
@@ -74,11 +74,11 @@ def _check_cores(board: Board, options: Options) -> None:
         raise TinycError(words, hint="leave out --input-rows, --incremental, --stream-weights")
 
 
-def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """The same as `lower_integers`, of all that is offered for the model."""
 
     def flash_of(form: Candidates, plan: Plan) -> int:
-        taken = library_flash(program_of(made, form.graph, plan, options), board, options.optimize)
+        taken = library_flash(program_of(model, form.graph, plan, options), board, options.optimize)
         return plan.flash_bytes if taken is None else with_reserve(taken, options)
 
     with progress.stage("plan"):
@@ -86,7 +86,7 @@ def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Opti
     for refused in laid.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     with progress.stage("lower"):
-        program = program_of(made, laid.graph, laid.plan, options)
+        program = program_of(model, laid.graph, laid.plan, options)
         if options.flash is not None and laid.flash_bytes is not None:
             check_flash(program, laid.flash_bytes, options.flash)
         program = _with_copies(program, laid.plan, board, options)
@@ -96,9 +96,9 @@ def lower_offers(offers: Offers, made: IntegerModel, board: Board, options: Opti
         return Lowered(laid.graph, program, laid.plan, laid.choices)
 
 
-def forms_of(made: IntegerModel, board: Board, options: Options, progress: Progress) -> Sequence[Candidates]:
+def forms_of(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Sequence[Candidates]:
     """The graph, and behind it the same with time as rows, where that is another one and kernels run it."""
-    graph, numerics = as_convolutions(made.graph, grow=options.optimize != "size"), made.numerics
+    graph, numerics = as_convolutions(model.graph, grow=options.optimize != "size"), model.numerics
     check(graph, "phases", all_ops())
     forms = [_candidates(graph, numerics, board, options, progress)]
     turned = time_as_rows(graph)
@@ -137,10 +137,10 @@ def _with_copies(program: Program, plan: Plan, board: Board, options: Options) -
     return program
 
 
-def program_of(made: IntegerModel, graph: Graph, plan: Plan, options: Options) -> Program:
+def program_of(model: IntegerModel, graph: Graph, plan: Plan, options: Options) -> Program:
     """The steps of a plan's library."""
-    program = lower(graph, plan, made.numerics, _name(made.path, options), made.perms)
-    front = made.front
+    program = lower(graph, plan, model.numerics, _name(model.path, options), model.perms)
+    front = model.front
     return program if front is None else with_push(program, front.samples, front.held, front.runs, front.primed)
 
 

@@ -86,15 +86,15 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         check_compiled_flash(compiled, size, options)
     with progress.stage("reference"):
         counted = progress.counted("reference", len(samples))
-        wanted = reference_outputs(graph, program, samples, counted, samples.sequence)
-        accuracy = measured_accuracy(compiled, options, given, wanted, progress)
+        expected = reference_outputs(graph, program, samples, counted, samples.sequence)
+        accuracy = measured_accuracy(compiled, options, given, expected, progress)
         if options.expect is not None:
-            wanted = expected_outputs(options.expect, graph, samples)
+            expected = expected_outputs(options.expect, graph, samples)
     with progress.stage("run"):
         ran = run_samples(target, firmware, compiled, samples, progress)
     if ran.damaged_guards:
         raise TinycError(f"the library wrote outside its arena: {'; '.join(ran.damaged_guards)}", exit_code=1)
-    compared = compare(graph, ran.outputs, wanted)
+    compared = compare(graph, ran.outputs, expected)
     with progress.stage("report"):
         difference = None
         if compared.first_input is not None:
@@ -163,8 +163,8 @@ def write_unproved(
         write_library(folder, compiled)
         if toolchain is not None:
             with tempfile.TemporaryDirectory(prefix="tinyc-") as work:
-                made = compile_library(Path(work), compiled, board, options, toolchain)
-                size = library_size(made.library_object, toolchain, board, Path(work) / "firmware")
+                firmware = compile_library(Path(work), compiled, board, options, toolchain)
+                size = library_size(firmware.library_object, toolchain, board, Path(work) / "firmware")
             check_program_fits(board, compiled, size)
             check_compiled_flash(compiled, size, options)
     return UnprovedReport(
@@ -242,22 +242,22 @@ def given_samples(compiled: Compiled, options: Options) -> Samples:
 
 
 def measured_accuracy(
-    compiled: Compiled, options: Options, given: Samples, known: Outputs, progress: Progress
+    compiled: Compiled, options: Options, given: Samples, proved: Outputs, progress: Progress
 ) -> Accuracy | None:
-    """What the integers lose, on all inputs that were given. known: the reference's outputs of the first of them.
+    """What the integers lose, on all inputs that were given. proved: the reference's outputs of the first of them.
     Raises TinycError where the user allows less (`check_limits`)."""
-    found = None
+    accuracy = None
     if given.source != SYNTHETIC and (compiled.float_graph is not None or given.labels is not None):
-        outputs, graph, sequence = known, compiled.graph, given.sequence
-        if len(known) < len(given):
+        outputs, graph, sequence = proved, compiled.graph, given.sequence
+        if len(proved) < len(given):
             counted, integers = progress.counted("accuracy", len(given)), as_integers(given, compiled)
             outputs = reference_outputs(graph, compiled.program, integers, counted, sequence)
         metric = None if options.recipe is None else options.recipe.metric
-        found = measure(compiled.float_graph, graph, given, outputs, progress.on_warning, metric)
-    if found is not None and takes_calibration(compiled, options):
-        found = replace(found, on_calibration=True)
-    check_limits(found, options, compiled.path.name)
-    return found
+        accuracy = measure(compiled.float_graph, graph, given, outputs, progress.on_warning, metric)
+    if accuracy is not None and takes_calibration(compiled, options):
+        accuracy = replace(accuracy, on_calibration=True)
+    check_limits(accuracy, options, compiled.path.name)
+    return accuracy
 
 
 def takes_calibration(compiled: Compiled, options: Options) -> bool:
@@ -314,8 +314,8 @@ def compile_library(folder: Path, compiled: Compiled, board: Board, options: Opt
     """Writes the library into the folder, and builds the firmware in `firmware/` there."""
     write_library(folder, compiled)
     sources = Sources(folder, compiled.program.name)
-    made = compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
-    return replace(made, sequence=options.sequence)
+    firmware = compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
+    return replace(firmware, sequence=options.sequence)
 
 
 def run_samples(
@@ -344,11 +344,11 @@ def _leading_to(wrong: int, samples: Samples, compiled: Compiled) -> Samples:
 
 
 def _bisect(
-    folder: Path, compiled: Compiled, options: Options, made: Firmware, target: Target, samples: Samples
+    folder: Path, compiled: Compiled, options: Options, built: Firmware, target: Target, samples: Samples
 ) -> str | None:
     """The first step whose output for the last sample differs from the integer reference, in words."""
     sources, steps = Sources(folder, compiled.program.name), folder / "firmware" / "steps"
-    firmware = compile_firmware(sources, made.board, made.toolchain, options.optimize, steps, Checks(dump_steps=True))
+    firmware = compile_firmware(sources, built.board, built.toolchain, options.optimize, steps, Checks(dump_steps=True))
     ran = run_samples(target, firmware, compiled, samples)
     rows = [samples.sample(index, compiled.graph) for index in range(len(samples))]
     difference = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])

@@ -17,7 +17,7 @@ from tinyc.base.escape import visible
 from tinyc.base.extras import load_extra
 from tinyc.base.files import write_file
 from tinyc.base.one_thread import one_thread
-from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty
 from tinyc.explain.diagnosis import Diagnosis, diagnose, integer_inputs, integer_outputs
 from tinyc.export import FORMATS, as_in_files, save
 from tinyc.ir.arrays import load_npz
@@ -86,17 +86,17 @@ class QuantizeReport(Shown):
 
     def summary(self) -> Summary:
         """How near the integers are to the float model, what costs most, and every layer's part."""
-        found = self.diagnosis
-        facts = known(
-            SQNR="" if found.sqnr_db is None else f"{found.sqnr_db:.1f} dB on {found.samples:,} inputs",
-            agreement="" if found.agreement is None else f"{found.agreement:.1%}",
-            **{one.name: one.words for one in found.qualities},
+        diagnosis = self.diagnosis
+        facts = nonempty(
+            SQNR="" if diagnosis.sqnr_db is None else f"{diagnosis.sqnr_db:.1f} dB on {diagnosis.samples:,} inputs",
+            agreement="" if diagnosis.agreement is None else f"{diagnosis.agreement:.1%}",
+            **{one.name: one.words for one in diagnosis.qualities},
             weights=f"{bytes_of(self.weight_bytes)}, {self.integers}",
-            worst_layer=found.worst,
-            advice=found.advice,
+            worst_layer=diagnosis.worst,
+            advice=diagnosis.advice,
             saved="" if self.saved is None else str(self.saved.path),
         )
-        rows = [(one.name, one.op, f"{one.own_db:.1f}", f"{one.sqnr_db:.1f}") for one in found.layers]
+        rows = [(one.name, one.op, f"{one.own_db:.1f}", f"{one.sqnr_db:.1f}") for one in diagnosis.layers]
         heads = ("layer", "operator", "dB, alone in integers", "dB, of its output")
         return Summary(f"{self.model} in integers", facts, [SummaryTable(heads, rows)])
 
@@ -129,9 +129,9 @@ def quantize_file(
             raise TinycError(message, Loc(str(path)), f"tinyc build {path.name} makes the library")
         raise TinycError("the model is quantized already", Loc(str(path)), "give the float model")
     with progress.stage("quantize"):
-        made, data = quantize_float(path, graph, None, options, progress)
+        outcome, data = quantize_float(path, graph, None, options, progress)
         if out is not None:
-            made = replace(made, graph=as_in_files(made.graph))
+            outcome = replace(outcome, graph=as_in_files(outcome.graph))
     with progress.stage("evaluate"):
         test, labels, source = _calibrated(data), None, data.source
         if evaluate is not None:
@@ -141,32 +141,32 @@ def quantize_file(
         if judge is not None and evaluate is None:
             labels = data.labels
         proven = data.proven or evaluate is not None
-        diagnosis = diagnose(graph, made, test, labels, proven=proven, judge=judge)
+        diagnosis = diagnose(graph, outcome, test, labels, proven=proven, judge=judge)
     saved = None
     if out is not None:
         with progress.stage("save"):
-            opened = with_open_states(made.graph)
+            opened = with_open_states(outcome.graph)
             save(opened, out)
             few = test.with_states(graph) if graph.states else test.inputs
             saved = compare_saved(opened, out, {name: a[:_COMPARED] for name, a in few.items()})
-    layers = [node for node in made.graph.nodes if node.name in made.bits]
-    elements = sum(made.graph.values[name].elements for node in layers for name in weights_of(made.graph, node))
+    layers = [node for node in outcome.graph.nodes if node.name in outcome.bits]
+    elements = sum(outcome.graph.values[name].elements for node in layers for name in weights_of(outcome.graph, node))
     return QuantizeReport(
         model=path.name,
         calibration=data.source,
         samples=data.samples,
         proven=data.proven,
-        method=made.plan.method,
-        searched=made.plan.searched,
-        equalized=made.plan.equalize,
-        learned=made.plan.learned or min(made.bits.values(), default=8) < 8,
-        headroom=made.plan.headroom,
-        bits=_by_layer(made),
-        weight_bytes=weight_bytes(made.graph),
+        method=outcome.plan.method,
+        searched=outcome.plan.searched,
+        equalized=outcome.plan.equalize,
+        learned=outcome.plan.learned or min(outcome.bits.values(), default=8) < 8,
+        headroom=outcome.plan.headroom,
+        bits=_by_layer(outcome),
+        weight_bytes=weight_bytes(outcome.graph),
         int8_bytes=elements,
-        other_weight_bytes=_others(made) if (options.asked_recipe or Recipe()).weights != "int8" else 0,
-        integers=integers_of(made.graph),
-        int16_layers=int16_layers(made.graph),
+        other_weight_bytes=_others(outcome) if (options.asked_recipe or Recipe()).weights != "int8" else 0,
+        integers=integers_of(outcome.graph),
+        int16_layers=int16_layers(outcome.graph),
         evaluated_on=source,
         diagnosis=diagnosis,
         saved=saved,
@@ -180,24 +180,24 @@ def int16_layers(graph: Graph) -> tuple[str, ...]:
     return () if len(wide) == len(computing) else tuple(dict.fromkeys(node.layer for node in wide))
 
 
-def _others(made: Quantized) -> int:
+def _others(outcome: Quantized) -> int:
     """Bytes of int8 weights of layers that the recipe's bits do not reach."""
-    graph = made.graph
+    graph = outcome.graph
     names = {
         name
         for node in graph.nodes
-        if node.name not in made.bits
+        if node.name not in outcome.bits
         for name in node.inputs
         if name in graph.consts and graph.consts[name].ndim > 1 and is_weight(node, node.inputs.index(name))
     }
     return sum(graph.values[name].size_bytes for name in names if graph.values[name].dtype == "s8")
 
 
-def _by_layer(made: Quantized) -> dict[str, int]:
+def _by_layer(outcome: Quantized) -> dict[str, int]:
     """Bits by the user's own names of the layers."""
-    nodes = {node.name: node for node in made.graph.nodes}
+    nodes = {node.name: node for node in outcome.graph.nodes}
     widths = {}
-    for name, bits in made.bits.items():
+    for name, bits in outcome.bits.items():
         where = nodes[name].where
         widths[where.name if where is not None and where.name else name] = bits
     return widths

@@ -107,9 +107,9 @@ def verify_object(path: Path, library: Path, options: Options, progress: Progres
         for file, text in compiled.files.items():
             (folder / file).write_text(text, encoding="utf-8")
         with progress.stage("compile"):
-            made_for = firmware_board(with_window(board, compiled, options), options.emulator)
+            emulated = firmware_board(with_window(board, compiled, options), options.emulator)
             firmware = firmware_around(
-                library.resolve(), Sources(folder, compiled.program.name), made_for, toolchain, folder / "firmware"
+                library.resolve(), Sources(folder, compiled.program.name), emulated, toolchain, folder / "firmware"
             )
         program = firmware.read_elf()
         _check_identity(program, compiled, library, progress)
@@ -144,8 +144,8 @@ def _check_identity(elf: Elf, compiled: Compiled, file: Path, progress: Progress
     says nothing, as after a compiler without GNU C."""
     program = compiled.program
     identity = identity_of(elf, program.name)
-    wanted = re.search(rf"{program.name}{DIGEST}, 0x([0-9a-f]+)", compiled.files[f"{program.name}.c"])
-    if identity.digest is None or wanted is None:
+    declared = re.search(rf"{program.name}{DIGEST}, 0x([0-9a-f]+)", compiled.files[f"{program.name}.c"])
+    if identity.digest is None or declared is None:
         others = sorted(symbol.name.removesuffix(DIGEST) for symbol in elf.symbols if symbol.name.endswith(DIGEST))
         if others:
             hint = f"it holds {', '.join(others)}: --name says what the library is called"
@@ -153,7 +153,7 @@ def _check_identity(elf: Elf, compiled: Compiled, file: Path, progress: Progress
         progress.on_warning(
             f"{file.name} does not say which library it holds: bytes that differ may be another model's"
         )
-    elif identity.digest != int(wanted[1], 16):
+    elif identity.digest != int(declared[1], 16):
         arena = ""
         if identity.arena_bytes != program.arena_bytes:
             arena = f" (an arena of {identity.arena_bytes:,} bytes, not {program.arena_bytes:,})"
@@ -167,10 +167,10 @@ def _check_identity(elf: Elf, compiled: Compiled, file: Path, progress: Progress
 def _proof(file: Path, ran: _Ran, compiled: Compiled, board: Board, options: Options, samples: Samples) -> BuildProof:
     graph, program = compiled.graph, compiled.program
     if options.expect is not None:
-        wanted = expected_outputs(options.expect, graph, samples)
+        expected = expected_outputs(options.expect, graph, samples)
     else:
-        wanted = reference_outputs(graph, program, samples, sequence=samples.sequence)
-    compared = compare(graph, ran.outputs, wanted)
+        expected = reference_outputs(graph, program, samples, sequence=samples.sequence)
+    compared = compare(graph, ran.outputs, expected)
     first = compared.first_input
     difference = _difference(ran.elf, compiled, board, options, samples, first) if first is not None else None
     return BuildProof(

@@ -12,7 +12,7 @@ from typing import Any
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.files import read_file, read_text
 from tinyc.emit.blob import BlobFile, read_blob
-from tinyc.options.recipe import KeptActivations
+from tinyc.options.recipe import ActivationScales
 
 ACTIVATIONS = "activations.json"
 _SCHEMA = "tinyc.activations/1"
@@ -21,15 +21,15 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _OWN = re.compile(r"0x[0-9a-f]{2}, .*|.*_tinyc_digest, 0x.*| *return \"[^\"]* tinyc [^\"]*\";")  # of every build anew
 
 
-def activations_text(kept: KeptActivations) -> str:
+def activations_text(activations: ActivationScales) -> str:
     """The file ACTIVATIONS of a library."""
-    scales = {name: [scale, zero] for name, scale, zero in kept.scales}
-    units = {name: {"factors": factors, "axis": axis} for name, factors, axis in kept.units}
-    said = {"schema": _SCHEMA, "equalized": kept.equalized, "activations": scales}
+    scales = {name: [scale, zero] for name, scale, zero in activations.scales}
+    units = {name: {"factors": factors, "axis": axis} for name, factors, axis in activations.units}
+    said = {"schema": _SCHEMA, "equalized": activations.equalized, "activations": scales}
     return json.dumps({**said, "units": units} if units else said, indent=1) + "\n"
 
 
-def read_activations(folder: Path) -> KeptActivations:
+def read_activations(folder: Path) -> ActivationScales:
     """Of the library in the folder. Raises TinycError where they are not there."""
     file = folder / ACTIVATIONS
     try:
@@ -42,7 +42,7 @@ def read_activations(folder: Path) -> KeptActivations:
         raise TinycError("not what tinyc wrote there", Loc(str(file)), _REBUILD) from error
 
 
-def _activations(said: Mapping[str, Any]) -> KeptActivations:
+def _activations(said: Mapping[str, Any]) -> ActivationScales:
     if said["schema"] != _SCHEMA:
         raise ValueError(said["schema"])
     scales = tuple((str(name), float(scale), int(zero)) for name, (scale, zero) in said["activations"].items())
@@ -54,7 +54,7 @@ def _activations(said: Mapping[str, Any]) -> KeptActivations:
     )
     if not all(0 < factor < float("inf") for _, factors, _ in units for factor in factors):
         raise ValueError("units")
-    return KeptActivations(bool(said["equalized"]), scales, units)
+    return ActivationScales(bool(said["equalized"]), scales, units)
 
 
 def find_blob(folder: Path) -> tuple[str, BlobFile]:

@@ -57,9 +57,9 @@ class Running:
 
     def dying(self, layer: Layer, number: int) -> list[str]:
         """The tensors of which a layer that runs whole in this turn is the last to want anything."""
-        wanted = {leaf for name in self.problem.outputs for leaf in self.problem.leaves(name)}
+        outputs = {leaf for name in self.problem.outputs for leaf in self.problem.leaves(name)}
         ends = [name for name in layer.reads if int(self.lives[name][1].max()) == number + 1]
-        return [name for name in ends if wanted.isdisjoint(self.problem.leaves(name))]
+        return [name for name in ends if outputs.isdisjoint(self.problem.leaves(name))]
 
     def held(self, name: str) -> list[tuple[int, int]]:
         """[born, dies) of the place of each row of a tensor.
@@ -72,8 +72,8 @@ class Running:
         if not self.problem.is_resident(name) or not all(group.is_whole for group in self.cut.groups):
             return lives
         joined = any(part.name == name for parts in self.problem.joins.values() for part in parts)
-        wanted = name in self.problem.outputs or self.uses.readers[name] or joined
-        return [(-1, dies if wanted else 0) for _, dies in lives]
+        is_used = name in self.problem.outputs or self.uses.readers[name] or joined
+        return [(-1, dies if is_used else 0) for _, dies in lives]
 
     def rows_of(self, name: str) -> list[tuple[int, int, int]]:
         """(row, born, dies) of the tensor's rows that are ever there."""
@@ -90,7 +90,7 @@ def buffers_of(running: Running, merge: bool = True) -> Buffers:
     """
     pool = _Pool()
     problem, parts = running.problem, _parts(running.problem)
-    hosts = {made: (host, 0) for made, host in in_place(running, merge)}
+    hosts = {row: (host, 0) for row, host in in_place(running, merge)}
     _add_tensors(pool, running, hosts | parts)
     _add_scratch(pool, problem, running.cut.forms, running.turns)
     used = {i: number for number, i in enumerate(i for i, members in enumerate(pool.members) if members)}
@@ -157,7 +157,7 @@ def in_place(running: Running, merge: bool = True) -> Iterator[tuple[Key, Key]]:
                     rows = dying_rows(problem, turn, name, lives, number)
                     if rows:
                         assert layer.walk is not None
-                        for row, host in zip(layer.walk.made(turn[1]), rows, strict=False):
+                        for row, host in zip(layer.walk.output_rows(turn[1]), rows, strict=False):
                             yield ("tensor", layer.writes[0], row), ("tensor", name, host)
                         break
             number += 1
@@ -204,12 +204,12 @@ def _add_tensors(pool: _Pool, running: Running, hosts: Mapping[Key, tuple[Key, i
     ranks = {-1: -1} | {index: rank for rank, index in enumerate(layers)}
     pending: list[tuple[int, int, str, int]] = []
     together = contiguous(problem, cut.groups)
-    blocks, known = dict[Key, int](), dict[Key, tuple[Key, int]]()
+    blocks, roots = dict[Key, int](), dict[Key, tuple[Key, int]]()
     for name in sorted(problem.tensors, key=lambda tensor: ranks[running.uses.maker[tensor]]):
         if name not in together:
             pending += [(born, dies, name, row) for row, born, dies in running.rows_of(name)]
             continue
-        root, at = _root(("tensor", name, 0), hosts, known)
+        root, at = _root(("tensor", name, 0), hosts, roots)
         if root not in blocks:
             blocks[root] = pool.open(problem.unit)
         _add_contiguous(pool, running, name, blocks[root], at)
@@ -220,17 +220,17 @@ def _add_tensors(pool: _Pool, running: Running, hosts: Mapping[Key, tuple[Key, i
         pool.put(key, block, at, problem.tensors[name].row_bytes, (born, dies))
 
 
-def _root(key: Key, hosts: Mapping[Key, tuple[Key, int]], known: dict[Key, tuple[Key, int]]) -> tuple[Key, int]:
-    """What lies at the end of the chain of hosts, and how far into it the key's bytes begin; `known` remembers for the
+def _root(key: Key, hosts: Mapping[Key, tuple[Key, int]], roots: dict[Key, tuple[Key, int]]) -> tuple[Key, int]:
+    """What lies at the end of the chain of hosts, and how far into it the key's bytes begin; `roots` remembers for the
     rest of the chain."""
     chain = []
-    while key in hosts and key not in known:
+    while key in hosts and key not in roots:
         chain.append(key)
         key = hosts[key][0]
-    root, at = known.get(key, (key, 0))
+    root, at = roots.get(key, (key, 0))
     for member in reversed(chain):
         at += hosts[member][1]
-        known[member] = root, at
+        roots[member] = root, at
     return root, at
 
 

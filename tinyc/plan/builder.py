@@ -66,7 +66,7 @@ class Builder:
         self._parts = {part.name for parts in moves.joins.values() for part in parts}
 
     def problem(self, choices: Candidates) -> Problem:
-        """The problem, its layers in the order of the graph. found: the kernels that may run each node.
+        """The problem, its layers in the order of the graph. choices: the kernels that may run each node.
 
         Raises TinycError if an output of the model is a constant or a reshape of one.
         """
@@ -94,13 +94,13 @@ class Builder:
             free = tuple(Form(choice, None, replace(choice.cost, scratch_bytes=0)) for choice in choices)
             return Layer(node.name, tuple(dict.fromkeys(names)), node.outputs, None, (), free)
         reads = tuple(dict.fromkeys(name for name in names if name in self.tensors and name not in self.tokens))
-        made = tuple(name for name in node.outputs if name in self.tensors and name not in self.tokens)
+        outputs = tuple(name for name in node.outputs if name in self.tensors and name not in self.tokens)
         walks = walks_of(node, choices, names, reads, self.tensors) if self.freedom.rows else ()
         awaited = [name for name in dict.fromkeys(names) if name in self.tokens]
         return Layer(
             node.name,
             reads=(*reads, *awaited),
-            writes=(*made, *(name for name in node.outputs if name in self.tokens)),
+            writes=(*outputs, *(name for name in node.outputs if name in self.tokens)),
             walk=walks[0][0] if walks else None,
             row_forms=walks[0][1] if walks else (),
             whole_forms=useful([self.whole_form(node, choice) for choice in choices]),
@@ -123,8 +123,8 @@ class Builder:
         """Every tensor of the arena; by rows, with those of the image that it is under one of the names that layers
         know."""
         values, heights = self.graph.values, dict[str, set[int]]()
-        known = {name for node in self.nodes.values() for name in (*node.inputs, *node.outputs)}
-        for name in known if self.freedom.rows else ():
+        names = {name for node in self.nodes.values() for name in (*node.inputs, *node.outputs)}
+        for name in names if self.freedom.rows else ():
             if name in values:
                 heights.setdefault(self.views.get(name, name), set()).add(height_of(values[name].shape))
         tensors = {}
@@ -137,12 +137,12 @@ class Builder:
 
     def _outputs(self) -> tuple[str, ...]:
         graph, views = self.graph, self.views
-        wanted = [name for name in graph.sinks if views.get(name, name) not in self.lasting]
-        for name in wanted:
+        names = [name for name in graph.sinks if views.get(name, name) not in self.lasting]
+        for name in names:
             if views.get(name, name) in graph.consts:
                 message = f"output '{name}' of the model is a constant"
                 raise TinycError(message, graph.values[name].loc, "remove it from the outputs")
-        return tuple(dict.fromkeys(views.get(name, name) for name in wanted))
+        return tuple(dict.fromkeys(views.get(name, name) for name in names))
 
     def _inplace(self, node: Node, choice: Choice) -> tuple[str, ...]:
         """Tensors whose bytes the output may take: same shape (no broadcast; or more, where the kernel shrinks), no

@@ -27,8 +27,8 @@ class CeilingFit:
 
     def within(self, height: int, fixed: Mapping[int, int]) -> list[int] | None:
         """Offsets for an arena of that height; None if none are found."""
-        for number, known in enumerate(self._orders):
-            order, rng, places, same = list(known), random.Random(number), Places(self.layout, fixed), 0
+        for number, initial in enumerate(self._orders):
+            order, rng, places, same = list(initial), random.Random(number), Places(self.layout, fixed), 0
             for _ in range(_TRIES):
                 stuck = self._fit(places, order, same, height)
                 if stuck is None:

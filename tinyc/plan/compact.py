@@ -125,9 +125,9 @@ class _Packing:
     def _place_short(self, places: dict[int, Sequence[tuple[int, int]]]) -> bool:
         """Adds what does not live long, where all others leave room; whether they do."""
         blocks = self.layout.blocks
-        wanted = sorted({turn for i in self.short for turn in range(blocks[i].born, blocks[i].dies)})
-        held: dict[int, list[tuple[int, int]]] = {turn: [] for turn in wanted}
-        for i in (*places, *self.short) if wanted else ():
+        turns = sorted({turn for i in self.short for turn in range(blocks[i].born, blocks[i].dies)})
+        held: dict[int, list[tuple[int, int]]] = {turn: [] for turn in turns}
+        for i in (*places, *self.short) if turns else ():
             if i in self.short:
                 near = sorted({gap for turn in range(blocks[i].born, blocks[i].dies) for gap in held[turn]})
                 at = lowest([(low - blocks[i].size, high) for low, high in near], blocks[i].align)
@@ -136,8 +136,8 @@ class _Packing:
                 places[i] = [(0, at)]
             for (start, at), (end, _) in pairwise((*places[i], (self.turns, 0))):
                 for member in blocks[i].members:
-                    first = bisect_left(wanted, max(start, member.born))
-                    for turn in wanted[first : bisect_left(wanted, min(end, member.dies))]:
+                    first = bisect_left(turns, max(start, member.born))
+                    for turn in turns[first : bisect_left(turns, min(end, member.dies))]:
                         held[turn].append((at + member.at, at + member.at + member.size))
         return True
 

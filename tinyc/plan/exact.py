@@ -33,19 +33,19 @@ def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: floa
     Raises TinycError if OR-tools is not installed.
     """
     cp_model = load_extra("ortools.sat.python.cp_model", "exact", "the exact planner")
-    known = height(layout, offsets)
-    if known <= lower_bound:
+    upper_bound = height(layout, offsets)
+    if upper_bound <= lower_bound:
         return SolverAnswer(tuple(offsets), lower_bound)
     model = cp_model.CpModel()
-    top = model.new_int_var(lower_bound, known, "top")
-    units = [model.new_int_var(0, (known - block.size) // block.align, "") for block in layout.blocks]
+    top = model.new_int_var(lower_bound, upper_bound, "top")
+    units = [model.new_int_var(0, (upper_bound - block.size) // block.align, "") for block in layout.blocks]
     starts = [unit * block.align for unit, block in zip(units, layout.blocks, strict=True)]
     for i, block in enumerate(layout.blocks):
         model.add(starts[i] + block.size <= top)
         model.add_hint(units[i], offsets[i] // block.align)
         for j, intervals in layout.forbidden[i].items():
             if j < i:
-                allowed = cp_model.Domain.from_intervals(_complement(intervals, known))
+                allowed = cp_model.Domain.from_intervals(_complement(intervals, upper_bound))
                 model.add_linear_expression_in_domain(starts[i] - starts[j], allowed)
     model.minimize(top)
     solver = cp_model.CpSolver()
@@ -57,7 +57,7 @@ def prove(layout: Layout, lower_bound: int, offsets: Sequence[int], effort: floa
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return SolverAnswer(tuple(offsets), lower_bound)
     placed = tuple(solver.value(start) for start in starts)
-    return SolverAnswer(placed if height(layout, placed) < known else tuple(offsets), bound)
+    return SolverAnswer(placed if height(layout, placed) < upper_bound else tuple(offsets), bound)
 
 
 def _complement(forbidden: Sequence[Interval], reach: int) -> list[list[int]]:

@@ -98,7 +98,7 @@ class Family:
                 self._flash_bytes,
                 self._place,
                 self.problem,
-                (CutTables(self.measured, self._flash_bytes, shared, self.solver.known), ladder),
+                (CutTables(self.measured, self._flash_bytes, shared, self.solver.common), ladder),
             )
             for shared, ladder in ladders.items()
         ]

@@ -31,26 +31,26 @@ class Costs:
     """The problem in numbers; sets of tasks are bit masks.
 
     size: bytes of each tensor, rounded up to the alignment (every start is aligned, so only the topmost
-    buffer of an arena can use less). readers: the tasks that read it. kept: it is an output of the model.
+    buffer of an arena can use less). readers: the tasks that read it. is_output: it is an output of the model.
     """
 
     size: tuple[int, ...]
     slack: tuple[int, ...]  # what rounding added
     readers: tuple[int, ...]
-    kept: tuple[bool, ...]
+    is_output: tuple[bool, ...]
     inputs: tuple[int, ...]
     needs: tuple[int, ...]  # per task: the set of tasks that must run before
     followers: tuple[tuple[int, ...], ...]  # per task: the tasks that need it
     reads: tuple[tuple[int, ...], ...]
     writes: tuple[tuple[int, ...], ...]
-    made: tuple[int, ...]  # per task: bytes of what it writes
+    written: tuple[int, ...]  # per task: bytes of what it writes
     stays: tuple[int, ...]  # per task: bytes of what it writes that is alive after it
     scratch: tuple[int, ...]
     savings: tuple[tuple[Saving, ...], ...]
 
     def begin(self) -> int:
         """Live bytes before step 0: the inputs of the model that somebody needs."""
-        return sum(self.size[i] for i in self.inputs if self.kept[i] or self.readers[i])
+        return sum(self.size[i] for i in self.inputs if self.is_output[i] or self.readers[i])
 
     def step(self, live: int, done: int, task: int) -> tuple[int, int]:
         """(live bytes while `task` runs, live bytes after it), from the live bytes before it.
@@ -58,8 +58,8 @@ class Costs:
         `done`: the tasks that have run; `task` is not among them.
         """
         left = ~(done | 1 << task)
-        dying = [i for i in self.reads[task] if not self.kept[i] and not self.readers[i] & left]
-        during = live + self.made[task] + self.scratch[task]
+        dying = [i for i in self.reads[task] if not self.is_output[i] and not self.readers[i] & left]
+        during = live + self.written[task] + self.scratch[task]
         after = live + self.stays[task]
         for i in dying:
             after -= self.size[i]
@@ -77,7 +77,7 @@ def costs_of(problem: Problem) -> Costs:
         0 if name in problem.joins else tensor.size for name, tensor in problem.tensors.items()
     ]  # its parts have the bytes
     reads = [tuple(dict.fromkeys(leaf for x in task.reads for leaf in problem.leaves(x))) for task in problem.layers]
-    kept = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
+    outputs = {leaf for name in problem.outputs for leaf in problem.leaves(name)}
     size = [round_up(n, problem.unit) for n in raw]
     producer = {name: t for t, task in enumerate(problem.layers) for name in task.writes}
     readers = [0] * len(names)
@@ -93,15 +93,15 @@ def costs_of(problem: Problem) -> Costs:
         size=tuple(size),
         slack=tuple(rounded - n for rounded, n in zip(size, raw, strict=True)),
         readers=tuple(readers),
-        kept=tuple(name in kept for name in names),
+        is_output=tuple(name in outputs for name in names),
         inputs=tuple(index[name] for name in dict.fromkeys(problem.inputs)),
         needs=tuple(sum(1 << t for t in before) for before in needs),
         followers=tuple(tuple(after) for after in followers),
         reads=tuple(tuple(index[name] for name in names_read) for names_read in reads),
         writes=tuple(tuple(index[name] for name in task.writes) for task in problem.layers),
-        made=tuple(sum(size[index[name]] for name in task.writes) for task in problem.layers),
+        written=tuple(sum(size[index[name]] for name in task.writes) for task in problem.layers),
         stays=tuple(
-            sum(size[index[name]] for name in task.writes if readers[index[name]] or name in kept)
+            sum(size[index[name]] for name in task.writes if readers[index[name]] or name in outputs)
             for task in problem.layers
         ),
         scratch=tuple(round_up(task.whole.scratch_bytes, problem.unit) for task in problem.layers),
@@ -134,7 +134,7 @@ def lower_bound(problem: Problem, order: Sequence[int]) -> int:
     """
     costs = costs_of(problem)
     live, done = costs.begin(), 0
-    alive = {i for i in costs.inputs if costs.kept[i] or costs.readers[i]}
+    alive = {i for i in costs.inputs if costs.is_output[i] or costs.readers[i]}
     bound = _unrounded(sum(costs.size[i] for i in costs.inputs), [costs.slack[i] for i in costs.inputs])
     for task in order:
         during, live = costs.step(live, done, task)
@@ -143,7 +143,7 @@ def lower_bound(problem: Problem, order: Sequence[int]) -> int:
         scratch = problem.layers[task].whole.scratch_bytes
         slacks = [costs.slack[i] for i in here] + [costs.scratch[task] - scratch]
         bound = max(bound, _unrounded(during, slacks))
-        alive = {i for i in here if costs.kept[i] or costs.readers[i] & ~done}
+        alive = {i for i in here if costs.is_output[i] or costs.readers[i] & ~done}
     return bound
 
 

@@ -74,21 +74,21 @@ def writes_of(problem: Problem, turn: Turn) -> list[tuple[TensorRows, Sequence[i
     if turn[1] == WHOLE:
         return [(tensor, range(tensor.rows)) for tensor in tensors]
     assert layer.walk is not None
-    made = layer.walk.made(turn[1])
-    return [(tensor, made) for tensor in tensors] if made else []
+    rows = layer.walk.output_rows(turn[1])
+    return [(tensor, rows) for tensor in tensors] if rows else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """The rows of tensors one behind the other. Turns are places in `Liveness.numbers`.
 
-    places: where the rows of each tensor are. made: the turn that makes each row; None: it is there before the group.
+    places: where the rows of each tensor are. makers: the turn that makes each row; None: it is there before the group.
     read: the last turn in which a reader reads it, of one reader after the other. last: the last layer that reads it.
     given: it is there even where nobody reads it. sizes: bytes.
     """
 
     places: Mapping[str, slice]
-    made: Ints | None
+    makers: Ints | None
     read: Sequence[Ints]
     last: Ints
     given: Ints
@@ -115,18 +115,18 @@ class Liveness:
         self.starts = {first + i: at for i, at in enumerate(accumulate((count + 1 for count in counts), initial=0))}
         self.never = self.starts[stop]  # the place of a number that no turn has
         self.numbers = np.full(self.never + 1, -1, np.int64)
-        self.alone = {*problem.kept, *(problem.inputs if problem.by_rows else ())}
-        made = [[name for name in problem.layers[index].writes if name not in self.alone] for index in self.layers]
-        rows = [sum(problem.tensors[name].rows for name in names) for names in made]
+        self.alone = {*problem.carried, *(problem.inputs if problem.by_rows else ())}
+        written = [[name for name in problem.layers[index].writes if name not in self.alone] for index in self.layers]
+        rows = [sum(problem.tensors[name].rows for name in names) for names in written]
         self.own = {first + i: at for i, at in enumerate(accumulate(rows, initial=0))}  # rows of each layer
-        self.made = self._table([name for names in made for name in names], made=True)
+        self.written = self._table([name for names in written for name in names], with_makers=True)
         self.there: dict[int, _Rows] = {}
 
     def _access(self, index: int) -> Access | None:
         """What the turns of a layer make and read; None where turn 0 does all."""
         return None if index in self.whole else self.uses.access[index]
 
-    def _table(self, names: Sequence[str], made: bool = False, since: int = 0) -> _Rows:
+    def _table(self, names: Sequence[str], with_makers: bool = False, since: int = 0) -> _Rows:
         """The rows of tensors, with their readers from layer `since` on."""
         uses, tensors = self.uses, self.problem.tensors
         ends = list(accumulate((tensors[name].rows for name in names), initial=0))
@@ -136,13 +136,13 @@ class Liveness:
         for name, own, (start, stop) in zip(names, readers, pairwise(ends), strict=True):
             for k, index in enumerate(own):
                 read[k, start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.read)
-            if made:
+            if with_makers:
                 index = uses.maker[name]
-                makers[start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.made)
+                makers[start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.written_in)
         rows = [tensors[name].rows for name in names]
         return _Rows(
             {name: slice(start, stop) for name, (start, stop) in zip(names, pairwise(ends), strict=True)},
-            makers if made else None,
+            makers if with_makers else None,
             list(read),
             np.repeat([uses.last[name] for name in names], rows).astype(np.int64),
             np.repeat([self.problem.is_resident(name) for name in names], rows).astype(np.int64),
@@ -161,19 +161,19 @@ class Liveness:
         numbers, count = self.numbers, slots.count
         numbers[self.starts[start] : self.starts[stop]] = slots.numbers
         own, there = slice(self.own[start], self.own[stop]), self._before(start)
-        assert self.made.made is not None
-        makes = numbers[self.made.made[own]]
+        assert self.written.makers is not None
+        makes = numbers[self.written.makers[own]]
         dies = makes + 1
-        for read in self.made.read:
+        for read in self.written.read:
             np.maximum(dies, numbers[read[own]] + 1, out=dies)
-        dies[self.made.last[own] >= stop] = count
+        dies[self.written.last[own] >= stop] = count
         alive = (makes >= 0) & (makes < dies)
-        made = makes * alive, dies * alive
+        written = makes * alive, dies * alive
         dies = there.given.copy() if start == 0 else np.zeros_like(there.given)
         for read in there.read:
             np.maximum(dies, numbers[read] + 1, out=dies)
         dies[there.last >= stop] = max(count, 1)
-        return made, (np.zeros_like(dies), dies)
+        return written, (np.zeros_like(dies), dies)
 
     def lives(self, slots: Slots, start: int, stop: int) -> Lives:
         """When each row of each tensor is alive, of those that have to do with layers [start, stop) and their turns."""
@@ -186,52 +186,52 @@ class Liveness:
         for index in range(start, stop):
             for name in self.problem.layers[index].writes:
                 if name not in self.alone:
-                    own = self.made.places[name]
+                    own = self.written.places[name]
                     place = slice(own.start - shift, own.stop - shift)
                     lives[name] = born[place], dies[place]
         return {**lives, **self._lives_alone(count, start, stop)}
 
     def _lives_alone(self, count: int, start: int, stop: int) -> Lives:
         """Of tensors that arrive row by row, or last from call to call. Turns are in `numbers`."""
-        made = (name for layer in self.problem.layers[start:stop] for name in layer.writes)
-        names = dict.fromkeys((*self.uses.crossing[start], *made, *self.problem.kept)) if self.alone else ()
+        writes = (name for layer in self.problem.layers[start:stop] for name in layer.writes)
+        names = dict.fromkeys((*self.uses.crossing[start], *writes, *self.problem.carried)) if self.alone else ()
         lives = {name: self._life(name, count, start, stop) for name in names if name in self.alone}
         return {name: life for name, life in lives.items() if life is not None}
 
     def _life(self, name: str, end: int, start: int, stop: int) -> tuple[Ints, Ints] | None:
         """[born, dies) of a tensor's rows; None: it has nothing to do with the layers."""
         uses, problem = self.uses, self.problem
-        rows, kept, maker, last = (
+        rows, carried, maker, last = (
             problem.tensors[name].rows,
-            problem.kept.get(name, 0),
+            problem.carried.get(name, 0),
             uses.maker[name],
             uses.last[name],
         )
         arrives = problem.by_rows and name in problem.inputs
         comes = arrives and start <= uses.first[name] < stop
         there = maker < start and not (arrives and uses.first[name] >= start)
-        made = start <= maker < stop
-        if not made and not comes and not there and not kept:
+        is_written = start <= maker < stop
+        if not is_written and not comes and not there and not carried:
             return None
         readers = [layer for layer in uses.readers[name] if start <= layer < stop]
         born = np.zeros(rows, np.int64) if there else np.full(rows, end)
-        born[:kept] = 0
+        born[:carried] = 0
         for layer in readers if comes else ():
             own = self._access(layer)
-            born = np.minimum(born, self._begins(layer, 0 if own is None else own.wanted, end))
+            born = np.minimum(born, self._begins(layer, 0 if own is None else own.first_read, end))
         if comes:  # turns that read nothing of the input, as of rows of padding, run when its first row is there
             born[0] = 0
         given = start == 0 and problem.is_resident(name)  # also rows that nobody reads
-        dies = np.full(rows, end if (there or made or comes) and last >= stop else int(given))
+        dies = np.full(rows, end if (there or is_written or comes) and last >= stop else int(given))
         for layer in readers if last < stop else ():
             own = self._access(layer)
             dies = np.maximum(dies, self._ends(layer, 0 if own is None else own.read))
-        if made:
+        if is_written:
             own = self._access(maker)
-            turns = 0 if own is None else own.made
+            turns = 0 if own is None else own.written_in
             born, dies = np.minimum(born, self._begins(maker, turns, end)), np.maximum(dies, self._ends(maker, turns))
-        if kept:  # from the call before, read later in this one; or for the next call
-            dies[slice(kept) if maker >= stop else slice(rows - kept, rows)] = end
+        if carried:  # from the call before, read later in this one; or for the next call
+            dies[slice(carried) if maker >= stop else slice(rows - carried, rows)] = end
         alive = born < dies
         return born * alive, dies * alive
 
@@ -266,9 +266,9 @@ class Liveness:
 
     def _live(self, alive: _Alive, slots: Slots, start: int, stop: int) -> Ints:
         """Live bytes in each turn, without scratch; 0 after the last one."""
-        made, there = alive
-        sizes = self.made.sizes[self.own[start] : self.own[stop]]
-        born, dies = np.concatenate((made[0], there[0])), np.concatenate((made[1], there[1]))
+        written, there = alive
+        sizes = self.written.sizes[self.own[start] : self.own[stop]]
+        born, dies = np.concatenate((written[0], there[0])), np.concatenate((written[1], there[1]))
         sizes = np.concatenate((sizes, self._before(start).sizes))
         changes = np.zeros(slots.count + 1)  # bincount of nothing is of integers
         changes += np.bincount(born, sizes, slots.count + 1) - np.bincount(dies, sizes, slots.count + 1)
@@ -333,10 +333,10 @@ def dying_rows(problem: Problem, turn: Turn, name: str, lives: Lives, number: in
     """The rows of tensor `name` whose bytes the output rows of the turn may take, one each: of the topmost that it
     reads, as many as it makes, those that die here, if they have as many bytes."""
     layer = problem.layers[turn[0]]
-    made = writes_of(problem, turn)
-    if layer.walk is None or turn[1] == WHOLE or not made:
+    writes = writes_of(problem, turn)
+    if layer.walk is None or turn[1] == WHOLE or not writes:
         return ()
-    if problem.tensors[name].row_bytes != made[0][0].row_bytes:
+    if problem.tensors[name].row_bytes != writes[0][0].row_bytes:
         return ()
-    top = layer.walk.needs[turn[1]][: len(made[0][1])]
+    top = layer.walk.needs[turn[1]][: len(writes[0][1])]
     return tuple(row for row in top if lives[name][1][row] == number + 1)

@@ -65,23 +65,23 @@ def moves_of(graph: Graph, align: int) -> Moves:
 
 
 def _view(graph: Graph, node: Node, views: dict[str, str], cuts: dict[str, Cut]) -> None:
-    source, made = node.inputs[0], node.outputs[0]
+    source, output = node.inputs[0], node.outputs[0]
     if source in cuts:
-        cuts[made] = cuts[source]
+        cuts[output] = cuts[source]
     else:
-        views[made] = views.get(source, source)
+        views[output] = views.get(source, source)
 
 
 def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int) -> Cut | None:
     offset = op_of(node).part(Site(graph, node, Numerics.OURS))
     if offset is None or views.get(node.inputs[0], node.inputs[0]) in graph.consts:
         return None
-    source, made = node.inputs[0], node.outputs[0]
+    source, output = node.inputs[0], node.outputs[0]
     outer = cuts.get(source)
     root, start = (outer.of, outer.offset) if outer else (views.get(source, source), 0)
     if (start + offset) % align:
         return None
-    return Cut(root, start + offset, graph.values[made].size_bytes)
+    return Cut(root, start + offset, graph.values[output].size_bytes)
 
 
 def _join(

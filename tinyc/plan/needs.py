@@ -27,8 +27,8 @@ class Needs:
         self._tensors = {name: i for i, name in enumerate(self._problem.tensors)}
         self._task = {task.node: i for i, task in enumerate(self._problem.layers)}
         self._before: dict[str, tuple[int, int]] = {}  # live bytes, tasks done
-        self._known: dict[tuple[str, int], int] = {}  # by id of the choice, which `_kept` keeps alive
-        self._kept: list[Choice] = []
+        self._bytes: dict[tuple[str, int], int] = {}  # by id of the choice, which `_alive` keeps alive
+        self._alive: list[Choice] = []
         live = self._costs.begin()
         self.floor = live
         done = 0
@@ -44,10 +44,10 @@ class Needs:
         if node not in self._task:
             return 0
         key = (node, id(choice))
-        if key not in self._known:
-            self._known[key] = self._measure(node, choice)
-            self._kept.append(choice)
-        return self._known[key]
+        if key not in self._bytes:
+            self._bytes[key] = self._measure(node, choice)
+            self._alive.append(choice)
+        return self._bytes[key]
 
     def fits(self, node: str, choice: Choice, limit: int) -> bool:
         """Whether `of` is at most `limit`; most kernels need not be asked how far their output may overlap."""
@@ -55,7 +55,7 @@ class Needs:
             return True
         task = self._task[node]
         scratch = round_up(choice.offer.scratch_bytes, self._problem.unit)
-        apart = self._before[node][0] + self._costs.made[task] + scratch
+        apart = self._before[node][0] + self._costs.written[task] + scratch
         return apart <= limit or self.of(node, choice) <= limit
 
     def _measure(self, node: str, choice: Choice) -> int:
@@ -66,7 +66,7 @@ class Needs:
         saved = [
             saving.bytes
             for saving in savings_of(problem, changed, self._tensors)
-            if all(not costs.kept[i] and not costs.readers[i] & left for i in saving.tensors)
+            if all(not costs.is_output[i] and not costs.readers[i] & left for i in saving.tensors)
         ]
         scratch = round_up(changed.whole.scratch_bytes, problem.unit)
-        return live + costs.made[task] + scratch - max(saved, default=0)
+        return live + costs.written[task] + scratch - max(saved, default=0)

@@ -48,26 +48,26 @@ def in_parts(plan: Plan, most: int, slow: SlowPart) -> Plan | None:
     picked = _chosen(problem, costs, most, part)
     if picked is None:
         return None
-    kept, fast = picked
-    others = _names(problem) - kept
+    fast_names, fast = picked
+    others = _names(problem) - fast_names
     there = part.rest(others)
-    allocations = [one for one in fast.allocations if one.kind != "tensor" or one.what in kept]
+    allocations = [one for one in fast.allocations if one.kind != "tensor" or one.what in fast_names]
     allocations += [replace(one, offset=SLOW + one.offset) for one in there.allocations if one.what in others]
-    made = replace(
+    parted = replace(
         fast,
-        problem=replace(_unmixed(fast.problem, kept), tensors=problem.tensors, joins=problem.joins),
+        problem=replace(_unmixed(fast.problem, fast_names), tensors=problem.tensors, joins=problem.joins),
         row_offsets={
             **fast.row_offsets,
             **{name: tuple(SLOW + at for at in there.row_offsets[name]) for name in others},
         },
         allocations=tuple(allocations),
-        bottom_up=_written_in(kept, fast) | _written_in(others, there),
+        bottom_up=_written_in(fast_names, fast) | _written_in(others, there),
         arena_bytes=round_up(fast.arena_bytes, fast.arena_align),
         slow_bytes=there.arena_bytes,
         slow_waits=round(sum(costs[name] for name in others)),
     )
     limit = min(slow.bytes, problem.unit * _TABLE_UNITS) if plan.runs_by_rows else slow.bytes
-    return made if made.slow_bytes <= limit else None
+    return parted if parted.slow_bytes <= limit else None
 
 
 def _written_in(tensors: Names, plan: Plan) -> frozenset[int]:
@@ -90,9 +90,9 @@ def _layers_apart(plan: Plan) -> _Part:
     """Of layers that all run whole."""
     problem, order = plan.problem, plan.order
     return _Part(
-        placed=lambda kept: plan_order(_only(problem, kept), order, work=_WORK),
+        placed=lambda names: plan_order(_only(problem, names), order, work=_WORK),
         rest=lambda others: plan_order(_without_scratch(_only(problem, others)), order),
-        live=lambda kept: _live(_only(problem, kept), order),
+        live=lambda names: _live(_only(problem, names), order),
         alive={name: _life(plan, name) for name in problem.tensors},
     )
 
@@ -100,9 +100,9 @@ def _layers_apart(plan: Plan) -> _Part:
 def _rows_apart(plan: Plan) -> _Part:
     problem = plan.problem
     return _Part(
-        placed=lambda kept: plan_of(_only(problem, kept), _cut(plan, kept)),
+        placed=lambda names: plan_of(_only(problem, names), _cut(plan, names)),
         rest=lambda others: plan_of(_only(problem, others), _cut(plan, others, scratch=False), moves=False),
-        live=lambda kept: _live_rows(plan, kept),
+        live=lambda names: _live_rows(plan, names),
         alive={name: _life(plan, name) for name in problem.tensors},
     )
 
@@ -113,39 +113,41 @@ def _chosen(problem: Problem, costs: Mapping[str, float], most: int, part: _Part
     A placement takes work, so it is tried only when about as much is alive as fits.
     """
     groups = [group for group in _groups(problem) if any(problem.tensors[name].size for name in group)]
-    kept, moved = _names(problem), list[Names]()
-    plan = part.placed(kept)
+    fast_names, moved = _names(problem), list[Names]()
+    plan = part.placed(fast_names)
     while plan.arena_bytes > most:
-        live = part.live(kept)
-        best = _cheapest([group for group in groups if group <= kept], kept, min(most, max(live) - 1), costs, part)
+        live = part.live(fast_names)
+        best = _cheapest(
+            [group for group in groups if group <= fast_names], fast_names, min(most, max(live) - 1), costs, part
+        )
         if best is None:
             return None
         moved.append(best)
-        kept -= best
-        if max(part.live(kept)) <= _ABOUT * most:
-            plan = part.placed(kept)
+        fast_names -= best
+        if max(part.live(fast_names)) <= _ABOUT * most:
+            plan = part.placed(fast_names)
     for group in sorted(moved, key=lambda one: -_cost(one, costs))[:_BACK]:
-        if max(part.live(kept | group)) > _ABOUT * most:
+        if max(part.live(fast_names | group)) > _ABOUT * most:
             continue
-        again = part.placed(kept | group)
+        again = part.placed(fast_names | group)
         if again.arena_bytes <= most:
-            kept, plan = kept | group, again
-    return kept, plan
+            fast_names, plan = fast_names | group, again
+    return fast_names, plan
 
 
 def _cheapest(
-    groups: Sequence[Names], kept: Names, limit: int, costs: Mapping[str, float], part: _Part
+    groups: Sequence[Names], names: Names, limit: int, costs: Mapping[str, float], part: _Part
 ) -> Names | None:
     """Of the groups alive in the fullest turn the one that costs least for what it takes from all turns above the
     limit; None: scratch alone is above it there."""
-    live = part.live(kept)
+    live = part.live(names)
     fullest = live.index(max(live))
     excess = sum(max(own - limit, 0) for own in live)
     best, worth = None, 0.0
     for group in groups:
         if not any(part.alive[name][0] <= fullest < part.alive[name][1] for name in group):
             continue
-        gain = excess - sum(max(own - limit, 0) for own in part.live(kept - group))
+        gain = excess - sum(max(own - limit, 0) for own in part.live(names - group))
         if gain / (_cost(group, costs) + 1) > worth:
             best, worth = group, gain / (_cost(group, costs) + 1)
     return best
@@ -166,11 +168,11 @@ def _live(problem: Problem, order: Sequence[int]) -> list[int]:
     return bytes_alive
 
 
-def _live_rows(plan: Plan, kept: Names) -> list[int]:
+def _live_rows(plan: Plan, names: Names) -> list[int]:
     """Bytes alive in each turn; a row and that in whose place it is made count both."""
     changes = [0] * (len(plan.turns) + 1)
     for one in plan.allocations:
-        if one.kind != "tensor" or one.what in kept:
+        if one.kind != "tensor" or one.what in names:
             changes[one.born] += one.size
             changes[one.dies] -= one.size
     return list(accumulate(changes))[:-1]
@@ -194,26 +196,26 @@ def _groups(problem: Problem) -> list[Names]:
     return [frozenset(name for name, root in of.items() if root == own) for own in dict.fromkeys(of.values())]
 
 
-def _only(problem: Problem, kept: Names) -> Problem:
+def _only(problem: Problem, names: Names) -> Problem:
     """The problem in which of all tensors only these take bytes."""
-    tensors = {name: own if name in kept else replace(own, row_bytes=0) for name, own in problem.tensors.items()}
-    joins = {name: parts for name, parts in problem.joins.items() if name in kept}
-    return replace(_unmixed(problem, kept), tensors=tensors, joins=joins)
+    tensors = {name: own if name in names else replace(own, row_bytes=0) for name, own in problem.tensors.items()}
+    joins = {name: parts for name, parts in problem.joins.items() if name in names}
+    return replace(_unmixed(problem, names), tensors=tensors, joins=joins)
 
 
-def _unmixed(problem: Problem, kept: Names) -> Problem:
+def _unmixed(problem: Problem, names: Names) -> Problem:
     """The problem in which no output takes the place of an input of the other part."""
 
     def apart(layer: Layer) -> Layer:
-        return replace(layer, whole_forms=tuple(_apart(form, layer, kept) for form in layer.whole_forms))
+        return replace(layer, whole_forms=tuple(_apart(form, layer, names) for form in layer.whole_forms))
 
     return replace(problem, layers=tuple(map(apart, problem.layers)))
 
 
-def _apart(form: Form, layer: Layer, kept: Names) -> Form:
-    there = bool(layer.writes) and layer.writes[0] in kept
-    inplace = tuple(name for name in form.inplace if (name in kept) == there)
-    slides = form.sliding is not None and (form.sliding.tensor in kept) == there
+def _apart(form: Form, layer: Layer, names: Names) -> Form:
+    there = bool(layer.writes) and layer.writes[0] in names
+    inplace = tuple(name for name in form.inplace if (name in names) == there)
+    slides = form.sliding is not None and (form.sliding.tensor in names) == there
     return replace(form, inplace=inplace, sliding=form.sliding if slides else None)
 
 
@@ -226,9 +228,9 @@ def _without_scratch(problem: Problem) -> Problem:
     return replace(problem, layers=tuple(layers))
 
 
-def _cut(plan: Plan, kept: Names, scratch: bool = True) -> Partition:
+def _cut(plan: Plan, names: Names, scratch: bool = True) -> Partition:
     """The groups and forms of a plan, for these tensors alone."""
-    forms = [_apart(form, layer, kept) for form, layer in zip(plan.forms, plan.problem.layers, strict=True)]
+    forms = [_apart(form, layer, names) for form, layer in zip(plan.forms, plan.problem.layers, strict=True)]
     return Partition(plan.groups, tuple(forms if scratch else map(_bare, forms)), 0)
 
 

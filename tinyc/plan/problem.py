@@ -126,7 +126,7 @@ class Walk:
     def turns(self) -> int:
         return len(self.needs)
 
-    def made(self, turn: int) -> tuple[int, ...]:
+    def output_rows(self, turn: int) -> tuple[int, ...]:
         """The output rows that a turn makes; none where it only adds up."""
         if self.accumulates:
             return (0,) if turn == len(self.needs) - 1 else ()
@@ -138,8 +138,8 @@ class Walk:
         """How many turns it takes until the output has so many rows."""
         if self.accumulates:
             return self.turns if rows else 0
-        wanted = rows - self.first
-        return -(-(wanted + self.phase) // self.rows) if wanted > 0 else 0
+        missing = rows - self.first
+        return -(-(missing + self.phase) // self.rows) if missing > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,10 @@ class Problem:
 
     views: a reshaped value -> its tensor. unit: rows and tensors start at multiples of it, scratch at multiples of
     scratch_unit. cuts: values that are a part of a tensor. joins: of what a layer that runs nothing writes, the parts.
-    hop: > 0: the turns are those of one call of an incremental library, which takes so many new input rows. kept: the
-    first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call. early_sums:
-    accumulators count as alive from the first turn of their group on, as their place is where rows move (`compact.py`).
+    hop: > 0: the turns are those of one call of an incremental library, which takes so many new input rows. carried:
+    the first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call.
+    early_sums: accumulators count as alive from the first turn of their group on, as their place is where rows move
+    (`compact.py`).
     """
 
     layers: tuple[Layer, ...]
@@ -192,7 +193,7 @@ class Problem:
     unit: int = 4
     scratch_unit: int = 8
     hop: int = 0
-    kept: Mapping[str, int] = field(default_factory=dict)
+    carried: Mapping[str, int] = field(default_factory=dict)
     early_sums: bool = False
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     joins: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
@@ -220,4 +221,4 @@ class Problem:
 
     def stays(self, name: str, row: int) -> bool:
         """Whether a row is there for the next call."""
-        return row >= self.tensors[name].rows - self.kept.get(name, 0)
+        return row >= self.tensors[name].rows - self.carried.get(name, 0)

@@ -61,7 +61,7 @@ class PlanRun:
         if turn[1] == WHOLE:
             return [(name, row) for name in layer.writes for row in range(self.problem.tensors[name].rows)]
         assert layer.walk is not None
-        return [(layer.writes[0], made) for made in layer.walk.made(turn[1])]
+        return [(layer.writes[0], row) for row in layer.walk.output_rows(turn[1])]
 
     def lives(self) -> dict[Row, tuple[int, int]]:
         """[born, dies) of each row that a turn makes or reads: from the first such turn on, up to the last one that
@@ -104,7 +104,7 @@ class Replay:
         """Raise InvalidPlanError at the first turn that reads or writes what it may not."""
         for name, tensor in self.problem.tensors.items():
             given = tensor.rows if name in self.problem.inputs and not self.problem.by_rows else 0
-            for row in range(max(given, self.problem.kept.get(name, 0))):
+            for row in range(max(given, self.problem.carried.get(name, 0))):
                 if self.last[name, row] >= 0 or (given and not self.problem.hop):
                     self.arena.claim((name, row), "the caller")
         self.arena.release(row for row in self.of.places if self.last[row] < 0)
@@ -120,9 +120,9 @@ class Replay:
             self.arena.release(row for row in (*self.of.reads(turn), *joins) if self.last[row] == number)
             self.arena.release(row for row in self.of.writes(turn) if self.last[row] < 0)
         require(not self.moves, "a row moves after the last turn")
-        for kept, last in self.last.items():
-            held = last < len(self.of.turns) or self.arena.intact(kept)
-            require(held, f"{_name(kept)} is overwritten before the run ends")
+        for survivor, last in self.last.items():
+            held = last < len(self.of.turns) or self.arena.intact(survivor)
+            require(held, f"{_name(survivor)} is overwritten before the run ends")
 
     def _move(self, number: int) -> None:
         """Rows that move before a turn."""
@@ -149,18 +149,18 @@ class Replay:
 
     def _join(self, layer: Layer) -> None:
         """Nothing runs: the inputs lie one after the other where the output is, and are the output from now on."""
-        made, end, problem, places = layer.writes[0], 0, self.problem, self.arena.places
-        parts = problem.joins[made]
+        output, end, problem, places = layer.writes[0], 0, self.problem, self.arena.places
+        parts = problem.joins[output]
         require(len(layer.writes) == 1 and not layer.whole.scratch_bytes, f"join '{layer.node}' does something")
         require(tuple(part.name for part in parts) == layer.reads, f"join '{layer.node}' has other parts")
         for part in parts:
-            there = places[part.name, 0] - places[made, 0]
-            require(part.offset == there == end, f"'{part.name}' is not where '{made}' has it")
+            there = places[part.name, 0] - places[output, 0]
+            require(part.offset == there == end, f"'{part.name}' is not where '{output}' has it")
             require(self.arena.intact((part.name, 0)), f"join '{layer.node}': '{part.name}' is overwritten")
             end += problem.tensors[part.name].size
-        require(end == problem.tensors[made].size, f"'{made}' is not all parts of it")
+        require(end == problem.tensors[output].size, f"'{output}' is not all parts of it")
         for part in parts:
-            self.arena.become((part.name, 0), (made, 0))
+            self.arena.become((part.name, 0), (output, 0))
 
     def _turn(self, number: int, turn: Turn) -> None:
         index, row = turn
@@ -254,15 +254,15 @@ def _walk_along(arena: _Arena, sliding: SlidingInput, write: Row, where: str, ac
     x, rows = (sliding.tensor, 0), sliding.rows
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
     for start in range(0, rows.out_h, rows.out_rows):
-        known = 0
+        columns_read = 0
         for number in range(-(-out_w // across.columns)):
             what = f"{where}, output row {start}, piece {number}"
-            until = min(max(across.ahead + number * across.columns * across.stride, known), in_w)
+            until = min(max(across.ahead + number * across.columns * across.stride, columns_read), in_w)
             for row in _rows_read(rows, start):
                 at = row * rows.in_row_bytes
-                span = slice(at + known * across.in_step, at + until * across.in_step)
+                span = slice(at + columns_read * across.in_step, at + until * across.in_step)
                 require(arena.span_intact(x, span), f"{what}: input row {row} is overwritten")
-            known = until
+            columns_read = until
             left = number * across.columns
             size = (min(left + across.columns, out_w) - left) * across.out_step
             for row in range(start, min(start + rows.out_rows, rows.out_h)):

@@ -41,9 +41,9 @@ def walks_of(
     if not offered:
         return ()
     walks = _walks([form for _, form in offered])
-    by_walk: dict[int, list[Form]] = {id(found): [] for found in walks}
-    for (choice, form), found in zip(offered, walks, strict=True):
-        by_walk[id(found)].append(_row_form(choice, form, names, reads))
+    by_walk: dict[int, list[Form]] = {id(own_walk): [] for own_walk in walks}
+    for (choice, form), its_walk in zip(offered, walks, strict=True):
+        by_walk[id(its_walk)].append(_row_form(choice, form, names, reads))
     held = [_window_bytes(form, tensors[reads[0]]) for _, form in offered]
     walk = walks[held.index(min(held))]
     rows = useful(by_walk[id(walk)])
@@ -74,19 +74,19 @@ def fits(
         return False
     used = {names[arg.index] for arg in form.call.args if isinstance(arg, In)}
     y = tensors[node.outputs[0]]
-    made = 1 if form.accumulator_bytes else rows.out_h
+    row_count = 1 if form.accumulator_bytes else rows.out_h
     return (
         used == set(reads)
         and all(tensors[name].rows == rows.in_h for name in reads)
         and tensors[reads[0]].row_bytes == rows.in_row_bytes
-        and (y.rows, y.row_bytes) == (made, rows.out_row_bytes)
+        and (y.rows, y.row_bytes) == (row_count, rows.out_row_bytes)
         and rows.in_h * rows.out_h > 1
     )
 
 
 def _walks(forms: Sequence[RowForm]) -> list[Walk]:
     """The walk of each form; equal ones are one object."""
-    known: dict[object, Walk] = {}
+    by_key: dict[object, Walk] = {}
     distinct: dict[Walk, Walk] = {}
     walks = []
     for form in forms:
@@ -94,10 +94,10 @@ def _walks(forms: Sequence[RowForm]) -> list[Walk]:
         assert rows is not None  # `fits`
         window = rows.k_h, rows.stride, rows.pad_top, rows.dilation, id(rows.starts)
         key = (rows.in_h, rows.out_h, rows.out_rows, rows.phase, form.accumulator_bytes, window)
-        if key not in known:
+        if key not in by_key:
             walk = _walk(form, rows)
-            known[key] = distinct.setdefault(walk, walk)
-        walks.append(known[key])
+            by_key[key] = distinct.setdefault(walk, walk)
+        walks.append(by_key[key])
     return walks
 
 
@@ -110,7 +110,7 @@ def _walk(form: RowForm, rows: Rows) -> Walk:
 
 def rows_read(rows: Rows, call: int) -> tuple[int, ...]:
     """The input rows inside the tensor that a call needs for the rows that it makes, ascending."""
-    taps = {rows.begins(r) + k * rows.dilation for r in rows.made(call) for k in range(rows.k_h)}
+    taps = {rows.begins(r) + k * rows.dilation for r in rows.output_rows(call) for k in range(rows.k_h)}
     return tuple(sorted(i for i in taps if 0 <= i < rows.in_h))
 
 
@@ -122,7 +122,7 @@ def phases(form: RowForm) -> Iterator[RowForm]:
         return
     for phase in range(1, rows.out_rows):
         moved = replace(rows, phase=phase)
-        part = 1.0 if form.only_made else moved.calls / rows.calls
+        part = 1.0 if form.only_own_rows else moved.calls / rows.calls
         whole = form.cost
         cost = replace(
             whole,
@@ -161,22 +161,22 @@ def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequen
 
 def useful(forms: Sequence[Form]) -> tuple[Form, ...]:
     """Cheapest first, without those that another one beats or equals in everything."""
-    kept: list[tuple[int, int, int, Form]] = []
+    undominated: list[tuple[int, int, int, Form]] = []
     asked = [(form.cycles, form.flash_bytes, form.scratch_bytes, form) for form in forms]
     for time, flash, scratch, form in sorted(asked, key=lambda one: (*one[:3], not one[3].inplace)):
-        beaten = (flash >= k[1] and scratch >= k[2] and set(k[3].inplace) >= set(form.inplace) for k in kept)
+        beaten = (flash >= k[1] and scratch >= k[2] and set(k[3].inplace) >= set(form.inplace) for k in undominated)
         if not any(beaten):
-            kept.append((time, flash, scratch, form))
-    return tuple(form for _, _, _, form in kept)
+            undominated.append((time, flash, scratch, form))
+    return tuple(form for _, _, _, form in undominated)
 
 
 def _each_once(choices: Iterable[Choice]) -> Iterator[tuple[Choice, RowForm]]:
     """The row forms of one node's kernels; what several kernels share, of the first."""
-    known: dict[int, RowForm] = {}  # by id; they are kept alive
+    by_id: dict[int, RowForm] = {}  # by id; they are kept alive
     for choice in choices:
         for form in row_forms(choice):
-            if id(form) not in known:
-                known[id(form)] = form
+            if id(form) not in by_id:
+                by_id[id(form)] = form
                 yield choice, form
 
 

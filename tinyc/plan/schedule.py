@@ -147,8 +147,8 @@ def _beam(costs: Costs) -> tuple[int, ...]:
         for state in states:
             for task in state.ready[: 2 * READY]:
                 after = _run(costs, state, task)
-                known = reached.get(after.done)
-                if known is None or after.peak < known.peak:
+                incumbent = reached.get(after.done)
+                if incumbent is None or after.peak < incumbent.peak:
                     reached[after.done] = after
         states = sorted(reached.values(), key=lambda s: (s.peak, s.live, s.done))[:BEAM_WIDTH]
     return states[0].order()

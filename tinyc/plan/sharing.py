@@ -75,9 +75,9 @@ class _Sums:
         for index, own in enumerate(ways):
             for form in own:
                 for number, _ in self._codes[id(form)]:
-                    known = fastest[number]
-                    if index not in known or form.cycles < known[index].cycles:
-                        known[index] = form
+                    by_layer = fastest[number]
+                    if index not in by_layer or form.cycles < by_layer[index].cycles:
+                        by_layer[index] = form
         return (list(users.items()) for users in fastest if len(users) > 1)
 
     @property

@@ -68,17 +68,17 @@ def _slide_of(rows: Rows, forward: bool) -> Slide:
     first = rows.in_h  # of the rows that the calls still to come need
     for call, need in zip(reversed(calls), reversed(needs), strict=True):
         begin = min(first, need.start) if need else first
-        kept = first if rows.buffered else begin
-        if kept < rows.in_h:
-            low = min(low, kept * rows.in_row_bytes - call.stop * rows.out_row_bytes)
+        edge = first if rows.buffered else begin
+        if edge < rows.in_h:
+            low = min(low, edge * rows.in_row_bytes - call.stop * rows.out_row_bytes)
         first = begin
     high = x if forward else -y
     last = 0  # one past those that the calls still to come need
     for call, need in zip(calls, needs, strict=True):
         end = max(last, need.stop) if need else last
-        kept = last if rows.buffered else end
-        if kept > 0:
-            high = max(high, kept * rows.in_row_bytes - call.start * rows.out_row_bytes)
+        edge = last if rows.buffered else end
+        if edge > 0:
+            high = max(high, edge * rows.in_row_bytes - call.start * rows.out_row_bytes)
         last = end
     return Slide(max(low, -y), min(high, x))
 

@@ -36,14 +36,14 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
     before = _Before(graph, producer)
     hosts = {}
     for state in graph.states:
-        made = producer.get(state.after)
+        maker = producer.get(state.after)
         alone = [other.after for other in graph.states].count(state.after) == 1
-        if made is None or not alone or state.after in graph.outputs:
+        if maker is None or not alone or state.after in graph.outputs:
             continue
-        if all_ops()[made.op].view or any(views.get(name, name) == state.name for name in graph.sinks):
+        if all_ops()[maker.op].view or any(views.get(name, name) == state.name for name in graph.sinks):
             continue
-        if all(reader is made or before(reader, made) for reader in _readers(graph, views, state)) and _may(
-            made, state
+        if all(reader is maker or before(reader, maker) for reader in _readers(graph, views, state)) and _may(
+            maker, state
         ):
             hosts[state.after] = state.name
     return hosts
@@ -55,11 +55,11 @@ def _readers(graph: Graph, views: Mapping[str, str], state: State) -> list[Node]
     return [node for node in nodes if any(views.get(name, name) == state.name for name in node.inputs)]
 
 
-def _may(made: Node, state: State) -> bool:
+def _may(maker: Node, state: State) -> bool:
     """Whether the node, if it reads the state itself, may write over it."""
-    reads = [index for index, name in enumerate(made.inputs) if name == state.name]
-    pair = (made.outputs.index(state.after), *reads)
-    return not reads or pair in all_ops()[made.op].updates
+    reads = [index for index, name in enumerate(maker.inputs) if name == state.name]
+    pair = (maker.outputs.index(state.after), *reads)
+    return not reads or pair in all_ops()[maker.op].updates
 
 
 class _Before:

@@ -26,8 +26,8 @@ _STATES = 4  # places of the block that goes on, from one stretch to the next
 Offsets = tuple[int, ...]
 
 
-def place_by_stretches(layout: Layout, lower_bound: int, known: Offsets, reached: int) -> Offsets | None:
-    """An offset for every block, as low as found: `known`, whose height is `reached`, or lower. None: the layout does
+def place_by_stretches(layout: Layout, lower_bound: int, initial: Offsets, reached: int) -> Offsets | None:
+    """An offset for every block, as low as found: `initial`, whose height is `reached`, or lower. None: the layout does
     not fall into stretches. Deterministic."""
     spans = _spans(layout) if len(layout.blocks) >= FEWEST else []
     if len(spans) < 2 or max(len(here) for here, _, _ in spans) > _MOST:
@@ -38,7 +38,7 @@ def place_by_stretches(layout: Layout, lower_bound: int, known: Offsets, reached
     least = _within(cut, lower_bound, len(layout.blocks))
     if least is not None:
         return least
-    low, high, best = lower_bound + 1, reached, known
+    low, high, best = lower_bound + 1, reached, initial
     while high - low > step:
         middle = (low + high) // 2
         offsets = _within(cut, middle, len(layout.blocks))
@@ -53,14 +53,14 @@ class _Shape:
     layout: Layout
     left: int | None  # the block that comes from the stretch before, and the one that goes on
     right: int | None
-    known: dict[tuple[int, int, int | None], Offsets | None] = field(default_factory=dict)
+    memo: dict[tuple[int, int, int | None], Offsets | None] = field(default_factory=dict)
 
     def placed(self, height: int, left: int, right: int | None) -> Offsets | None:
         """left, right: where those two lie; right None: anywhere."""
         key = height, left, right
-        if key not in self.known:
-            self.known[key] = self._placed(height, left, right)
-        return self.known[key]
+        if key not in self.memo:
+            self.memo[key] = self._placed(height, left, right)
+        return self.memo[key]
 
     def _placed(self, height: int, left: int, right: int | None) -> Offsets | None:
         fixed = {} if self.left is None else {self.left: left}

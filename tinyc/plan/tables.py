@@ -100,8 +100,8 @@ class _Prefix:
         grains = offers.grains[: int(np.searchsorted(offers.grains, states))]
         reach = int(grains[-1])
         width = min(len(earlier) + reach, states)
-        known = np.concatenate((np.full(reach, NEVER), earlier, np.full(reach, earlier[-1]))) << _NUMBER_BITS
-        sums = sliding_window_view(known, width)[reach - grains]
+        padded = np.concatenate((np.full(reach, NEVER), earlier, np.full(reach, earlier[-1]))) << _NUMBER_BITS
+        sums = sliding_window_view(padded, width)[reach - grains]
         sums += offers.numbered[: len(grains), None]
         least = sums.min(axis=0)
         cycles = least >> _NUMBER_BITS
@@ -199,7 +199,7 @@ class _Fitting:
     turns: int
 
 
-class _Known:
+class _CommonTables:
     """What tables of the same groups have in common, whatever they count once."""
 
     def __init__(self) -> None:
@@ -271,7 +271,7 @@ class _Known:
 
 class CutTables:
     """The tables of groups that may be chosen. flash_bytes: of cuts the most; None: any. shared: code that counts once
-    for all layers, whether they have it or not; None: each form counts its part of what layers may share. known: of
+    for all layers, whether they have it or not; None: each form counts its part of what layers may share. common: of
     other tables of these groups."""
 
     def __init__(
@@ -279,9 +279,9 @@ class CutTables:
         measured: Sequence[Measured],
         flash_bytes: int | None = None,
         shared: frozenset[Hashable] | None = None,
-        known: _Known | None = None,
+        common: _CommonTables | None = None,
     ) -> None:
-        self.known = known = known or _Known()
+        self.common = common = common or _CommonTables()
         self.measured = sorted(measured, key=lambda one: one.stop)
         self.shared = shared
         once: dict[Hashable, int] = {}
@@ -294,7 +294,7 @@ class CutTables:
             if forms
         }
         for (node, _), forms in forms_of.items():
-            if shared and shared & known.codes(forms):
+            if shared and shared & common.codes(forms):
                 once |= {code.key: code.size for form in forms for code in form.cost.codes if code.key in shared}
             own = [self._bytes(form) for form in forms]
             low, high = sizes.get(node, (min(own), max(own)))
@@ -349,7 +349,7 @@ class CutTables:
     def ways(self, number: int, live_bytes: int) -> list[Sequence[Form]]:
         """The forms of each of a group's layers that fit, those too that others beat: where a layer beside has their
         code they take less flash than it seems."""
-        layers, _ = self.known.fitting(self.measured[number], live_bytes)
+        layers, _ = self.common.fitting(self.measured[number], live_bytes)
         ways: list[Sequence[Form]] = []
         for fitting in layers or ():
             whole = (fitting.forms[i] for i in fitting.whole)
@@ -376,31 +376,31 @@ class CutTables:
 
     def _sums(self, number: int, live_bytes: int) -> _Sums | _Forms | None:
         """Sums of forms of a group's layers; None where one has none that fits."""
-        layers, _ = self.known.fitting(self.measured[number], live_bytes)
+        layers, _ = self.common.fitting(self.measured[number], live_bytes)
         if layers is None:
             return None
         total: _Sums | _Forms = self._forms_of(layers[0])
         for fitting in layers[1:]:
             forms = self._forms_of(fitting)
             key = (self.grain, total, forms)  # groups that begin with the same layers share the sums of these
-            if key not in self.known.of_group:
-                self.known.of_group[key] = _sum(total, forms, self.grain)
-            total = self.known.of_group[key]
+            if key not in self.common.of_group:
+                self.common.of_group[key] = _sum(total, forms, self.grain)
+            total = self.common.of_group[key]
         return total
 
     def _forms_of(self, fitting: _Fitting) -> _Forms:
         """The forms of a layer that fit, and mixtures of one that does with one that does in some turns."""
         if fitting not in self._forms:
-            counted = self.shared and self.shared & self.known.codes(fitting.forms)
+            counted = self.shared and self.shared & self.common.codes(fitting.forms)
             key = (fitting, counted)
-            if key not in self.known.of_layer:
-                self.known.of_layer[key] = self._best_forms(fitting)
-            self._forms[fitting] = self.known.of_layer[key]
+            if key not in self.common.of_layer:
+                self.common.of_layer[key] = self._best_forms(fitting)
+            self._forms[fitting] = self.common.of_layer[key]
         return self._forms[fitting]
 
     def _best_forms(self, fitting: _Fitting) -> _Forms:
         forms, whole, turns = fitting.forms, fitting.whole, fitting.turns
-        mixed = _mixtures(fitting, self.known.mixing(forms)) if fitting.above else []
+        mixed = _mixtures(fitting, self.common.mixing(forms)) if fitting.above else []
         flash = [self._bytes(forms[i]) for i in whole]
         cycles = [forms[i].cycles for i in whole]
         for fast, spare in mixed:

@@ -88,11 +88,11 @@ class Orders:
 
     def eager(self, start: int, stop: int) -> Slots:
         """When the turns of layers [start, stop) run by rows, each as soon as it can; all of them have a walk."""
-        known = self._eager.get(start)
-        if known is None or known.stop > stop:
-            known = Eager.empty(start)
-        self._eager[start] = known = known.until(stop, self._uses)
-        return known.slots
+        eager = self._eager.get(start)
+        if eager is None or eager.stop > stop:
+            eager = Eager.empty(start)
+        self._eager[start] = eager = eager.until(stop, self._uses)
+        return eager.slots
 
 
 def different_orders(eager: Slots, uses: Uses, start: int, stop: int) -> list[Slots]:
@@ -148,10 +148,10 @@ class Eager:
 
     def until(self, stop: int, uses: Uses) -> Eager:
         """With the layers up to `stop`."""
-        known = self
-        while known.stop < stop:
-            known = known.with_next(uses)
-        return known
+        eager = self
+        while eager.stop < stop:
+            eager = eager.with_next(uses)
+        return eager
 
     def with_next(self, uses: Uses) -> Eager:
         """With a layer more."""

@@ -19,16 +19,16 @@ Tensors = Mapping[str, TensorRows]
 class Access:
     """The turns of a layer by rows. A row that no turn makes or reads has the number after the last turn.
 
-    made: of each row that it writes, the turn. read: of each row that it reads, the last turn; wanted: the first turn
-    that reads it or a later row. reach: of each turn, one past the last row that it reads. needed: of each number of
-    rows that it writes, how many turns make them. tops: of each turn, the rows read in whose place those made may be;
-    where there are none, the number after the last row. inplace: what its forms allow.
+    written_in: of each row that it writes, the turn. read: of each row that it reads, the last turn; first_read: the
+    first turn that reads it or a later row. reach: of each turn, one past the last row that it reads. needed: of each
+    number of rows that it writes, how many turns make them. tops: of each turn, the rows read in whose place those made
+    may be; where there are none, the number after the last row. inplace: what its forms allow.
     """
 
     turns: int
-    made: Ints
+    written_in: Ints
     read: Ints
-    wanted: Ints
+    first_read: Ints
     reach: Ints
     needed: Ints
     tops: Ints
@@ -66,11 +66,11 @@ def uses_of(problem: Problem) -> Uses:
     for i, layer in enumerate(problem.layers):
         for name in layer.reads:
             readers[name].append(i)
-    ends = {name: max(made, 0) for name, made in maker.items()}
+    ends = {name: max(number, 0) for name, number in maker.items()}
     last = ends | {name: own[-1] for name, own in readers.items() if own} | dict.fromkeys(problem.outputs, count)
     crossing: list[list[str]] = [[] for _ in range(max(count, 1))]  # inputs are there where nothing runs, too
-    for name, made in maker.items():
-        for place in range(made + 1, min(last[name] + 1, len(crossing))):
+    for name, index in maker.items():
+        for place in range(index + 1, min(last[name] + 1, len(crossing))):
             crossing[place].append(name)
     return Uses(
         maker=maker,
@@ -89,20 +89,20 @@ def access_of(layer: Layer, tensors: Tensors) -> Access | None:
     if walk is None:
         return None
     in_rows, out_rows = tensors[layer.reads[0]].rows, tensors[layer.writes[0]].rows
-    made, read = np.full(out_rows, walk.turns), np.full(in_rows, walk.turns)
+    written_in, read = np.full(out_rows, walk.turns), np.full(in_rows, walk.turns)
     tops = np.full((walk.turns, walk.rows), in_rows)
     for turn, rows in enumerate(walk.needs):
-        written = walk.made(turn)
-        made[list(written)] = turn
+        written = walk.output_rows(turn)
+        written_in[list(written)] = turn
         read[list(rows)] = turn
         top = rows[: len(written)]
         tops[turn, : len(top)] = top
     reach = np.array([max(rows, default=-1) + 1 for rows in walk.needs])
     return Access(
         turns=walk.turns,
-        made=made,
+        written_in=written_in,
         read=read,
-        wanted=np.searchsorted(np.maximum.accumulate(reach), np.arange(in_rows), side="right"),
+        first_read=np.searchsorted(np.maximum.accumulate(reach), np.arange(in_rows), side="right"),
         reach=reach,
         needed=np.array([walk.turns_for(rows) for rows in range(out_rows + 1)]),
         tops=tops,

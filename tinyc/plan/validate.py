@@ -97,16 +97,16 @@ def _check_values(plan: Plan) -> None:
 def _check_turns(run: PlanRun) -> None:
     """No turn reads a row before it is made, and the outputs are."""
     problem = run.problem
-    given = dict(problem.kept) | {name: problem.tensors[name].rows for name in problem.inputs}
-    made = {(name, row) for name, rows in given.items() for row in range(rows)}
+    given = dict(problem.carried) | {name: problem.tensors[name].rows for name in problem.inputs}
+    written = {(name, row) for name, rows in given.items() for row in range(rows)}
     for turn in run.turns:
         for name, row in run.reads(turn):
             node = problem.layers[turn[0]].node
-            require((name, row) in made, f"step '{node}' reads row {row} of '{name}' before it is made")
-        made.update(run.writes(turn))
+            require((name, row) in written, f"step '{node}' reads row {row} of '{name}' before it is made")
+        written.update(run.writes(turn))
     for name in problem.outputs:
         rows = range(problem.tensors[name].rows)
-        require(all((name, row) in made for row in rows), f"no step makes the output '{name}'")
+        require(all((name, row) in written for row in rows), f"no step makes the output '{name}'")
 
 
 def _check_allocations(run: PlanRun, plan: Plan) -> None:
@@ -127,9 +127,9 @@ def _check_allocations(run: PlanRun, plan: Plan) -> None:
         if size := run.forms[turn[0]].scratch_at(turn[1]):
             node = run.problem.layers[turn[0]].node
             own = reported.get(("scratch", (node, max(turn[1], 0))), [])
-            wanted = [(run.scratch[turn], size, number, number + 1)]
+            expected = [(run.scratch[turn], size, number, number + 1)]
             allocations = [(one.offset, one.size, one.born, one.dies) for one in own]
-            require(allocations == wanted, f"the bytes reported for the scratch of '{node}' do not cover its use")
+            require(allocations == expected, f"the bytes reported for the scratch of '{node}' do not cover its use")
 
 
 def _check_places(run: PlanRun, plan: Plan) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph
-from tinyc.options.recipe import AUTO, KeptActivations, Pictures, Recipe, Rounding
+from tinyc.options.recipe import AUTO, ActivationScales, Pictures, Recipe, Rounding
 from tinyc.quantize.activations import need_ram
 from tinyc.quantize.assign import separate_fixed
 from tinyc.quantize.augment import augmented, pictures
@@ -26,7 +26,7 @@ from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
 from tinyc.quantize.mixed_values import choose_values
 from tinyc.quantize.observe import check_model
-from tinyc.quantize.output_units import units_of, with_known_units, with_units
+from tinyc.quantize.output_units import units_of, with_given_units, with_units
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
@@ -53,8 +53,8 @@ __all__ = [
     "AUTO",
     "METHODS",
     "UNPROVEN",
+    "ActivationScales",
     "Calibration",
-    "KeptActivations",
     "Pictures",
     "Quantized",
     "Recipe",
@@ -84,12 +84,12 @@ class Quantized:
     sensitivities: tuple[Sensitivity, ...] = field(default=())
 
     @property
-    def activations(self) -> KeptActivations:
+    def activations(self) -> ActivationScales:
         """What a model with other weights needs to run on the same code."""
         computed = [value for name, value in self.graph.values.items() if name not in self.graph.consts]
         scales = {value.name: value.quant.per_tensor for value in computed if value.quant and value.quant.axis is None}
         activations = tuple((name, *quant) for name, quant in scales.items())
-        return KeptActivations(self.plan.equalize, activations, units_of(self.graph))
+        return ActivationScales(self.plan.equalize, activations, units_of(self.graph))
 
 
 def weight_bytes(graph: Graph) -> int:
@@ -152,7 +152,7 @@ def quantize(
 def _in_units(graph: Graph, recipe: Recipe, calibration: Calibration) -> Graph:
     """The graph with a scale for each quantity of its outputs, where the recipe allows that. All int16 needs none."""
     if recipe.like is not None:
-        return with_known_units(graph, recipe.like.units)
+        return with_given_units(graph, recipe.like.units)
     one = recipe.activations == "int16" or recipe.output_scales == "one"
     return graph if one else with_units(graph, calibration)
 
@@ -160,7 +160,7 @@ def _in_units(graph: Graph, recipe: Recipe, calibration: Calibration) -> Graph:
 def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Recipe:
     """A recipe that asks for nothing but activations, made UNPROVEN for synthetic inputs and for so few that choosing
     by them is a lottery."""
-    kept = (
+    names = (
         "activations",
         "int16_layers",
         "max_loss",
@@ -171,7 +171,7 @@ def _with_default(recipe: Recipe, graph: Graph, calibration: Calibration) -> Rec
         "metric",
         "output_scales",
     )
-    rest = {name: getattr(recipe, name) for name in kept}
+    rest = {name: getattr(recipe, name) for name in names}
     few = calibration.samples < FEW and pictures(graph) is None  # of pictures there are variants
     careful = (few or not calibration.proven) and recipe == replace(Recipe(), **rest)
     return replace(UNPROVEN, **rest) if careful else recipe

@@ -85,10 +85,10 @@ def _noise_of(
     """Noise at the output when these values alone are int8."""
     batch = with_float_weights(graph, integer)
     batch.quants = {name: batch.quants[name] for name in names if name in batch.quants}
-    known = dict(floats) | {name: batch.rounded(name, teacher.inputs[name]) for name in graph.sources if name in names}
-    made = [i for i, node in enumerate(integer.nodes) if set(node.outputs) & set(names)]
-    first = 0 if set(names) & set(graph.sources) else min(made, default=len(integer.nodes))
-    return float(10 ** (-teacher.score_of(batch.resume(known, first)) / 10))
+    values = dict(floats) | {name: batch.rounded(name, teacher.inputs[name]) for name in graph.sources if name in names}
+    indices = [i for i, node in enumerate(integer.nodes) if set(node.outputs) & set(names)]
+    first = 0 if set(names) & set(graph.sources) else min(indices, default=len(integer.nodes))
+    return float(10 ** (-teacher.score_of(batch.resume(values, first)) / 10))
 
 
 def extra_cost(graph: Graph, node: Node) -> int:
@@ -160,35 +160,35 @@ class _Sum:
 
 def _opened(states: dict[int, list[_Sum]], index: int, choices: tuple[bool, ...]) -> dict[int, list[_Sum]]:
     """With set `index` in each way; keys have a bit for each open set that is int16."""
-    made = dict(states) if False in choices else {}
+    sums = dict(states) if False in choices else {}
     if True in choices:
         bit = 1 << index
         for key, entries in states.items():
-            made[key | bit] = [_Sum(e.cost, e.noise, e.taken | bit) for e in entries]
-    return made
+            sums[key | bit] = [_Sum(e.cost, e.noise, e.taken | bit) for e in entries]
+    return sums
 
 
 def _closed(states: dict[int, list[_Sum]], index: int, noise: float) -> dict[int, list[_Sum]]:
     """With set `index` done with: its noise counted, its bit gone."""
     bit = 1 << index
-    made: dict[int, list[_Sum]] = {}
+    sums: dict[int, list[_Sum]] = {}
     for key, entries in states.items():
         counted = entries if key & bit else [_Sum(e.cost, e.noise + noise, e.taken) for e in entries]
-        made.setdefault(key & ~bit, []).extend(counted)
-    return {key: _undominated(entries) for key, entries in made.items()}
+        sums.setdefault(key & ~bit, []).extend(counted)
+    return {key: _undominated(entries) for key, entries in sums.items()}
 
 
 def _undominated(entries: list[_Sum]) -> list[_Sum]:
-    kept: list[_Sum] = []
+    undominated: list[_Sum] = []
     for entry in sorted(entries, key=lambda e: (e.cost, e.noise, e.taken)):
-        if not kept or entry.noise < kept[-1].noise:
-            kept.append(entry)
-    return kept
+        if not undominated or entry.noise < undominated[-1].noise:
+            undominated.append(entry)
+    return undominated
 
 
 def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]:
     """(set, bytes in int8) of the values that are there while node `at` runs; a view is its input's bytes."""
-    made = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
+    producers = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
     needed = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     needed |= dict.fromkeys(graph.sinks, len(graph.nodes))
     for node in reversed(graph.nodes):
@@ -198,7 +198,7 @@ def _live(graph: Graph, at: int, of: Mapping[str, int]) -> list[tuple[int, int]]
     return [
         (index, graph.values[name].elements)
         for name, index in of.items()
-        if name not in views and made.get(name, -1) <= at <= needed.get(name, -1)
+        if name not in views and producers.get(name, -1) <= at <= needed.get(name, -1)
     ]
 
 

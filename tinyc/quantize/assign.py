@@ -18,7 +18,7 @@ from tinyc.ir.graph import Array, Graph, Node, Quant
 from tinyc.ir.names import free_name
 from tinyc.ops import node_of
 from tinyc.ops.choose import HIDDEN, Choose
-from tinyc.ops.op import Fixed, InUnits, Kept, SameAs
+from tinyc.ops.op import Fixed, InUnits, SameAs, Unquantized
 from tinyc.ops.requantize import Requantize
 from tinyc.quantize.groups import Groups, input_rule, is_activation, output_rule, ties
 from tinyc.quantize.masks import BELOW, mask_ranges, zero_ranges
@@ -83,10 +83,10 @@ def assign_activations(
     stats: Mapping[str, Stats],
     method: Method,
     wide: Collection[str] = (),
-    known: Mapping[str, Quant] = MappingProxyType({}),
+    settled: Mapping[str, Quant] = MappingProxyType({}),
 ) -> dict[str, Quant]:
     """A quantization for every computed float value, and for constants tied to one: int8, or symmetric int16 for those
-    in `wide`; per tensor, but for what has units of its own for each channel (`InUnits`). known: of some values, what
+    in `wide`; per tensor, but for what has units of its own for each channel (`InUnits`). settled: of some values, what
     they get whatever was observed.
 
     `method` chooses ranges, but inputs are never clipped: rare large inputs carry information (clipping the
@@ -101,14 +101,14 @@ def assign_activations(
         members.setdefault(groups.of(name), []).append(name)
     for node in graph.nodes:
         rules = [output_rule(node, i) for i in range(len(node.outputs))]
-        if any(isinstance(rule, Kept) and not rule.own for rule in rules):
+        if any(isinstance(rule, Unquantized) and not rule.own for rule in rules):
             raise TinycError(f"{node.op} has no integer form", node.where, "build the model with --precision float32")
     quants: dict[str, Quant] = {}
     for names in members.values():
         if not any(is_activation(graph, name) for name in names):
             continue
         rule = next((fixed[name] for name in names if name in fixed), None)
-        before = next((known[name] for name in names if name in known), None)
+        before = next((settled[name] for name in names if name in settled), None)
         if before is not None:
             quant = before
         elif any(name in wide for name in names):
@@ -130,7 +130,7 @@ def _last(graph: Graph, groups: Groups) -> Callable[[list[str]], bool]:
     reads: dict[str, set[str]] = {}
     for node in graph.nodes:
         for name in node.inputs:
-            reads.setdefault(name, set()).update(groups.of(made) for made in node.outputs)
+            reads.setdefault(name, set()).update(groups.of(output) for output in node.outputs)
     sinks = frozenset(graph.outputs) - {state.after for state in graph.states}
     return lambda names: (
         not sinks.isdisjoint(names) and all(reads.get(name, {groups.of(name)}) == {groups.of(name)} for name in names)

@@ -46,21 +46,21 @@ def augmented(graph: Graph, calibration: Calibration, seed: int = 0, about: int 
     rng = np.random.default_rng(seed)
     originals = calibration.inputs[name]
     images = np.moveaxis(originals, [axis + 1 for axis in axes], [2, 3, 4])[:, 0]
-    made = [_variants(images, rng) for _ in range(copies)]
-    stacked = np.moveaxis(np.concatenate(made)[:, None], [2, 3, 4], [axis + 1 for axis in axes])
+    variants = [_variants(images, rng) for _ in range(copies)]
+    stacked = np.moveaxis(np.concatenate(variants)[:, None], [2, 3, 4], [axis + 1 for axis in axes])
     inputs = {name: np.ascontiguousarray(np.concatenate([originals, stacked]))}
     return Calibration(inputs, calibration.source, calibration.proven, calibration.model)
 
 
 def _variants(images: Array, rng: np.random.Generator) -> Array:
     """One variant of each image [samples, H, W, C], within the range of all."""
-    made = np.empty_like(images)
+    variants = np.empty_like(images)
     for index, image in enumerate(images):
         variant = _variant(image, rng)
         if rng.random() < 0.7:
             variant = _joined(variant, _variant(images[rng.integers(len(images))], rng), rng)
-        made[index] = variant
-    return np.clip(made, images.min(), images.max())
+        variants[index] = variant
+    return np.clip(variants, images.min(), images.max())
 
 
 def _variant(image: Array, rng: np.random.Generator) -> Array:

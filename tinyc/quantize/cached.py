@@ -24,10 +24,10 @@ FOLDER = "quantized"
 MOST = 64  # files; the one that was used longest ago goes first
 _SUFFIX = ".npz"
 
-Found = TypeVar("Found")
+Cached = TypeVar("Cached")
 
 
-def kept(parts: Any, kind: type[Found], work: Callable[[], Found]) -> Found:
+def recalled(parts: Any, kind: type[Cached], work: Callable[[], Cached]) -> Cached:
     """What `work` returns, a dataclass of this kind, or what it returned for the same parts before.
 
     parts: all that the work depends on, such that `stored` takes it. Raises what `work` raises.
@@ -39,11 +39,11 @@ def kept(parts: Any, kind: type[Found], work: Callable[[], Found]) -> Found:
             if isinstance(value, kind):
                 os.utime(before[0])
                 return value
-    made = work()
+    outcome = work()
     with suppress(OSError):
-        private.store(folder, key, _SUFFIX, stored.to_bytes(made))
+        private.store(folder, key, _SUFFIX, stored.to_bytes(outcome))
         _drop_oldest(folder)
-    return made
+    return outcome
 
 
 def _drop_oldest(folder: Path) -> None:

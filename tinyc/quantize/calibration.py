@@ -15,8 +15,8 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.options.recipe import Pictures
 from tinyc.quantize.judge import Judge
-from tinyc.quantize.made_up import as_trained, first_norm
 from tinyc.quantize.sources import load_source
+from tinyc.quantize.synthetic import as_trained, first_norm
 from tinyc.reference.interpreter import BoundGraph, prepare_float
 from tinyc.reference.samples import FIRST_AXIS, SYNTHETIC, Samples, synthetic_samples
 
@@ -106,8 +106,8 @@ def calibrate(
     """Calibration inputs for the float `graph` that was loaded from `model`.
 
     From `file` (a file, a folder, or `module:function`: see sources.py), else from `<stem of the model>.calib.npz`
-    beside the model, else synthetic (seeded noise as large as the model expects, see made_up.py), with `proven` False.
-    At most MAX_SAMPLES, evenly spaced. TinycError, naming the expected shape, if a file does not fit the inputs.
+    beside the model, else synthetic (seeded noise as large as the model expects, see synthetic.py), with `proven`
+    False. At most MAX_SAMPLES, evenly spaced. TinycError, naming the expected shape, if a file does not fit the inputs.
     sequence: of a model with state, samples after which it is reset, where the data do not say; 0: never.
     """
     beside = model.with_name(model.stem + SUFFIX)

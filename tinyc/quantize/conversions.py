@@ -59,9 +59,9 @@ class _Sides:
         cost = sum(self._more(self.free[name]) for name in chain & names)
         nodes = [self.free[name] for name in chain]
         for name in {name for node in nodes for name in (*node.inputs, *node.outputs)}:
-            made = name in self.producer and self.producer[name].name in names
-            if any((reader.name in names) != made for reader in self.readers.get(name, ())):
-                cost += self.graph.values[name].elements * (_QUANTIZE if made else _DEQUANTIZE)
+            is_inside = name in self.producer and self.producer[name].name in names
+            if any((reader.name in names) != is_inside for reader in self.readers.get(name, ())):
+                cost += self.graph.values[name].elements * (_QUANTIZE if is_inside else _DEQUANTIZE)
         return cost
 
     def chains(self, names: frozenset[str]) -> Iterator[frozenset[str]]:
@@ -92,5 +92,5 @@ def _is_free(graph: Graph, node: Node) -> bool:
     if op_of(node).float32 is None and not is_a(node, Trait.ANY_TYPE):
         return False
     x, y = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-    kept = {*graph.sinks, *(state.after for state in graph.states)}
-    return y.name not in kept and x.quant is not None and (x.dtype, x.quant) == (y.dtype, y.quant)
+    lasting = {*graph.sinks, *(state.after for state in graph.states)}
+    return y.name not in lasting and x.quant is not None and (x.dtype, x.quant) == (y.dtype, y.quant)

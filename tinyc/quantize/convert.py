@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Graph, Node, Quant, State, Value, read_only
 from tinyc.ops import is_a
-from tinyc.ops.op import Bias, Kept, Observed, Trait
+from tinyc.ops.op import Bias, Observed, Trait, Unquantized
 from tinyc.quantize.assign import symmetric_weights, symmetric_wide, weights_beside
 from tinyc.quantize.groups import input_rule, is_activation
 from tinyc.quantize.ranges import affine
@@ -57,8 +57,8 @@ class _Constants:
 def to_integers(graph: Graph, quants: Mapping[str, Quant], wide: Collection[str] = ()) -> Graph:
     """The integer graph: computed values are in `quants`, int16 those in `wide` and int8 the others; constants follow
     their operators' rules."""
-    made = _Constants(graph)
-    nodes = tuple(_node(graph, node, quants, made, wide) for node in graph.nodes)
+    constants = _Constants(graph)
+    nodes = tuple(_node(graph, node, quants, constants, wide) for node in graph.nodes)
     values: dict[str, Value] = {}
     for name, value in graph.values.items():
         if is_activation(graph, name):
@@ -66,7 +66,7 @@ def to_integers(graph: Graph, quants: Mapping[str, Quant], wide: Collection[str]
         elif name not in graph.consts:
             values[name] = value
     states = tuple(_begun(graph, state, values[state.name]) for state in graph.states)
-    return replace(graph, nodes=nodes, values=values | made.values, consts=made.consts, states=states)
+    return replace(graph, nodes=nodes, values=values | constants.values, consts=constants.consts, states=states)
 
 
 def _begun(graph: Graph, state: State, value: Value) -> State:
@@ -76,7 +76,7 @@ def _begun(graph: Graph, state: State, value: Value) -> State:
     return replace(state, initial=quantized(graph.initial(state), value.quant, value.dtype).tobytes())
 
 
-def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constants, wide: Collection[str]) -> Node:
+def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], constants: _Constants, wide: Collection[str]) -> Node:
     inputs = list(node.inputs)
     w_quant: Quant | None = None
     for index, name in enumerate(node.inputs):
@@ -85,21 +85,21 @@ def _node(graph: Graph, node: Node, quants: Mapping[str, Quant], made: _Constant
         rule = input_rule(node, index)
         if isinstance(rule, Observed) and rule.axis is not None:
             w_quant = _weights(graph, node, name, rule, _x_scale(node, quants))
-            inputs[index] = made.add(name, w_quant, "s8")
+            inputs[index] = constants.add(name, w_quant, "s8")
         elif isinstance(rule, Bias):
             if w_quant is None:
                 raise TinycError("the weights are no constant", node.where)
             scale = tuple(_x_scale(node, quants) * s for s in w_quant.scale)
-            inputs[index] = made.add(name, Quant(scale, w_quant.zero, 0), "s32")
-        elif isinstance(rule, Kept) or (name not in quants and graph.values[name].dtype != "f32"):
-            inputs[index] = made.keep(name)  # numbers of classes are picked from as they are, too
+            inputs[index] = constants.add(name, Quant(scale, w_quant.zero, 0), "s32")
+        elif isinstance(rule, Unquantized) or (name not in quants and graph.values[name].dtype != "f32"):
+            inputs[index] = constants.keep(name)  # numbers of classes are picked from as they are, too
         elif name in quants:
-            inputs[index] = made.add(name, quants[name], "s16" if name in wide else "s8")
+            inputs[index] = constants.add(name, quants[name], "s16" if name in wide else "s8")
         else:
             lo, hi = float(graph.consts[name].min()), float(graph.consts[name].max())
             is_wide = runs_wide(graph, node, wide)
             quant = symmetric_wide(lo, hi) if is_wide else affine(lo, hi)
-            inputs[index] = made.add(name, quant, "s16" if is_wide else "s8")
+            inputs[index] = constants.add(name, quant, "s16" if is_wide else "s8")
     attrs = node.attrs
     if is_a(node, Trait.SAYS_WIDTH) and is_activation(graph, node.outputs[0]):
         attrs = replace(attrs, dtype="s16" if node.outputs[0] in wide else "s8")

@@ -44,22 +44,22 @@ def correct_biases(
     `calibration.few`. Nodes of the two graphs correspond by name.
     """
     batch = Batch(integer)
-    known = batch.start({name: array[calibration.few] for name, array in calibration.inputs.items()})
+    values = batch.start({name: array[calibration.few] for name, array in calibration.inputs.items()})
     floats = {node.name: node for node in graph.nodes}
     consts = dict(integer.consts)
     last = {name: index for index, node in enumerate(integer.nodes) for name in node.inputs}
     for index, node in enumerate(integer.nodes):
         if has_weights(node) and node.name in floats and len(node.inputs) > 2 and node.inputs[2]:
-            mean = known[node.inputs[0]].mean(axis=0, dtype=np.float64)
+            mean = values[node.inputs[0]].mean(axis=0, dtype=np.float64)
             shift = _float_sums(graph, floats[node.name], means) - _int_sums(integer, node, mean)
             name, quant = node.inputs[2], _quant(integer, node.inputs[2])
             bias = consts[name].astype(np.int64) + np.rint(shift / np.array(quant.scale)).astype(np.int64)
             consts[name] = read_only(np.clip(bias, -(2**30), 2**30).astype(np.int32))
             batch.consts[name] = np.asarray(quant.dequantize(consts[name]), np.float32)
-        known |= batch.step(node, known)
+        values |= batch.step(node, values)
         for name in node.inputs:
             if last[name] == index:
-                known.pop(name, None)
+                values.pop(name, None)
     return replace(integer, consts=consts)
 
 

@@ -36,17 +36,17 @@ def cholesky(h: Doubles) -> Doubles:
 def lower_inverse(lower: Doubles) -> Doubles:
     """The inverse of a lower triangle."""
     size = lower.shape[1]
-    made = np.zeros_like(lower)
+    inverse = np.zeros_like(lower)
     for first in range(0, size, _WIDTH):
         last = min(first + _WIDTH, size)
         rows = slice(first, last)
-        made[:, rows, rows] = np.eye(last - first)
+        inverse[:, rows, rows] = np.eye(last - first)
         if first:
-            made[:, rows, :first] = -precise_product(lower[:, rows, :first], made[:, :first, :first])
+            inverse[:, rows, :first] = -precise_product(lower[:, rows, :first], inverse[:, :first, :first])
         for k in range(first, last):
-            made[:, k, :last] /= lower[:, k, k, None]
-            made[:, k + 1 : last, :last] -= lower[:, k + 1 : last, k, None] * made[:, k, None, :last]
-    return made
+            inverse[:, k, :last] /= lower[:, k, k, None]
+            inverse[:, k + 1 : last, :last] -= lower[:, k + 1 : last, k, None] * inverse[:, k, None, :last]
+    return inverse
 
 
 def inverse_factor(h: Doubles) -> Doubles:

@@ -88,7 +88,7 @@ class _Mixing:
         self._as_float: dict[str, str] = {}
 
     def run(self) -> Graph:
-        nodes = [made for node in self._graph.nodes for made in self._of(node)]
+        nodes = [own for node in self._graph.nodes for own in self._of(node)]
         used = {name for node in nodes for name in (*node.inputs, *node.outputs)}
         used |= {*self._graph.sources, *self._graph.sinks}
         return replace(
@@ -133,25 +133,25 @@ class _Mixing:
 
     def _constant(self, name: str, real: str) -> str:
         """A constant as float32: the float graph's, where it has the shape, else what the integers stand for."""
-        made, integers, quant = f"{name}/float", self._graph.consts[name], self._graph.values[name].quant
+        float_name, integers, quant = f"{name}/float", self._graph.consts[name], self._graph.values[name].quant
         array = self._reals.get(real)
         if array is None or array.shape != integers.shape or array.dtype != np.float32:
             if quant is None:
                 return name  # indices and the like
             array = quant.dequantize(integers)
-        self._values[made] = Value(made, array.shape, "f32", None, self._graph.values[name].loc)
-        self._consts[made] = read_only(array)
-        return made
+        self._values[float_name] = Value(float_name, array.shape, "f32", None, self._graph.values[name].loc)
+        self._consts[float_name] = read_only(array)
+        return float_name
 
     def _dequantize(self, name: str, node: Node) -> Node:
-        made, value = f"{name}/float", self._graph.values[name]
-        self._values[made] = Value(made, value.shape, "f32", None, value.loc)
-        self._as_float[name] = made
-        return node_of(Dequantize(), [name], [made], node.origin)
+        float_name, value = f"{name}/float", self._graph.values[name]
+        self._values[float_name] = Value(float_name, value.shape, "f32", None, value.loc)
+        self._as_float[name] = float_name
+        return node_of(Dequantize(), [name], [float_name], node.origin)
 
     def _output(self, name: str) -> str:
         """The float32 tensor in place of an integer one: the same name, where no integers read it any more."""
-        kept = {state.after for state in self._graph.states}
-        integers = name in kept or any(reader.name not in self._names for reader in self._readers.get(name, ()))
+        lasting = {state.after for state in self._graph.states}
+        integers = name in lasting or any(reader.name not in self._names for reader in self._readers.get(name, ()))
         self._as_float[name] = f"{name}/float" if integers else name
         return self._as_float[name]

@@ -58,12 +58,12 @@ def reconstructs(graph: Graph, calibration: Calibration) -> bool:
 
 def _narrowest(graph: Graph) -> int:
     """Elements of the values through which all that the outputs are made of goes, where these are fewest."""
-    made = {name: index for index, node in enumerate(graph.nodes) for name in node.outputs}
+    producers = {name: index for index, node in enumerate(graph.nodes) for name in node.outputs}
     inputs = [(name, index) for index, node in enumerate(graph.nodes) for name in node.inputs]
     last = {name: index for name, index in inputs if name and name not in graph.consts}
     last |= dict.fromkeys(graph.outputs, len(graph.nodes))
     return min(
-        sum(graph.values[name].elements for name, end in last.items() if made.get(name, -1) <= index < end)
+        sum(graph.values[name].elements for name, end in last.items() if producers.get(name, -1) <= index < end)
         for index in range(len(graph.nodes))
     )
 
@@ -83,7 +83,7 @@ def _with_ranges(graph: Graph, fit: Calibration, teacher: Teacher) -> float:
     """Score of the model with float weights whose activations have all of the ranges that are seen."""
     draft = drafts(graph, fit, counted=False, equalized=False)[False]
     batch = with_float_weights(draft.graph, rounded_to_nearest(draft, "minmax"))
-    return teacher.score_of(batch.run(teacher.inputs, tuple(teacher.wanted)))
+    return teacher.score_of(batch.run(teacher.inputs, tuple(teacher.expected)))
 
 
 def roomy(calibration: Calibration, headroom: float | None) -> Calibration:

@@ -107,8 +107,8 @@ def summed(slopes: Array, taps: Array, groups: int) -> Doubles:
     by_sample = taps.reshape(groups, samples, positions, k)
     if groups == 1:
         by_channel = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2)).reshape(samples, -1, positions)
-        made = product(by_channel, by_sample[0]).reshape(samples, directions, channels, k)
-        return made.transpose(2, 0, 1, 3).reshape(channels, samples * directions, k)
+        jacobian = product(by_channel, by_sample[0]).reshape(samples, directions, channels, k)
+        return jacobian.transpose(2, 0, 1, 3).reshape(channels, samples * directions, k)
     by_group = slopes.reshape(samples, directions, positions, groups, -1).transpose(3, 0, 1, 4, 2)
     left = np.ascontiguousarray(by_group).reshape(groups, samples, -1, positions)
     each = product(left, by_sample).reshape(groups, samples, directions, -1, k)
@@ -127,15 +127,15 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
     per_sample = directions * sum(graph.values[node.outputs[0]].elements for node in wide)
     samples = spread(count, max(1, _MOST_ELEMENTS // max(per_sample, 1)))
     batch = Batch(graph)
-    known, by_layer = batch.start({name: array[samples] for name, array in inputs.items()}), {}
+    values, by_layer = batch.start({name: array[samples] for name, array in inputs.items()}), {}
     for node in graph.nodes:
-        known |= batch.step(node, known)
+        values |= batch.step(node, values)
     rng = np.random.default_rng(_SEED)
     parts: dict[str, list[Array]] = {node.name: [] for node in wide}
     for name, output in names.items():
-        for direction in np.moveaxis(_directions(known[name], known[output], name != output, drawn, rng), 1, 0):
-            seeds = {name: direction.astype(np.float32).reshape(known[name].shape)}
-            for layer, slopes in _backwards(batch, known, seeds, wide):
+        for direction in np.moveaxis(_directions(values[name], values[output], name != output, drawn, rng), 1, 0):
+            seeds = {name: direction.astype(np.float32).reshape(values[name].shape)}
+            for layer, slopes in _backwards(batch, values, seeds, wide):
                 parts[layer].append(slopes)
     by_layer = {layer: np.stack(some, axis=1) for layer, some in parts.items() if some}
     return Influence(samples, by_layer)
@@ -143,10 +143,10 @@ def influence(graph: Graph, inputs: Mapping[str, Array]) -> Influence | None:
 
 def _followed(graph: Graph) -> dict[str, str]:
     """Values whose errors count: what a softmax at an output gets, or the output; each with the output."""
-    made = graph.producer()
+    producers = graph.producer()
     followed = {}
     for name in graph.outputs:
-        node = made.get(name)
+        node = producers.get(name)
         followed[node.inputs[0] if node is not None and is_a(node, Trait.SHARES) else name] = name
     return followed
 
@@ -173,7 +173,7 @@ def _variation(z: Doubles) -> float:
 
 
 def _backwards(
-    batch: Batch, known: Mapping[str, Array], seeds: Mapping[str, Array], wide: Sequence[Node]
+    batch: Batch, values: Mapping[str, Array], seeds: Mapping[str, Array], wide: Sequence[Node]
 ) -> list[tuple[str, Array]]:
     """(layer, gradients [samples, positions, channels] with respect to its sums)."""
     graph, gradients, reached = batch.graph, dict(seeds), []
@@ -184,12 +184,12 @@ def _backwards(
             gradients = {name: gradient for name, gradient in gradients.items() if name not in node.outputs}
         if output not in gradients:
             continue
-        y, dy = known[output], gradients.pop(output)
+        y, dy = values[output], gradients.pop(output)
         if node.name in layers:
             sums = active(node.attrs, y, dy)
             reached.append((node.name, sums.reshape(len(y), -1, y.shape[-1])))
-        inputs = [(batch.consts[n] if n in batch.consts else known[n]) if n else None for n in node.inputs]
+        inputs = [(batch.consts[n] if n in batch.consts else values[n]) if n else None for n in node.inputs]
         for name, gradient in zip(node.inputs, backward(node, inputs, y, dy), strict=True):
-            if gradient is not None and name in known and name not in graph.sources:
+            if gradient is not None and name in values and name not in graph.sources:
                 gradients[name] = gradients[name] + gradient if name in gradients else gradient
     return reached

@@ -83,18 +83,18 @@ def judge_of(metric: str | Callable[..., float], graph: Graph) -> Judge:
     here: nothing looks for one. TinycError for a name that there is not, and for a file or function that is absent."""
     if not isinstance(metric, str):
         return Judge(getattr(metric, "__name__", "metric"), metric, larger=True, is_own=True, graph=graph)
-    known = {name.lower(): name for name in METRICS}
-    if metric.lower() in known:
-        name = known[metric.lower()]
+    metric_names = {name.lower(): name for name in METRICS}
+    if metric.lower() in metric_names:
+        name = metric_names[metric.lower()]
         return Judge(name, *METRICS[name], is_own=False, graph=graph)
-    found = _FUNCTION.match(metric)
-    if found is None:
+    match = _FUNCTION.match(metric)
+    if match is None:
         near = difflib.get_close_matches(metric, METRICS, 1, 0.5)
         hint = f"there are {', '.join(METRICS)}, or give FILE.py:FUNCTION" + (f"; near: {near[0]}" if near else "")
         raise TinycError(f"--metric: there is no metric '{metric}'", hint=hint)
-    file = Path(found["file"])
-    label = f"{file.name}:{found['name']}"
-    return Judge(label, _loaded(file, found["name"], label), larger=True, is_own=True, graph=graph)
+    file = Path(match["file"])
+    label = f"{file.name}:{match['name']}"
+    return Judge(label, _loaded(file, match["name"], label), larger=True, is_own=True, graph=graph)
 
 
 def is_own(metric: str | Callable[..., float] | None) -> bool:

@@ -81,27 +81,27 @@ def round_layers(
         memo.influence = influence(graph, calibration.inputs)
     widths: tuple[int, ...] = ()
     partner = {node.name: node for node in graph.nodes}
-    wanted = {node.name for node in layers(integer)}
+    names = {node.name for node in layers(integer)}
     floats = _Floats(graph, calibration, memo.held)
-    made = Batch(integer)
-    known = made.start(calibration.inputs)
+    batch = Batch(integer)
+    values = batch.start(calibration.inputs)
     last = {name: index for index, node in enumerate(integer.nodes) for name in node.inputs}
     done = 0
     for index, node in enumerate(integer.nodes):
-        if node.name in wanted:
+        if node.name in names:
             other = partner[node.name]
             widths = (*widths, bits.get(node.name, 8))
             if widths not in memo.weights:
                 name = node.inputs[0]
-                inputs = LayerInputs(known[name], floats.of(other.inputs[0]), made.step_of(name))
+                inputs = LayerInputs(values[name], floats.of(other.inputs[0]), batch.step_of(name))
                 memo.weights[widths] = learned(graph, other, inputs, widths[-1], memo.influence)
             integer = with_weights(integer, node, memo.weights[widths])
             node = integer.nodes[index]  # noqa: PLW2901  its constants may have new names
-            made.adopt(integer, node)
+            batch.adopt(integer, node)
             done += 1
-            on_layer(done, len(wanted))
-        known |= made.step(node, known)
-        _forget(known, node.inputs, last, index)
+            on_layer(done, len(names))
+        values |= batch.step(node, values)
+        _forget(values, node.inputs, last, index)
     return integer
 
 
@@ -110,27 +110,27 @@ class _Floats:
 
     def __init__(self, graph: Graph, calibration: Calibration, held: Callable[[str], Array | None]) -> None:
         self._batch, self._held = Batch(graph), held
-        self._known = self._batch.start(calibration.inputs)
+        self._values = self._batch.start(calibration.inputs)
         self._last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         self._position = 0
 
     def of(self, name: str) -> Array:
-        if name not in self._known and (array := self._held(name)) is not None:
+        if name not in self._values and (array := self._held(name)) is not None:
             return array
         nodes = self._batch.graph.nodes
-        while name not in self._known:
+        while name not in self._values:
             node = nodes[self._position]
-            self._known |= self._batch.step(node, self._known)
+            self._values |= self._batch.step(node, self._values)
             read = [of for of in node.inputs if of != name]
-            _forget(self._known, read, self._last, self._position)
+            _forget(self._values, read, self._last, self._position)
             self._position += 1
-        return self._known[name]
+        return self._values[name]
 
 
-def _forget(known: dict[str, Array], names: Sequence[str], last: Mapping[str, int], index: int) -> None:
+def _forget(values: dict[str, Array], names: Sequence[str], last: Mapping[str, int], index: int) -> None:
     for name in names:
         if last.get(name) == index:
-            known.pop(name, None)
+            values.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ def learned(
     if bits == 8:  # 127 levels each way leave nothing to be gained by clipping
         plain = symmetric_weights(graph.consts[node.inputs[1]], out_axis(node), None, 1.0)
         least = np.asarray(plain.scale).reshape(each, -1)
-    made = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
-    q = made.q.reshape(groups, -1, rows.shape[2])
-    return RoundedWeights(rows_as_weights(node, q, w.shape), made.scale.ravel(), made.bias.ravel(), bits)
+    rounded = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
+    q = rounded.q.reshape(groups, -1, rows.shape[2])
+    return RoundedWeights(rows_as_weights(node, q, w.shape), rounded.scale.ravel(), rounded.bias.ravel(), bits)
 
 
 def with_weights(integer: Graph, node: Node, rounded: RoundedWeights) -> Graph:

@@ -41,7 +41,7 @@ def wide_loops(graph: Graph, calibration: Calibration, forced: Collection[str]) 
     assert calibration.sequences is not None
     sequences = calibration.sequences.first(_MEASURED)
     inputs = sequences.with_states(graph)
-    wanted = Batch(graph).run(inputs)
+    expected = Batch(graph).run(inputs)
     draft = drafts(graph, calibration)[False]
     ways: list[frozenset[str]] = []
     for more in (frozenset[str](), states_of(draft.graph), loop_of(draft.graph)):
@@ -52,54 +52,54 @@ def wide_loops(graph: Graph, calibration: Calibration, forced: Collection[str]) 
     for way in ways if len(ways) > 1 else ():
         integer = _integers(draft, way)
         step, loop = Batch(integer).run(inputs), closed_loop(integer, sequences)
-        decibels.append(_worst(wanted, loop))
-        if decibels[-1] >= _worst(wanted, step) - _CHANCE_DB:
-            return _with_those_before(draft, calibration, way, wanted)
+        decibels.append(_worst(expected, loop))
+        if decibels[-1] >= _worst(expected, step) - _CHANCE_DB:
+            return _with_those_before(draft, calibration, way, expected)
     least = max(decibels, default=0.0) - _CHANCE_DB
     best = next((way for way, db in zip(ways, decibels, strict=False) if db >= least), ways[0])
-    return _with_those_before(draft, calibration, best, wanted)
+    return _with_those_before(draft, calibration, best, expected)
 
 
 def _with_those_before(
-    draft: FloatDraft, calibration: Calibration, way: frozenset[str], wanted: Mapping[str, Array]
+    draft: FloatDraft, calibration: Calibration, way: frozenset[str], expected: Mapping[str, Array]
 ) -> frozenset[str]:
     """The way; where its loop is below _ENOUGH_DB, with the values that alone are below _ALONE_DB, if that helps."""
     assert calibration.sequences is not None
     sequences = calibration.sequences.first(_MEASURED)
-    error = _worst(wanted, closed_loop(_corrected(draft, calibration, way), sequences))
+    error = _worst(expected, closed_loop(_corrected(draft, calibration, way), sequences))
     if error >= _ENOUGH_DB:
         return way
     more = way | _able(draft.graph, _costly(draft, way, sequences.first(_LOOKED_AT)))
     if more == way:
         return way
-    better = _worst(wanted, closed_loop(_corrected(draft, calibration, more), sequences))
+    better = _worst(expected, closed_loop(_corrected(draft, calibration, more), sequences))
     return more if better > error + _CHANCE_DB else way
 
 
 def _corrected(draft: FloatDraft, calibration: Calibration, wide: Collection[str]) -> Graph:
     """As `_integers`, with corrected biases: what is lost of small values has a mean, and the loop adds it up."""
-    made = widen(draft, wide)
-    means = {name: stats.mean for name, stats in made.stats.items()}
-    return correct_biases(made.graph, rounded_to_nearest(made, "minmax"), means, calibration)
+    widened = widen(draft, wide)
+    means = {name: stats.mean for name, stats in widened.stats.items()}
+    return correct_biases(widened.graph, rounded_to_nearest(widened, "minmax"), means, calibration)
 
 
 def _costly(draft: FloatDraft, wide: Collection[str], sequences: Sequences) -> frozenset[str]:
     """Values of 8 bits that alone, everything else in float, leave less than _ALONE_DB at an output."""
-    made = widen(draft, wide)
-    integer = rounded_to_nearest(made, "minmax")
-    batch = with_float_weights(made.graph, integer)
-    groups, quants = Groups(made.graph), batch.quants
+    widened = widen(draft, wide)
+    integer = rounded_to_nearest(widened, "minmax")
+    batch = with_float_weights(widened.graph, integer)
+    groups, quants = Groups(widened.graph), batch.quants
     members: dict[str, set[str]] = {}
     for name in quants:
         if integer.values[name].dtype == "s8" and name in draft.graph.values:
             members.setdefault(groups.of(name), set()).add(name)
     begin = {state.name: draft.graph.initial(state) for state in draft.graph.states}
     batch.quants = {}
-    wanted = _simulated(batch, begin, sequences)
+    expected = _simulated(batch, begin, sequences)
     costly: set[str] = set()
     for names in members.values():
         batch.quants = {name: quants[name] for name in names}
-        if _worst(wanted, _simulated(batch, begin, sequences)) < _ALONE_DB:
+        if _worst(expected, _simulated(batch, begin, sequences)) < _ALONE_DB:
             costly |= names
     return frozenset(costly)
 
@@ -123,9 +123,9 @@ def _integers(draft: FloatDraft, wide: Collection[str]) -> Graph:
     return rounded_to_nearest(widen(draft, wide), "minmax")
 
 
-def _worst(wanted: Mapping[str, Array], outputs: Mapping[str, Array]) -> float:
+def _worst(expected: Mapping[str, Array], outputs: Mapping[str, Array]) -> float:
     """SQNR in dB of the output that has the least."""
-    return min(sqnr_db(wanted[name], outputs[name]) for name in wanted)
+    return min(sqnr_db(expected[name], outputs[name]) for name in expected)
 
 
 def closed_loop(integer: Graph, sequences: Sequences) -> dict[str, Array]:

@@ -56,9 +56,9 @@ def rmse(outputs: Tensors, labels: Array, inputs: Tensors) -> float:
     """Root of the mean squared error of each channel over the deviation of its labels, the mean of all channels: none
     is hidden by a larger one. labels: the wanted outputs."""
     y = _channels_last(_first(outputs))
-    wanted = _channels_last(_like(labels, _first(outputs))).astype(np.float64)
+    targets = _channels_last(_like(labels, _first(outputs))).astype(np.float64)
     axes = tuple(range(y.ndim - 1))
-    errors, deviations = np.sqrt(np.square(y - wanted).mean(axis=axes)), wanted.std(axis=axes)
+    errors, deviations = np.sqrt(np.square(y - targets).mean(axis=axes)), targets.std(axis=axes)
     return float((errors / np.where(deviations > 0, deviations, 1.0)).mean())
 
 
@@ -70,7 +70,7 @@ def f1(outputs: Tensors, labels: Array, inputs: Tensors) -> float:
     else:
         chosen = _classes(outputs, labels)
         pairs = [(chosen == each, labels == each) for each in np.unique(labels)]
-    hits = [(2 * float((ours & wanted).sum()), float(ours.sum() + wanted.sum())) for ours, wanted in pairs]
+    hits = [(2 * float((ours & truth).sum()), float(ours.sum() + truth.sum())) for ours, truth in pairs]
     return float(np.mean([both / total if total else 1.0 for both, total in hits]))
 
 
@@ -85,7 +85,7 @@ def intersection_over_union(outputs: Tensors, labels: Array, inputs: Tensors) ->
     else:
         chosen = _classes(outputs, labels)
         pairs = [(chosen == each, labels == each) for each in np.union1d(chosen, labels)]
-    shares = [(float((ours & wanted).sum()), float((ours | wanted).sum())) for ours, wanted in pairs]
+    shares = [(float((ours & truth).sum()), float((ours | truth).sum())) for ours, truth in pairs]
     return float(np.mean([both / either if either else 1.0 for both, either in shares]))
 
 
@@ -111,13 +111,13 @@ def _average_precision(y: Array, labels: Array, of: int) -> float:
     rows: list[tuple[float, bool]] = []
     count = 0
     for boxes, objects in zip(y, labels, strict=True):
-        wanted = _as_corners(objects[objects[:, 0] == of, 1:])
-        count += len(wanted)
+        truth = _as_corners(objects[objects[:, 0] == of, 1:])
+        count += len(truth)
         scores = boxes[:, _CORNERS + of]
-        left = np.ones(len(wanted), np.bool_)
+        left = np.ones(len(truth), np.bool_)
         for index in _without_doubles(_as_corners(boxes[:, :_CORNERS]), scores):
-            overlaps = _overlaps(_as_corners(boxes[index : index + 1, :_CORNERS]), wanted) * left
-            best = int(overlaps.argmax()) if len(wanted) else -1
+            overlaps = _overlaps(_as_corners(boxes[index : index + 1, :_CORNERS]), truth) * left
+            best = int(overlaps.argmax()) if len(truth) else -1
             hit = best >= 0 and bool(overlaps[best] >= _HALF)
             if hit:
                 left[best] = False
@@ -164,8 +164,8 @@ def _is_mask(labels: Array, y: Array) -> bool:
 
 def _masks(y: Array, labels: Array) -> list[tuple[Array, Array]]:
     """What is set and what shall be, by channel."""
-    ours, wanted = _channels_last(y) >= _HALF, _channels_last(_like(labels, y)) >= _HALF
-    return [(ours[..., k], wanted[..., k]) for k in range(ours.shape[-1])]
+    ours, truth = _channels_last(y) >= _HALF, _channels_last(_like(labels, y)) >= _HALF
+    return [(ours[..., k], truth[..., k]) for k in range(ours.shape[-1])]
 
 
 def _like(labels: Array, y: Array) -> Array:

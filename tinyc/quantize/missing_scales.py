@@ -61,8 +61,8 @@ class MissingScales:
 
 def _in_float(graph: Graph) -> list[Node]:
     """Nodes that compute in float, and not by moving elements."""
-    made = (node for node in graph.nodes if not isinstance(node.attrs, _INTEGER) and not is_a(node, Trait.MOVES))
-    return [node for node in made if any(graph.values[name].dtype == "f32" for name in node.outputs)]
+    computing = (node for node in graph.nodes if not isinstance(node.attrs, _INTEGER) and not is_a(node, Trait.MOVES))
+    return [node for node in computing if any(graph.values[name].dtype == "f32" for name in node.outputs)]
 
 
 def _without_scale(graph: Graph, within_chains: bool) -> list[str]:
@@ -105,8 +105,8 @@ def _with_scales(graph: Graph, names: Sequence[str], data: Calibration) -> Graph
 
 def _activation_dtype(graph: Graph) -> DType:
     """Of the integers that the file has for what is computed."""
-    made = (graph.values[node.outputs[0]].dtype for node in graph.nodes if isinstance(node.attrs, Quantize))
-    return next(made, "s8")
+    dtypes = (graph.values[node.outputs[0]].dtype for node in graph.nodes if isinstance(node.attrs, Quantize))
+    return next(dtypes, "s8")
 
 
 def _ranges(graph: Graph, names: Sequence[str], data: Calibration) -> dict[str, tuple[float, float]]:

@@ -108,7 +108,7 @@ def _weight_noise(trial: _Trial, widest: WidthChoice, plan: SettledRecipe, recip
     draft = widen(trial.draft, widest.wide)
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in narrowable(draft.graph)}
     data = FittingData(trial.fit, trial.fit)
-    made = carry_out(plan, draft, data, bits, report=report)
-    whole = trial.unseen.least_of(Batch(made).run(trial.unseen.inputs))
+    integer = carry_out(plan, draft, data, bits, report=report)
+    whole = trial.unseen.least_of(Batch(integer).run(trial.unseen.inputs))
     values = trial.unseen.least_of(trial.values(widest, plan.method).run(trial.unseen.inputs))
     return float(max(10 ** (-whole / 10) - 10 ** (-values / 10), 0.0))

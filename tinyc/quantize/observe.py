@@ -118,18 +118,18 @@ class Observation:
                     some[name].append(self._some(name, samples, arrays[name]))
         self._counted = {name: np.concatenate(parts) for name, parts in some.items() if parts}
         count, few = self._calibration.samples, len(self._calibration.few)
-        made = {name: totals[name].stats(count, few) for name in self._names}
-        for name, seen in made.items():
+        by_name = {name: totals[name].stats(count, few) for name in self._names}
+        for name, seen in by_name.items():
             if not np.isfinite([seen.lo, seen.hi]).all():
                 raise TinycError(f"'{name}' overflows on the calibration inputs", values[name].loc, OVERFLOWS)
-        return self._with_counts(made, {}) if counted else made
+        return self._with_counts(by_name, {}) if counted else by_name
 
     def divided(
         self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels], counted: bool = True
     ) -> dict[str, Stats]:
         """The stats with these values divided by a number for each index of the last axis."""
-        made = {name: stats[name].divided(by) for name, by in divisors.items()}
-        return {**stats, **(self._with_counts(made, divisors) if counted else made)}
+        divided = {name: stats[name].divided(by) for name, by in divisors.items()}
+        return {**stats, **(self._with_counts(divided, divisors) if counted else divided)}
 
     def largest(self, axes: Collection[tuple[str, int]]) -> dict[tuple[str, int], Channels]:
         """The largest absolute elements per index of each (value, axis), which is counted from the last one as -1."""
@@ -154,13 +154,13 @@ class Observation:
         return array.reshape(-1)[-samples.start * self._graph.values[name].elements % step :: step].copy()
 
     def _with_counts(self, stats: Mapping[str, Stats], divisors: Mapping[str, Channels]) -> dict[str, Stats]:
-        made = {}
+        counted = {}
         for name, seen in stats.items():
             some = self._counted[name].astype(np.float64)
             if name in divisors:
                 some /= divisors[name][np.arange(len(some)) * self._step(name) % len(divisors[name])]
-            made[name] = replace(seen, counts=_histogram(some, seen.lo, seen.hi))
-        return made
+            counted[name] = replace(seen, counts=_histogram(some, seen.lo, seen.hi))
+        return counted
 
     def _runs(self) -> Iterator[tuple[slice, dict[str, Array]]]:
         """Some samples after the other, and their values [samples, *shape]."""
@@ -234,17 +234,17 @@ def check_model(graph: Graph, calibration: Calibration) -> None:
         sample = calibration.sample(index)
         tensors, values = model.run(sample), reference(sample, keep=graph.sinks)
         for name, tensor in model.tensors.items():
-            computed, wanted = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
-            if computed.dtype.kind == "f" and np.isfinite(wanted).all() and not np.isfinite(computed).all():
+            computed, expected = _as_numbers(tensors[tensor], values[name], graph.labels.get(name)), values[name]
+            if computed.dtype.kind == "f" and np.isfinite(expected).all() and not np.isfinite(computed).all():
                 message = f"'{name}' overflows on the calibration inputs"  # in the order in which onnxruntime adds
                 raise TinycError(message, graph.values[name].loc, OVERFLOWS)
             left[name] = tuple(
                 order
                 for order in left[name]
-                if computed.size == wanted.size
+                if computed.size == expected.size
                 and len(order) in (0, computed.ndim)
                 and _alike(
-                    _in_order(computed, order).reshape(wanted.shape), wanted, model.tolerance, _least(graph, name)
+                    _in_order(computed, order).reshape(expected.shape), expected, model.tolerance, _least(graph, name)
                 )
             )
     for name, orders in left.items():
@@ -256,16 +256,16 @@ def check_model(graph: Graph, calibration: Calibration) -> None:
             )
 
 
-def _as_numbers(computed: Array, wanted: Array, labels: Labels | None) -> Array:
+def _as_numbers(computed: Array, expected: Array, labels: Labels | None) -> Array:
     """Of texts what the graph has, their places in `labels`, wherever that is the text; texts that the graph does not
     know cannot be compared."""
-    if computed.dtype.kind != "O" or computed.size != wanted.size:
+    if computed.dtype.kind != "O" or computed.size != expected.size:
         return computed
     if labels is None:
-        return wanted.reshape(computed.shape)
-    known = dict(enumerate(labels.texts))
-    equal = [known.get(int(place)) == text for place, text in zip(wanted.ravel(), computed.ravel(), strict=True)]
-    return np.where(equal, wanted.ravel(), _NO_PLACE).reshape(computed.shape)
+        return expected.reshape(computed.shape)
+    text_at = dict(enumerate(labels.texts))
+    equal = [text_at.get(int(place)) == text for place, text in zip(expected.ravel(), computed.ravel(), strict=True)]
+    return np.where(equal, expected.ravel(), _NO_PLACE).reshape(computed.shape)
 
 
 def _in_order(tensor: Array, order: tuple[int, ...]) -> Array:
@@ -298,9 +298,9 @@ class _Model:
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """Tensors by their name in the model, inputs included."""
         feeds: dict[str, Array] = {i.name: sample[i.name].astype(_TYPES[i.type]) for i in self.session.get_inputs()}
-        wanted = [tensor for tensor in dict.fromkeys(self.tensors.values()) if tensor not in sample]
+        missing = [tensor for tensor in dict.fromkeys(self.tensors.values()) if tensor not in sample]
         try:
-            return {**sample, **dict(zip(wanted, self.session.run(wanted, feeds), strict=True))}
+            return {**sample, **dict(zip(missing, self.session.run(missing, feeds), strict=True))}
         except Exception as e:  # onnxruntime has many kinds: an index out of range, say
             said = str(e).splitlines()[0][:200]
             hint = "calibrate with inputs that the model takes; made-up ones may be none"
@@ -316,11 +316,11 @@ def _open(graph: Graph, names: Collection[str], calibration: Calibration) -> _Mo
     runtime = load_extra("onnxruntime", "onnx", "quantizing a float ONNX model", Loc(calibration.model.name))
     try:
         proto = onnx.load(calibration.model, load_external_data=False)
-        made = {name for node in proto.graph.node for name in node.output}.union(graph.sources)
+        computed = {name for node in proto.graph.node for name in node.output}.union(graph.sources)
         locs = {name: graph.values[name].loc for name in names}
         # A map has no shape: what it is made of stands for it.
         inside = {node.output[0]: node.input[0] for node in proto.graph.node if node.op_type == "ZipMap"}
-        by_name = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in made}
+        by_name = {name: loc.name for name, loc in locs.items() if loc is not None and loc.name in computed}
         tensors = {name: inside.get(tensor, tensor) for name, tensor in by_name.items()}
         present = {output.name for output in proto.graph.output}.union(graph.sources)
         for tensor in dict.fromkeys(tensors.values()):

@@ -61,7 +61,7 @@ def with_units(graph: Graph, calibration: Calibration) -> Graph:
     return graph
 
 
-def with_known_units(graph: Graph, units: tuple[OutputUnits, ...]) -> Graph:
+def with_given_units(graph: Graph, units: tuple[OutputUnits, ...]) -> Graph:
     """The same with the units of another model of the same layers."""
     for name, factors, axis in units:
         if name in graph.outputs and len(factors) == graph.values[name].shape[axis]:
@@ -115,8 +115,8 @@ def _with_sizes(graph: Graph, name: str, axis: int, sizes: Array) -> Graph:
     division = _Division(graph, name)
     stays = division.stays(axis)
     measure = max(sizes[stays].max(), division.fixed) if stays.any() else sizes.max()
-    wanted = ChannelUnits(tuple(float(np.float32(size / measure)) for size in sizes), axis)
-    units = division.units(wanted)
+    ideal = ChannelUnits(tuple(float(np.float32(size / measure)) for size in sizes), axis)
+    units = division.units(ideal)
     return graph if units is None or len(set(units.factors)) == 1 else _Division(graph, name).by(units) or graph
 
 
@@ -156,11 +156,11 @@ class _Division:
         divided = self._divide(self._name, np.full(shape, 2.0)).by
         return np.asarray((np.moveaxis(divided, axis, 0).reshape(shape[axis], -1) != 2).any(axis=1))
 
-    def units(self, wanted: ChannelUnits) -> ChannelUnits | None:
+    def units(self, ideal: ChannelUnits) -> ChannelUnits | None:
         """What of these units there can be; None where the divisors of an index are not all the same."""
-        rows = np.moveaxis(self._in(wanted).by, wanted.axis, 0).reshape(len(wanted.factors), -1)
+        rows = np.moveaxis(self._in(ideal).by, ideal.axis, 0).reshape(len(ideal.factors), -1)
         same = bool((rows == rows[:, :1]).all())
-        return ChannelUnits(tuple(float(row[0]) for row in rows), wanted.axis) if same else None
+        return ChannelUnits(tuple(float(row[0]) for row in rows), ideal.axis) if same else None
 
     def by(self, units: ChannelUnits) -> Graph | None:
         """The graph that divides the output by the units, and gives it in them; None where it cannot."""
@@ -211,8 +211,8 @@ class _Division:
     def _attempts(self, name: str, d: Array) -> Generator[tuple[str, Array], _Divided, _Divided]:
         node = self._makers.get(name)
         if node is not None and len(node.outputs) == 1 and self._is_ours(name):
-            for wanted in (d, np.full(d.shape, d.max())):
-                divided = yield from self._by_rule(node, wanted)
+            for divisors in (d, np.full(d.shape, d.max())):
+                divided = yield from self._by_rule(node, divisors)
                 if divided is not None:
                     return divided
             rule = output_rule(node, 0)

@@ -80,14 +80,14 @@ def entropy(stats: Stats, dtype: DType) -> Range:
     if lo == hi or not stats.counts.any():
         return lo, hi
     least, most = INT_RANGE[dtype]
-    best, kept = np.inf, (lo, hi)
+    best, bounds = np.inf, (lo, hi)
     for shrink in 1 - np.arange(0, _STEPS, 3) / _STEPS:
         step = (hi - lo) * shrink / (most - least)
         level = np.rint(np.clip(stats.centres, lo * shrink, hi * shrink) / step).astype(np.int64)
         divergence = _divergence(stats.counts, level - level.min(), stats.centres, (lo * shrink, hi * shrink))
         if divergence < best:
-            best, kept = divergence, (lo * shrink, hi * shrink)
-    return kept
+            best, bounds = divergence, (lo * shrink, hi * shrink)
+    return bounds
 
 
 def _divergence(
@@ -101,10 +101,10 @@ def _divergence(
     first, last = np.flatnonzero(inside)[[0, -1]]
     true[first] += counts[:first].sum()
     true[last] += counts[last + 1 :].sum()
-    kept = np.where(inside, counts, 0)
-    total = np.bincount(level, kept)
-    occupied = np.bincount(level, kept > 0)
-    spread = np.where(kept > 0, total[level] / np.maximum(occupied[level], 1), 0.0)
+    inside_counts = np.where(inside, counts, 0)
+    total = np.bincount(level, inside_counts)
+    occupied = np.bincount(level, inside_counts > 0)
+    spread = np.where(inside_counts > 0, total[level] / np.maximum(occupied[level], 1), 0.0)
     p, q = true / true.sum(), np.maximum(spread / spread.sum(), _UNSEEN)
     seen = p > 0
     return float((p[seen] * exact.log(p[seen] / q[seen])).sum())

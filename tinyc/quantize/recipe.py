@@ -13,7 +13,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.ir.check import check
 from tinyc.ir.graph import Array, Graph, Quant
 from tinyc.ops import all_ops
-from tinyc.options.recipe import KeptActivations, Recipe
+from tinyc.options.recipe import ActivationScales, Recipe
 from tinyc.quantize.assign import assign_activations, separate_fixed
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.convert import to_integers
@@ -35,16 +35,16 @@ FEW = 32  # samples; of fewer nothing is concluded
 DEFAULT_LOSS = 1.0  # percent, where a recipe asks for as few bits as may be and names neither a loss nor a budget
 
 
-def kept_quants(kept: KeptActivations) -> dict[str, Quant]:
+def activation_quants(activations: ActivationScales) -> dict[str, Quant]:
     """Scale and zero point of each activation by name."""
-    return {name: Quant((scale,), (zero,)) for name, scale, zero in kept.scales}
+    return {name: Quant((scale,), (zero,)) for name, scale, zero in activations.scales}
 
 
 @dataclass(frozen=True, slots=True)
 class FloatDraft:
     """A float graph ready for integers: biases everywhere, perhaps equalized; what was seen of its values.
 
-    wide: values that are int16. seen: the values themselves, before they were divided by `divisors`. made: integer
+    wide: values that are int16. seen: the values themselves, before they were divided by `divisors`. by_method: integer
     graphs by method, weights rounded to nearest, as they were asked for: a cache.
     """
 
@@ -53,7 +53,7 @@ class FloatDraft:
     wide: frozenset[str] = frozenset()
     seen: Observation | None = field(default=None, compare=False, repr=False)
     divisors: Mapping[str, Channels] = field(default_factory=dict)
-    made: dict[str, Graph] = field(default_factory=dict, compare=False, repr=False)
+    by_method: dict[str, Graph] = field(default_factory=dict, compare=False, repr=False)
 
 
 def drafts(
@@ -64,12 +64,12 @@ def drafts(
     complete = with_biases(graph)
     seen = Observation(complete, calibration)
     stats = seen.stats(counted)
-    made = {False: FloatDraft(separate_fixed(complete), stats, seen=seen)}
+    by_equalized = {False: FloatDraft(separate_fixed(complete), stats, seen=seen)}
     equal, divisors = equalize(complete, stats) if equalized else (complete, {})
     if divisors:
         even = seen.divided(stats, divisors, counted)
-        made[True] = FloatDraft(separate_fixed(equal), even, seen=seen, divisors=divisors)
-    return made
+        by_equalized[True] = FloatDraft(separate_fixed(equal), even, seen=seen, divisors=divisors)
+    return by_equalized
 
 
 def _held(draft: FloatDraft, samples: int, name: str) -> Array | None:
@@ -88,20 +88,20 @@ def widen(draft: FloatDraft, wide: Collection[str]) -> FloatDraft:
     return FloatDraft(widened_graph.graph, widened_graph.stats, widened_graph.wide, draft.seen, draft.divisors)
 
 
-def draft_of(made: Mapping[bool, FloatDraft], plan: SettledRecipe) -> FloatDraft:
+def draft_of(by_equalized: Mapping[bool, FloatDraft], plan: SettledRecipe) -> FloatDraft:
     """The draft that the plan asks for; as it is, where there is nothing to equalize."""
-    return made.get(plan.equalize) or made[False]
+    return by_equalized.get(plan.equalize) or by_equalized[False]
 
 
 def rounded_to_nearest(draft: FloatDraft, method: str, quants: Mapping[str, Quant] | None = None) -> Graph:
     """The integer graph with every weight rounded to nearest; ranges by `method`, or `quants`."""
-    if quants is None and method in draft.made:
-        return draft.made[method]
+    if quants is None and method in draft.by_method:
+        return draft.by_method[method]
     assigned = quants or assign_activations(draft.graph, draft.stats, METHODS[method], draft.wide)
     integer = to_integers(draft.graph, assigned, draft.wide)
     check(integer, "quantize", all_ops())
     if quants is None:
-        draft.made[method] = integer
+        draft.by_method[method] = integer
     return integer
 
 
@@ -116,7 +116,7 @@ class SettledRecipe:
     learned: bool
     ranges: tuple[tuple[str, float, int], ...] = ()
     biases: bool = True
-    like: KeptActivations | None = None
+    like: ActivationScales | None = None
     headroom: float = 1.0
 
     @property
@@ -159,9 +159,9 @@ def _assigned(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None
     """The activations' integers where the plan keeps those of another model, or has searched for some."""
     if plan.like is None and not plan.ranges:
         return None
-    known = kept_quants(plan.like) if plan.like is not None else {}
+    given = activation_quants(plan.like) if plan.like is not None else {}
     chosen = {name: Quant((scale,), (zero,)) for name, scale, zero in plan.ranges if name not in draft.wide}
-    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, known | chosen)
+    return assign_activations(draft.graph, draft.stats, METHODS[plan.method], draft.wide, given | chosen)
 
 
 def carry_out(

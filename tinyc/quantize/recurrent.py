@@ -54,18 +54,18 @@ def narrowed(graph: Graph, integer: Graph, inputs: Mapping[str, Array], bits: Ma
         return integer
     needed = {name for node in nodes for name in node.inputs if name and name not in graph.consts}
     some = spread(min(len(array) for array in inputs.values()), _SAMPLES)
-    known = Batch(graph).run({name: array[some] for name, array in inputs.items()}, needed)
+    values = Batch(graph).run({name: array[some] for name, array in inputs.items()}, needed)
     for node in nodes:
-        integer = _with_weights(graph, integer, node, known)
+        integer = _with_weights(graph, integer, node, values)
     return integer
 
 
-def _with_weights(graph: Graph, integer: Graph, node: Node, known: Mapping[str, Array]) -> Graph:
+def _with_weights(graph: Graph, integer: Graph, node: Node, tensors: Mapping[str, Array]) -> Graph:
     w, r = (graph.consts[node.inputs[k]].astype(np.float64) for k in (_W, _R))
     ratio = _ratio(w, r)
     rows = np.concatenate([w * ratio, r], axis=1)
-    x = known[node.inputs[0]].reshape(-1, w.shape[1]).astype(np.float64) / ratio
-    h = exact.gram(*[np.concatenate([x, _before(graph, node, known)], axis=1)] * 2) / len(x)
+    x = tensors[node.inputs[0]].reshape(-1, w.shape[1]).astype(np.float64) / ratio
+    h = exact.gram(*[np.concatenate([x, _before(graph, node, tensors)], axis=1)] * 2) / len(x)
     q, scale = np.empty_like(rows), np.empty(len(rows))
     apart = h.copy()  # of rows whose sums over input and state a gate weighs one by one
     apart[: w.shape[1], w.shape[1] :] = apart[w.shape[1] :, : w.shape[1]] = 0
@@ -103,15 +103,16 @@ def _ratio(w: Doubles, r: Doubles) -> float:
     return float(exact.exp(logs.mean())) if both.any() else 1.0
 
 
-def _before(graph: Graph, node: Node, known: Mapping[str, Array]) -> Doubles:
+def _before(graph: Graph, node: Node, values: Mapping[str, Array]) -> Doubles:
     """The hidden state that each step of each sample finds, [samples * steps, U]."""
     attrs = replace(node.attrs, sequence=True)
-    x = known[node.inputs[0]]
+    x = values[node.inputs[0]]
     units = graph.consts[node.inputs[_R]].shape[1]
     rows = []
     for k in range(len(x)):
         given = [
-            graph.consts.get(name, known[name][k] if name in known else None) if name else None for name in node.inputs
+            graph.consts.get(name, values[name][k] if name in values else None) if name else None
+            for name in node.inputs
         ]
         y = op_of(node).float_ref(attrs, *given)[0].astype(np.float64)
         state = given[_STATES[0]] if len(given) > _STATES[0] else None
@@ -123,5 +124,5 @@ def _before(graph: Graph, node: Node, known: Mapping[str, Array]) -> Doubles:
 def _learned(rows: Doubles, h: Doubles) -> tuple[Doubles, Doubles]:
     """Integers [rows, K] and scales [rows] of 4 bits, of sums whose errors are a form h [K, K]."""
     zero = np.zeros((1, len(h)))
-    made = learn(rows[None], np.zeros((1, len(rows))), Moments(h[None], h[None], zero, zero), LEVELS[4])
-    return made.q[0], np.abs(made.scale[0])
+    rounded = learn(rows[None], np.zeros((1, len(rows))), Moments(h[None], h[None], zero, zero), LEVELS[4])
+    return rounded.q[0], np.abs(rounded.scale[0])

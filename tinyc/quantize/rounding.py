@@ -153,8 +153,8 @@ def learn(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], *, fix
     at_once = max(1, _TOGETHER // w.shape[2] ** 2)
     parts = [slice(first, first + at_once) for first in range(0, len(w), at_once)]
     each = [_damped(w[g], bias[g], m.of(g), levels, None if fixed is None else fixed[g]) for g in parts]
-    q, scale, made = (np.concatenate(arrays) for arrays in zip(*((r.q, r.scale, r.bias) for r in each), strict=True))
-    return Rounded(q, scale, made)
+    q, scale, biases = (np.concatenate(arrays) for arrays in zip(*((r.q, r.scale, r.bias) for r in each), strict=True))
+    return Rounded(q, scale, biases)
 
 
 def _damped(w: Doubles, bias: Doubles, m: Moments, levels: tuple[int, int], fixed: Doubles | None) -> Rounded:
@@ -193,9 +193,9 @@ def _learn(
             scale = fitted_scale(q, sums, scale, c)
         if gain <= 0.0 and sweep:
             break
-    made = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
-    wanted = (w * m.f_mean[:, None, :]).sum(axis=2)
-    return Rounded(q, scale, bias + wanted - made)
+    integer_means = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
+    float_means = (w * m.f_mean[:, None, :]).sum(axis=2)
+    return Rounded(q, scale, bias + float_means - integer_means)
 
 
 def best_scale(w: Doubles, h: Doubles, levels: tuple[int, int]) -> Doubles:

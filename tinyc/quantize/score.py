@@ -30,16 +30,16 @@ _MOST_COLUMNS = 256  # along more, places of a picture or of time lie
 class Teacher:
     """Samples with what the float graph makes of them.
 
-    wanted: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of
-    all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
+    expected: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors
+    of all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
     number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
     quantities: of each of them the axis of `axis_of_quantities`, where there is one.
-    centres: of the wanted values, their mean over all samples. labels, judge: of the samples, and the metric that takes
-    them, where one is asked for; best: what it says of the float graph's outputs, the larger the better.
+    centres: of the expected values, their mean over all samples. labels, judge: of the samples, and the metric that
+    takes them, where one is asked for; best: what it says of the float graph's outputs, the larger the better.
     """
 
     inputs: Mapping[str, Array]
-    wanted: Mapping[str, Array]
+    expected: Mapping[str, Array]
     decides: bool
     axes: tuple[int, ...]
     quantities: Mapping[str, int]
@@ -59,16 +59,16 @@ class Teacher:
     ) -> Teacher:
         names = tuple(dict.fromkeys((*graph.sinks, *before_softmax(graph))))
         run = Batch(graph).run(inputs, names)
-        wanted = {name: run[name] for name in names}
-        reals = {name: rows for name, rows in wanted.items() if graph.values[name].dtype == "f32"}
-        wanted = reals or wanted
+        expected = {name: run[name] for name in names}
+        reals = {name: rows for name, rows in expected.items() if graph.values[name].dtype == "f32"}
+        expected = reals or expected
         centres = {
-            name: rows.mean(axis=0) if len(rows) > 1 else np.zeros_like(rows[0]) for name, rows in wanted.items()
+            name: rows.mean(axis=0) if len(rows) > 1 else np.zeros_like(rows[0]) for name, rows in expected.items()
         }
         best = 0.0 if judge is None else judge.score(run, labels, inputs)
-        axes = axes_of_numbers(graph, next(iter(wanted)))
-        several = {name: axis for name in wanted if (axis := axis_of_quantities(graph, name)) is not None}
-        return cls(inputs, wanted, decides(graph), axes, several, centres, labels, judge, best)
+        axes = axes_of_numbers(graph, next(iter(expected)))
+        several = {name: axis for name in expected if (axis := axis_of_quantities(graph, name)) is not None}
+        return cls(inputs, expected, decides(graph), axes, several, centres, labels, judge, best)
 
     def parts(self, count: int, of: int | None = None) -> list[Teacher]:
         """Every k-th sample, for each of so many k. of: the samples after the first so many are variants of these, one
@@ -78,7 +78,7 @@ class Teacher:
             replace(
                 self,
                 inputs=_picked(self.inputs, at == k),
-                wanted=_picked(self.wanted, at == k),
+                expected=_picked(self.expected, at == k),
                 labels=None if self.labels is None else self.labels[at == k],
             )
             for k in range(count)
@@ -88,17 +88,17 @@ class Teacher:
         return min(len(array) for array in self.inputs.values())
 
     def score(self, integer: Graph) -> float:
-        """Mean SQNR in dB over the wanted values, of their variation from sample to sample; of a value that holds
+        """Mean SQNR in dB over the expected values, of their variation from sample to sample; of a value that holds
         several quantities over these, so that none is hidden by a larger one."""
-        return self.score_of(Batch(integer).run(self.inputs, tuple(self.wanted)))
+        return self.score_of(Batch(integer).run(self.inputs, tuple(self.expected)))
 
     def score_of(self, outputs: Mapping[str, Array]) -> float:
         """`score` of values at hand."""
-        return float(np.mean([min(self._db(name, outputs[name]), MOST_DB) for name in self.wanted]))
+        return float(np.mean([min(self._db(name, outputs[name]), MOST_DB) for name in self.expected]))
 
     def _db(self, name: str, output: Array) -> float:
         centre = self.centres[name]
-        signal, noisy = self.wanted[name] - centre, output - centre
+        signal, noisy = self.expected[name] - centre, output - centre
         if name not in self.quantities:
             return sqnr_db(signal, noisy)
         each = quantities_db(signal, noisy, self.quantities[name])
@@ -106,13 +106,13 @@ class Teacher:
 
     def sqnr_of(self, outputs: Mapping[str, Array]) -> float:
         """SQNR in dB of the first output, as reports state it."""
-        name = next(iter(self.wanted))
-        return sqnr_db(self.wanted[name], outputs[name])
+        name = next(iter(self.expected))
+        return sqnr_db(self.expected[name], outputs[name])
 
     def least_of(self, outputs: Mapping[str, Array]) -> float:
         """The least of `sqnr_of` and of what each column of the first output has (`columns_db`)."""
-        name = next(iter(self.wanted))
-        return min(self.sqnr_of(outputs), *columns_db(self.wanted[name], outputs[name], self.axes).values(), MOST_DB)
+        name = next(iter(self.expected))
+        return min(self.sqnr_of(outputs), *columns_db(self.expected[name], outputs[name], self.axes).values(), MOST_DB)
 
     def changed(self, integer: Graph) -> float:
         """What is lost: with a judge, of its metric, relative to the float graph's; else the share of samples whose
@@ -124,11 +124,11 @@ class Teacher:
         if self.judge is not None:
             scored = self.judge.score(outputs, self.labels, self.inputs)
             return (self.best - scored) / max(abs(self.best), _LEAST_FIGURE)
-        name = next(iter(self.wanted))
-        wanted, made = (array.reshape(len(self), -1) for array in (self.wanted[name], outputs[name]))
+        name = next(iter(self.expected))
+        expected, computed = (array.reshape(len(self), -1) for array in (self.expected[name], outputs[name]))
         if self.decides:
-            return float((wanted.argmax(axis=1) != made.argmax(axis=1)).mean())
-        return float(10 ** (-sqnr_db(wanted, made) / 20))
+            return float((expected.argmax(axis=1) != computed.argmax(axis=1)).mean())
+        return float(10 ** (-sqnr_db(expected, computed) / 20))
 
 
 def left_out(parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]]) -> list[float]:
@@ -137,8 +137,8 @@ def left_out(parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]]) -
     judge = parts[0].judge
     if judge is None:
         return []
-    kept = [[j for j in range(len(parts)) if j != k] for k in range(len(parts))] if len(parts) > 1 else [[0]]
-    return [judge.score(*_joined(parts, outputs, some)) for some in kept]
+    subsets = [[j for j in range(len(parts)) if j != k] for k in range(len(parts))] if len(parts) > 1 else [[0]]
+    return [judge.score(*_joined(parts, outputs, some)) for some in subsets]
 
 
 def shares(parts: Sequence[Teacher], outputs: Sequence[Mapping[str, Array]]) -> list[float]:
@@ -210,32 +210,32 @@ def maker_of(graph: Graph, name: str) -> Node | None:
     return makers.get(maker.inputs[0]) if maker is not None and isinstance(maker.attrs, ChannelUnits) else maker
 
 
-def quantities_db(wanted: Array, made: Array, axis: int) -> dict[int, float]:
+def quantities_db(expected: Array, computed: Array, axis: int) -> dict[int, float]:
     """SQNR in dB of each index along an axis of outputs [samples, *shape], where it varies."""
-    signals, noisy = (np.moveaxis(array, axis, 0) for array in (wanted, made))
+    signals, noisy = (np.moveaxis(array, axis, 0) for array in (expected, computed))
     return {index: sqnr_db(signal, noisy[index]) for index, signal in enumerate(signals) if np.ptp(signal)}
 
 
-def columns_db(wanted: Array, made: Array, among: Sequence[int]) -> dict[tuple[int, int], float]:
+def columns_db(expected: Array, computed: Array, among: Sequence[int]) -> dict[tuple[int, int], float]:
     """(axis, index) -> SQNR in dB of what outputs [samples, *shape] have at that index of that axis of the shape, where
     it varies: small numbers beside large ones, as a detector's scores beside its boxes, are nothing in the sum of all.
     Of vectors none: a class that is never near to be chosen has no figure of its own. among: the axes to look at
     (`axes_of_numbers`).
     """
-    axes = [axis for axis, size in enumerate(wanted.shape[1:]) if size > 1]
+    axes = [axis for axis, size in enumerate(expected.shape[1:]) if size > 1]
     if len(axes) < 2:
         return {}
     decibels = dict[tuple[int, int], float]()
-    chosen = {axis % (wanted.ndim - 1) for axis in among if axis >= 1 - wanted.ndim}
-    for axis in (axis for axis in axes if axis in chosen and wanted.shape[axis + 1] <= _MOST_COLUMNS):
-        decibels |= {(axis, index): db for index, db in quantities_db(wanted, made, axis + 1).items()}
+    chosen = {axis % (expected.ndim - 1) for axis in among if axis >= 1 - expected.ndim}
+    for axis in (axis for axis in axes if axis in chosen and expected.shape[axis + 1] <= _MOST_COLUMNS):
+        decibels |= {(axis, index): db for index, db in quantities_db(expected, computed, axis + 1).items()}
     return decibels
 
 
 def before_softmax(graph: Graph) -> tuple[str, ...]:
     """The inputs of the softmax operators that make outputs."""
-    made = graph.producer()
-    makers = [made[name] for name in graph.outputs if name in made]
+    producers = graph.producer()
+    makers = [producers[name] for name in graph.outputs if name in producers]
     return tuple(dict.fromkeys(node.inputs[0] for node in makers if is_a(node, Trait.SHARES)))
 
 

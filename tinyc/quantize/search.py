@@ -67,17 +67,19 @@ def searched(
     batch = with_float_weights(graph, integer)
     groups = _free_groups(integer)
     parts = teacher.parts(min(_PARTS, len(teacher)))
-    known = [batch.resume(batch.start(part.inputs), 0) for part in parts]
-    best = _Standing([part.score_of(values) for part, values in zip(parts, known, strict=True)], left_out(parts, known))
+    part_values = [batch.resume(batch.start(part.inputs), 0) for part in parts]
+    best = _Standing(
+        [part.score_of(values) for part, values in zip(parts, part_values, strict=True)], left_out(parts, part_values)
+    )
     for done, (first, names) in enumerate(groups):
         seen = [stats[name] for name in names if name in stats]
-        kept = batch.quants[names[0]]
-        for candidate in _candidates(seen, kept) if seen else ():
+        quant = batch.quants[names[0]]
+        for candidate in _candidates(seen, quant) if seen else ():
             batch.quants.update(dict.fromkeys(names, candidate))
-            tried = _better(batch, first, parts, known, best)
+            tried = _better(batch, first, parts, part_values, best)
             if tried is not None:
-                known, best, kept = *tried, candidate
-        batch.quants.update(dict.fromkeys(names, kept))
+                part_values, best, quant = *tried, candidate
+        batch.quants.update(dict.fromkeys(names, quant))
         on_tensor(done + 1, len(groups))
     return dict(batch.quants)
 
@@ -101,12 +103,12 @@ class _Standing:
 
 
 def _better(
-    batch: Batch, first: int, parts: list[Teacher], known: list[dict[str, Array]], best: _Standing
+    batch: Batch, first: int, parts: list[Teacher], part_values: list[dict[str, Array]], best: _Standing
 ) -> tuple[list[dict[str, Array]], _Standing] | None:
     """Values and standing of each part, with the nodes from `first` on computed anew; None where that is no better, as
     soon as it shows."""
     values, decibels = [], []
-    for part, before, score in zip(parts, known, best.decibels, strict=True):
+    for part, before, score in zip(parts, part_values, best.decibels, strict=True):
         values.append(batch.resume(before, first))
         decibels.append(part.score_of(values[-1]))
         if decibels[-1] <= score and part.judge is None:
@@ -115,11 +117,11 @@ def _better(
     return (values, standing) if standing.is_better(best) else None
 
 
-def _candidates(seen: list[Stats], kept: Quant) -> list[Quant]:
+def _candidates(seen: list[Stats], current: Quant) -> list[Quant]:
     """What a group of tensors may take instead of the quantization that it has."""
     together = merged(seen)
     quants = [affine(*method(together, "s8")) for method in METHODS.values()]
-    return [quant for quant in dict.fromkeys(quants) if quant != kept]
+    return [quant for quant in dict.fromkeys(quants) if quant != current]
 
 
 def _free_groups(integer: Graph) -> list[tuple[int, list[str]]]:

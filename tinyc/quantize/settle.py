@@ -128,8 +128,8 @@ class _Trial:
     @classmethod
     def of(cls, graph: Graph, seen: Calibration, unseen: Calibration, recipe: Recipe, wide: Collection[str]) -> _Trial:
         both, fit = recipe.equalize is not False, roomy(seen, recipe.headroom)
-        made = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit, equalized=both).items()}
-        varied, varied_drafts = fit, made
+        fit_drafts = {equal: widen(draft, wide) for equal, draft in drafts(graph, fit, equalized=both).items()}
+        varied, varied_drafts = fit, fit_drafts
         if recipe.augment:
             varied = augmented(graph, fit, recipe.seed, 2 * SEARCHED)
         if varied is not fit:
@@ -140,7 +140,7 @@ class _Trial:
             judges = augmented(graph, unseen, recipe.seed, SEARCHED)
         parts = next((count for count in sorted(_STUDENT, reverse=True) if unseen.samples >= 2 * count), 1)
         parted_judges = Teacher.on(graph, judges).parts(parts, unseen.samples)
-        return cls(fit, made, varied, varied_drafts, Teacher.on(graph, seen), parted_judges)
+        return cls(fit, fit_drafts, varied, varied_drafts, Teacher.on(graph, seen), parted_judges)
 
     def measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         """Scores of the plan's integer graph on each part of the unseen samples; bits None: with float weights."""
@@ -155,7 +155,7 @@ class _Trial:
         else:
             uniform = dict.fromkeys((node.name for node in narrowable(draft.graph)), bits)
             batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
-        outputs = [batch.run(part.inputs, tuple(part.wanted)) for part in self.unseen]
+        outputs = [batch.run(part.inputs, tuple(part.expected)) for part in self.unseen]
         decibels = [part.score_of(each) for part, each in zip(self.unseen, outputs, strict=True)]
         return _Scores(tuple(shares(self.unseen, outputs)), tuple(decibels))
 

@@ -87,10 +87,10 @@ class Batch:
         quant = self.quants.get(name)
         return x if quant is None else rounded(x, quant, self.graph.values[name].dtype)
 
-    def step(self, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
+    def step(self, node: Node, values: Mapping[str, Array]) -> dict[str, Array]:
         """The node's outputs, rounded."""
-        inputs = [(self.consts[n] if n in self.consts else known[n]) if n else None for n in node.inputs]
-        results = compute(self.graph, node, inputs, len(next(iter(known.values()))), self._steps(node))
+        inputs = [(self.consts[n] if n in self.consts else values[n]) if n else None for n in node.inputs]
+        results = compute(self.graph, node, inputs, len(next(iter(values.values()))), self._steps(node))
         return {name: self.rounded(name, y) for name, y in zip(node.outputs, results, strict=True)}
 
     def step_of(self, name: str) -> tuple[float, float]:
@@ -107,22 +107,22 @@ class Batch:
 
     def run(self, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:
         """Outputs and the values named in `keep`. Others are dropped as soon as nobody reads them."""
-        known = self.start(inputs)
-        wanted = {*self.graph.outputs, *keep}
+        values = self.start(inputs)
+        names = {*self.graph.outputs, *keep}
         last = {name: index for index, node in enumerate(self.graph.nodes) for name in node.inputs}
         for index, node in enumerate(self.graph.nodes):
-            known |= self.step(node, known)
+            values |= self.step(node, values)
             for name in node.inputs:
-                if last[name] == index and name not in wanted:
-                    known.pop(name, None)
-        return {name: known[name] for name in wanted}
+                if last[name] == index and name not in names:
+                    values.pop(name, None)
+        return {name: values[name] for name in names}
 
-    def resume(self, known: dict[str, Array], first: int) -> dict[str, Array]:
+    def resume(self, values: dict[str, Array], first: int) -> dict[str, Array]:
         """Every value, with the nodes from index `first` on computed anew."""
-        known = dict(known)
+        values = dict(values)
         for node in self.graph.nodes[first:]:
-            known |= self.step(node, known)
-        return known
+            values |= self.step(node, values)
+        return values
 
 
 def _reals(value: Value, array: Array) -> Array:

@@ -47,12 +47,12 @@ def _called(name: str, graph: Graph) -> dict[str, Array]:
     module, _, function = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
     try:
-        made = getattr(importlib.import_module(module), function)()
-        if isinstance(made, Mapping):
-            return {key: np.asarray(array) for key, array in made.items()}
-        if isinstance(made, np.ndarray):
-            return {_only_input(graph, name): made}
-        return _stacked(list(made), graph, name)
+        returned = getattr(importlib.import_module(module), function)()
+        if isinstance(returned, Mapping):
+            return {key: np.asarray(array) for key, array in returned.items()}
+        if isinstance(returned, np.ndarray):
+            return {_only_input(graph, name): returned}
+        return _stacked(list(returned), graph, name)
     except TinycError:
         raise
     except Exception as error:  # the user's code may raise anything
@@ -110,19 +110,19 @@ def _one_file(path: Path, graph: Graph) -> dict[str, Array]:
     held = load_npz(path)
     if set(held) == {"arr_0"} and len(graph.inputs) == 1:
         held = {graph.inputs[0]: held["arr_0"]}
-    made = {}
+    arrays = {}
     for key, array in held.items():
         value = graph.values.get(key)
         shapes = (value.shape, value.shape[1:]) if value is not None else ()
-        made[key] = array[None] if array.shape in shapes or array.ndim == 0 else array
-    return made
+        arrays[key] = array[None] if array.shape in shapes or array.ndim == 0 else array
+    return arrays
 
 
 def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -> Array:
     """Pictures as the only input takes them: [samples, *shape without the batch axis]."""
     image_of = load_extra("PIL.Image", "pictures", "reading pictures", Loc(str(folder)))
     height, width, colors, channels_first = _picture_shape(graph, folder)
-    made = []
+    arrays = []
     for path in files:
         try:
             with image_of.open(plain_file(path)) as opened:
@@ -131,9 +131,9 @@ def _images(files: list[Path], folder: Path, graph: Graph, pictures: Pictures) -
         except Exception as error:  # whatever the reader of its format raises
             hint = "leave it out of the folder, or save it again"
             raise TinycError("this is not a readable picture", Loc(str(path)), hint) from error
-        made.append(pixels.reshape(height, width, colors))
+        arrays.append(pixels.reshape(height, width, colors))
     mean, std = np.asarray(pictures.mean, np.float32), np.asarray(pictures.std, np.float32)
-    x = (np.stack(made) - mean) / std
+    x = (np.stack(arrays) - mean) / std
     return np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if channels_first else np.asarray(x)
 
 

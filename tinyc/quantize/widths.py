@@ -156,8 +156,8 @@ def widened(graph: Graph, stats: Mapping[str, Stats], wide: Collection[str]) -> 
     writer = _Writer(graph, stats, chosen)
     for node in graph.nodes:
         writer.add(node)
-    made = replace(graph, nodes=tuple(writer.nodes), values=writer.values)
-    return Widened(made, writer.stats, _tied(made, writer.wide))
+    wide_graph = replace(graph, nodes=tuple(writer.nodes), values=writer.values)
+    return Widened(wide_graph, writer.stats, _tied(wide_graph, writer.wide))
 
 
 def _tied(graph: Graph, wide: Collection[str]) -> frozenset[str]:
@@ -226,14 +226,14 @@ class _Writer:
 
     def _copy(self, name: str, wide: bool) -> str:
         """A value like `name` in the width asked for."""
-        made = free_name(f"{name}:{self._dtype(wide)}", self.values)
-        self.values[made] = replace(self.values[name], name=made)
+        copied = free_name(f"{name}:{self._dtype(wide)}", self.values)
+        self.values[copied] = replace(self.values[name], name=copied)
         if name in self.stats:
-            self.stats[made] = self.stats[name]
+            self.stats[copied] = self.stats[name]
         if wide:
-            self.wide.add(made)
-        self._copies[name, wide] = made
-        return made
+            self.wide.add(copied)
+        self._copies[name, wide] = copied
+        return copied
 
     def _requantize(self, source: str, target: str, node: Node) -> Node:
         name = free_name(f"{source}->{self._dtype(target in self.wide)}", {n.name: n for n in self._named()})

@@ -33,11 +33,11 @@ class BoundNode:
     head: Any
     constants: Mapping[str, Array]
 
-    def __call__(self, known: Mapping[str, Array]) -> dict[str, Array]:
+    def __call__(self, values: Mapping[str, Array]) -> dict[str, Array]:
         def array(name: str) -> Array | None:
             if not name:
                 return None
-            return self.constants[name] if name in self.constants else known[name]
+            return self.constants[name] if name in self.constants else values[name]
 
         try:
             results = self.compute(self.head, *(array(name) for name in self.node.inputs))
@@ -83,17 +83,17 @@ class BoundGraph:
         for index, sample in enumerate(samples):
             if index == 0 or (every and index % every == 0):
                 states = {state.name: self.initial[state.name] for state in self.graph.states}
-            known = {**states, **sample}
+            values = {**states, **sample}
             for step in self.steps:
-                known.update(step(known))
-            states = {state.name: known[state.after] for state in self.graph.states}
-            yield self._kept(known, keep)
+                values.update(step(values))
+            states = {state.name: values[state.after] for state in self.graph.states}
+            yield self._selected(values, keep)
 
-    def _kept(self, known: dict[str, Array], keep: Keep) -> dict[str, Array]:
+    def _selected(self, values: dict[str, Array], keep: Keep) -> dict[str, Array]:
         if keep == "all":
-            return known
-        wanted = dict.fromkeys((*self.graph.outputs, *keep))
-        return {name: known[name] for name in wanted}
+            return values
+        names = dict.fromkeys((*self.graph.outputs, *keep))
+        return {name: values[name] for name in names}
 
     def _typed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         expected = self.graph.inputs

@@ -38,9 +38,11 @@ def pictured(path: Path, camera: Camera, value: Value) -> tuple[Samples, list[st
     """
     frames, names = [], []
     for file in files_of(path):
-        made = _raw(file, camera) if file.suffix.lower() == RAW else as_frames(camera, _colors(file, camera)[None])
-        frames.append(made)
-        names += [file.name if len(made) == 1 else f"{file.name}, frame {number}" for number in range(len(made))]
+        pictures = _raw(file, camera) if file.suffix.lower() == RAW else as_frames(camera, _colors(file, camera)[None])
+        frames.append(pictures)
+        names += [
+            file.name if len(pictures) == 1 else f"{file.name}, frame {number}" for number in range(len(pictures))
+        ]
     return Samples({value.name: np.concatenate(frames)}, None, str(path)), names
 
 

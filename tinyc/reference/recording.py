@@ -61,11 +61,11 @@ def _samples(file: wave.Wave_read, where: Loc, most: int) -> Int16s:
     it that writes to a pipe, says nothing: all that follows is taken.
     """
     said = file.getnframes()
-    wanted = min(said, most)
+    count = min(said, most)
     data = file.readframes(most)
     frame = 2 * file.getnchannels()
     whole = len(data) // frame
-    if whole < wanted and said * frame < _LENGTH_UNKNOWN:
+    if whole < count and said * frame < _LENGTH_UNKNOWN:
         raise TinycError(
             f"the recording ends too soon: its header says {said:,} samples, the file has {whole:,}",
             where,

@@ -21,7 +21,7 @@ from tinyc.ops.tree_ensemble import TreeEnsemble
 SYNTHETIC = "synthetic"  # the source of made-up samples
 LABELS = "y"  # the key of class labels in an .npz file
 FIRST_AXIS = "the first axis counts the samples, the others are those of the model's input without its batch"
-_MADE_UP = 1 << 24  # elements of all synthetic samples
+_SYNTHETIC_ELEMENTS = 1 << 24  # elements of all synthetic samples
 _LARGEST = 0x7F7FFFFF  # the bits, and the key, of the largest float
 _ANONYMOUS = ("x", "x_f32", "arr_0", "in0")  # keys that may stand for the only input
 
@@ -149,7 +149,7 @@ def synthetic_samples(graph: Graph, count: int, seed: int = 0) -> Samples:
 
     Fewer than `count` where one sample is so large that all would take hundreds of megabytes.
     """
-    count = min(count, max(1, _MADE_UP // max(1, sum(graph.values[name].elements for name in graph.inputs))))
+    count = min(count, max(1, _SYNTHETIC_ELEMENTS // max(1, sum(graph.values[name].elements for name in graph.inputs))))
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for name in graph.inputs:
@@ -231,17 +231,17 @@ def _is_number(array: Array) -> bool:
 
 
 def _fit(where: Loc, value: Value, array: Array) -> Array:
-    wanted = _sample_shape(value)
+    shape = _sample_shape(value)
     if array.dtype.kind == "b":
         array = array.astype(np.float32)  # reals: 1 is true
     if array.dtype.kind not in "fiu":
         message = f"input '{value.name}' has dtype {array.dtype}, expected numbers"
         raise TinycError(message, where, "give floats, or the integers that the input takes")
-    if array.shape[1:] == (1, *wanted):
-        array = array.reshape(len(array), *wanted)
-    if array.shape[1:] != wanted or len(array) == 0:
+    if array.shape[1:] == (1, *shape):
+        array = array.reshape(len(array), *shape)
+    if array.shape[1:] != shape or len(array) == 0:
         raise TinycError(
-            f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, wanted))}]",
+            f"input '{value.name}' has shape {list(array.shape)}, expected [samples, {', '.join(map(str, shape))}]",
             where,
             FIRST_AXIS,
         )

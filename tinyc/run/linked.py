@@ -128,7 +128,7 @@ class _Core:
     damage: set[str] = field(default_factory=set)
     called: list[int] = field(default_factory=list)
     step_outputs: dict[int, bytes] = field(default_factory=dict)
-    rows_made: dict[int, bytes] = field(default_factory=dict)  # of the steps that run row by row, so far
+    row_outputs: dict[int, bytes] = field(default_factory=dict)  # of the steps that run row by row, so far
     unaligned: int = 0
     in_steps: dict[int, int] = field(default_factory=dict)
     stack_bytes: int = 0
@@ -216,12 +216,12 @@ class _Core:
         rows = row_step.form.call.rows
         assert rows is not None  # of every row form
         sums = row_step.form.accumulator_bytes > 0  # its last call writes the row
-        before = b"" if sums else self.rows_made.get(index, b"")
-        made = range(1) if sums else rows.made(self.called.count(index) - 1)
-        places = (self._at.arena + row_step.output.place_of(row) for row in made)
-        self.rows_made[index] = before + b"".join(self._read(place, rows.out_row_bytes) for place in places)
-        if len(self.rows_made[index]) == rows.out_h * rows.out_row_bytes:
-            self.step_outputs[index] = self.rows_made[index]
+        before = b"" if sums else self.row_outputs.get(index, b"")
+        numbers = range(1) if sums else rows.output_rows(self.called.count(index) - 1)
+        places = (self._at.arena + row_step.output.place_of(row) for row in numbers)
+        self.row_outputs[index] = before + b"".join(self._read(place, rows.out_row_bytes) for place in places)
+        if len(self.row_outputs[index]) == rows.out_h * rows.out_row_bytes:
+            self.step_outputs[index] = self.row_outputs[index]
 
     # ---- calls ----
 
@@ -233,7 +233,7 @@ class _Core:
         noise = self._prepare(index, tensors)
         self.called.clear()
         self.step_outputs.clear()
-        self.rows_made.clear()
+        self.row_outputs.clear()
         if watch:
             self._run_watched(tensors)
         else:
@@ -281,11 +281,11 @@ class _Core:
             raise RunError(f"{self.program.name}_{name} returned {status}, not OK")
 
     def _function(self, name: str) -> Symbol:
-        wanted = f"{self.program.name}_{name}"
-        symbol = next((s for s in self.elf.symbols if s.name == wanted and s.is_function), None)
+        symbol_name = f"{self.program.name}_{name}"
+        symbol = next((s for s in self.elf.symbols if s.name == symbol_name and s.is_function), None)
         if symbol is None:
             raise TinycError(
-                f"the program has no function {wanted}",
+                f"the program has no function {symbol_name}",
                 hint="it must call the library and keep its symbols (no `strip`); --name says how it is called",
             )
         return symbol
@@ -318,9 +318,9 @@ class _Core:
         program, at = self.program, self._at
         rng = np.random.default_rng(index)
         noise = rng.bytes(program.arena_bytes + 2 * GUARD_BYTES)
-        kept = self._read(at.arena + program.state_offset, program.arena_bytes - program.state_offset)
+        state = self._read(at.arena + program.state_offset, program.arena_bytes - program.state_offset)
         self._engine.mem_write(at.arena - GUARD_BYTES, noise)
-        self._engine.mem_write(at.arena + program.state_offset, kept)
+        self._engine.mem_write(at.arena + program.state_offset, state)
         self._engine.mem_write(at.stack, bytes([_PAINT]) * STACK_BYTES)
         if program.row_input is None and program.incremental is None:
             for place, data in zip(program.inputs, tensors, strict=True):

@@ -125,13 +125,13 @@ def count_addresses(plan: TracePlan, elf: Elf, addresses: Numbers) -> Counts:
 
 def _slots(plan: TracePlan, addresses: Numbers) -> Numbers:
     """The slot of each instruction: that of the last function before it that has one."""
-    known = np.full(len(addresses), -1, np.int64)
+    slots = np.full(len(addresses), -1, np.int64)
     for slot, (_, start) in enumerate(plan.steps, 1):
-        known[addresses == start] = slot
+        slots[addresses == start] = slot
     for start, end in ((plan.run_start, plan.run_end), plan.inner):
-        known[(addresses >= start) & (addresses < end)] = 0
-    last = np.maximum.accumulate(np.where(known >= 0, np.arange(len(known)), 0))
-    return known[last]
+        slots[(addresses >= start) & (addresses < end)] = 0
+    last = np.maximum.accumulate(np.where(slots >= 0, np.arange(len(slots)), 0))
+    return slots[last]
 
 
 def _sizes(elf: Elf, addresses: Numbers) -> Numbers:

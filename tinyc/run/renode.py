@@ -12,7 +12,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.templates import render
 from tinyc.board import Board, Memory
-from tinyc.board.core import CORES, KnownCore, core_named
+from tinyc.board.core import CORES, CoreFacts, core_named
 from tinyc.board.instruction_set import CLINT, INSTRUCTION_SETS
 from tinyc.toolchain.compile import CONSOLE, REPLIES, REQUESTS, Sources
 from tinyc.toolchain.compilers import Toolchain
@@ -46,7 +46,7 @@ class Expected:
         return Expected(self.inputs[:most], self.outputs[:most], self.instructions, self.machine)
 
 
-def check_renode_board(board: Board) -> tuple[KnownCore, Memory]:
+def check_renode_board(board: Board) -> tuple[CoreFacts, Memory]:
     """Renode's core for the board, and the board's memories. Raises TinycError when tinyc cannot describe it."""
     core = core_named(board.core)
     if core.not_in_renode:
@@ -58,7 +58,7 @@ def check_renode_board(board: Board) -> tuple[KnownCore, Memory]:
     if not core.renode or board.memory is None or its_set is None or its_set.renode_device is None:
         raise TinycError(
             f"tinyc writes no Renode files for {board.name}",
-            hint=f"cores: {', '.join(name for name, known in CORES.items() if known.renode)}",
+            hint=f"cores: {', '.join(name for name, facts in CORES.items() if facts.renode)}",
         )
     for kind, start, size in _places(board.memory):
         for device, origin, last in (*_TAKEN, its_set.renode_device):

@@ -41,7 +41,7 @@ STALL_SECONDS = 1800.0
 QUANTUM_SECONDS = "0.01"
 OVERHEAD_SECONDS = 10  # virtual, for what the harness does around an inference
 ENDED = "firmware ended"
-_FOUND = re.compile(r"ended (True|False), inside (True|False), at 0x([0-9A-Fa-f]+)")  # session.robot logs it
+_FAULT = re.compile(r"ended (True|False), inside (True|False), at 0x([0-9A-Fa-f]+)")  # session.robot logs it
 _TRACE = "trace.txt"
 _RESULTS = "results"
 
@@ -143,7 +143,7 @@ def _failure(firmware: Firmware, ended: Ended, results: Path, done: int, limit: 
         report = (results / "robot_output.xml").read_text(encoding="utf-8", errors="replace")
     except OSError:
         report = ""
-    fault = _FOUND.search(report) or _FOUND.search(said)
+    fault = _FAULT.search(report) or _FAULT.search(said)
     if fault is not None and fault[2] == "False":
         return RunError(
             "the firmware read or wrote where there is no memory, says Renode's log",

@@ -47,9 +47,9 @@ def build_trace_library(qemu_api: int | None) -> Path | None:
 
 def _compiled(compiler: Toolchain, arguments: Sequence[str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "block_trace.so"
-        compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *arguments, "-o", made], "building the tracer")
-        return made.read_bytes()
+        library = Path(folder) / "block_trace.so"
+        compiler.run(["-std=c99", "-O2", "-shared", "-fPIC", *arguments, "-o", library], "building the tracer")
+        return library.read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def ordered(blocks: Iterable[BlockCount]) -> tuple[BlockCount, ...]:
 
 def ordered_jumps(plan: TracePlan, jumps: Mapping[tuple[int, int, int], int]) -> tuple[JumpCount, ...]:
     """Jumps by step, source and target, from (slot, source, target) -> executions."""
-    made = (JumpCount(plan.numbers[slot], source, target, n) for (slot, source, target), n in jumps.items())
-    return tuple(sorted(made, key=lambda j: (j.step, j.source, j.target)))
+    counts = (JumpCount(plan.numbers[slot], source, target, n) for (slot, source, target), n in jumps.items())
+    return tuple(sorted(counts, key=lambda j: (j.step, j.source, j.target)))
 
 
 def instruction_starts(code: bytes, widths: Widths) -> tuple[int, ...]:

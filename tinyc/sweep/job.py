@@ -176,7 +176,7 @@ def run_job(job: Job, contents: Mapping[str, bytes]) -> ResultRow:
         row = empty_row(job, "crashed", f"the worker has another tinyc ({__version__}, other source): install the same")
     else:
         try:
-            row = _made(job, _written(job, contents))
+            row = _result(job, _written(job, contents))
         except TinycError as error:
             row = empty_row(job, "refused", error.message)
         except Exception as error:  # a bug of ours ends one job, not the sweep
@@ -197,7 +197,7 @@ def _written(job: Job, contents: Mapping[str, bytes]) -> dict[str, Path]:
     return places
 
 
-def _made(job: Job, places: Mapping[str, Path]) -> ResultRow:
+def _result(job: Job, places: Mapping[str, Path]) -> ResultRow:
     options, path = job.options(places), places[job.model.sha256]
     if job.kind == "estimate":
         estimate = estimate_model(path, options, Progress())

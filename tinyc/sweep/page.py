@@ -47,8 +47,8 @@ def sweep_page(rows: Sequence[ResultRow], name: str) -> str:
     for number, model in enumerate(dict.fromkeys(row.model for row in shown), 1):
         own = sorted((row for row in shown if row.model == model and not row.failed), key=_place)
         lines = [_Line(row, on_front(row, [other for other in own if other.board == row.board])) for row in own]
-        known = [any(line.figures[at][0] is not None for line in lines) for at in range(len(_COLUMNS))]
-        facts = {"columns": list(compress(_COLUMNS, known)), "known": known, "charts": _charts(own, number)}
+        measured = [any(line.figures[at][0] is not None for line in lines) for at in range(len(_COLUMNS))]
+        facts = {"columns": list(compress(_COLUMNS, measured)), "measured": measured, "charts": _charts(own, number)}
         models.append({"name": model, "number": number, "lines": lines, **facts})
     values = {
         "name": name,

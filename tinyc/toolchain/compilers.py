@@ -105,13 +105,13 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
     """
     names = _candidates(board)
     if prefer is not None:
-        wanted = next((name for name in names if prefer in (name, "gcc" if name.endswith("-gcc") else name)), None)
-        if wanted is None:
+        preferred = next((name for name in names if prefer in (name, "gcc" if name.endswith("-gcc") else name)), None)
+        if preferred is None:
             raise TinycError(
                 f"'{prefer}' is not a compiler for {board.name}",
                 hint=f"it can be built with: {', '.join(names)}",
             )
-        names = (wanted,)
+        names = (preferred,)
     for name in names:
         if (toolchain := _find(name, board)) is not None:
             return toolchain

@@ -34,21 +34,21 @@ def at_baud(uart: Uart, asked: int | None, wished: int | None) -> Uart:
     if asked is None:
         return replace(uart, baud=wished) if wished is not None and _can(uart, wished) else uart
     if not _can(uart, asked):
-        made = _made(uart, asked)
+        actual = _actual_baud(uart, asked)
         raise TinycError(
             f"the board's UART cannot make {asked} baud of its clock of {uart.clock_hz:,} Hz"
-            + (f": the nearest is {made:.0f}" if made else ""),
+            + (f": the nearest is {actual:.0f}" if actual else ""),
             hint=f"leave out --baud, for {uart.baud}, or give another",
         )
     return replace(uart, baud=asked)
 
 
 def _can(uart: Uart, baud: int) -> bool:
-    made = _made(uart, baud)
-    return made is not None and abs(made - baud) <= TOLERANCE * baud
+    actual = _actual_baud(uart, baud)
+    return actual is not None and abs(actual - baud) <= TOLERANCE * baud
 
 
-def _made(uart: Uart, baud: int) -> float | None:
+def _actual_baud(uart: Uart, baud: int) -> float | None:
     """What comes out nearest to a baud rate, as the drivers in templates/firmware/uart_*.c set it; None: nothing."""
     return _RATES.get(uart.kind, _by_divisor)(uart.clock_hz, baud)
 

@@ -74,10 +74,10 @@ class CurrentIntegers:
 
 def prepared(model: Any, example_inputs: Any, weights: str | Mapping[str, str], numerics: str) -> PreparedModule:
     """As `tinyc.torch.prepare` has it."""
-    known = numerics_of(numerics)
-    if known not in (Numerics.ONNX, Numerics.OURS):
+    arithmetic = numerics_of(numerics)
+    if arithmetic not in (Numerics.ONNX, Numerics.OURS):
         raise TinycError(f"an ONNX file is not built with numerics '{numerics}'", hint="there are: onnx, single")
-    return PreparedModule(start_of(model, example_inputs, weights), known)
+    return PreparedModule(start_of(model, example_inputs, weights), arithmetic)
 
 
 class PreparedModule(torch.nn.Module):
@@ -191,8 +191,8 @@ class PreparedModule(torch.nn.Module):
         """One tensor, or as many as the model has outputs, in a tuple."""
         current = self._current()
         graph = self._compiled(current)
-        known = self._run(graph, current, inputs)
-        outputs = tuple(_as_given(known[name].reals, graph.values[name]) for name in graph.outputs)
+        tensors = self._run(graph, current, inputs)
+        outputs = tuple(_as_given(tensors[name].reals, graph.values[name]) for name in graph.outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def integers(self, *inputs: Tensor) -> tuple[Array, ...]:
@@ -200,36 +200,36 @@ class PreparedModule(torch.nn.Module):
         with torch.no_grad():
             current = self._current()
             graph = self._compiled(current)
-            known = self._run(graph, current, inputs)
+            tensors = self._run(graph, current, inputs)
         values = [graph.values[name] for name in graph.outputs]
-        return tuple(_as_given(_q(known[value.name].steps, value), value) for value in values)
+        return tuple(_as_given(_q(tensors[value.name].steps, value), value) for value in values)
 
     def _run(self, graph: Graph, current: CurrentIntegers, inputs: tuple[Tensor, ...]) -> dict[str, SteppedTensor]:
         if len(inputs) != len(graph.inputs):
             raise TinycError(f"the module takes {len(graph.inputs)} inputs, got {len(inputs)}")
-        known = {
+        tensors = {
             name: _quantized(x, graph.values[name], current.steps[name])
             for name, x in zip(graph.inputs, inputs, strict=True)
         }
         for node in graph.nodes:
-            known[node.outputs[0]] = self._computed(graph, node, current, known)
-        return known
+            tensors[node.outputs[0]] = self._computed(graph, node, current, tensors)
+        return tensors
 
     def _computed(
-        self, graph: Graph, node: Node, current: CurrentIntegers, known: Mapping[str, SteppedTensor]
+        self, graph: Graph, node: Node, current: CurrentIntegers, tensors: Mapping[str, SteppedTensor]
     ) -> SteppedTensor:
         y = graph.values[node.outputs[0]]
         step = current.steps[y.name]
         if is_a(node, Trait.MOVES):
-            inputs = _inputs(graph, node, known)
+            inputs = _inputs(graph, node, tensors)
             if node.name not in self._places:
                 self._places[node.name] = torch.from_numpy(places(graph, node).reshape(-1))
             return SteppedTensor(moved([x.steps for x in inputs], self._places[node.name], y.shape), step)
         site = Site(graph, node, self._numerics)
         if type(node.attrs) in SUMS:
-            smooth, exact = self._sums(site, current, known[node.inputs[0]], step)
+            smooth, exact = self._sums(site, current, tensors[node.inputs[0]], step)
         else:
-            inputs = _aligned(_inputs(graph, node, known))
+            inputs = _aligned(_inputs(graph, node, tensors))
             reals = FUNCTIONS[type(node.attrs)](node.attrs, *(x.reals for x in inputs))
             smooth, exact = reals / step, _exact(site, [x.steps for x in inputs])
         low, high = getattr(node.attrs, "act", Act()).range_of(y)
@@ -306,13 +306,13 @@ def _constant(value: Value, array: Array) -> SteppedTensor:
     return SteppedTensor(steps, scale if len(quant.scale) > 1 else scale[0])
 
 
-def _inputs(graph: Graph, node: Node, known: Mapping[str, SteppedTensor]) -> list[SteppedTensor]:
+def _inputs(graph: Graph, node: Node, tensors: Mapping[str, SteppedTensor]) -> list[SteppedTensor]:
     """The node's inputs, constants repeated for every sample."""
-    count = len(next(iter(known.values())).steps)
+    count = len(next(iter(tensors.values())).steps)
     inputs = []
     for name in filter(None, node.inputs):
-        if name in known:
-            inputs.append(known[name])
+        if name in tensors:
+            inputs.append(tensors[name])
         elif graph.values[name].quant is not None:
             constant = _constant(graph.values[name], graph.consts[name])
             inputs.append(SteppedTensor(constant.steps.expand(count, *constant.steps.shape), constant.step))

@@ -50,31 +50,33 @@ def measure(
     if samples.source == SYNTHETIC:
         return None
     labels = samples.labels if samples.labels is not None and len(np.unique(samples.labels)) > 1 else None
-    made = _by_name(graph, outputs)
-    own = classes(graph, made)
+    computed = _by_name(graph, outputs)
+    own = classes(graph, computed)
     right = None if labels is None or own is None else float((own == labels).mean())
     source = Path(samples.source).name
     if float_graph is None:
         missed = never_chosen(labels, own)
         plain = Accuracy(len(outputs), None, None, None, right, arithmetic_of(graph), source, never_chosen=missed)
         return None if right is None else plain
-    wanted = float_outputs(float_graph, samples, samples.sequence)
-    theirs = classes(float_graph, wanted)
+    expected = float_outputs(float_graph, samples, samples.sequence)
+    theirs = classes(float_graph, expected)
     names = [name for name in float_graph.outputs if float_graph.values[name].dtype == "f32"]
     for name in names:
-        both = (rows[name].reshape(-1, *float_graph.values[name].shape) for rows in (wanted, made))
+        both = (rows[name].reshape(-1, *float_graph.values[name].shape) for rows in (expected, computed))
         if (message := _lost(graph, name, axes_of_numbers(float_graph, name), *both)) is not None:
             on_warning(message)
     targets = samples.targets if names else None
     figures: list[Quality] = []
     if targets is not None:
-        figures = qualities(float_graph, samples.arrays, (wanted[names[0]], made[names[0]]), (theirs, own), targets)
-    if targets is not None and wants_reals(targets, wanted[names[0]]):
+        figures = qualities(
+            float_graph, samples.arrays, (expected[names[0]], computed[names[0]]), (theirs, own), targets
+        )
+    if targets is not None and wants_reals(targets, expected[names[0]]):
         theirs = None  # no classes
-    asked = _asked(metric, float_graph, samples, (wanted, made))
+    asked = _asked(metric, float_graph, samples, (expected, computed))
     if asked is not None:
         figures = [asked, *(other for other in figures if other.name != asked.name)]
-    reals = [_reals(float_graph, rows) for rows in (wanted, made)]
+    reals = [_reals(float_graph, rows) for rows in (expected, computed)]
     chosen = theirs if theirs is None or labels is None else np.concatenate([theirs, labels])
     return Accuracy(
         inputs=len(outputs),
@@ -118,9 +120,9 @@ def float_outputs(graph: Graph, samples: Samples, sequence: int = 0) -> dict[str
     return {name: np.concatenate([rows_of(part[name]) for part in parts]) for name in graph.outputs}
 
 
-def never_chosen(wanted: Array | None, made: Array | None) -> tuple[int, ...]:
+def never_chosen(expected: Array | None, computed: Array | None) -> tuple[int, ...]:
     """Classes that are wanted for some sample and chosen for none; none where the model chooses no class."""
-    return () if wanted is None or made is None else tuple(map(int, np.setdiff1d(wanted, made)))
+    return () if expected is None or computed is None else tuple(map(int, np.setdiff1d(expected, computed)))
 
 
 def _by_name(graph: Graph, outputs: Outputs) -> dict[str, Array]:
@@ -139,9 +141,9 @@ def _reals(graph: Graph, outputs: Mapping[str, Array]) -> Array:
     return np.concatenate(rows, axis=1) if rows else np.zeros((len(next(iter(outputs.values()))), 0))
 
 
-def _lost(graph: Graph, name: str, among: Sequence[int], wanted: Array, made: Array) -> str | None:
+def _lost(graph: Graph, name: str, among: Sequence[int], expected: Array, computed: Array) -> str | None:
     """What to say of an output [samples, *shape] some columns of which are lost: their error is what they hold."""
-    columns = columns_db(wanted, made, among)
+    columns = columns_db(expected, computed, among)
     maker = maker_of(graph, name)
     for axis in sorted({axis for axis, _ in columns}):
         own = {index: db for (of, index), db in columns.items() if of == axis}
@@ -162,28 +164,28 @@ def varies(rows: Array) -> bool:
     return len(rows) < 2 or bool((rows != rows[0]).any())
 
 
-def sqnr_db(wanted: Array, made: Array) -> float | None:
-    """10 log10 of the power of `wanted` [samples, elements] over that of the error, to 0.01 dB. None where that is no
+def sqnr_db(expected: Array, computed: Array) -> float | None:
+    """10 log10 of the power of `expected` [samples, elements] over that of the error, to 0.01 dB. None where that is no
     number or says nothing: no error, no signal, or a signal that is the same in every sample."""
-    signal, noise = _noise(wanted, made)
-    if not noise or signal == 0 or not varies(wanted):
+    signal, noise = _noise(expected, computed)
+    if not noise or signal == 0 or not varies(expected):
         return None
     return round(10 * float(np.log10(signal / noise)), 2)
 
 
-def _noise(wanted: Array, made: Array) -> tuple[float, float]:
+def _noise(expected: Array, computed: Array) -> tuple[float, float]:
     """The power of a signal, and of the error beside it; 0 where that is the rounding of the sums alone."""
-    signal = float(np.square(wanted, dtype=np.float64).sum())
-    noise = float(np.square(made.astype(np.float64) - wanted).sum())
+    signal = float(np.square(expected, dtype=np.float64).sum())
+    noise = float(np.square(computed.astype(np.float64) - expected).sum())
     return signal, noise if noise > signal * _NO_NOISE else 0.0
 
 
-def agreement(wanted: Array | None, made: Array | None) -> float | None:
+def agreement(expected: Array | None, computed: Array | None) -> float | None:
     """Share of samples that get the same class [samples]. None where that says nothing: the model chooses no class,
     or the same for every sample."""
-    if wanted is None or made is None or not varies(wanted):
+    if expected is None or computed is None or not varies(expected):
         return None
-    return float((wanted == made).mean())
+    return float((expected == computed).mean())
 
 
 def integers_of(graph: Graph) -> str:
@@ -203,8 +205,8 @@ def integers_of(graph: Graph) -> str:
 
 def arithmetic_of(graph: Graph) -> str:
     """What a library computes in, in words: `int8`, `float32`, `int8 and float32`."""
-    made = [graph.values[name] for node in graph.nodes for name in node.outputs]
-    kinds = {value.dtype for value in made if value.quant or value.dtype == "f32"}
+    computed = [graph.values[name] for node in graph.nodes for name in node.outputs]
+    kinds = {value.dtype for value in computed if value.quant or value.dtype == "f32"}
     words = [word for kind, word in {**_WORDS, "f32": "float32"}.items() if kind in kinds]
     return " and ".join(words) or "integers"
 

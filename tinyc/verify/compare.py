@@ -57,19 +57,19 @@ def expected_outputs(text: str, graph: Graph, samples: Samples) -> list[list[Arr
     held = load_npz(Path(file))
     arrays = []
     for name in graph.outputs:
-        wanted = key or name
-        if wanted not in held and not (not key and len(graph.outputs) == len(held) == 1):
+        array_name = key or name
+        if array_name not in held and not (not key and len(graph.outputs) == len(held) == 1):
             there = ", ".join(held)
-            raise TinycError(f"no array '{wanted}'; the file has {there}", where, "name one: FILE.npz:KEY")
-        arrays.append(_fit(held.get(wanted, next(iter(held.values()))), name, graph, len(samples), where))
+            raise TinycError(f"no array '{array_name}'; the file has {there}", where, "name one: FILE.npz:KEY")
+        arrays.append(_fit(held.get(array_name, next(iter(held.values()))), name, graph, len(samples), where))
     return [[array[index] for array in arrays] for index in range(len(samples))]
 
 
-def compare(graph: Graph, got: Sequence[Sequence[bytes]], wanted: Outputs) -> Comparison:
+def compare(graph: Graph, got: Sequence[Sequence[bytes]], reference: Outputs) -> Comparison:
     """Count the bytes that differ. `got` is what a Target returned: [sample][output] as bytes."""
     total = differing = 0
     first = None
-    for index, (mine, theirs) in enumerate(zip(got, wanted, strict=True)):
+    for index, (mine, theirs) in enumerate(zip(got, reference, strict=True)):
         for raw, array in zip(mine, theirs, strict=True):
             expected = np.ascontiguousarray(array).tobytes()
             total += len(expected)
@@ -77,7 +77,7 @@ def compare(graph: Graph, got: Sequence[Sequence[bytes]], wanted: Outputs) -> Co
             differing += wrong
             if wrong and first is None:
                 first = index
-    return Comparison(len(wanted), total, differing, first)
+    return Comparison(len(reference), total, differing, first)
 
 
 def first_difference(

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, known, number
+from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty, number
 from tinyc.verify.front import ModelFront
 
 SCHEMA = 1
@@ -311,7 +311,7 @@ class Report(Shown):
         """The figures of a build, and its layers."""
         verify = self.verify
         what = f"{verify.output_bytes:,} output bytes on {self.machine}"
-        facts = known(
+        facts = nonempty(
             proved=f"yes, {what}: all equal" if self.passed else f"NO, {what}: {verify.mismatches:,} differ",
             accuracy="" if self.accuracy is None else self.accuracy.words,
             instructions="" if self.instructions is None else f"{self.instructions:,} an inference",
@@ -371,7 +371,7 @@ class UnprovedReport(Shown):
     def summary(self) -> Summary:
         """What is known without a run, and its layers."""
         flash = self.flash
-        facts = known(
+        facts = nonempty(
             proved="NO, nothing was run",
             accuracy="" if self.accuracy is None else self.accuracy.words,
             flash="" if flash is None else bytes_of(flash.code_bytes + flash.const_bytes),

@@ -24,10 +24,10 @@ def qualities(
 ) -> list[Quality]:
     """The figures that the labels allow: top-1, AUC, MSE. outputs, chosen: reals [samples, *shape] and classes
     [samples] of the float and of the integer model."""
-    wanted, rows = outputs[0], [rows_of(output) for output in outputs]
-    if labels is None or labels.ndim == 0 or len(labels) != len(wanted):
+    float_output, rows = outputs[0], [rows_of(output) for output in outputs]
+    if labels is None or labels.ndim == 0 or len(labels) != len(float_output):
         return []
-    if wants_reals(labels, wanted):
+    if wants_reals(labels, float_output):
         with np.errstate(over="ignore"):
             flat = labels.astype(np.float32).reshape(len(labels), -1).astype(np.float64)
         if not np.isfinite(flat).all():
@@ -42,7 +42,7 @@ def qualities(
     if theirs is not None and ours is not None and (class_output(graph) or labels.max() < rows[0].shape[1]):
         figures.append(Quality("top-1", float((theirs == labels).mean()), float((ours == labels).mean())))
     if set(np.unique(labels)) == {0, 1}:
-        x = inputs[graph.inputs[0]].reshape(len(wanted), -1)
+        x = inputs[graph.inputs[0]].reshape(len(float_output), -1)
         figures.append(Quality("AUC", *(auc(anomaly_or_class(x, output), labels) for output in rows)))
     return figures
 

@@ -95,9 +95,9 @@ def figures_of(accuracy: Accuracy | None) -> Mapping[str, float]:
     """What a limit can be set for, in percent and dB; of an exact model no SQNR is too low."""
     if accuracy is None:
         return {}
-    known = {"top-1": accuracy.top1_int, "agreement": accuracy.agreement}
-    known |= {figure.name: figure.integer_model for figure in accuracy.qualities if figure.name in _SHARES}
-    figures = {name: 100 * share for name, share in known.items() if share is not None}
+    shares = {"top-1": accuracy.top1_int, "agreement": accuracy.agreement}
+    shares |= {figure.name: figure.integer_model for figure in accuracy.qualities if figure.name in _SHARES}
+    figures = {name: 100 * share for name, share in shares.items() if share is not None}
     if accuracy.exact:
         return figures | {"agreement": 100.0, "SQNR": float("inf")}
     return figures | ({} if accuracy.sqnr_db is None else {"SQNR": accuracy.sqnr_db})

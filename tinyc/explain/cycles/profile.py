@@ -147,8 +147,8 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings; keys in a fixed order."""
-        known = {"milliseconds": self.milliseconds(self.cost), "flash_waits": self.flash_waits}
-        return asdict(self) | known | {"microjoules": self.microjoules}
+        derived = {"milliseconds": self.milliseconds(self.cost), "flash_waits": self.flash_waits}
+        return asdict(self) | derived | {"microjoules": self.microjoules}
 
 
 def layer_costs(
@@ -160,16 +160,16 @@ def layer_costs(
     by_step: defaultdict[int, list[InstructionShare]] = defaultdict(list)
     for line in modelled.lines:
         by_step[line.step].append(line)
-    made = []
+    by_layer = []
     for facts in (*layers, LayerFacts(OVERHEAD, "between layers", "", "", 0)):
         lines = by_step[facts.step]
         chains = _callers([j for j in jumps if j.step == facts.step], elf)
         grouped = _group(lines, lambda line: name_at(line.instruction.address))
         functions = [FunctionCost(name, costs.of(its), chains.get(name, ())) for name, its in grouped.items()]
-        made.append(
+        by_layer.append(
             LayerCost(facts.step, facts.name, facts.op, facts.kernel, facts.macs, costs.of(lines), _dearest(functions))
         )
-    return tuple(made)
+    return tuple(by_layer)
 
 
 def function_costs(modelled: ModelledCycles, elf: Elf) -> tuple[FunctionCost, ...]:
@@ -191,14 +191,14 @@ def source_costs(modelled: ModelledCycles, firmware: Path, sources: Path, most: 
     by_place = [(place, costs.of(lines)) for place, lines in grouped.items()]
     by_place.sort(key=lambda item: (-item[1].weight, item[0]))
     texts: dict[str, list[str]] = {}
-    made = []
+    layers = []
     for (file, number), cost in by_place[:most]:
         if file not in texts:
             path = sources / file
             texts[file] = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         text = texts[file][number - 1].strip() if 0 < number <= len(texts[file]) else ""
-        made.append(SourceCost(file, number, text, cost))
-    return tuple(made)
+        layers.append(SourceCost(file, number, text, cost))
+    return tuple(layers)
 
 
 def hot_blocks(modelled: ModelledCycles, elf: Elf, most: int) -> tuple[HotBlock, ...]:

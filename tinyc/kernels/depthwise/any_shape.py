@@ -86,7 +86,7 @@ class AnyWork:
         return self.call + groups * (self.group + _LAST_PAIR * (pairs > 1) + pairs * self.pair)
 
 
-class _Kept:
+class _Spills:
     """Registers of the FPU, none of which a function need save. `columns(n)`: bytes of n columns. last: the same of
     those before a pair's last column, or the zero points that stand for it."""
 
@@ -147,10 +147,10 @@ class _Writer:
             asm.op("str", "r6", frame.at(f"row{k}"))
         asm.op("mov", "r6", "r4")
         for count in range(1, layer.last + 1):
-            asm.op("vmov", _Kept.columns(count), "r6")
+            asm.op("vmov", _Spills.columns(count), "r6")
             if count == 2:
                 asm.op("sub", "r7", "r6", f"#{GROUP}")
-                asm.op("vmov", _Kept.to_next, "r7")
+                asm.op("vmov", _Spills.to_next, "r7")
             if count < layer.last:
                 asm.op("add", "r6", "r6", "r4")
 
@@ -161,12 +161,12 @@ class _Writer:
         for register, name in (("r8", "first"), ("r9", "y"), ("r10", "left"), ("r11", "pixels"), ("r12", "right")):
             asm.op("ldr", register, frame.at(name))
         asm.op("add", "r9", "r9", "r8")
-        asm.op("vmov", _Kept.y, "r9")
-        asm.op("vmov", _Kept.pixels, "r11")
-        asm.op("vmov", "r9", _Kept.columns(1))
+        asm.op("vmov", _Spills.y, "r9")
+        asm.op("vmov", _Spills.pixels, "r11")
+        asm.op("vmov", "r9", _Spills.columns(1))
         asm.op("ubfx", "r14", "r10", f"#{_LEFT}", "#1")
         asm.op("mls", "r8", "r14", "r9", "r8")
-        asm.op("vmov", _Kept.at, "r8")
+        asm.op("vmov", _Spills.at, "r8")
         asm.op("orr", "r12", "r12", "r10")
         asm.op("cmp", "r11", "#2")
         asm.op("it", "le")
@@ -178,16 +178,16 @@ class _Writer:
         """Between the first pair and the last one no column is outside. r14: outputs of these channels, four on."""
         layer, asm = self.layer, self.asm
         asm.note("the next pair of pixels")
-        asm.op("vmov", "r9", _Kept.pixels)
-        asm.op("vmov", "r10", _Kept.at)
-        asm.op("vmov", "r11", _Kept.columns(2 * layer.stride))
-        asm.op("vmov", "r12", _Kept.to_next)
+        asm.op("vmov", "r9", _Spills.pixels)
+        asm.op("vmov", "r10", _Spills.at)
+        asm.op("vmov", "r11", _Spills.columns(2 * layer.stride))
+        asm.op("vmov", "r12", _Spills.to_next)
         asm.op("sub", "r9", "r9", "#2")
         asm.op("add", "r10", "r10", "r11")
         asm.op("add", "r14", "r14", "r12")
-        asm.op("vmov", _Kept.pixels, "r9")
-        asm.op("vmov", _Kept.at, "r10")
-        asm.op("vmov", _Kept.y, "r14")
+        asm.op("vmov", _Spills.pixels, "r9")
+        asm.op("vmov", _Spills.at, "r10")
+        asm.op("vmov", _Spills.y, "r14")
         asm.op("cmp", "r9", "#2")
         asm.leave("ble.w", "last")
         asm.op("sub", "r0", "r0", f"#{4 * layer.group_words}")
@@ -216,13 +216,13 @@ class _Writer:
         layer, asm = self.layer, self.asm
         asm.note("the last pair of pixels")
         asm.op("cmp", "r9", "#1")
-        asm.op("vmov", "r11", _Kept.columns(layer.stride))
-        asm.op("vmov", "r12", _Kept.columns(1))
+        asm.op("vmov", "r11", _Spills.columns(layer.stride))
+        asm.op("vmov", "r12", _Spills.columns(1))
         asm.op("itt", "eq")
         asm.op("subeq", "r10", "r10", "r11")
         asm.op("subeq", "r14", "r14", "r12")
-        asm.op("vmov", _Kept.at, "r10")
-        asm.op("vmov", _Kept.y, "r14")
+        asm.op("vmov", _Spills.at, "r10")
+        asm.op("vmov", _Spills.y, "r14")
         asm.op("ldr", "r9", self.frame.at("right"))
         asm.op("sub", "r0", "r0", f"#{4 * layer.group_words}")
         asm.op("adds", "r9", "r9", "r9")
@@ -231,10 +231,10 @@ class _Writer:
 
     def _keep_last(self) -> None:
         asm = self.asm
-        asm.op("vmov", "r11", _Kept.columns(self.layer.last))
+        asm.op("vmov", "r11", _Spills.columns(self.layer.last))
         asm.op("it", "hs")
         asm.op("ldrhs", "r11", self.frame.at("zero"))
-        asm.op("vmov", _Kept.last, "r11")
+        asm.op("vmov", _Spills.last, "r11")
 
     # ---- pixels ----
 
@@ -245,7 +245,7 @@ class _Writer:
         asm.op("ldm", "r0!", "{" + ", ".join(ACC[0]) + "}")
         for k in range(layer.k_h):
             asm.op("ldr", "r14", self.frame.at(f"row{k}"))
-            asm.op("vmov", "r12", _Kept.at)
+            asm.op("vmov", "r12", _Spills.at)
             asm.op("add", "r14", "r14", "r12")
             held = -1
             for tap in layer.taps:
@@ -266,10 +266,10 @@ class _Writer:
             asm.op("ldrpl", EVEN, "[r14]")
             asm.op("ldrmi", EVEN, self.frame.at("zero"))
         elif at < self.layer.last:
-            asm.op("vmov", ODD, _Kept.columns(at))
+            asm.op("vmov", ODD, _Spills.columns(at))
             asm.op("ldr", EVEN, f"[r14, {ODD}]")
         else:
-            asm.op("vmov", ODD, _Kept.last)
+            asm.op("vmov", ODD, _Spills.last)
             asm.op("ite", "lo")
             asm.op("ldrlo", EVEN, f"[r14, {ODD}]")
             asm.op("movhs", EVEN, ODD)  # of 16 bits, so that what follows is aligned again
@@ -286,8 +286,8 @@ class _Writer:
             for acc in (first, second):
                 requant.emit(asm, 0, acc, "", constants, temp)
             if channel == 0:
-                asm.op("vmov", "r14", _Kept.y)
-                asm.op("vmov", "r12", _Kept.columns(1))
+                asm.op("vmov", "r14", _Spills.y)
+                asm.op("vmov", "r12", _Spills.columns(1))
             asm.op("strb", second, "[r14, r12]")
             asm.op("strb", first, "[r14], #1")
 

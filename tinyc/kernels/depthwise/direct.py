@@ -380,8 +380,8 @@ def takes(site: Site) -> bool:
     k_h, k_w, out_c = site.x(1).shape
     in_c = site.x(0).shape[3]
     times = out_c // in_c
-    known = times in (1, 2, GROUP) or (in_c == 1 and times % GROUP == 0)
-    return out_c >= GROUP and known and k_h * k_w <= _MOST_TAPS and site.y().shape[2] >= 2
+    times_fit = times in (1, 2, GROUP) or (in_c == 1 and times % GROUP == 0)
+    return out_c >= GROUP and times_fit and k_h * k_w <= _MOST_TAPS and site.y().shape[2] >= 2
 
 
 _ASKS = f"rows that few windows leave, and {WIDE.asks}"

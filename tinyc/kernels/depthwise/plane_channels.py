@@ -130,9 +130,9 @@ class ChannelWriter:
     def _held(self) -> tuple[str, ...]:
         """Registers beside the weights that hold the constants of a channel, and what all channels add where there is
         room for it; none where not all constants can be held."""
-        layer, wanted = self.layer, self.layer.requant.constants
+        layer, count = self.layer, self.layer.requant.constants
         free = (*(f"r{i}" for i in range(7 + layer.weight_words, 13)), "r14")
-        return free[: wanted + (layer.requant.base is not None)] if len(free) >= wanted else ()
+        return free[: count + (layer.requant.base is not None)] if len(free) >= count else ()
 
     def _streamed_channel(self) -> None:
         """r0: planes, r1: weights, r4 ... r7: accumulators, r2 r3 r8 r9: columns, r10 ... r14: weights."""

@@ -25,7 +25,7 @@ _LONGEST = 4  # run of products at stride 2
 _LOW = {"return": 0, "inner": 4, "turns": 8}
 _T, _U, _V = 16, 16 + _VECTOR, 16 + 2 * _VECTOR
 COLUMN_BYTES = 2 * _VECTOR  # that sp moves down for a column: vectors u and v of the one before stay
-COLUMNS_KEPT = 3
+COLUMNS_ON_STACK = 3
 
 
 def step_instructions(tiles: Tiles) -> int:
@@ -44,7 +44,7 @@ class ProductCode:
         self.asm = Asm(tiles.core)
         self.order: list[tuple[int, int]] = []
         self._moves = tiles.form.name == "f4"
-        self._height = COLUMNS_KEPT * COLUMN_BYTES if self._moves else 0  # of sp above its lowest place
+        self._height = COLUMNS_ON_STACK * COLUMN_BYTES if self._moves else 0  # of sp above its lowest place
         base = _V + _VECTOR + self._height if self._moves else 4 * len(_LOW)
         names = ["stream", "factors", "constants", "groups", "inverse"]
         names += [f"y{a}" for a in range(tiles.form.m)]
@@ -65,8 +65,8 @@ class ProductCode:
         self._height -= COLUMN_BYTES
 
     def _rise(self) -> None:
-        self.asm.op("add.w", "sp", "sp", f"#{COLUMNS_KEPT * COLUMN_BYTES}")
-        self._height += COLUMNS_KEPT * COLUMN_BYTES
+        self.asm.op("add.w", "sp", "sp", f"#{COLUMNS_ON_STACK * COLUMN_BYTES}")
+        self._height += COLUMNS_ON_STACK * COLUMN_BYTES
 
     # ---- products: all channels ----
 
@@ -253,7 +253,7 @@ class ProductCode:
     def _of_column(self, name: str, number: int) -> str:
         """A name for vector u or v of the column made as the given one, 0 to 2."""
         label = f"{name} of column {number}"
-        place = {"u": _U, "v": _V}[name] + (COLUMNS_KEPT - number) * COLUMN_BYTES
+        place = {"u": _U, "v": _V}[name] + (COLUMNS_ON_STACK - number) * COLUMN_BYTES
         self._vectors.setdefault(label, place)
         return label
 

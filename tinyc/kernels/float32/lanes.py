@@ -74,11 +74,11 @@ class _Walk:
 
     def to(self, column: int) -> str:
         """The address of a column."""
-        wanted = column * self.column
-        if abs(wanted - self.place) > _REACH:
-            self.asm.add(self.base, self.base, wanted - self.place, self.temp)
-            self.place = wanted
-        return f"[{self.base}, #{wanted - self.place}]" if wanted != self.place else f"[{self.base}]"
+        offset = column * self.column
+        if abs(offset - self.place) > _REACH:
+            self.asm.add(self.base, self.base, offset - self.place, self.temp)
+            self.place = offset
+        return f"[{self.base}, #{offset - self.place}]" if offset != self.place else f"[{self.base}]"
 
 
 def lanes_code(lanes: Lanes) -> Asm:

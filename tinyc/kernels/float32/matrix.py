@@ -147,8 +147,8 @@ def _weights(layer: FloatLayer, w: Floats) -> Floats:
 
 def _blocks(layer: FloatLayer) -> Iterator[FloatBlock | Channels | VectorBlock]:
     """The functions in use."""
-    made = [layer.block(part, outputs) for _, outputs in layer.channels for part in layer.parts]
-    return iter(dict.fromkeys(made))
+    blocks = [layer.block(part, outputs) for _, outputs in layer.channels for part in layer.parts]
+    return iter(dict.fromkeys(blocks))
 
 
 def _text(layer: FloatLayer, dense: bool) -> str:

@@ -125,5 +125,11 @@ def struct(site: Site) -> Struct:
 def cost(site: Site, p: Any) -> Cost:
     steps, units = site.x(_X).shape[0], site.x(_R).shape[1]
     products = site.x(_W).elements + site.x(_R).elements + _PER_UNIT * units
-    made = cost_of_macs(steps * products, steps * units, site.const(_W).nbytes + site.const(_R).nbytes)
-    return Cost(made.instructions, made.flash_bytes, scratch(site, p), made.cycles, made.fetches)
+    products_cost = cost_of_macs(steps * products, steps * units, site.const(_W).nbytes + site.const(_R).nbytes)
+    return Cost(
+        products_cost.instructions,
+        products_cost.flash_bytes,
+        scratch(site, p),
+        products_cost.cycles,
+        products_cost.fetches,
+    )

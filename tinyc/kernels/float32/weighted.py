@@ -52,13 +52,13 @@ def conv_ref(a: Any, x: Array, w: Array, b: Array | None = None) -> tuple[Array,
     y = np.broadcast_to(_bias(b, out_c), (len(x), *size, out_c)).copy()
     for g in range(a.groups):
         inputs, outputs = slice(g * group_in, (g + 1) * group_in), slice(g * group_out, (g + 1) * group_out)
-        for ky, kx, read, made in _taps(window, x, y):
+        for ky, kx, read, written in _taps(window, x, y):
             part = np.moveaxis(x[read][..., inputs], -1, 0)
             taps = w[outputs, ky, kx].T
-            acc = y[made][..., outputs]
+            acc = y[written][..., outputs]
             for i in range(group_in):
                 acc = fma(part[i][..., None], taps[i], acc)
-            y[made][..., outputs] = acc
+            y[written][..., outputs] = acc
     return (clip(y, a.act.lo, a.act.hi),)
 
 
@@ -68,8 +68,8 @@ def depthwise_ref(a: Any, x: Array, w: Array, b: Array | None = None) -> tuple[A
     window = Window.of(a, k_h, k_w)
     repeated = np.repeat(x, out_c // x.shape[3], axis=3)
     y = np.broadcast_to(_bias(b, out_c), (len(x), *window.output(x.shape), out_c)).copy()
-    for ky, kx, read, made in _taps(window, x, y):
-        y[made] = fma(repeated[read], w[ky, kx], y[made])
+    for ky, kx, read, written in _taps(window, x, y):
+        y[written] = fma(repeated[read], w[ky, kx], y[written])
     return (clip(y, a.act.lo, a.act.hi),)
 
 

@@ -177,8 +177,8 @@ def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together 
     pixels_twin = "tc_mve_pixels(&layer, stream, x, y, n, first);"
     portable = [described_twin("@_pixels", PARAMETERS, "tc_mve_dot_t", dot.fields, pixels_twin)]
     fast = [sums]
-    made = [together.rows * together.pixels] if together else [piece.pixels for piece in pieces]
-    work = sum((count.of(pixels) for pixels in made), _CALL * Work(1, 1) * len(pieces))
+    pixel_counts = [together.rows * together.pixels] if together else [piece.pixels for piece in pieces]
+    work = sum((count.of(pixels) for pixels in pixel_counts), _CALL * Work(1, 1) * len(pieces))
     rows = together.rows if together else 1
     work += _KERNEL_ROW * Work(1, 1) * along.k_h * rows
     if columns:

@@ -332,7 +332,7 @@ static void @_cells({", ".join(_CELLS_PARAMETERS)})
 
 def work(layer: LstmLayer, steps: int) -> tuple[Work, int]:
     """What a call executes, but for the step around it, and bytes of code."""
-    made = (_gates(layer.in_c, layer.units, layer.grows), _cells(layer))
-    each = made[0][1] + made[1][1] + _CALLS
+    parts = (_gates(layer.in_c, layer.units, layer.grows), _cells(layer))
+    each = parts[0][1] + parts[1][1] + _CALLS
     whole = Work(steps * each.instructions + 10 * layer.units, steps * each.cycles + 12 * layer.units)
-    return whole, 4 * sum(text.count("\\n") for text, _ in made) + 120
+    return whole, 4 * sum(text.count("\\n") for text, _ in parts) + 120

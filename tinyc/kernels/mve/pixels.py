@@ -140,9 +140,9 @@ class _Pixels(_Dots):
         self.inputs = [f"q{i}" for i in range(taken)]
         self.free = [f"q{i}" for i in range(taken, VECTORS)]
         self.held = [self.free.pop(), self.free.pop()] if dot.paired else []
-        self.kept = self._kept()
+        self.resident = self._resident()
 
-    def _kept(self) -> dict[tuple[int, int], str]:
+    def _resident(self) -> dict[tuple[int, int], str]:
         """Vectors of the input, by step and pixel, that stay in registers while all channels are made: of those that no
         loop reads, as many as there is room for beside the two that the others come to and what a finish needs."""
         dot, steps = self.dot, self.dot.steps
@@ -198,7 +198,7 @@ class _Pixels(_Dots):
             self.tail_lanes(begins=False)
             for number, step in enumerate(dot.steps):
                 self._load_inputs(step, (0, 1), self.inputs[2 * number : 2 * number + 2])
-        for (number, pixel), vector in self.kept.items():
+        for (number, pixel), vector in self.resident.items():
             self._load_inputs(dot.steps[number], (pixel,), (vector,))
 
     def _end_pair(self) -> None:
@@ -261,7 +261,7 @@ class _Pixels(_Dots):
 
     def _inputs_of(self, step: DotStep, index: int) -> list[str]:
         """The inputs of both pixels, those that are not kept loaded."""
-        inputs = [self.kept.get((index, pixel), self.inputs[pixel]) for pixel in (0, 1)]
+        inputs = [self.resident.get((index, pixel), self.inputs[pixel]) for pixel in (0, 1)]
         pixels = [pixel for pixel in (0, 1) if inputs[pixel] == self.inputs[pixel]]
         if pixels:
             self._load_inputs(step, pixels, [inputs[pixel] for pixel in pixels])

@@ -78,19 +78,19 @@ def _depthwise_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return _words(groups.reshape(len(groups), -1))
 
 
-def _stream(made: Prepared, words: npt.NDArray[np.int32], order: tuple[int, ...]) -> Const:
+def _stream(layer: Prepared, words: npt.NDArray[np.int32], order: tuple[int, ...]) -> Const:
     """The stream of tc_s16_mve.h; words: the weights of each group; order: of the channels whose constants they are."""
     groups = len(words)
-    rows = np.concatenate([made.bias[:, None], made.scale * [1, 1, -1]], axis=1)
+    rows = np.concatenate([layer.bias[:, None], layer.scale * [1, 1, -1]], axis=1)
     padded = np.pad(rows, ((0, groups * len(order) - len(rows)), (0, 0)))
     constants = padded.reshape(groups, len(order), 4)[:, order, :].transpose(0, 2, 1)
     whole = np.concatenate([words, constants.reshape(groups, -1)], axis=1)
     return Const(whole.astype(np.int32), "stream of tc_s16_mve.h", STREAM)
 
 
-def _fields(p: WideParams, made: Prepared, steps: int) -> Fields:
+def _fields(p: WideParams, constants: Prepared, steps: int) -> Fields:
     """A tc_s16_mve_t."""
-    return {"out.steps": steps, "out.out_c": len(made.bias), "out.y_min": p.y_min, "out.y_max": p.y_max}
+    return {"out.steps": steps, "out.out_c": len(constants.bias), "out.y_min": p.y_min, "out.y_max": p.y_max}
 
 
 def _is_fast(site: Site, p: WideParams) -> bool:
@@ -112,10 +112,10 @@ def scratch(site: Site, p: WideParams) -> int:
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     """tc_conv2d_s16_mve: one output row; all of it where that is a row as well."""
     window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
-    made = prepared(site, p)
+    constants = prepared(site, p)
     fields: Fields = {
-        **_fields(p, made, _steps(p)),
-        "stream": _stream(made, _matrix_words(made.taps), (0, 1, 2, 3)),
+        **_fields(p, constants, _steps(p)),
+        "stream": _stream(constants, _matrix_words(constants.taps), (0, 1, 2, 3)),
         **row_fields(window, in_w, in_c, out_w),
         "x_zero": p.x_zero,
     }
@@ -155,10 +155,10 @@ def lower_depthwise(site: Site, p: WideParams) -> Call:
     """tc_depthwise_conv2d_s16_mve: one output row from k_h input rows."""
     window = Window.of(p.attrs, *p.w.shape[:2])
     in_w, in_c = site.x(0).shape[2:]
-    made = prepared(site, p)
+    constants = prepared(site, p)
     fields: Fields = {
-        **_fields(p, made, made.taps.shape[1]),
-        "stream": _stream(made, _depthwise_words(made.taps), (0, 2, 4, 6, 1, 3, 5, 7)),
+        **_fields(p, constants, constants.taps.shape[1]),
+        "stream": _stream(constants, _depthwise_words(constants.taps), (0, 2, 4, 6, 1, 3, 5, 7)),
         "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
         **row_fields(window, in_w, in_c, site.y().shape[2]),
     }

@@ -258,8 +258,8 @@ def _moved_twin(layer: SvdfLayer, count: int) -> str:
 
 def work(layer: SvdfLayer) -> tuple[Work, int]:
     """What a call executes, but for the step around it, and bytes of code."""
-    made = [_units(layer), *([_moved(layer.filters * layer.memory - 1, layer)] if layer.memory > 1 else [])]
+    functions = [_units(layer), *([_moved(layer.filters * layer.memory - 1, layer)] if layer.memory > 1 else [])]
     whole = _CALLS
-    for _, executed in made:
+    for _, executed in functions:
         whole = whole + executed
-    return whole, 4 * sum(text.count("\n") for text, _ in made) + 40
+    return whole, 4 * sum(text.count("\n") for text, _ in functions) + 40

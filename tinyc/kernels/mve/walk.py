@@ -112,8 +112,8 @@ def write(walk: LineWalk) -> LineFunctions:
         once, each = each_tile[-1 if group == walk.groups - 1 else 0]
         work += walk.chunks * once + each
     body = _body(walk, kinds)
-    made = _made(walk) if walk.by is By.ROW else "the whole image"
-    contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {made}.
+    extent = _extent(walk) if walk.by is By.ROW else "the whole image"
+    contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {extent}.
  * x, y: at words. stream, scratch: tc_mve.h.{" pad: a row of x_zero." if walk.by is By.ROWS else ""}
  */"""
     return LineFunctions(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
@@ -126,7 +126,7 @@ def _body(walk: LineWalk, kinds: list[Lines]) -> str:
     return _by_rows(walk) if walk.by is By.ROWS else _by_columns(walk, kinds)
 
 
-def _made(walk: LineWalk) -> str:
+def _extent(walk: LineWalk) -> str:
     if not walk.tiles[0].apart:
         return "one row; y may be a row of x"
     return "two rows, or the second alone where y[0] is y[1]; each may be one of the first two of x"

@@ -42,11 +42,11 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
         return ()
     nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
     forms = [
-        made
+        row_form
         for vertical, form in nested
         for together in (1, 2)
         for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.name] else (False,))
-        for made in _forms(site, p, _Nested(vertical, form, together, inline))
+        for row_form in _forms(site, p, _Nested(vertical, form, together, inline))
     ]
     return (*forms, *_less_scratch(forms, p))
 

@@ -66,7 +66,7 @@ def _whole(
     """The function of a call. parts: of the factors, the products, and, where outputs are held, the move."""
     *factors, products = parts[: len(parts) - row.held]
     contract = f"""/* conv2d 3x3 by {tiles.products} products for {_outputs(tiles)}, \
-{tiles.in_c} -> {tiles.out_c} channels: {_made(tiles, row)}{_together(tiles)}.
+{tiles.in_c} -> {tiles.out_c} channels: {_extent(tiles, row)}{_together(tiles)}.
  * {_contract(tiles, row)} stream: tc_row_tiles.h. scratch: {tiles.scratch_bytes(row.held)} bytes, word aligned.
  */"""
     driver = f"""\
@@ -186,7 +186,7 @@ def _outputs(tiles: RowTiles) -> str:
     return f"{tiles.form.m} outputs of a row" if tiles.rows == 1 else f"{tiles.rows} x {tiles.form.m} outputs"
 
 
-def _made(tiles: RowTiles, row: FastRow) -> str:
+def _extent(tiles: RowTiles, row: FastRow) -> str:
     return f"{'a row' if tiles.rows == 1 else f'{tiles.rows} rows'} of {row.out_w} pixels"
 
 

@@ -84,15 +84,15 @@ class _Factors:
     def _where(self, inside: bool, write: Callable[[list[int]], None]) -> None:
         """Writes the columns for tiles where they are inside (else: outside)."""
         for number, (columns, outer) in enumerate(self._spans):
-            wanted = [variant for variant, is_out in enumerate(outer) if is_out != inside]
-            if len(wanted) == len(outer):
+            variants = [variant for variant, is_out in enumerate(outer) if is_out != inside]
+            if len(variants) == len(outer):
                 write(columns)
-            elif wanted:
+            elif variants:
                 label = f"past{number}{inside}"
                 self.asm.op("ldr", "r0", f"[sp, #{self._outside_at}]")
                 self.asm.op("lsls", "r0", "r0", f"#{31 - columns[0]}")
                 self.asm.branch("bmi.w" if inside else "bpl.w", label)
-                with self.asm.per(*map(_unit, wanted)):
+                with self.asm.per(*map(_unit, variants)):
                     write(columns)
                 self.asm.label(label)
 

@@ -107,19 +107,19 @@ class _Writer:
             asm.op("ldr", "r3", self.at("planes"))
         to = _Planes(asm, layer)
         for column in range(0, layer.columns, 2):
-            made = [c for c in (column, column + 1) if c < layer.columns and layer.is_real(c)]
-            for c in made:
+            planes = [c for c in (column, column + 1) if c < layer.columns and layer.is_real(c)]
+            for c in planes:
                 self._load(("r0", "r1"), (c, c))
                 asm.piece(_spread, 4 + 4 * (c - column))
-            to.store([4 + 4 * (c - column) for c in made], made)
+            to.store([4 + 4 * (c - column) for c in planes], planes)
         for pair in range(0, layer.pairs, 2):
-            made = []
+            planes = []
             for p in (pair, pair + 1):
                 if p < layer.pairs and (layer.is_real(2 * p) or layer.is_real(2 * p + 1)):
                     self._load(("r2", "r2"), (2 * p, 2 * p + 1))
                     asm.piece(_spread, 4 + 4 * (p - pair))
-                    made.append(p)
-            to.store([4 + 4 * (p - pair) for p in made], [layer.columns + p for p in made])
+                    planes.append(p)
+            to.store([4 + 4 * (p - pair) for p in planes], [layer.columns + p for p in planes])
         pointers = ("r0", "r1", "r2")[: layer.k_h]
         for pointer in pointers:
             asm.op("add", pointer, pointer, f"#{GROUP}")

@@ -38,7 +38,7 @@ def twice(form: RowForm, x_zero: int) -> RowForm | None:
         cycles=form.cost.cycles + moved.calls * _CALL.cycles,
     )
     special = Once(lambda: _special(form.call, one(), moved.stride))
-    return replace(form, call=Call(form.call.args, rows=moved), cost=cost, special=special, only_made=True)
+    return replace(form, call=Call(form.call.args, rows=moved), cost=cost, special=special, only_own_rows=True)
 
 
 def _special(call: Call, one: SpecializedKernel, stride: int) -> SpecializedKernel:
@@ -51,7 +51,7 @@ def _special(call: Call, one: SpecializedKernel, stride: int) -> SpecializedKern
     ]
     parameters = ", ".join(types[type(arg)] + name for arg, name in zip(call.args, names, strict=True))
 
-    def made(row: int) -> str:
+    def call_of(row: int) -> str:
         own = {"x": f"x + {stride}" if row else "x", "y": f"y[{row}]"}
         return f"{one.name}({', '.join(own.get(name, name) for name in names)});"
 
@@ -61,14 +61,14 @@ def _special(call: Call, one: SpecializedKernel, stride: int) -> SpecializedKern
     driver = f"""static void @({parameters})
 {{
     if (y[0] != y[1] && ({second})) {{
-        {made(1)}
-        {made(0)}
+        {call_of(1)}
+        {call_of(0)}
         return;
     }}
     if (y[0] != y[1]) {{
-        {made(0)}
+        {call_of(0)}
     }}
-    {made(1)}
+    {call_of(1)}
 }}"""
     function = LayerFunction(contract, driver=driver)
     return function.named(f"{one.name}_twice", *one.includes, parts=(*one.parts, one))

@@ -26,10 +26,10 @@ def takes(site: Site) -> bool:
     return site.is_const(1) and out_c == site.x(0).shape[3] and k_h * k_w <= _MOST_TAPS
 
 
-def segment_of(taps: Int64s, wanted: tuple[int, ...]) -> int:
-    """The first of `wanted` such that no sum of products with so many taps of taps[O, K], from the first one on, leaves
-    int16, whatever the int8 inputs are; 1 if none is."""
-    return next((segment for segment in wanted if _fits(taps, segment)), 1)
+def segment_of(taps: Int64s, segments: tuple[int, ...]) -> int:
+    """The first of `segments` such that no sum of products with so many taps of taps[O, K], from the first one on,
+    leaves int16, whatever the int8 inputs are; 1 if none is."""
+    return next((segment for segment in segments if _fits(taps, segment)), 1)
 
 
 def _fits(taps: Int64s, segment: int) -> bool:

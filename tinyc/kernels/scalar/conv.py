@@ -186,8 +186,8 @@ def scratch(site: Site, p: ConvParams) -> int:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
     taps = even_taps(p)
-    made = _PIXELS * groups_of(site)
-    executed = made * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * made * taps.shape[1]
+    pixels = _PIXELS * groups_of(site)
+    executed = pixels * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * pixels * taps.shape[1]
     flash = by_lanes(taps, _LANES).nbytes + CHANNEL_BYTES * len(p.bias)
     return Cost(int(executed), flash, scratch(site, p))
 

@@ -47,9 +47,9 @@ def cost(site: Site, p: ConvParams) -> Cost:
     taps = pad_taps(p.w)
     batch = site.y().elements // len(p.bias)
     sums = -(-len(p.bias) // _LANES) * executed("tc_scalar_dense4", site.isa, turn=taps.shape[1] // _LANES)
-    made = batch * (sums + _STORE * compiled_share(site.isa) * len(p.bias) + _WIDEN * taps.shape[1])
+    instructions = batch * (sums + _STORE * compiled_share(site.isa) * len(p.bias) + _WIDEN * taps.shape[1])
     flash = int(np.prod(by_lanes(taps, _LANES).shape)) + CHANNEL_BYTES * len(p.bias)
-    return Cost(int(made), flash, scratch(site, p))
+    return Cost(int(instructions), flash, scratch(site, p))
 
 
 KERNELS = (

@@ -179,8 +179,8 @@ def cost(site: Site, p: ConvParams) -> Cost:
     """The sums of products by their loop; the C code around them by what it took on ARMv7-M."""
     fit, out_c = best_fit(p.w, site.isa), len(p.bias)
     batch = site.y().elements // out_c
-    made = batch * (fit.executed(site.isa) + _STORE * compiled_share(site.isa) * out_c + _FACTORS * fit.words)
-    return Cost(int(made), _flash_bytes(fit, out_c), scratch(site, p))
+    instructions = batch * (fit.executed(site.isa) + _STORE * compiled_share(site.isa) * out_c + _FACTORS * fit.words)
+    return Cost(int(instructions), _flash_bytes(fit, out_c), scratch(site, p))
 
 
 def _flash_bytes(fit: Fitted, out_c: int) -> int:

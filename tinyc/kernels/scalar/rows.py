@@ -163,8 +163,8 @@ def _weights(p: ConvParams, tiles: ScalarTiles) -> Const:
 def _scratch(p: ConvParams, tiles: ScalarTiles) -> int:
     """Factors of two tiles, sums of their products, and in place the columns that are kept."""
     channels, in_c = -(-p.w.shape[3] // 4) * 4, p.w.shape[3]
-    kept = -(-tiles.vertical.m * in_c // 4) * 4 if tiles.in_place else 0
-    return int(tiles.products * ((4 if tiles.narrow else 8) * channels + 8 * tiles.lanes) + kept)
+    columns = -(-tiles.vertical.m * in_c // 4) * 4 if tiles.in_place else 0
+    return int(tiles.products * ((4 if tiles.narrow else 8) * channels + 8 * tiles.lanes) + columns)
 
 
 def _cost(site: Site, p: ConvParams, tiles: ScalarTiles, scratch: int) -> Cost:

@@ -205,11 +205,11 @@ static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t 
         """Instructions, all in all, of so many groups of pixels: by the functions' tables, and by counts of what is
         around them in C."""
         tile, (out_c, taps) = self.tile, self.taps.shape
-        blocks_made = out_c // tile.lanes if self.in_blocks else 0
-        rest = out_c - blocks_made * tile.lanes
-        made = blocks(tile).work(taps // 4, blocks_made).instructions if blocks_made else 0
+        block_count = out_c // tile.lanes if self.in_blocks else 0
+        rest = out_c - block_count * tile.lanes
+        in_blocks = blocks(tile).work(taps // 4, block_count).instructions if block_count else 0
         left = -(-rest // tile.lanes) * (dot(tile).work(taps // 4, 1).instructions + 40) + _STORE * tile.pixels * rest
-        return groups * (made + left + tile.groups * (_PACK * taps + _GROUP))
+        return groups * (in_blocks + left + tile.groups * (_PACK * taps + _GROUP))
 
 
 def _work(site: Site, p: ConvParams, tile: PixelTile) -> _Work:

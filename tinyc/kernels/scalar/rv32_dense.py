@@ -371,10 +371,10 @@ def takes_pixels(site: Site) -> bool:
 
 def _best(site: Site, p: ConvParams) -> _Dense | None:
     """The cheapest of the segments; None where there are too many of each, or no requantization is proved."""
-    return matrix_of(p).once(_found, site.y().elements // len(p.bias))
+    return matrix_of(p).once(_cheapest, site.y().elements // len(p.bias))
 
 
-def _found(matrix: Matrix, batch: int) -> _Dense | None:
+def _cheapest(matrix: Matrix, batch: int) -> _Dense | None:
     proved = finished(matrix, matrix.p.bias[: len(matrix.p.w)])
     if proved is None:
         return None

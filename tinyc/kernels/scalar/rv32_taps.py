@@ -282,8 +282,8 @@ class _RowWriter:
 @functools.lru_cache(maxsize=64)
 def _row(row: TapsRow) -> RiscvAsm:
     """The code that executes less: of one pixel at a time, or of two."""
-    made = [_RowWriter(row, pixels).write() for pixels in _PIXELS if pixels <= row.out_w]
-    return min(made, key=lambda asm: asm.work().instructions)
+    codes = [_RowWriter(row, pixels).write() for pixels in _PIXELS if pixels <= row.out_w]
+    return min(codes, key=lambda asm: asm.work().instructions)
 
 
 def takes(site: Site) -> bool:

@@ -11,7 +11,7 @@ stand one after the other, and the code is entered where as many are left as the
 are immediates, three weights are loaded at once, and registers of the FPU hold the taps of the last steps.
 
 r0 stream, r1-r4 and r5-r8 accumulators, r9 r10 (r11) weights, r11 r12 (r12 r14) taps, r14 taps' place, then outputs.
-What a call keeps in registers of the FPU: `_KEPT`.
+What a call keeps in registers of the FPU: `_SPILLED`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP_BYTES = 8
 _WORDS = ("stream", "x", "n", "in_c", "out_c")
 # Where the last group with fewer channels begins; where the taps end; outputs; from the first pixel's outputs to the
 # second's; the end of the last group, if it is full; the channels of one that is not.
-_KEPT = ("shorter", "taps_end", "y", "second", "end", "rest")
+_SPILLED = ("shorter", "taps_end", "y", "second", "end", "rest")
 _FPU_REGISTERS, _SCRATCH_FPU = 32, 16  # all, and those that no function need save
 
 
@@ -47,7 +47,7 @@ class AnyShapeWriter:
 
     words: tuple[str, ...] = _WORDS
     saved_fpu = ""
-    first_kept = 0  # the register of the FPU with the first of `_KEPT`
+    first_spill = 0  # the register of the FPU with the first of `_SPILLED`
 
     def __init__(self, layer: WeightedLayer) -> None:
         self.layer = layer
@@ -66,12 +66,12 @@ class AnyShapeWriter:
             with asm.loop("group", self.layer.groups):
                 first = asm.lines
                 self._sums()
-                asm.op("vmov", "r9", self._kept("shorter"))
+                asm.op("vmov", "r9", self._spill("shorter"))
                 asm.op("cmp", "r9", STREAM)
                 asm.leave("blo.w", "rest") if rest else asm.branch("blo.w", "rest")
                 self._finish(GROUP)
-                asm.op("vmov", self._kept("y"), "r14")
-                asm.op("vmov", "r9", self._kept("end"))
+                asm.op("vmov", self._spill("y"), "r14")
+                asm.op("vmov", "r9", self._spill("end"))
                 asm.op("cmp", STREAM, "r9")
                 asm.branch("bne.w", "group")
                 group_bytes = 4 * (asm.lines - first) - self._skipped_bytes
@@ -80,9 +80,9 @@ class AnyShapeWriter:
             self._finish(GROUP - 1)
             asm.label("next")
             asm.note("the next pair of pixels")
-            asm.op("vmov", "r9", self._kept("second"))
+            asm.op("vmov", "r9", self._spill("second"))
             asm.op("add", "r14", "r14", "r9")
-            asm.op("vmov", self._kept("y"), "r14")
+            asm.op("vmov", self._spill("y"), "r14")
             asm.op("ldr", "r9", self.frame.at("n"))
             asm.op("subs", "r9", "r9", "#2")
             asm.op("str", "r9", self.frame.at("n"))
@@ -91,8 +91,8 @@ class AnyShapeWriter:
         asm.restore()
         return AnyShapeWork(asm.work(), asm.work("pair") - self.layer.groups * self._skipped(), Work(), group_bytes)
 
-    def _kept(self, name: str) -> str:
-        return f"s{self.first_kept + _KEPT.index(name)}"
+    def _spill(self, name: str) -> str:
+        return f"s{self.first_spill + _SPILLED.index(name)}"
 
     @property
     def _skipped_bytes(self) -> int:
@@ -118,20 +118,20 @@ class AnyShapeWriter:
         asm.op("add", "r6", "r6", f"#{4 * (GROUP + requant.words(GROUP))}")
         asm.op("lsr", "r7", "r5", "#2")
         asm.op("mla", "r7", "r7", "r6", STREAM)
-        asm.op("vmov", self._kept("shorter"), "r7")
+        asm.op("vmov", self._spill("shorter"), "r7")
         asm.op("and", "r5", "r5", f"#{GROUP - 1}")
-        asm.op("vmov", self._kept("rest"), "r5")
+        asm.op("vmov", self._spill("rest"), "r5")
         asm.op("cmp", "r5", "#0")
         asm.op("it", "ne")
         asm.op("movne", "r7", "#0")
-        asm.op("vmov", self._kept("end"), "r7")
-        asm.op("vmov", self._kept("y"), "r2")
+        asm.op("vmov", self._spill("end"), "r7")
+        asm.op("vmov", self._spill("y"), "r2")
 
     def _begin_of_steps(self) -> None:
         """Keeps where the steps begin. r6: bytes of the taps."""
         self.asm.op("mov", "r7", "sp")
         self.asm.op("add", "r7", "r7", "r6")
-        self.asm.op("vmov", self._kept("taps_end"), "r7")
+        self.asm.op("vmov", self._spill("taps_end"), "r7")
 
     def _gather(self) -> None:
         """The taps of two pixels to the stack, r9 r10 pixels, r11 taps; of one pixel twice."""
@@ -144,7 +144,7 @@ class AnyShapeWriter:
         asm.op("itt", "eq")
         asm.op("moveq", "r10", "r9")
         asm.op("moveq", "r6", "#0")
-        asm.op("vmov", self._kept("second"), "r6")
+        asm.op("vmov", self._spill("second"), "r6")
         asm.op("mov", "r11", "sp")
         self._four()
         asm.op("add", "r12", "r8", "#3")
@@ -184,7 +184,7 @@ class AnyShapeWriter:
 
     def _steps(self) -> None:
         asm = self.asm
-        asm.op("vmov", "r14", self._kept("taps_end"))
+        asm.op("vmov", "r14", self._spill("taps_end"))
         with asm.loop("steps", self.layer.steps // ANY_TURN):
             for _ in range(ANY_TURN):
                 asm.piece(_step)
@@ -204,12 +204,12 @@ class AnyShapeWriter:
                 free = constants[1] if acc is SECOND and requant.base is None else temp
                 requant.emit(asm, position, acc[position], below, constants, free)
             if position == 0:
-                asm.op("vmov", "r14", self._kept("y"))
-                asm.op("vmov", "r9", self._kept("second"))
+                asm.op("vmov", "r14", self._spill("y"))
+                asm.op("vmov", "r9", self._spill("second"))
             asm.op("strb", SECOND[position], "[r14, r9]")
             asm.op("strb", FIRST[position], "[r14], #1")
             if channels < GROUP and position + 1 < channels:
-                asm.op("vmov", "r5", self._kept("rest"))
+                asm.op("vmov", "r5", self._spill("rest"))
                 asm.op("cmp", "r5", f"#{position + 1}")
                 asm.branch("beq.w", "next")
 
@@ -231,7 +231,7 @@ class StraightWriter(AnyShapeWriter):
 
     words = (*_WORDS, "entry")
     saved_fpu = fpu_registers(_SCRATCH_FPU, _FPU_REGISTERS - _SCRATCH_FPU)
-    first_kept = _FPU_REGISTERS - len(_KEPT)
+    first_spill = _FPU_REGISTERS - len(_SPILLED)
 
     def _begin_of_steps(self) -> None:
         asm = self.asm
@@ -243,14 +243,14 @@ class StraightWriter(AnyShapeWriter):
         asm.op("str", "r7", self.frame.at("entry"))
 
     def _hold(self) -> None:
-        self.asm.op("vldmia", "sp", fpu_registers(0, self.first_kept))
+        self.asm.op("vldmia", "sp", fpu_registers(0, self.first_spill))
 
     def _steps(self) -> None:
         asm = self.asm
         asm.go_on("steps", "ldr", "pc", self.frame.at("entry"))
         asm.label("steps", aligned=True)
         for turn in reversed(range(self._turns)):
-            asm.piece(_turn, turn, self.first_kept // 2, self.layer.requant)
+            asm.piece(_turn, turn, self.first_spill // 2, self.layer.requant)
 
     @property
     def _turns(self) -> int:
@@ -272,7 +272,7 @@ class StraightWriter(AnyShapeWriter):
 
     def _alone(self, turn: int) -> Asm:
         asm = Asm(self.layer.core)
-        asm.piece(_turn, turn, self.first_kept // 2, self.layer.requant)
+        asm.piece(_turn, turn, self.first_spill // 2, self.layer.requant)
         return asm
 
 

@@ -89,30 +89,30 @@ def counts_of(nodes: Sequence[Node], roots: Sequence[int], said: Callable[[int],
     cuts, leaves, distinct = [0, 0, 0], [0, 0, 0], 0
     for root in roots:
         own = set[int]()
-        for number, is_leaf in _numbers(_kept(nodes, root, said, {})):
+        for number, is_leaf in _numbers(_pruned(nodes, root, said, {})):
             (leaves if is_leaf else cuts)[_size(number)] += 1
             own.update({number} if is_leaf else ())
         distinct += len(own)
     return BranchCounts((cuts[0], cuts[1], cuts[2]), (leaves[0], leaves[1], leaves[2]), distinct, len(roots))
 
 
-_Kept = int | tuple[int, "_Kept", "_Kept"]  # a leaf; a cut and what is on either side of it
+_PrunedTree = int | tuple[int, "_PrunedTree", "_PrunedTree"]  # a leaf; a cut and what is on either side of it
 _Between = Mapping[int, tuple[int, int]]  # of a code: it exceeds the first cut and not the second
 
 
-def _kept(nodes: Sequence[Node], at: int, said: Callable[[int], int], between: _Between) -> _Kept:
+def _pruned(nodes: Sequence[Node], at: int, said: Callable[[int], int], between: _Between) -> _PrunedTree:
     if at < 0:
         return said(-1 - at)
     code, cut, below, above = nodes[at]
     least, most = between.get(code, (-(1 << 32), 1 << 32))
     if not least < cut < most:
-        return _kept(nodes, below if most <= cut else above, said, between)
-    first = _kept(nodes, below, said, {**between, code: (least, cut)})
-    second = _kept(nodes, above, said, {**between, code: (cut, most)})
+        return _pruned(nodes, below if most <= cut else above, said, between)
+    first = _pruned(nodes, below, said, {**between, code: (least, cut)})
+    second = _pruned(nodes, above, said, {**between, code: (cut, most)})
     return first if first == second and isinstance(first, int) else (cut, first, second)
 
 
-def _numbers(tree: _Kept) -> Iterator[tuple[int, bool]]:
+def _numbers(tree: _PrunedTree) -> Iterator[tuple[int, bool]]:
     """Cuts and leaves, and whether each is a leaf."""
     if isinstance(tree, int):
         yield tree, True

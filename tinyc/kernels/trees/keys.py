@@ -77,26 +77,26 @@ def asks(dtype: str) -> str:
 
 def codes_of(p: Forest, dtype: DType) -> Codes:
     """`codes` of a forest that has them."""
-    made_codes = codes(p, dtype)
-    assert made_codes is not None
-    return made_codes
+    forest_codes = codes(p, dtype)
+    assert forest_codes is not None
+    return forest_codes
 
 
 def fields(site: Site, p: Forest, codes: Codes) -> dict[str, int | float | str | Const]:
     """Those of the struct tc_feature_codes_t."""
     index, nan_key = p.features.T
     is_float = site.x(0).dtype == "f32"
-    made: dict[str, int | float | str | Const] = {
+    entries: dict[str, int | float | str | Const] = {
         "n": len(index),
         "is_float": int(is_float),
         "feature": Const(index.astype(np.uint16), "[n]", "features"),
     }
     if is_float and (nan_key != NO_NUMBER).any():
-        made["nan_key"] = Const(nan_key.astype(np.int32), "[n]", "nan_keys")
+        entries["nan_key"] = Const(nan_key.astype(np.int32), "[n]", "nan_keys")
     if len(codes.cuts):
-        made["count"] = Const(codes.counts.astype(np.uint16), "[n]", "counts")
-        made["cuts"] = Const(codes.cuts, "of all codes, each in rising order", "cuts")
-    return {f"codes.{name}": field for name, field in made.items()}
+        entries["count"] = Const(codes.counts.astype(np.uint16), "[n]", "counts")
+        entries["cuts"] = Const(codes.cuts, "of all codes, each in rising order", "cuts")
+    return {f"codes.{name}": field for name, field in entries.items()}
 
 
 def cost_of(p: Forest, codes: Codes) -> tuple[int, int]:

@@ -99,7 +99,7 @@ def _words(nodes: Sequence[Entry], node_bytes: int) -> tuple[Array, str]:
 
 def sums_fields(p: Forest) -> dict[str, int | float | str | Const]:
     """What every kernel knows of leaves and sums: tc_tree_sums_t."""
-    made: dict[str, int | float | str | Const] = {
+    entries: dict[str, int | float | str | Const] = {
         "columns": p.columns,
         "few_leaves": int(p.few_leaves),
         "complements": int(p.complement is not None),
@@ -107,16 +107,16 @@ def sums_fields(p: Forest) -> dict[str, int | float | str | Const]:
         "base": Const(p.base.astype(np.int32), "[columns]", "base"),
     }
     if p.vote is not None:
-        made["vote"] = p.vote
+        entries["vote"] = p.vote
     elif p.entries is not None:
-        made |= {
+        entries |= {
             "column_bits": p.entries.bits,
             "row_starts": Const(p.entries.starts, "[rows + 1]", "row_starts"),
             "entries": Const(p.entries.words, "number << column_bits, column", "entries"),
         }
     else:
-        made |= {"leaf_bytes": p.rows.itemsize, "leaves": Const(p.rows, "[rows][columns]", "leaves")}
-    return {f"sums.{name}": field for name, field in made.items()}
+        entries |= {"leaf_bytes": p.rows.itemsize, "leaves": Const(p.rows, "[rows][columns]", "leaves")}
+    return {f"sums.{name}": field for name, field in entries.items()}
 
 
 def sums_bytes(p: Forest) -> int:

@@ -169,10 +169,10 @@ def scratch(site: Site, p: WideParams) -> int:
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     """tc_conv2d_s16_dsp: one output row; all of it where that is a row as well."""
     window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
-    made = prepared(site, p)
+    constants = prepared(site, p)
     fields: Fields = {
-        **made.fields(p),
-        "stream": made.stream(matrix_words(made.taps)),
+        **constants.fields(p),
+        "stream": constants.stream(matrix_words(constants.taps)),
         **row_fields(window, in_w, in_c, out_w),
         "x_zero": p.x_zero,
         "halves": scratch(site, p) // 16,
@@ -222,10 +222,10 @@ def lower_depthwise(site: Site, p: WideParams) -> Call:
     """tc_depthwise_conv2d_s16_dsp: one output row from k_h input rows."""
     window = Window.of(p.attrs, *p.w.shape[:2])
     in_w, in_c = site.x(0).shape[2:]
-    made = prepared(site, p)
+    constants = prepared(site, p)
     fields: Fields = {
-        **made.fields(p),
-        "stream": made.stream(depthwise_words(made.taps)),
+        **constants.fields(p),
+        "stream": constants.stream(depthwise_words(constants.taps)),
         "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
         **row_fields(window, in_w, in_c, site.y().shape[2]),
     }

@@ -53,8 +53,8 @@ def _chain(s: OnnxStep, x: Value, attrs: Any) -> None:
     total = _term(s, terms, 0)
     for k in range(1, terms.shape[0]):
         total = s.insert([total, _term(s, terms, k)], attrs, f"of{k + 1}")
-    kept = s.node.flag("keepdims", True)
-    left = [1 if k in axes else n for k, n in enumerate(x.shape) if kept or k not in axes]
+    keeps_axes = s.node.flag("keepdims", True)
+    left = [1 if k in axes else n for k, n in enumerate(x.shape) if keeps_axes or k not in axes]
     s.emit([total], Reshape(tuple(left)))
 
 
@@ -127,11 +127,11 @@ def _running(s: OnnxStep, attrs: Any, neutral: Callable[[Value], Value]) -> None
     count = terms.shape[0]
     order = range(count - 1, -1, -1) if backwards else range(count)
     total = neutral(_term(s, terms, order[0]))
-    made = {}
+    partials = {}
     for k in order:
         before, total = total, s.insert([total, _term(s, terms, k)], attrs, f"sum{k}")
-        made[k] = before if exclusive else total
-    joined = s.insert([made[k] for k in range(count)], Concat(0), "joined") if count > 1 else made[0]
+        partials[k] = before if exclusive else total
+    joined = s.insert([partials[k] for k in range(count)], Concat(0), "joined") if count > 1 else partials[0]
     first = (axis, *(k for k in range(rank) if k != axis))
     apart = s.reshape(joined, tuple(x.shape[k] for k in first), "apart")
     s.emit([apart], Transpose(tuple(first.index(k) for k in range(rank))))
@@ -171,8 +171,8 @@ def _triangle(s: OnnxStep, x: Value, zero: Value) -> None:
     if len(x.shape) < 2:
         raise TinycError(f"a triangle of {list(x.shape)}, which is no matrix", s.where)
     ones = np.ones(x.shape[-2:], np.bool_)
-    kept = np.triu(ones, k) if s.node.flag("upper", True) else np.tril(ones, k)
-    mask = s.builder.add_integers(f"{s.node.outputs[0]}:kept", kept, "bool")
+    ones_left = np.triu(ones, k) if s.node.flag("upper", True) else np.tril(ones, k)
+    mask = s.builder.add_integers(f"{s.node.outputs[0]}:kept", ones_left, "bool")
     s.emit([mask, x, zero], Choose(), x.quant)
 
 

@@ -33,9 +33,9 @@ def attention(s: OnnxStep) -> None:
         k, v = (
             s.insert([old, new], Concat(2), f"all{n}") for n, (old, new) in enumerate(zip(past, (k, v), strict=True))
         )
-    for output, kept in ((1, k), (2, v)):
-        if _wanted(s, output):
-            s.emit([kept], Reshape(kept.shape), output=output)
+    for output, tensor in ((1, k), (2, v)):
+        if _is_read(s, output):
+            s.emit([tensor], Reshape(tensor.shape), output=output)
     (batch, heads, rows, depth), (shared, keys), width = q.shape, k.shape[1:3], v.shape[-1]
     fits = k.shape == (batch, shared, keys, depth) and v.shape[:3] == k.shape[:3] and heads % shared == 0
     if not fits:
@@ -55,7 +55,7 @@ def _shares(s: OnnxStep, q: Value, k: Value, before: int) -> Value:
     by_head, by_group = (batch, heads, rows, keys), (batch, shared, heads // shared * rows, keys)
     shown, cap = _shown(s, by_head, before), s.node.float_("softcap", 0.0)
     mode = s.node.int_("qk_matmul_output_mode", 0)
-    apart = not shown.all() or s.has(_MASK) or bool(cap) or _wanted(s, _SCORES)
+    apart = not shown.all() or s.has(_MASK) or bool(cap) or _is_read(s, _SCORES)
     scale = s.const(np.asarray(s.node.float_("scale", 0.0) or depth**-0.5, np.float32), 0)
     if apart:
         q = s.insert([q, scale], Mul(), "scaled")
@@ -76,7 +76,7 @@ def _shares(s: OnnxStep, q: Value, k: Value, before: int) -> Value:
         ]
         shares = s.insert([masks[0], shares, masks[1]], Choose(), "seen")
     stages.append(shares)
-    if _wanted(s, _SCORES):
+    if _is_read(s, _SCORES):
         if mode not in range(4) or (mode == 2 and not shown.all()):
             raise TinycError(
                 f"scores as an output, in mode {mode} and with infinities, cannot be compiled", s.where, _HINT
@@ -85,7 +85,7 @@ def _shares(s: OnnxStep, q: Value, k: Value, before: int) -> Value:
     return s.reshape(shares, by_group, "by_group")
 
 
-def _wanted(s: OnnxStep, output: int) -> bool:
+def _is_read(s: OnnxStep, output: int) -> bool:
     return output < len(s.node.outputs) and s.node.outputs[output] in s.builder.read
 
 

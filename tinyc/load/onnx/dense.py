@@ -116,9 +116,9 @@ def _of_vectors(s: OnnxStep, shapes: Sequence[Shape]) -> None:
         names.append(name)
     product = s.builder.unique(f"{s.node.outputs[0]}:product")
     matmul(OnnxStep(s.builder, replace(s.node, inputs=tuple(names), outputs=(product,))))
-    made = s.builder.values[product]
-    kept = [n for k, n in enumerate(made.shape[-2:]) if len(shapes[k]) > 1]
-    s.emit([made], Reshape((*made.shape[:-2], *kept)))
+    product_value = s.builder.values[product]
+    sizes = [n for k, n in enumerate(product_value.shape[-2:]) if len(shapes[k]) > 1]
+    s.emit([product_value], Reshape((*product_value.shape[:-2], *sizes)))
 
 
 def _is_matrix(w: Array) -> bool:

@@ -100,27 +100,27 @@ def _diagonals(s: OnnxStep, term: _Term) -> _Term:
 def _narrowed(s: OnnxStep, term: _Term, terms: Sequence[_Term]) -> _Term:
     """The term without axes of one element that are larger in another term: those are broadcast."""
     most = {c: max(other.sizes.get(c, 1) for other in terms) for c in term.letters}
-    kept = [k for k, c in enumerate(term.letters) if term.x.shape[k] == most[c]]
-    x = s.reshape(term.x, tuple(term.x.shape[k] for k in kept), "narrow")
-    return _Term(x, "".join(term.letters[k] for k in kept))
+    axes = [k for k, c in enumerate(term.letters) if term.x.shape[k] == most[c]]
+    x = s.reshape(term.x, tuple(term.x.shape[k] for k in axes), "narrow")
+    return _Term(x, "".join(term.letters[k] for k in axes))
 
 
-def _summed(s: OnnxStep, term: _Term, wanted: Set[str]) -> _Term:
+def _summed(s: OnnxStep, term: _Term, letters: Set[str]) -> _Term:
     """The term with the other letters summed over."""
-    axes = tuple(k for k, c in enumerate(term.letters) if c not in wanted)
+    axes = tuple(k for k, c in enumerate(term.letters) if c not in letters)
     if not axes:
         return term
-    return _Term(s.insert([term.x], Sum(axes, False), "summed"), "".join(c for c in term.letters if c in wanted))
+    return _Term(s.insert([term.x], Sum(axes, False), "summed"), "".join(c for c in term.letters if c in letters))
 
 
-def _product(s: OnnxStep, a: _Term, b: _Term, wanted: Set[str]) -> _Term:
+def _product(s: OnnxStep, a: _Term, b: _Term, shared: Set[str]) -> _Term:
     """The product of matrices of two terms; letters of both that nobody wants are summed over."""
-    b = _summed(s, b, wanted | set(a.letters))
+    b = _summed(s, b, shared | set(a.letters))
     sizes = a.sizes | b.sizes
-    both = [c for c in a.letters if c in b.letters and c in wanted]
+    both = [c for c in a.letters if c in b.letters and c in shared]
     rows = [c for c in a.letters if c not in b.letters]
     columns = [c for c in b.letters if c not in a.letters]
-    inner = [c for c in a.letters if c in b.letters and c not in wanted]
+    inner = [c for c in a.letters if c in b.letters and c not in shared]
     first = _matrix(s, a, (both, rows, inner), "a")
     second = _matrix(s, b, (both, inner, columns), "b")
     product = s.insert([first, second], BatchMatmul(), "product")

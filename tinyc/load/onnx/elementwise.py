@@ -229,13 +229,13 @@ def cast(s: OnnxStep) -> None:
 @imports("CastLike", ignores=("saturate", "round_mode"))
 def cast_like(s: OnnxStep) -> None:
     """As Cast, to the second input's kind of number."""
-    known, array = s.constant(1), s.constant(0)
-    computed = s.value(1).dtype if known is None else ""
+    like, array = s.constant(1), s.constant(0)
+    computed = s.value(1).dtype if like is None else ""
     if array is not None and computed in NUMPY_DTYPE:
         s.builder.fold(s.node.outputs[0], array.astype(NUMPY_DTYPE[computed]))
         return
-    floats = computed == "f32" or (known is not None and known.dtype.kind == "f")
-    integers = computed == "s32" or (known is not None and known.dtype in (np.int32, np.int64))
+    floats = computed == "f32" or (like is not None and like.dtype.kind == "f")
+    integers = computed == "s32" or (like is not None and like.dtype in (np.int32, np.int64))
     kind = TensorProto.FLOAT if floats else TensorProto.INT64 if integers else TensorProto.UNDEFINED
     _cast(s, narrow_type(s.builder, s.node.inputs[1]) or kind)
 

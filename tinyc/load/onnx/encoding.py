@@ -97,8 +97,8 @@ def _encoder(s: OnnxStep) -> _Encoder:
 def _checked(s: OnnxStep, encoder: _Encoder) -> _Encoder:
     """Of keys that are there twice the first counts. TinycError for values that are no numbers."""
     if s.builder.file.ml_opset < _NAN_IS_A_KEY:  # before, nothing was equal to NaN
-        known = ~np.isnan(encoder.keys)
-        encoder = replace(encoder, keys=encoder.keys[known], values=encoder.values[known])
+        is_number = ~np.isnan(encoder.keys)
+        encoder = replace(encoder, keys=encoder.keys[is_number], values=encoder.values[is_number])
     if not np.isfinite(encoder.values).all() or not np.isfinite(encoder.other):
         raise TinycError("a LabelEncoder whose values are NaN or infinite cannot be compiled", s.where)
     _, first = np.unique(encoder.keys, return_index=True)
@@ -147,5 +147,5 @@ def _searched(s: OnnxStep, x: Value, encoder: _Encoder, values: Sequence[int]) -
         own = searched(element, keys, [leaf[k] for k in np.flatnonzero(~is_nan)], leaf[-1], nan)
         roots.append(len(splits))
         splits += [split.shifted(len(splits)) for split in own]
-    made = coded(RealForest(splits, roots, leaves, np.zeros(x.elements)), features, whole=True)
-    return insert_trees(s, row, made, "found", None)
+    forest = coded(RealForest(splits, roots, leaves, np.zeros(x.elements)), features, whole=True)
+    return insert_trees(s, row, forest, "found", None)

@@ -175,15 +175,15 @@ class OnnxNode:
 
 def _captured(graph: onnx.GraphProto) -> set[str]:
     """Names that a subgraph reads and does not make."""
-    made = {*(t.name for t in graph.initializer), *(i.name for i in graph.input)}
-    made.update(name for node in graph.node for name in node.output)
+    defined = {*(t.name for t in graph.initializer), *(i.name for i in graph.input)}
+    defined.update(name for node in graph.node for name in node.output)
     read = {output.name for output in graph.output}
     for node in graph.node:
         read.update(node.input)
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 read |= _captured(attribute.g)
-    return read - made - {""}
+    return read - defined - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,11 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
     if not inputs or not outputs:
         raise TinycError(f"the model has no {'outputs' if inputs else 'inputs'}", where)
     nodes = [_node(i, n, path.name) for i, n in enumerate(graph.node)]
-    known = {*initializers, *(i.name for i in inputs)}
-    ordered = _needed(_in_run_order(nodes, known, where), outputs)
-    made = {name for node in nodes for name in node.outputs} | initializers.keys()
+    given = {*initializers, *(i.name for i in inputs)}
+    ordered = _needed(_in_run_order(nodes, given, where), outputs)
+    computed = {name for node in nodes for name in node.outputs} | initializers.keys()
     for name in outputs:
-        if name not in made:
+        if name not in computed:
             raise TinycError(f"output '{name}' is not computed by any node", where)
     declared = {output.name: _sizes(output) for output in graph.output if output.type.tensor_type.shape.dim}
     opset, ml_opset = (
@@ -393,17 +393,17 @@ def as_inner_node(proto: onnx.NodeProto, outer: OnnxNode) -> OnnxNode:
     return OnnxNode(outer.index, proto.op_type, domain, proto.name, inputs, outputs, attributes, proto, where)
 
 
-def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> list[OnnxNode]:
+def _in_run_order(nodes: Sequence[OnnxNode], given: set[str], where: Loc) -> list[OnnxNode]:
     """The nodes sorted so that each runs after those it reads; the file's own order where that is legal."""
     producer: dict[str, int] = {}
     for node in nodes:
         for name in filter(None, node.outputs):
-            if name in producer or name in known:
+            if name in producer or name in given:
                 raise TinycError(f"'{name}' is made twice", node.where, _DAMAGED)
             producer[name] = node.index
     for node in nodes:
         for name in filter(None, node.reads):
-            if name not in producer and name not in known:
+            if name not in producer and name not in given:
                 raise TinycError(
                     f"the node reads '{name}', which is neither an input, an initializer nor computed",
                     node.where,
@@ -432,12 +432,12 @@ def _in_run_order(nodes: Sequence[OnnxNode], known: set[str], where: Loc) -> lis
 
 def _needed(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> tuple[OnnxNode, ...]:
     """The nodes that the outputs depend on."""
-    wanted, kept = set(outputs), []
+    names, needed_nodes = set(outputs), []
     for node in reversed(nodes):
-        if wanted & set(filter(None, node.outputs)):
-            wanted |= set(node.reads)
-            kept.append(node)
-    return tuple(reversed(kept))
+        if names & set(filter(None, node.outputs)):
+            names |= set(node.reads)
+            needed_nodes.append(node)
+    return tuple(reversed(needed_nodes))
 
 
 def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
@@ -450,8 +450,8 @@ def decode(tensor: TensorProto, folder: Path, where: Loc) -> Array:
     if type_ in _NARROW:
         return _narrow(tensor, *_NARROW[type_], folder, where)
     if type_ not in _FIELDS:
-        known = type_ in TensorProto.DataType.values()
-        name = TensorProto.DataType.Name(type_) if known else f"number {type_}"
+        is_named = type_ in TensorProto.DataType.values()
+        name = TensorProto.DataType.Name(type_) if is_named else f"number {type_}"
         raise TinycError(f"tensor '{tensor.name}' has element type {name}, which tinyc does not read", where)
     shape = tuple(int(d) for d in tensor.dims)
     if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > MAX_STORED:

@@ -88,8 +88,8 @@ def _move_grid(builder: OnnxBuilder, node: OnnxNode, arrays: dict[str, Array]) -
 
 
 def _constant(builder: OnnxBuilder, node: OnnxNode) -> Array:
-    known = {"value", "value_float", "value_floats", "value_int", "value_ints"}
-    given = [name for name in node.attributes if name in known]
+    allowed = {"value", "value_float", "value_floats", "value_int", "value_ints"}
+    given = [name for name in node.attributes if name in allowed]
     if len(given) != 1:
         raise TinycError(f"a Constant of {', '.join(node.attributes) or 'nothing'} is not read", node.where)
     if given[0] == "value":
@@ -146,7 +146,7 @@ def _check_size(
         raise TinycError(f"its inputs do not fit the operator: {_short(e)}", node.where) from e
     shapes = {}
     for name, type_ in inferred.items():
-        shape = _known_shape(type_)
+        shape = _static_shape(type_)
         if shape is None:
             raise TinycError(f"constant '{name}' would have an unknown size", node.where)
         folded.take(name, shape, node.where)
@@ -176,7 +176,7 @@ def _check_equation(node: OnnxNode) -> None:
         raise TinycError(f"{text[:40]!r} is no equation of Einsum", node.where)
 
 
-def _known_shape(type_: TypeProto) -> tuple[int, ...] | None:
+def _static_shape(type_: TypeProto) -> tuple[int, ...] | None:
     dims = type_.tensor_type.shape.dim
     if not type_.tensor_type.HasField("shape") or any(d.WhichOneof("value") != "dim_value" for d in dims):
         return None

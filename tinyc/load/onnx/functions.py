@@ -48,12 +48,12 @@ def selu(s: OnnxStep) -> None:
 def shrink(s: OnnxStep) -> None:
     """Nearer to 0 by the bias outside of -lambd to lambd, 0 inside."""
     x, limit, bias = s.value(0), s.node.float_("lambd", 0.5), s.node.float_("bias", 0.0)
-    made = _number(s, "zero", 0.0)
+    y = _number(s, "zero", 0.0)
     for name, kind, sign in (("above", "greater", 1), ("below", "less", -1)):
         far = s.insert([x, _number(s, f"limit_{name}", sign * limit)], Compare(kind), f"is_{name}")
         moved = s.insert([x, _number(s, f"bias_{name}", -sign * bias)], Add(), name) if bias else x
-        made = s.insert([far, moved, made], Choose(), f"unless_{name}")
-    s.emit([made], Reshape(x.shape))
+        y = s.insert([far, moved, y], Choose(), f"unless_{name}")
+    s.emit([y], Reshape(x.shape))
 
 
 def _number(s: OnnxStep, what: str, number: float) -> Value:

@@ -32,18 +32,18 @@ SHIFT: Mapping[DType, int] = MappingProxyType({"s8": 128, "s16": 32768})  # of u
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """reals = scale * (ints - zero), all three of one shape; `dtype` is that of the integers (signed). made: the file
-    computes them of others, clipped to the bits that they have (QCDQ: QuantizeLinear, Clip, DequantizeLinear)."""
+    """reals = scale * (ints - zero), all three of one shape; `dtype` is that of the integers (signed). computed: the
+    file computes them of others, clipped to the bits that they have (QCDQ: QuantizeLinear, Clip, DequantizeLinear)."""
 
     ints: npt.NDArray[np.int64]
     scale: npt.NDArray[np.float32]
     zero: npt.NDArray[np.int64]
     dtype: DType
-    made: bool = False
+    computed: bool = False
 
     def moved(self, move: Move) -> Grid:
         """After a function that only moves elements."""
-        return Grid(move(self.ints), move(self.scale), move(self.zero), self.dtype, self.made)
+        return Grid(move(self.ints), move(self.scale), move(self.zero), self.dtype, self.computed)
 
     def reals(self) -> npt.NDArray[np.float32]:
         """DequantizeLinear: the difference is exact, the product is rounded to float32."""
@@ -55,11 +55,11 @@ class Grid:
         narrow: in 4 bits where the file clips them to that.
         """
         ints = self.ints - self.zero
-        kinds: tuple[DType, ...] = ("s4", "s8", "s16") if self.made and narrow else (self.dtype, "s8", "s16")
+        kinds: tuple[DType, ...] = ("s4", "s8", "s16") if self.computed and narrow else (self.dtype, "s8", "s16")
         for dtype in kinds:
             lo, hi = INT_RANGE[dtype]
             if ints.size and ints.min() >= lo and ints.max() <= hi:
-                return Grid(ints, self.scale, np.zeros_like(self.zero), dtype, self.made)
+                return Grid(ints, self.scale, np.zeros_like(self.zero), dtype, self.computed)
         return self
 
     def array(self) -> Array:

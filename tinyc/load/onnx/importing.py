@@ -99,14 +99,14 @@ _ASKED: Mapping[type, tuple[DType, ...]] = {  # what these take beside floats
 MOST_LABEL_BYTES = 1000  # of a text: C99 promises lines of 4,095 characters, of which a byte may take four
 
 
-def made_twice(name: str, where: Loc) -> TinycError:
+def written_twice(name: str, where: Loc) -> TinycError:
     return TinycError(f"'{name}' is made twice", where, "the file is damaged: convert or download it again")
 
 
 class OnnxBuilder:
     """The graph under construction, filled node by node."""
 
-    def __init__(self, file: OnnxFile, kept: Iterable[str] = ()) -> None:
+    def __init__(self, file: OnnxFile, states: Iterable[str] = ()) -> None:
         self.file = file
         self.values: dict[str, Value] = {}
         self.consts: dict[str, Array] = {}
@@ -119,7 +119,7 @@ class OnnxBuilder:
         self._names = {*file.initializers, *(i.name for i in file.inputs)}
         self._names.update(name for node in file.nodes for name in node.outputs)
         self.read = {*file.outputs, *(name for node in file.nodes for name in node.reads)}
-        self.kept = frozenset(kept)  # inputs that are state
+        self.state_inputs = frozenset(states)  # inputs that are state
         self.sums: set[str] = set()  # integers with a scale that trees make
         self.narrow: dict[str, int] = {}  # tensors of 4 and 2 bits, by TensorProto's number
         self.labels: dict[str, Labels] = {}  # what numbers stand for, by the value's name
@@ -133,15 +133,15 @@ class OnnxBuilder:
     def claim(self, name: str, where: Loc) -> None:
         """Say that a tensor of a body is made now. TinycError if there is one of that name."""
         if not name or name in self._names or name in self.values:
-            raise made_twice(name, where)
+            raise written_twice(name, where)
         self._names.add(name)
 
     def add_input(self, info: OnnxInput) -> None:
         """Declare a model input; an open first dimension, the batch, becomes 1."""
         where = Loc(self.file.file, None, info.name)
         if info.elem_type not in FLOATS and info.elem_type not in _INTEGERS and info.elem_type not in _PLAIN:
-            known = info.elem_type in TensorProto.DataType.values()
-            name = TensorProto.DataType.Name(info.elem_type) if known else "an unknown type"
+            is_named = info.elem_type in TensorProto.DataType.values()
+            name = TensorProto.DataType.Name(info.elem_type) if is_named else "an unknown type"
             raise TinycError(
                 f"input '{info.name}' is {name}; tinyc takes floats, bool, and integers of 2 to 64 bits",
                 where,
@@ -246,9 +246,9 @@ class OnnxBuilder:
             raise TinycError(f"output '{output}' is not computed", where, "name others with --outputs")
         if array.dtype.kind in "iu" and not np.array_equal(array, array.astype(np.int32)):
             raise TinycError(f"output '{output}' holds integers of more than 32 bits", where)
-        made = self.add_const(output, array.astype(np.int32) if array.dtype.kind in "iu" else array)
-        self.values[output] = replace(made, name=output)
-        self.nodes.append(node_of(Reshape(made.shape), (made.name,), (output,), (where,), output))
+        const = self.add_const(output, array.astype(np.int32) if array.dtype.kind in "iu" else array)
+        self.values[output] = replace(const, name=output)
+        self.nodes.append(node_of(Reshape(const.shape), (const.name,), (output,), (where,), output))
 
     def _labels(self) -> dict[str, Labels]:
         """Of the outputs: texts stay with numbers that are only moved, but those of places do not."""
@@ -269,15 +269,15 @@ class OnnxBuilder:
 
     def _check_declared(self, output: str) -> None:
         """The shape that the file declares must be the one that its nodes make; open sizes fit any."""
-        made, declared = self.values[output].shape, self.file.declared.get(output)
+        computed, declared = self.values[output].shape, self.file.declared.get(output)
         if declared is None or 0 in declared:
             return
         if declared[0] is None and any(node.domain == ML_DOMAIN for node in self.file.nodes):
             return  # scikit-learn's exporter declares [?] for [1, 1], and one column for several
-        if len(made) != len(declared) or any(n not in (None, m) for n, m in zip(declared, made, strict=True)):
+        if len(computed) != len(declared) or any(n not in (None, m) for n, m in zip(declared, computed, strict=True)):
             says = ", ".join("?" if n is None else str(n) for n in declared)
             raise TinycError(
-                f"the file declares output '{output}' as [{says}], but its nodes make {list(made)}",
+                f"the file declares output '{output}' as [{says}], but its nodes make {list(computed)}",
                 Loc(self.file.file, None, output),
                 "where the declaration is left over from another input size, take it out or export the model again;"
                 " if onnxruntime makes the declared shape, please report the model",
@@ -422,23 +422,23 @@ class OnnxStep:
     def insert_all(self, inputs: Sequence[Value | None], attrs: Any, suffixes: Sequence[str]) -> list[Value]:
         """Add a node of floats with several outputs, named as `insert` does."""
         self._check_integers(attrs, False, inputs)
-        made = []
+        values = []
         for suffix, type_ in zip(suffixes, op_with(attrs).infer(attrs, *inputs), strict=True):
             loc = Loc(self.where.file, self.where.node, "", self.where.op)
             name = self.builder.unique(f"{self.node.outputs[0]}:{suffix}")
-            made.append(Value(name, type_.shape, type_.dtype, None, loc))
+            values.append(Value(name, type_.shape, type_.dtype, None, loc))
             check_shape("its output", type_.shape, self.where)
         names = tuple("" if x is None else x.name for x in inputs)
-        self.builder.nodes.append(node_of(attrs, names, tuple(value.name for value in made), (self.where,)))
-        self.builder.values.update((value.name, value) for value in made)
-        return made
+        self.builder.nodes.append(node_of(attrs, names, tuple(value.name for value in values), (self.where,)))
+        self.builder.values.update((value.name, value) for value in values)
+        return values
 
     def is_state(self, x: Value | None) -> bool:
         """Whether a value is a state of the model, or a part of one."""
         makers = {node.outputs[0]: node for node in self.builder.nodes if Trait.MOVES in op_with(node.attrs).traits}
         while x is not None and x.name in makers:
             x = self.builder.values[makers[x.name].inputs[0]]
-        return x is not None and x.name in self.builder.kept
+        return x is not None and x.name in self.builder.state_inputs
 
     def emit(self, inputs: Sequence[Value | None], attrs: Any, quant: Quant | None = None, output: int = 0) -> None:
         """Add the (last) node: it computes an output of the ONNX node, in integers if `quant` is given."""

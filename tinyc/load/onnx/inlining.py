@@ -10,7 +10,7 @@ from onnx import AttributeProto
 
 from tinyc.base.errors import TinycError
 from tinyc.load.onnx.file import as_inner_node, decode
-from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep, made_twice
+from tinyc.load.onnx.importing import OnnxBuilder, OnnxStep, written_twice
 from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError
 from tinyc.ops.reshape import Reshape
@@ -22,14 +22,14 @@ def inlined(s: OnnxStep, body: onnx.GraphProto, tag: str, given: Sequence[str]) 
     if len(body.input) != len(given):
         raise TinycError(f"a body with {len(body.input)} inputs for {len(given)} does not fit", s.where)
     builder = s.builder
-    made = {*(t.name for t in body.initializer), *(name for node in body.node for name in node.output)}
-    deep = {name for name in tensors(body.node) if not _is_known(builder, name)}
+    inner = {*(t.name for t in body.initializer), *(name for node in body.node for name in node.output)}
+    deep = {name for name in tensors(body.node) if not _is_visible(builder, name)}
     names = {name: name for name in tensors(body.node)}
-    names.update((name, f"{s.node.outputs[0]}:{tag}:{name}") for name in made | deep if name)
+    names.update((name, f"{s.node.outputs[0]}:{tag}:{name}") for name in inner | deep if name)
     names.update(zip((port.name for port in body.input), given, strict=True))
-    for name in sorted(made - {""}):
-        if _is_known(builder, name):  # what a body sees keeps its name; a tensor made later may have one of a body's
-            raise made_twice(name, s.where)
+    for name in sorted(inner - {""}):
+        if _is_visible(builder, name):  # what a body sees keeps its name; a tensor made later may have one of a body's
+            raise written_twice(name, s.where)
         builder.claim(names[name], s.where)
     for tensor in body.initializer:
         builder.fold(names[tensor.name], decode(tensor, builder.file.folder, s.where))
@@ -38,28 +38,28 @@ def inlined(s: OnnxStep, body: onnx.GraphProto, tag: str, given: Sequence[str]) 
     builder.read.update(outputs, *(node.reads for node in nodes))
     for node in nodes:
         for name in filter(None, node.inputs):
-            if not _is_known(builder, name):
+            if not _is_visible(builder, name):
                 raise TinycError(f"a node of the body reads '{name}' before anything computes it", s.where)
         import_node(builder, node)
     return outputs
 
 
-def _is_known(builder: OnnxBuilder, name: str) -> bool:
+def _is_visible(builder: OnnxBuilder, name: str) -> bool:
     return name in builder.values or name in builder.broken or builder.constant(name) is not None
 
 
-def hand_out(s: OnnxStep, made: str, output: int) -> None:
+def hand_out(s: OnnxStep, tensor: str, output: int) -> None:
     """A tensor of a body as an output of the node."""
-    if made in s.builder.broken:
+    if tensor in s.builder.broken:
         raise FollowUpError
-    array = s.builder.constant(made)
+    array = s.builder.constant(tensor)
     if array is not None:
         s.builder.fold(s.node.outputs[output], array)
-    elif made in s.builder.values:
-        x = s.builder.values[made]
+    elif tensor in s.builder.values:
+        x = s.builder.values[tensor]
         s.emit([x], Reshape(x.shape), output=output)
     else:
-        raise TinycError(f"the body does not compute its output '{made}'", s.where)
+        raise TinycError(f"the body does not compute its output '{tensor}'", s.where)
 
 
 def tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
@@ -73,20 +73,20 @@ def tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 def renamed(proto: onnx.NodeProto, names: Mapping[str, str], given: Mapping[str, AttributeProto]) -> onnx.NodeProto:
     """A node of the definition with the model's names, and the attributes that the node gives it."""
-    made = onnx.NodeProto()
-    made.CopyFrom(proto)
-    del made.input[:], made.output[:], made.attribute[:]
-    made.input.extend(names[name] for name in proto.input)
-    made.output.extend(names[name] for name in proto.output)
+    copied = onnx.NodeProto()
+    copied.CopyFrom(proto)
+    del copied.input[:], copied.output[:], copied.attribute[:]
+    copied.input.extend(names[name] for name in proto.input)
+    copied.output.extend(names[name] for name in proto.output)
     for attribute in proto.attribute:
         source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
         if source is not None:
-            kept = made.attribute.add()
-            kept.CopyFrom(source)
-            kept.name = attribute.name
+            attribute_copy = copied.attribute.add()
+            attribute_copy.CopyFrom(source)
+            attribute_copy.name = attribute.name
             if source is attribute and attribute.type == AttributeProto.GRAPH:
-                _rename_branch(kept.g, names, given)
-    return made
+                _rename_branch(attribute_copy.g, names, given)
+    return copied
 
 
 def _rename_branch(graph: onnx.GraphProto, names: Mapping[str, str], given: Mapping[str, AttributeProto]) -> None:

@@ -179,13 +179,13 @@ def cast(s: OnnxStep) -> None:
 @on_integers("CastLike", ignores=("saturate", "round_mode"))
 def cast_like(s: OnnxStep) -> None:
     """As Cast, to the second input's type."""
-    known = s.constant(1)
-    kind = s.value(1).dtype if known is None else ""
+    like = s.constant(1)
+    kind = s.value(1).dtype if like is None else ""
     to = next((number for number, held in _TYPES.items() if held == kind), TensorProto.FLOAT)
     if narrow := narrow_type(s.builder, s.node.inputs[1]):
         to = narrow
-    elif known is not None and known.dtype.kind != "f":
-        to = {"b": TensorProto.BOOL}.get(known.dtype.kind, TensorProto.INT64)
+    elif like is not None and like.dtype.kind != "f":
+        to = {"b": TensorProto.BOOL}.get(like.dtype.kind, TensorProto.INT64)
     _cast(s, to)
 
 

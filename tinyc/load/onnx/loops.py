@@ -37,10 +37,10 @@ def loop(s: OnnxStep) -> None:
     step = 0
     while goes and step < most:
         _check_steps(s, step)
-        given = [_known(s, f"step{step}", np.array(step)), _known(s, f"goes{step}", np.array(True))]
-        condition, *made = inlined(s, body, str(step), [*given, *carried])
-        goes, carried = _decided(s, condition), made[: len(carried)]
-        for row, name in zip(rows, made[len(carried) :], strict=True):
+        given = [_named_constant(s, f"step{step}", np.array(step)), _named_constant(s, f"goes{step}", np.array(True))]
+        condition, *results = inlined(s, body, str(step), [*given, *carried])
+        goes, carried = _decided(s, condition), results[: len(carried)]
+        for row, name in zip(rows, results[len(carried) :], strict=True):
             row.append(name)
         step += 1
     _finish(s, carried, rows, [0] * len(rows))
@@ -50,7 +50,7 @@ def _unknown(s: OnnxStep) -> TinycError:
     return TinycError(f"{s.node.op}: how often it runs is computed from the data", s.where, _AT_RUN_TIME)
 
 
-def _known(s: OnnxStep, what: str, array: Array) -> str:
+def _named_constant(s: OnnxStep, what: str, array: Array) -> str:
     """The name of a new constant."""
     name = s.builder.unique(f"{s.node.outputs[0]}:{what}")
     s.builder.fold(name, array)
@@ -96,9 +96,9 @@ def unrolled_scan(s: OnnxStep, body: onnx.GraphProto) -> None:
         _check_steps(s, step)
         at = [steps - 1 - step if turned else step for turned in back]
         given = [_slice(s, states + k, axes[k], at[k], f"{k}at{step}") for k in range(scanned)]
-        made = inlined(s, body, str(step), [*carried, *given])
-        carried = made[:states]
-        for row, name, turned in zip(rows, made[states:], back_out, strict=True):
+        results = inlined(s, body, str(step), [*carried, *given])
+        carried = results[:states]
+        for row, name, turned in zip(rows, results[states:], back_out, strict=True):
             row.insert(0 if turned else len(row), name)
     _finish(s, carried, rows, out_axes)
 
@@ -119,7 +119,7 @@ def _slice(s: OnnxStep, index: int, axis: int, place: int, what: str) -> str:
     """The name of one slice of an input along an axis that it then lacks."""
     array = s.constant(index)
     if array is not None:
-        return _known(s, what, np.take(array, place, s.axis(axis, array.ndim)))
+        return _named_constant(s, what, np.take(array, place, s.axis(axis, array.ndim)))
     x = s.value(index)
     axis = s.axis(axis, len(x.shape))
     cut = s.insert([x], whole(x.shape, axis, place, 1), what)
@@ -140,10 +140,10 @@ def _finish(s: OnnxStep, carried: Sequence[str], rows: Sequence[Sequence[str]], 
 
 
 def _stacked(s: OnnxStep, names: Sequence[str], axis: int, output: int) -> None:
-    known = [s.builder.constant(name) for name in names]
+    constants = [s.builder.constant(name) for name in names]
     if not names:
         raise TinycError(f"{s.node.op} runs no step, so that '{s.node.outputs[output]}' is empty", s.where)
-    arrays = [array for array in known if array is not None]
+    arrays = [array for array in constants if array is not None]
     if len(arrays) == len(names):
         s.builder.fold(s.node.outputs[output], np.stack(arrays, axis))
         return
@@ -181,8 +181,8 @@ def if_(s: OnnxStep) -> None:
                 f"a branch with {len(branch.output)} outputs for {len(s.node.outputs)} does not fit", s.where
             )
     if condition is not None and condition.size == 1:
-        for output, made in enumerate(inlined(s, bodies[0 if condition.reshape(()) else 1], "branch", [])):
-            hand_out(s, made, output)
+        for output, tensor in enumerate(inlined(s, bodies[0 if condition.reshape(()) else 1], "branch", [])):
+            hand_out(s, tensor, output)
         return
     chosen = s.value(0)
     if chosen.dtype != "bool" or chosen.elements != 1:

@@ -54,12 +54,12 @@ def scan(s: OnnxStep) -> None:
     x, table = s.value(0), s.weights(1)
     if s.node.outputs[0] in s.builder.read:
         s.emit([x], Reshape(x.shape))
-    made = s.insert([x, s.const(table, 1)], Distance(squared), "distances")  # [B,N]
+    squares = s.insert([x, s.const(table, 1)], Distance(squared), "distances")  # [B,N]
     if x.shape[0] != 1:
         raise TinycError(
             f"distances of {x.shape[0]} rows at once cannot be compiled", s.where, "export the model with batch size 1"
         )
-    s.emit([made], Reshape((len(table), 1)), output=1)
+    s.emit([squares], Reshape((len(table), 1)), output=1)
 
 
 def _distance_of(body: onnx.GraphProto, s: OnnxStep) -> bool | None:
@@ -67,24 +67,24 @@ def _distance_of(body: onnx.GraphProto, s: OnnxStep) -> bool | None:
     else. Its first output is its first input."""
     if (len(body.input), len(body.output)) != (2, 2):
         return None
-    made = {node.output[0]: as_inner_node(node, s.node) for node in body.node if len(node.output) == 1}
+    producers = {node.output[0]: as_inner_node(node, s.node) for node in body.node if len(node.output) == 1}
     state, row = (port.name for port in body.input)
-    kept, total = (_source(made, port.name) for port in body.output)
-    if kept != state or total not in made or not _sums_rows(made[total], body, s):
+    state_out, total = (_source(producers, port.name) for port in body.output)
+    if state_out != state or total not in producers or not _sums_rows(producers[total], body, s):
         return None
-    squared = made[total].op == "ReduceSumSquare"
-    terms = made.get(_source(made, made[total].inputs[0]))
+    squared = producers[total].op == "ReduceSumSquare"
+    terms = producers.get(_source(producers, producers[total].inputs[0]))
     if terms is not None and not squared:
-        terms = made.get(_source(made, terms.inputs[0])) if terms.op == "Abs" else None
-    if terms is None or terms.op != "Sub" or {_source(made, name) for name in terms.inputs} != {state, row}:
+        terms = producers.get(_source(producers, terms.inputs[0])) if terms.op == "Abs" else None
+    if terms is None or terms.op != "Sub" or {_source(producers, name) for name in terms.inputs} != {state, row}:
         return None
     return squared
 
 
-def _source(made: Mapping[str, OnnxNode], name: str) -> str:
+def _source(producers: Mapping[str, OnnxNode], name: str) -> str:
     """The tensor that has another name after Identity."""
-    while name in made and made[name].op == "Identity":
-        name = made[name].inputs[0]
+    while name in producers and producers[name].op == "Identity":
+        name = producers[name].inputs[0]
     return name
 
 

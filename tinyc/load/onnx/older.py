@@ -29,11 +29,11 @@ def modern(builder: OnnxBuilder, node: OnnxNode) -> OnnxNode:
     if change is not None:
         return change(builder, node)
     try:
-        known = onnx.defs.get_schema(node.op, opset, "").attributes.keys()
+        attributes = onnx.defs.get_schema(node.op, opset, "").attributes.keys()
         same = onnx.defs.get_schema(node.op, MIN_OPSET, "").since_version <= opset
     except onnx.defs.SchemaError as e:
         raise TinycError(f"{node.op} is no operator of operator set {opset}", node.where) from e
-    if not same and not _PLAIN & known:
+    if not same and not _PLAIN & attributes:
         hint = "convert the model with onnx.version_converter to operator set 7 or later"
         raise TinycError(f"{node.op} of operator set {opset} is not read", node.where, hint)
     return _changed(node, _PLAIN)
@@ -47,8 +47,8 @@ def _changed(
     proto.CopyFrom(node.proto)
     del proto.attribute[:], proto.input[:]
     proto.input.extend((*node.inputs, *inputs))
-    kept = [a for a in node.proto.attribute if a.name not in without and a.name not in attributes]
-    proto.attribute.extend((*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())))
+    unchanged = [a for a in node.proto.attribute if a.name not in without and a.name not in attributes]
+    proto.attribute.extend((*unchanged, *(helper.make_attribute(name, value) for name, value in attributes.items())))
     return replace(as_node(proto, node), where=node.where)
 
 
@@ -76,9 +76,9 @@ def _pair(builder: OnnxBuilder, node: OnnxNode) -> OnnxNode:
     array = builder.constant(node.inputs[1])
     assert array is not None
     builder.fold(name, array.reshape((*array.shape, *(1,) * behind)))
-    made = _changed(node, without)
-    made.proto.input[1] = name
-    return replace(as_node(made.proto, node), where=node.where)
+    changed = _changed(node, without)
+    changed.proto.input[1] = name
+    return replace(as_node(changed.proto, node), where=node.where)
 
 
 def _shape(builder: OnnxBuilder, name: str) -> tuple[int, ...]:

@@ -55,11 +55,11 @@ def power(s: OnnxStep) -> None:
     if len(numbers) == 1:
         _emit_one(s, x, float(numbers[0]))
     elif len(numbers) <= _FEW:
-        made = _one(s, x, float(numbers[0]), "of0")
+        y = _one(s, x, float(numbers[0]), "of0")
         for k, number in enumerate(numbers[1:], 1):
-            made = s.insert([_mask(s, exponents == number, f"is{k}"), _one(s, x, float(number), f"of{k}"), made],
+            y = s.insert([_mask(s, exponents == number, f"is{k}"), _one(s, x, float(number), f"of{k}"), y],
                             Choose(), f"upto{k}")  # fmt: skip
-        s.emit([made], Reshape(made.shape))
+        s.emit([y], Reshape(y.shape))
     else:
         _by_logarithms(s, x, exponents)
 
@@ -89,14 +89,14 @@ def _by_logarithms(s: OnnxStep, x: Value, e: Array) -> None:
     whole, odd, name = e == np.floor(e), np.abs(e) % 2 == 1, s.node.outputs[0]
     base = s.insert([_mask(s, whole, "whole"), s.insert([x], Absolute(), "size"), x], Choose(), "base")
     scaled = s.insert([s.insert([base], Function("log"), "log"), s.const(e, 1)], Mul(), "scaled")
-    made = s.insert([scaled], Function("exp"), "exp")
+    y = s.insert([scaled], Function("exp"), "exp")
     if odd.any():
         below = s.insert([x, s.builder.add_const(f"{name}:zero", np.zeros((), np.float32))], Compare("less"), "below")
-        minus = s.insert([made, s.builder.add_const(f"{name}:minus", np.array(-1, np.float32))], Mul(), "minus")
-        turned = s.insert([below, minus, made], Choose(), "turned")
-        made = s.insert([_mask(s, odd, "odd"), turned, made], Choose(), "signed")
+        minus = s.insert([y, s.builder.add_const(f"{name}:minus", np.array(-1, np.float32))], Mul(), "minus")
+        turned = s.insert([below, minus, y], Choose(), "turned")
+        y = s.insert([_mask(s, odd, "odd"), turned, y], Choose(), "signed")
     one = s.builder.add_const(f"{name}:one", np.ones((), np.float32))
-    s.emit([_mask(s, e == 0, "none"), one, made], Choose())
+    s.emit([_mask(s, e == 0, "none"), one, y], Choose())
 
 
 @on_integers("Pow")
@@ -107,12 +107,12 @@ def power_of_integers(s: OnnxStep) -> None:
     if (numbers != np.floor(numbers)).any() or numbers[0] < 0 or numbers[-1] > _MOST_FACTORS or len(numbers) > _FEW:
         raise TinycError(f"Pow of {x.dtype} with exponents {numbers[:8].tolist()} cannot be compiled", s.where)
     one = s.builder.add_integers(f"{s.node.outputs[0]}:one", np.ones((), NUMPY_DTYPE[x.dtype]), x.dtype)
-    made, powers, last = None, one, 0
+    y, powers, last = None, one, 0
     for k, number in enumerate(numbers):
         for factor in range(last, int(number)):
             powers = s.insert([x, powers], IntegerBinary("mul", x.dtype), f"power{factor + 1}")
         last = int(number)
-        made = powers if made is None else s.insert([_mask(s, exponents == number, f"is{k}"), powers, made], Choose(),
+        y = powers if y is None else s.insert([_mask(s, exponents == number, f"is{k}"), powers, y], Choose(),
                                                     f"upto{k}", quant=x.quant)  # fmt: skip
-    assert made is not None
-    s.emit([made], Reshape(made.shape))
+    assert y is not None
+    s.emit([y], Reshape(y.shape))

@@ -62,8 +62,8 @@ def _conv(s: Spelled) -> None:
     if s.input(8):
         scale = s.add("Mul", [s.input(1), s.input(4)], "b_scale")
         inputs.append(s.add("DequantizeLinear", [s.input(8), scale], "b", axis=0))
-    kept = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    s.integers(s.add("Conv", inputs, "real", **kept), 6)
+    attributes = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    s.integers(s.add("Conv", inputs, "real", **attributes), 6)
 
 
 def _matmul(s: Spelled) -> None:
@@ -108,8 +108,8 @@ def _pool(s: Spelled) -> None:
     x = s.reals(0, "x")
     if last:
         x = s.add("Transpose", [x], "nchw", perm=_LAST_TO_FIRST)
-    kept = s.attributes("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
-    y = s.add(op, [x], "real", **kept)
+    attributes = s.attributes("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+    y = s.add(op, [x], "real", **attributes)
     s.integers(s.add("Transpose", [y], "nhwc", perm=_FIRST_TO_LAST) if last else y, 3)
 
 
@@ -142,8 +142,8 @@ def _matmul_integer(s: Spelled) -> None:
 
 def _conv_integer(s: Spelled) -> None:
     """As MatMulInteger."""
-    kept = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    y = s.add("Conv", [_centred(s, 0, 2, "x"), _centred(s, 1, 3, "w", "filters")], "real", **kept)
+    attributes = s.attributes("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    y = s.add("Conv", [_centred(s, 0, 2, "x"), _centred(s, 1, 3, "w", "filters")], "real", **attributes)
     s.add("Cast", [y], to=TensorProto.INT32)
 
 

@@ -140,8 +140,8 @@ def _grid(s: OnnxStep, array: Array, scale: Array, zero: Array | None) -> Grid:
         held, moved = "s4", nibbles
     zeros = (np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)) - moved
     full = [_along(s, a, array) for a in (scale, zeros)]
-    made = held in ("s4", "s8") and s.node.inputs[0] not in s.builder.file.initializers
-    return Grid(array.astype(np.int64) - moved, full[0], full[1], held, made)
+    computed = held in ("s4", "s8") and s.node.inputs[0] not in s.builder.file.initializers
+    return Grid(array.astype(np.int64) - moved, full[0], full[1], held, computed)
 
 
 def _nibbles(s: OnnxStep) -> int | None:

@@ -31,7 +31,7 @@ from tinyc.load.onnx.recurrent_batch import (
     with_all_steps,
     zeros,
 )
-from tinyc.load.onnx.recurrent_layer import IGNORED, Activation, RecurrentLayer, operators_of, read, wanted
+from tinyc.load.onnx.recurrent_layer import IGNORED, Activation, RecurrentLayer, is_read, operators_of, read
 from tinyc.ops.add import Add
 from tinyc.ops.clip import Clip
 from tinyc.ops.fully_connected import FullyConnected
@@ -106,8 +106,8 @@ def lstm(s: OnnxStep) -> None:
     """Gates in the order i, o, f, c; peepholes, a clip, coupled gates. Lengths of sequences are constants."""
     layer = read(s)
     if _goes_on(s, layer, (5, 6)):
-        _kept_loop(s, layer, "lstm")
-    elif layer.is_usual and not wanted(s, 2):
+        _stateful_loop(s, layer, "lstm")
+    elif layer.is_usual and not is_read(s, 2):
         _loop(s, layer, "lstm")
     else:
         _unroll(s, layer, _lstm_step)
@@ -147,7 +147,7 @@ def gru(s: OnnxStep) -> None:
     """Gates in the order z, r, h; a clip. Lengths of sequences are constants."""
     layer, after = read(s), s.node.flag("linear_before_reset", False)
     if after and _goes_on(s, layer, (5,)):
-        _kept_loop(s, layer, "gru")
+        _stateful_loop(s, layer, "gru")
     elif after and layer.is_usual:
         _loop(s, layer, "gru")
     elif after:
@@ -208,18 +208,18 @@ _ORDER: Mapping[Literal["lstm", "gru"], tuple[int, ...]] = {"lstm": (0, 2, 3, 1)
 def _loop(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"]) -> None:
     """A node for each direction of each sequence, and the outputs Y and Y_h."""
     sequences = [one_sequence(s, layer, b) if n else None for b, n in enumerate(layer.lengths)]
-    made: list[Value] = []
+    rows: list[Value] = []
     ends: list[Value] = []
     for d in range(len(layer.directions)):
         constants, starts = _loop_constants(s, layer, cell, d), _loop_starts(s, layer, cell, d)
         for b, x in enumerate(sequences):
             y, end = _loop_over(s, layer, cell, d, b, [x, *constants, *(_row(s, start, b) for start in starts)])
-            made.append(y)
+            rows.append(y)
             ends.append(end)
     places = range(layer.batch)
-    if wanted(s, 0):
-        emit(s, layer, 0, made, places, axis=1)
-    if wanted(s, 1):
+    if is_read(s, 0):
+        emit(s, layer, 0, rows, places, axis=1)
+    if is_read(s, 1):
         emit(s, layer, 1, ends, places)
 
 
@@ -231,13 +231,13 @@ def _loop_over(
     s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"], d: int, b: int, inputs: Sequence[Value | None]
 ) -> tuple[Value, Value]:
     """([T,U], [1,U]) of one sequence: its hidden states, if anybody reads them, and the one that is last in time."""
-    units, count, sequence, backward = layer.units, layer.lengths[b], wanted(s, 0), layer.directions[d]
+    units, count, sequence, backward = layer.units, layer.lengths[b], is_read(s, 0), layer.directions[d]
     if count == 0:
         return zeros(s, layer.steps, units), zeros(s, 1, units)
     tag = f"d{d}:" if layer.batch == 1 else f"d{d}:b{b}:"
     y = s.insert(inputs, Recurrent(cell, backward, sequence), f"{tag}hidden")
     at = Slice((0 if backward else count - 1, 0), (1, units), (1, 1))
-    end = s.insert([y], at, f"{tag}end") if sequence and wanted(s, 1) else y
+    end = s.insert([y], at, f"{tag}end") if sequence and is_read(s, 1) else y
     return with_all_steps(s, layer, y, f"{tag}hidden") if sequence else y, end
 
 
@@ -269,15 +269,15 @@ def _goes_on(s: OnnxStep, layer: RecurrentLayer, states: Sequence[int]) -> bool:
     return is_one and layer.is_usual and any(s.is_state(value) for value in begins)
 
 
-def _kept_loop(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"]) -> None:
+def _stateful_loop(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"]) -> None:
     """One node, and the outputs Y, Y_h and Y_c."""
-    attrs = RecurrentKept(cell, layer.directions[0], wanted(s, 0))
+    attrs = RecurrentKept(cell, layer.directions[0], is_read(s, 0))
     names = ["d0:rows", "d0:hidden", "d0:cell"][: 3 if cell == "lstm" else 2]
     x = one_sequence(s, layer, 0)
     inputs = [x, *_loop_constants(s, layer, cell, 0), *_loop_starts(s, layer, cell, 0)]
-    for output, made in enumerate(s.insert_all(inputs, attrs, names)):
-        if wanted(s, output):
-            emit(s, layer, output, [made], (0,))
+    for output, value in enumerate(s.insert_all(inputs, attrs, names)):
+        if is_read(s, output):
+            emit(s, layer, output, [value], (0,))
 
 
 def _unroll(s: OnnxStep, layer: RecurrentLayer, run: Run, fold_bias: bool = False) -> None:
@@ -292,11 +292,13 @@ def _unroll(s: OnnxStep, layer: RecurrentLayer, run: Run, fold_bias: bool = Fals
         states = _states(_cell(s, layer, packed, d, flat, fold_bias), run)
         hidden.append([h for h, _ in states])
         cells.append([c for _, c in states if c is not None])
-    if wanted(s, 0):
+    if is_read(s, 0):
         emit(s, layer, 0, [all_rows(s, layer, packed, hidden)], packed.order)
-    for output, made in ((1, hidden), (2, cells)):
-        if wanted(s, output):
-            ends = [last_rows(s, layer, made[d], backward, f"d{d}:end") for d, backward in enumerate(layer.directions)]
+    for output, of_output in ((1, hidden), (2, cells)):
+        if is_read(s, output):
+            ends = [
+                last_rows(s, layer, of_output[d], backward, f"d{d}:end") for d, backward in enumerate(layer.directions)
+            ]
             emit(s, layer, output, ends, packed.order)
 
 
@@ -316,15 +318,15 @@ def _states(cell: _Cell, run: Run) -> list[tuple[Value, Value | None]]:
     starts = [None if x is None else in_order(s, x, 0, packed.order, f"d{d}:ordered") for x in begins]
     h: Value | None = None
     c: Value | None = None
-    made = []
+    states = []
     steps = range(len(packed.rows))
     for t in reversed(steps) if layer.directions[d] else steps:
         rows = packed.rows[t]
         h = entering(s, h, starts[0], rows, f"d{d}:before{t}")
         c = entering(s, c, starts[1], rows, f"d{d}:cell{t}") if s.node.op == "LSTM" else None
         h, c = run(cell, t, h, c)
-        made.append((h, c))
-    return made[::-1] if layer.directions[d] else made
+        states.append((h, c))
+    return states[::-1] if layer.directions[d] else states
 
 
 def _constant(s: OnnxStep, array: Array, index: int, what: str) -> Value:

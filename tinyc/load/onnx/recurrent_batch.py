@@ -106,8 +106,8 @@ def initial(s: OnnxStep, layer: RecurrentLayer, index: int, direction: int) -> V
     """[B,U]: what the sequences begin with in that direction; None for zeros."""
     if not s.has(index):
         return None
-    known = s.constant(index)
-    if known is not None and not known.any():
+    constant = s.constant(index)
+    if constant is not None and not constant.any():
         return None
     x, count, units = s.value(index), len(layer.directions), layer.units
     shape = (layer.batch, count, units) if layer.batch_first else (count, layer.batch, units)
@@ -156,10 +156,10 @@ def all_rows(s: OnnxStep, layer: RecurrentLayer, packed: Packed, hidden: Sequenc
     """The rows of Y, the longest sequences first, of the states of all steps in each direction."""
     parts, units, count = [], layer.units, len(layer.directions)
     for steps, rows in packed.stretches():
-        made = joined(s, [states[t] for t in steps for states in hidden], 0, "all0")
+        stacked = joined(s, [states[t] for t in steps for states in hidden], 0, "all0")
         if rows < layer.batch:
-            made = _filled(s, s.reshape(made, (len(steps) * count, rows, units), "rows"), 1, layer.batch, "rows")
-        parts.append(s.reshape(made, (len(steps) * count * layer.batch, units), "rows"))
+            stacked = _filled(s, s.reshape(stacked, (len(steps) * count, rows, units), "rows"), 1, layer.batch, "rows")
+        parts.append(s.reshape(stacked, (len(steps) * count * layer.batch, units), "rows"))
     return _filled(s, joined(s, parts, 0, "all0"), 0, layer.steps * count * layer.batch, "rows")
 
 

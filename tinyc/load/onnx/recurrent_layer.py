@@ -92,7 +92,7 @@ def read(s: OnnxStep) -> RecurrentLayer:
     x, w, r, batch_first = s.value(0), s.weights(1), s.weights(2), s.node.flag("layout", False)
     if len(x.shape) != 3:
         raise TinycError(f"{s.node.op} of {list(x.shape)}: the input must be [steps, batch, numbers]", s.where)
-    if s.node.op != "LSTM" and wanted(s, 2):
+    if s.node.op != "LSTM" and is_read(s, 2):
         raise TinycError(f"{s.node.op} has two outputs; there is no '{s.node.outputs[2]}'", s.where)
     steps, batch = x.shape[1::-1] if batch_first else x.shape[:2]
     units, directions = int(r.shape[-1]) if r.shape else 0, _directions(s)
@@ -114,7 +114,7 @@ def read(s: OnnxStep) -> RecurrentLayer:
     )  # fmt: skip
 
 
-def wanted(s: OnnxStep, output: int) -> bool:
+def is_read(s: OnnxStep, output: int) -> bool:
     """Whether an output has a name, and somebody who reads it."""
     outputs = s.node.outputs
     return output < len(outputs) and outputs[output] != "" and outputs[output] in s.builder.read
@@ -188,8 +188,8 @@ def _activations(s: OnnxStep, directions: int) -> list[tuple[Activation, ...]]:
         if name not in (*_WITHOUT_NUMBERS, *_ALPHA):
             raise TinycError(f"activation {name} is not supported in {s.node.op}", s.where)
     numbers = (_numbers(s, names, "activation_alpha", _ALPHA), _numbers(s, names, "activation_beta", _BETA))
-    made = [Activation(name, a, b) for name, a, b in zip(names, *numbers, strict=True)]
-    return [tuple(made[d * each : (d + 1) * each]) for d in range(directions)]
+    activations = [Activation(name, a, b) for name, a, b in zip(names, *numbers, strict=True)]
+    return [tuple(activations[d * each : (d + 1) * each]) for d in range(directions)]
 
 
 def _numbers(s: OnnxStep, names: Sequence[str], attribute: str, taken: Mapping[str, float | None]) -> list[float]:

@@ -83,16 +83,16 @@ def _resized(s: OnnxStep, x: Value, how: Resampling) -> _Resized:
     if len(given) != len(axes):
         raise TinycError(f"{len(given)} sizes or scales for {len(axes)} axes do not fit together", s.where)
     if by_sizes:
-        wanted, scales = _kept_aspect(s, own, [int(n) for n in given])
+        sizes, scales = _with_aspect(s, own, [int(n) for n in given])
     else:
         scales = [float(v) for v in given]
         if not all(0 < v * size <= MAX_ELEMENTS for v, size in zip(scales, own, strict=True)):
             raise TinycError(f"{list(x.shape)} cannot be resized by {scales}", s.where)
-        wanted = [resized_onnx(size, v) for size, v in zip(own, scales, strict=True)]
-        _check_placed(s, how, own, wanted, scales)
+        sizes = [resized_onnx(size, v) for size, v in zip(own, scales, strict=True)]
+        _check_placed(s, how, own, sizes, scales)
     to = _Resized(list(x.shape), [1.0] * len(x.shape), [(0.0, 1.0)] * len(x.shape))
-    regions = _regions(s, own, wanted) if how.rule == CROP else [(0.0, 1.0)] * len(axes)
-    for k, size, scale, region in zip(axes, wanted, scales, regions, strict=True):
+    regions = _regions(s, own, sizes) if how.rule == CROP else [(0.0, 1.0)] * len(axes)
+    for k, size, scale, region in zip(axes, sizes, scales, regions, strict=True):
         to.sizes[k], to.scales[k], to.regions[k] = size, scale, region
     if min(to.sizes) < 1:
         raise TinycError(f"{list(x.shape)} cannot be resized to {to.sizes}", s.where)
@@ -106,37 +106,37 @@ def _given_scales(s: OnnxStep, recent: bool) -> list[float]:
     return [float(v) for v in s.weights(2 if recent else 1).reshape(-1)]
 
 
-def _kept_aspect(s: OnnxStep, own: list[int], wanted: list[int]) -> tuple[list[int], list[float]]:
+def _with_aspect(s: OnnxStep, own: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
     """(sizes, scales): all axes by one scale where the policy asks for that."""
-    scales = [n / size for n, size in zip(wanted, own, strict=True)]
+    scales = [n / size for n, size in zip(sizes, own, strict=True)]
     policy = s.node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        return wanted, scales
+        return sizes, scales
     if policy not in ("not_larger", "not_smaller"):
         raise TinycError(f"keep_aspect_ratio_policy '{policy}' cannot be compiled", s.where)
     scale = min(scales) if policy == "not_larger" else max(scales)
     return [math.floor(scale * size + 0.5) for size in own], [scale] * len(own)
 
 
-def _check_placed(s: OnnxStep, how: Resampling, own: list[int], wanted: list[int], scales: list[float]) -> None:
+def _check_placed(s: OnnxStep, how: Resampling, own: list[int], sizes: list[int], scales: list[float]) -> None:
     """Refuse what ONNX and ONNX Runtime place differently: corners aligned to, or a region by, no whole size, and
     filters of an axis that keeps its size at another scale."""
-    axes = list(zip(own, wanted, scales, strict=True))
-    exact = all(abs(n * by - made) < 1e-3 for n, made, by in axes)
-    still = any(n == made and by != 1 for n, made, by in axes)
+    axes = list(zip(own, sizes, scales, strict=True))
+    exact = all(abs(n * by - size) < 1e-3 for n, size, by in axes)
+    still = any(n == size and by != 1 for n, size, by in axes)
     if how.rule == CROP or (how.rule == "align_corners" and not exact) or (how.antialias and still):
         raise TinycError(
             f"{how.rule} of {own} by scales {scales} cannot be compiled", s.where, "give sizes, not scales"
         )
 
 
-def _regions(s: OnnxStep, own: list[int], wanted: list[int]) -> list[tuple[float, float]]:
+def _regions(s: OnnxStep, own: list[int], sizes: list[int]) -> list[tuple[float, float]]:
     """(begin, end) of each axis as parts of it. ONNX Runtime takes the whole axis where the size stays: refused."""
     ends = [float(v) for v in s.weights(1).reshape(-1)] if s.has(1) else []
     if len(ends) != 2 * len(own) or not all(math.isfinite(v) for v in ends):
         raise TinycError(f"a region of {len(ends)} numbers for {len(own)} axes does not fit", s.where)
     regions = list(zip(ends[: len(own)], ends[len(own) :], strict=True))
-    for region, before, after in zip(regions, own, wanted, strict=True):
+    for region, before, after in zip(regions, own, sizes, strict=True):
         if before == after and region != (0, 1):
             raise TinycError(f"the region {region} of an axis that keeps its {before} elements", s.where)
     return regions
@@ -197,6 +197,6 @@ def _product(s: OnnxStep, x: Value, axis: int, weights: Array, constants: Array)
     inputs.append(s.builder.add_const(f"{name}:weights{axis}", weights.astype(np.float32)))
     if constants.any():
         inputs.append(s.builder.add_const(f"{name}:outside{axis}", constants.astype(np.float32)))
-    made = s.insert(inputs, FullyConnected(), f"resized{axis}")
-    whole = s.reshape(made, (*turned.shape[:-1], weights.shape[0]), f"whole{axis}")
+    product = s.insert(inputs, FullyConnected(), f"resized{axis}")
+    whole = s.reshape(product, (*turned.shape[:-1], weights.shape[0]), f"whole{axis}")
     return s.transpose(whole, tuple(int(k) for k in np.argsort(last)), f"back{axis}")

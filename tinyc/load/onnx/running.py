@@ -53,14 +53,14 @@ def _is_batch(builder: OnnxBuilder, node: OnnxNode) -> bool:
 
 def _one_by_one(builder: OnnxBuilder, node: OnnxNode) -> None:
     """The node for each image of a batch, and their results side by side again."""
-    whole_step, made = OnnxStep(builder, node), []
+    whole_step, results = OnnxStep(builder, node), []
     x = whole_step.value(0)
     for image in range(x.shape[0]):
         part = whole_step.insert([x], whole(x.shape, 0, image, 1), f"image{image}")
         output = builder.unique(f"{node.outputs[0]}:of{image}")
         import_node(builder, replace(node, inputs=(part.name, *node.inputs[1:]), outputs=(output,)))
-        made.append(builder.values[output])
-    whole_step.emit(made, Concat(0))
+        results.append(builder.values[output])
+    whole_step.emit(results, Concat(0))
 
 
 def _on_integers(node: OnnxNode, builder: OnnxBuilder) -> bool:
@@ -113,16 +113,18 @@ def check_attributes(node: OnnxNode, opset: int) -> None:
 
 def _is_default(node: OnnxNode, name: str, opset: int) -> bool:
     try:
-        known = onnx.defs.get_schema(node.op, opset, node.domain).attributes.get(name)
+        declared = onnx.defs.get_schema(node.op, opset, node.domain).attributes.get(name)
     except onnx.defs.SchemaError:
         return False
-    if known is None or known.default_value.type == AttributeProto.UNDEFINED:
+    if declared is None or declared.default_value.type == AttributeProto.UNDEFINED:
         return False
     given = next(a for a in node.proto.attribute if a.name == name)
     as_default = AttributeProto()
     as_default.CopyFrom(given)
     as_default.ClearField("doc_string")
-    return as_default.SerializeToString(deterministic=True) == known.default_value.SerializeToString(deterministic=True)
+    return as_default.SerializeToString(deterministic=True) == declared.default_value.SerializeToString(
+        deterministic=True
+    )
 
 
 def _check_outputs(builder: OnnxBuilder, node: OnnxNode) -> None:

@@ -36,14 +36,16 @@ def grid_sample(s: OnnxStep) -> None:
     how = _KINDS.get(kind)
     if how is None or beyond not in ("zeros", "border", "reflection"):
         raise TinycError(f"GridSample with mode '{kind}' and padding '{beyond}' cannot be compiled", s.where)
-    aligned, made = s.node.flag("align_corners", False), []
+    aligned, images = s.node.flag("align_corners", False), []
     for image in range(x.shape[0]):
         places = grid[image].reshape(-1, axes).astype(np.float64)
         taps = [_taps(places[:, axes - 1 - axis], size, aligned, beyond, how) for axis, size in enumerate(x.shape[2:])]
         part = s.insert([x], whole(x.shape, 0, image, 1), f"image{image}") if x.shape[0] > 1 else x
         flat = s.reshape(part, (x.shape[1], math.prod(x.shape[2:])), f"flat{image}")
-        made.append(s.reshape(_summed(s, flat, taps, x.shape[2:], image), (1, x.shape[1], *grid.shape[1:-1]), "apart"))
-    s.emit(made, Concat(0) if len(made) > 1 else Reshape(made[0].shape))
+        images.append(
+            s.reshape(_summed(s, flat, taps, x.shape[2:], image), (1, x.shape[1], *grid.shape[1:-1]), "apart")
+        )
+    s.emit(images, Concat(0) if len(images) > 1 else Reshape(images[0].shape))
 
 
 def _taps(at: Array, size: int, aligned: bool, beyond: str, how: Callable[[Array], Taps]) -> Taps:

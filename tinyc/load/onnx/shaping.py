@@ -21,21 +21,21 @@ from tinyc.ops.transpose import Transpose
 @imports("Reshape")
 def reshape(s: OnnxStep) -> None:
     """0 copies a size of the input (unless allowzero), one -1 takes what is left."""
-    x, wanted = s.value(0), list(s.numbers(1))
+    x, shape = s.value(0), list(s.numbers(1))
     keep_zero = s.node.flag("allowzero", False)
-    for axis, size in enumerate(wanted):
+    for axis, size in enumerate(shape):
         if size == 0 and not keep_zero and axis < len(x.shape):
-            wanted[axis] = x.shape[axis]
-    known = math.prod(size for size in wanted if size != -1)
-    if wanted.count(-1) == 1 and known > 0 and x.elements % known == 0:
-        wanted[wanted.index(-1)] = x.elements // known
-    if min(wanted, default=1) < 1 or math.prod(wanted) != x.elements:
+            shape[axis] = x.shape[axis]
+    count = math.prod(size for size in shape if size != -1)
+    if shape.count(-1) == 1 and count > 0 and x.elements % count == 0:
+        shape[shape.index(-1)] = x.elements // count
+    if min(shape, default=1) < 1 or math.prod(shape) != x.elements:
         raise TinycError(
             f"cannot reshape {list(x.shape)} to {list(s.numbers(1))}",
             s.where,
             "if the batch size is written into the model, export it with batch size 1",
         )
-    s.emit([x], Reshape(tuple(wanted)))
+    s.emit([x], Reshape(tuple(shape)))
 
 
 @imports("Flatten")
@@ -134,12 +134,12 @@ def _cropped(s: OnnxStep, x: Value, before: list[int], after: list[int]) -> Valu
 @imports("Expand")
 def expand(s: OnnxStep) -> None:
     """Repeated along axes of size 1; where none is, nothing to do."""
-    x, wanted = s.value(0), s.numbers(1)
-    rank = max(len(x.shape), len(wanted))
+    x, target = s.value(0), s.numbers(1)
+    rank = max(len(x.shape), len(target))
     own = (1,) * (rank - len(x.shape)) + x.shape
-    asked = (1,) * (rank - len(wanted)) + wanted
+    asked = (1,) * (rank - len(target)) + target
     if any(1 not in (size, have) and size != have for size, have in zip(asked, own, strict=True)):
-        raise TinycError(f"{list(x.shape)} cannot be expanded to {list(wanted)}", s.where)
+        raise TinycError(f"{list(x.shape)} cannot be expanded to {list(target)}", s.where)
     shape = tuple(size if have == 1 else have for size, have in zip(asked, own, strict=True))
     if shape == own:
         s.emit([x], Reshape(own))

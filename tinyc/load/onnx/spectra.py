@@ -43,8 +43,8 @@ def stft(s: OnnxStep) -> None:
     rows = spectrum_rows(np.ones(length) if window is None else window, bins)[:, None, :, None]
     weights = s.builder.add_const(f"{s.node.outputs[0]}:rows", rows.astype(np.float32))
     line = s.reshape(x, (1, 1, x.elements, 1), "line")
-    made = s.insert([line, weights], Conv2D(Pair(1, step)), "bins")
-    s.emit([made], Reshape((1, made.shape[2], bins, 2)))
+    spectrum = s.insert([line, weights], Conv2D(Pair(1, step)), "bins")
+    s.emit([spectrum], Reshape((1, spectrum.shape[2], bins, 2)))
 
 
 @imports("DFT")
@@ -74,7 +74,7 @@ def _product(s: OnnxStep, x: Value, axis: int, weights: Array) -> tuple[list[Val
     order = (*(k for k in range(rank - 1) if k != axis), axis, rank - 1)
     turned = s.transpose(x, order, "last")
     rows = s.reshape(turned, (x.elements // weights.shape[1], weights.shape[1]), "rows")
-    known = s.builder.add_const(f"{s.node.outputs[0]}:transform", weights)
-    made = s.insert([rows, known], FullyConnected(), "bins")
-    whole = s.reshape(made, (*turned.shape[:-2], weights.shape[0] // 2, 2), "whole")
+    transform = s.builder.add_const(f"{s.node.outputs[0]}:transform", weights)
+    product = s.insert([rows, transform], FullyConnected(), "bins")
+    whole = s.reshape(product, (*turned.shape[:-2], weights.shape[0] // 2, 2), "whole")
     return [whole], Transpose(tuple(int(k) for k in np.argsort(order)))

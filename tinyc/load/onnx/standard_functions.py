@@ -83,6 +83,6 @@ def _names(s: OnnxStep, body: onnx.FunctionProto) -> dict[str, str]:
 
 def _attributes(s: OnnxStep, body: onnx.FunctionProto) -> dict[str, AttributeProto]:
     """What the definition's nodes may refer to: the node's own attributes, and what the operator has without them."""
-    known = onnx.defs.get_schema(s.node.op, s.opset, "").attributes.items()
-    defaults = {name: a.default_value for name, a in known if a.default_value.type != AttributeProto.UNDEFINED}
+    attributes = onnx.defs.get_schema(s.node.op, s.opset, "").attributes.items()
+    defaults = {name: a.default_value for name, a in attributes if a.default_value.type != AttributeProto.UNDEFINED}
     return {**defaults, **{a.name: a for a in (*body.attribute_proto, *s.node.proto.attribute)}}

@@ -58,18 +58,18 @@ def features_of(s: OnnxStep, x: Value) -> tuple[Value, dict[int, Feature]]:
     first = dict(zip(sources, np.cumsum([0, *(value.elements for value in values[:-1])]), strict=True))
     rows = [s.reshape(value, (1, value.elements), f"row{k}") for k, value in enumerate(values)]
     row = rows[0] if len(rows) == 1 else s.insert(rows, Concat(1), "features")
-    made = {}
+    features = {}
     for number, element in enumerate(elements):
         key = None if element.fill is None else key_of_number(element.fill)
-        made[number] = Feature(int(first[element.source]) + element.index, element.run, row.dtype == "f32", key)
-    return row, made
+        features[number] = Feature(int(first[element.source]) + element.index, element.run, row.dtype == "f32", key)
+    return row, features
 
 
-def insert_trees(s: OnnxStep, row: Value, made: CodedForest, suffix: str, quant: Quant | None) -> Value:
+def insert_trees(s: OnnxStep, row: Value, forest: CodedForest, suffix: str, quant: Quant | None) -> Value:
     """The sums of a forest in integers, int32 [1,C] with that scale, from its row of features."""
     names = ("features", "nodes", "roots", "leaves", "base")
-    consts = [s.builder.add_const(f"{s.node.outputs[0]}:{n}", getattr(made, n)) for n in names]
-    return s.insert([row, *consts], TreeEnsemble(made.complement), suffix, quant=quant)
+    consts = [s.builder.add_const(f"{s.node.outputs[0]}:{n}", getattr(forest, n)) for n in names]
+    return s.insert([row, *consts], TreeEnsemble(forest.complement), suffix, quant=quant)
 
 
 class _Tracer:
@@ -119,11 +119,11 @@ class _Tracer:
 
     def _fills(self, node: Node) -> bool:
         """Whether it is an imputer: x where x is equal to itself, which NaN is not, else constants."""
-        known = self._producer.get(node.inputs[0]) if isinstance(node.attrs, Choose) else None
+        condition = self._producer.get(node.inputs[0]) if isinstance(node.attrs, Choose) else None
         return (
-            known is not None
-            and known.attrs == Compare("equal")
-            and known.inputs == (node.inputs[1],) * 2
+            condition is not None
+            and condition.attrs == Compare("equal")
+            and condition.inputs == (node.inputs[1],) * 2
             and node.inputs[2] in self._builder.consts
         )
 

@@ -59,20 +59,20 @@ def _geometry(
     stride = s.node.ints("strides") or (1,) * count
     extra = s.node.ints("output_padding") or (0,) * count
     pads = s.node.ints("pads") or (0,) * (2 * count)
-    auto, wanted = s.node.text("auto_pad", "NOTSET"), s.node.ints("output_shape")
+    auto, out_sizes = s.node.text("auto_pad", "NOTSET"), s.node.ints("output_shape")
     if (len(stride), len(extra), len(pads)) != (count, count, 2 * count) or min(stride) < 1 or min((*pads, *extra)) < 0:
         raise TinycError(
             f"strides {list(stride)}, pads {list(pads)}, output_padding {list(extra)} do not fit together", s.where
         )
     full = [stride[k] * (sizes[k] - 1) + kernel[k] + extra[k] for k in range(count)]
-    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+    if out_sizes is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         # A kernel smaller than the stride reaches less far than `sizes * stride`: ONNX Runtime adds nothing there.
-        wanted = tuple(min(stride[k] * sizes[k], full[k]) for k in range(count))
-    if wanted is None:
+        out_sizes = tuple(min(stride[k] * sizes[k], full[k]) for k in range(count))
+    if out_sizes is None:
         if auto == "VALID":
             return stride, (0,) * count, full
         return stride, pads[:count], [full[k] - pads[k] - pads[count + k] for k in range(count)]
-    size = wanted[-count:]
+    size = out_sizes[-count:]
     cut = [max(full[k] - size[k], 0) for k in range(count)]
     before = [n // 2 if auto == "SAME_UPPER" else n - n // 2 for n in cut]
     return stride, before, size

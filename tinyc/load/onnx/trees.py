@@ -116,8 +116,8 @@ def _coded(s: OnnxStep, forest: RealForest, complement: float | None = None) -> 
 
 def _sums(s: OnnxStep, forest: RealForest, complement: float | None = None) -> Value:
     """The sums of the forest: int32 [1,C] with a scale."""
-    row, made = _coded(s, forest, complement)
-    return insert_trees(s, row, made, "sums", Quant((made.scale,), (0,)))
+    row, coded_forest = _coded(s, forest, complement)
+    return insert_trees(s, row, coded_forest, "sums", Quant((coded_forest.scale,), (0,)))
 
 
 def _extremum(s: OnnxStep, forest: RealForest, aggregate: str) -> Value:
@@ -129,11 +129,11 @@ def _extremum(s: OnnxStep, forest: RealForest, aggregate: str) -> Value:
         if root < 0:  # a tree of one leaf is no number that is added to all
             splits.append(Split(0, "<=", 0.0, root, root))
         roots.append(root if root >= 0 else len(splits) - 1)
-    row, made = _coded(s, RealForest(splits, roots, forest.leaves, forest.base))
-    quant = Quant((made.scale,), (0,))
+    row, coded_forest = _coded(s, RealForest(splits, roots, forest.leaves, forest.base))
+    quant = Quant((coded_forest.scale,), (0,))
     if len(roots) == 1:
-        return insert_trees(s, row, made, "sums", quant)
-    trees = [replace(made, roots=made.roots[k : k + 1]) for k in range(len(roots))]
+        return insert_trees(s, row, coded_forest, "sums", quant)
+    trees = [replace(coded_forest, roots=coded_forest.roots[k : k + 1]) for k in range(len(roots))]
     extremum = insert_trees(s, row, trees[0], "tree0", None)
     for k, tree in enumerate(trees[1:], 1):
         last = quant if k == len(trees) - 1 else None
@@ -238,11 +238,11 @@ def _splits(
         raise TinycError("the lists of nodes have different lengths", node.where, _DAMAGED)
     splits = []
     for at, mode in enumerate(modes):
-        known = _PLACEHOLDER if mode in ("LEAF", _MEMBER) else mode_of(mode)
-        if known is None:
+        kind = _PLACEHOLDER if mode in ("LEAF", _MEMBER) else mode_of(mode)
+        if kind is None:
             raise TinycError(f"a node of mode {mode} is not supported", node.where)
         tracks = bool(len(nan) and nan[at])
-        splits.append(Split(int(features[at]), known, float(thresholds[at]), true[at], false[at], tracks))
+        splits.append(Split(int(features[at]), kind, float(thresholds[at]), true[at], false[at], tracks))
     return splits
 
 

@@ -75,10 +75,10 @@ class Ranking:
         """Those that the load leaves, without forms that need more bytes than a cheaper one. Many loads are alike."""
         fullest = load.fullest
         live = tuple([fullest.get(names, fullest[()]) for names in self._names])
-        known = self._options.get(live)
-        if known is None:
-            known = self._options[live] = _options(self.forms, dict(zip(self._names, live, strict=True)))
-        return known
+        options = self._options.get(live)
+        if options is None:
+            options = self._options[live] = _options(self.forms, dict(zip(self._names, live, strict=True)))
+        return options
 
 
 @dataclass(frozen=True)
@@ -176,17 +176,17 @@ class LeastScratch:
     """The least scratch of forms, which many groups share, by what they are made in place of."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[tuple[Form, ...], Mapping[Names, int]]] = {}  # by id of the forms, kept alive
+        self._least: dict[int, tuple[tuple[Form, ...], Mapping[Names, int]]] = {}  # by id of the forms, kept alive
 
     def need(self, forms: tuple[Form, ...], load: Load) -> int:
         """Bytes without which none of the forms fits beside the load."""
-        if id(forms) not in self._known:
+        if id(forms) not in self._least:
             least: dict[Names, int] = {}
             for form in forms:
                 least[form.inplace] = min(least.get(form.inplace, _NEVER), form.scratch_bytes)
-            self._known[id(forms)] = forms, least
+            self._least[id(forms)] = forms, least
         most = load.fullest[()]
-        least_of = self._known[id(forms)][1]
+        least_of = self._least[id(forms)][1]
         return min((load.fullest.get(names, most) + scratch for names, scratch in least_of.items()), default=_NEVER)
 
 
@@ -213,15 +213,15 @@ def _work(problem: Problem, places: Iterable[int], firsts: Sequence[int]) -> int
     walks = [layer.walk for layer in problem.layers]
     before = list(accumulate((walk.turns if walk else 0 for walk in walks), initial=0))
     work = first = starts = passed = 0  # of the starts that may belong to a stop: how many, and all turns before them
-    known = set(places)
+    place_set = set(places)
     for stop in range(1, len(walks) + 1):
         if firsts[stop] != first:
             first, starts, passed = firsts[stop], 0, 0
-        if stop - 1 in known and first < stop:
+        if stop - 1 in place_set and first < stop:
             starts, passed = starts + 1, passed + before[stop - 1]
-        if stop in known and first < stop:
+        if stop in place_set and first < stop:
             work += starts * before[stop] - passed
-            work += 0 if stop - 1 in known else before[stop] - before[stop - 1]
+            work += 0 if stop - 1 in place_set else before[stop] - before[stop - 1]
     return ORDERS * work
 
 
@@ -271,12 +271,12 @@ class Weighing:
 
     def candidate(self, measured: Measured) -> Candidate:
         """The group with its options in order of weight."""
-        known, whole, rankings, weight = self._rankings, measured.is_whole, [], 0
+        memo, whole, rankings, weight = self._rankings, measured.is_whole, [], 0
         for layer in measured.layers:
             forms = layer.whole_forms if whole else layer.row_forms
-            if id(forms) not in known:
-                known[id(forms)] = forms, _ranked(forms, self.weigh)
-            ranking = known[id(forms)][1]
+            if id(forms) not in memo:
+                memo[id(forms)] = forms, _ranked(forms, self.weigh)
+            ranking = memo[id(forms)][1]
             rankings.append(ranking)
             weight += ranking.least
         return Candidate(measured, tuple(rankings), self.weigh, weight)
@@ -291,27 +291,27 @@ def weigh_all(cuts: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
 def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
     """Without those that take no less scratch than a cheaper one in place of the same tensors."""
     least: dict[Names, int] = {}
-    kept = []
+    undominated = []
     for weight, scratch, rank in sorted((weigh(form), form.scratch_bytes, i) for i, form in enumerate(forms)):
         if scratch < least.get(forms[rank].inplace, _NEVER):
             least[forms[rank].inplace] = scratch
-            kept.append((weight, rank, scratch))
-    return Ranking(tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(kept)))
+            undominated.append((weight, rank, scratch))
+    return Ranking(tuple((weight, scratch, forms[rank]) for weight, rank, scratch in sorted(undominated)))
 
 
 def _options(forms: Sequence[tuple[int, int, Form]], live: Mapping[Names, int]) -> tuple[Option, ...]:
     """Without forms that need more bytes than a cheaper one. live: bytes in place of each of the tensors."""
-    kept: list[Option] = []
+    undominated: list[Option] = []
     least = _NEVER
     for weight, scratch, form in forms:
         need = live[form.inplace] + scratch
         if need >= least:
             continue
-        if kept and weight == kept[-1].weight:
-            kept.pop()
-        kept.append(Option(need, weight, form))
+        if undominated and weight == undominated[-1].weight:
+            undominated.pop()
+        undominated.append(Option(need, weight, form))
         least = need
-    return tuple(kept)
+    return tuple(undominated)
 
 
 def cheapest(candidates: Sequence[Candidate], limit: int) -> Partition | None:
@@ -321,12 +321,12 @@ def cheapest(candidates: Sequence[Candidate], limit: int) -> Partition | None:
     last: list[tuple[Candidate, tuple[Form, ...]] | None] = [None] * (count + 1)
     for candidate in candidates:
         start, stop = candidate.measured.start, candidate.measured.stop
-        before, known = best[start], best[stop]
-        if before is None or (known is not None and known <= before + candidate.weight):
+        before, incumbent = best[start], best[stop]
+        if before is None or (incumbent is not None and incumbent <= before + candidate.weight):
             continue
         chosen = candidate.choose(limit)
         total = before + chosen[0] if chosen else 0
-        if chosen and (known is None or total < known):
+        if chosen and (incumbent is None or total < incumbent):
             best[stop] = total
             last[stop] = (candidate, chosen[1])
     weight = best[count]

@@ -32,8 +32,8 @@ def incremental_problem(graph: Graph, choices: Candidates, hop: int) -> Problem:
     call = call_of(graph, choices, hop)
     nodes = {node.name: node for node in graph.nodes}
     layers = tuple(_layer(call, nodes[layer.node], layer) for layer in call.whole.layers)
-    kept = {name: rows for name, rows in call.kept.items() if rows}
-    return replace(call.whole, layers=layers, tensors=call.tensors, hop=hop, kept=kept)
+    carried = {name: rows for name, rows in call.carried.items() if rows}
+    return replace(call.whole, layers=layers, tensors=call.tensors, hop=hop, carried=carried)
 
 
 def call_of(graph: Graph, choices: Candidates, hop: int) -> Moving:
@@ -44,12 +44,12 @@ def call_of(graph: Graph, choices: Candidates, hop: int) -> Moving:
         message = "only a model with one input, an image with rows, can run incrementally"
         raise TinycError(message, hint="leave out --incremental")
     new = _new_rows(whole, nodes, choices, hop)
-    kept = _kept_rows(graph, whole, choices, new)
+    carried = _carried_rows(graph, whole, choices, new)
     tensors = {
-        name: replace(tensor, rows=new[name] + kept[name]) if name in new else tensor
+        name: replace(tensor, rows=new[name] + carried[name]) if name in new else tensor
         for name, tensor in whole.tensors.items()
     }
-    return Moving(graph, choices, whole, tensors, new, kept)
+    return Moving(graph, choices, whole, tensors, new, carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Moving:
     whole: Problem
     tensors: Mapping[str, TensorRows]
     new: Mapping[str, int]
-    kept: Mapping[str, int]
+    carried: Mapping[str, int]
 
     def reads(self, layer: Layer) -> tuple[int, int]:
         """The rows [begin, end) of each tensor that a layer needs in a call."""
@@ -138,16 +138,16 @@ def stopped(node: Node, reason: str) -> TinycError:
     )
 
 
-def _kept_rows(graph: Graph, whole: Problem, choices: Candidates, new: Mapping[str, int]) -> dict[str, int]:
+def _carried_rows(graph: Graph, whole: Problem, choices: Candidates, new: Mapping[str, int]) -> dict[str, int]:
     """Rows of each tensor that a call needs from the calls before it: the most that any reader does; of an output all
     that are not new."""
     nodes = {node.name: node for node in graph.nodes}
-    kept = dict.fromkeys(new, 0)
+    carried = dict.fromkeys(new, 0)
     for output in graph.outputs:
         name = whole.tensor_of(output)
         if name in new:
-            kept[name] = whole.tensors[name].rows - new[name]
-            if kept[name] < 0:
+            carried[name] = whole.tensors[name].rows - new[name]
+            if carried[name] < 0:
                 maker = next(layer.node for layer in whole.layers if name in layer.writes)
                 raise stopped(nodes[maker], f"has fewer rows as an output than the {new[name]} new ones of a call")
     for layer in whole.layers:
@@ -160,14 +160,14 @@ def _kept_rows(graph: Graph, whole: Problem, choices: Candidates, new: Mapping[s
             if rows is None and new[name] > window:
                 raise stopped(nodes[layer.node], f"looks at {window} rows, but a call gives it {new[name]} new ones")
             needed = window - new[name] if rows is None else _span(rows) - rows.stride + _ahead(rows)
-            kept[name] = max(kept[name], needed)
+            carried[name] = max(carried[name], needed)
     while True:  # a layer with several inputs reads the same rows of each
-        before = dict(kept)
+        before = dict(carried)
         for layer in whole.layers:
             moving = [name for name in layer.reads if name in new]
-            kept |= dict.fromkeys(moving, max((kept[name] for name in moving), default=0))
-        if kept == before:
-            return kept
+            carried |= dict.fromkeys(moving, max((carried[name] for name in moving), default=0))
+        if carried == before:
+            return carried
 
 
 def _span(rows: Rows) -> int:
@@ -210,12 +210,12 @@ def _new_windows(call: Moving, x: str, y: str, rows: Rows) -> tuple[Walk, Rows]:
     reads = tuple(
         tuple(start + turn * rows.stride + k * rows.dilation for k in range(rows.k_h)) for turn in range(count)
     )
-    return Walk(reads, first=call.kept[y]), replace(rows, in_h=total, out_h=count, pad_top=-start, pad=None)
+    return Walk(reads, first=call.carried[y]), replace(rows, in_h=total, out_h=count, pad_top=-start, pad=None)
 
 
 def _whole(call: Moving, form: Form) -> Form:
     """Not in place of a tensor whose rows the next call needs."""
-    return replace(form, inplace=tuple(name for name in form.inplace if not call.kept.get(name)))
+    return replace(form, inplace=tuple(name for name in form.inplace if not call.carried.get(name)))
 
 
 def _form(choice: Choice, form: RowForm, part: Rows, names: Sequence[str], reads: Sequence[str]) -> Form:

@@ -50,22 +50,22 @@ def sliding(graph: Graph, choices: Candidates, hop: int) -> Advancing:
             graph.values[timed[0]].loc,
             "behind a front end, --incremental is for models whose outputs are of the window as a whole",
         )
-    made = _Made(call)
-    made.keep(graph.inputs[0])
+    run_model = _RunModel(call)
+    run_model.keep(graph.inputs[0])
     layers = {layer.node: layer for layer in call.whole.layers}
     for node in graph.nodes:
         layer = layers.get(node.name)
         if layer is None:
-            made.take_view(node)
+            run_model.take_view(node)
         elif any(name in call.new for name in layer.reads):
-            made.take(node, layer)
+            run_model.take(node, layer)
         else:
-            made.nodes.append(node)
+            run_model.nodes.append(node)
     window = call.whole.tensors[graph.inputs[0]]
-    return Advancing(made.graph(), window.rows, window.row_bytes)
+    return Advancing(run_model.graph(), window.rows, window.row_bytes)
 
 
-class _Made:
+class _RunModel:
     """The graph of one run as far as it is made. A tensor whose rows move has its new rows under its old name; `_seen`
     says which value holds all rows that a run has of it."""
 
@@ -90,7 +90,7 @@ class _Made:
         call = self._call
         self._values[tensor] = self._with_rows(tensor, call.new[tensor])
         self._seen[tensor] = tensor
-        if not call.kept[tensor]:
+        if not call.carried[tensor]:
             return
         fresh = self._values[tensor]
         size = fresh.elements // call.new[tensor] * call.tensors[tensor].rows
@@ -114,20 +114,20 @@ class _Made:
         if moves and isinstance(attrs, Slice):
             size = (attrs.size[0], call.new[layer.writes[0]], *attrs.size[2:])
             attrs = replace(attrs, begin=(attrs.begin[0], 0, *attrs.begin[2:]), size=size)
-        made = replace(node, inputs=inputs, attrs=attrs)
+        resized = replace(node, inputs=inputs, attrs=attrs)
         for name in node.outputs:
-            wanted = self._with_rows(name, call.new[name]) if moves else self._graph.values[name]
-            self._check(made, wanted)
-        self.nodes.append(made)
+            output = self._with_rows(name, call.new[name]) if moves else self._graph.values[name]
+            self._check(resized, output)
+        self.nodes.append(resized)
         if moves:
             for name in node.outputs:
                 self.keep(name)
 
-    def _check(self, node: Node, wanted: Value) -> None:
-        values = [self._known(name) for name in node.inputs if name]
+    def _check(self, node: Node, output: Value) -> None:
+        values = [self._own_value(name) for name in node.inputs if name]
         shapes = [types.shape for types in op_of(node).infer(node.attrs, *values)]
-        if wanted.shape not in shapes:
-            raise stopped(node, f"does not make {list(wanted.shape)} of the rows of a run")
+        if output.shape not in shapes:
+            raise stopped(node, f"does not make {list(output.shape)} of the rows of a run")
 
     def _moves(self, name: str) -> bool:
         return bool(name) and self._call.whole.tensor_of(name) in self._call.new
@@ -137,7 +137,7 @@ class _Made:
         if (name, span) not in self._parts:
             tensor = self._call.whole.tensor_of(name)
             total, shaped = self._call.tensors[tensor].rows, self._with_rows(name, span[1] - span[0])
-            part = self._known(self._seen[tensor])
+            part = self._own_value(self._seen[tensor])
             if span != (0, total):
                 size = part.elements // total
                 cut = whole((part.elements,), 0, span[0] * size, (span[1] - span[0]) * size)
@@ -150,9 +150,9 @@ class _Made:
     def _reshaped(self, value: Value, shape: tuple[int, ...]) -> Value:
         if value.shape == shape:
             return value
-        made = self._value(f"{value.name}:shaped", value, shape)
-        self.nodes.append(node_of(Reshape(shape), (value.name,), (made.name,)))
-        return made
+        shaped = self._value(f"{value.name}:shaped", value, shape)
+        self.nodes.append(node_of(Reshape(shape), (value.name,), (shaped.name,)))
+        return shaped
 
     def _with_rows(self, name: str, rows: int) -> Value:
         """The value with another number of rows: of an image, or of what is flat."""
@@ -164,11 +164,11 @@ class _Made:
             return replace(value, shape=(1, rows, *value.shape[2:]))
         return replace(value, shape=(*(1 for _ in value.shape[:-1]), value.elements // height * rows))
 
-    def _value(self, wanted: str, like: Value, shape: tuple[int, ...]) -> Value:
-        name = free_name(wanted, self._taken)
+    def _value(self, preferred: str, like: Value, shape: tuple[int, ...]) -> Value:
+        name = free_name(preferred, self._taken)
         self._taken.add(name)
         self._values[name] = replace(like, name=name, shape=shape)
         return self._values[name]
 
-    def _known(self, name: str) -> Value:
+    def _own_value(self, name: str) -> Value:
         return self._values.get(name) or self._graph.values[name]

@@ -30,9 +30,9 @@ def without_time_padding(graph: Graph) -> Graph:
     reads: dict[tuple[str, str], Span] = {}  # by node and value
     for node in reversed(graph.nodes):
         y = node.outputs[0]
-        made = spans.setdefault(y, (0, _rows(graph, y)))
+        out_span = spans.setdefault(y, (0, _rows(graph, y)))
         for name in _timed(graph, node):
-            needed = _needed(graph, node, made) if _rows(graph, y) > 1 else (0, _rows(graph, name))
+            needed = _needed(graph, node, out_span) if _rows(graph, y) > 1 else (0, _rows(graph, name))
             reads[node.name, name] = needed
             begin, end = spans.get(name, needed)
             spans[name] = min(begin, needed[0]), max(end, needed[1])
@@ -62,7 +62,7 @@ def _windowed(graph: Graph, node: Node) -> bool:
     return moves and not all_ops()[node.op].view and _rows(graph, node.outputs[0]) > 1
 
 
-def _needed(graph: Graph, node: Node, made: Span) -> Span:
+def _needed(graph: Graph, node: Node, out_span: Span) -> Span:
     """The moments of an input that a layer needs to make those of its output."""
     if not _windowed(graph, node):
         rows = {_rows(graph, name) for name in (*_timed(graph, node), node.outputs[0])}
@@ -72,8 +72,8 @@ def _needed(graph: Graph, node: Node, made: Span) -> Span:
                 node.where,
                 "--stream-unpadded knows windows with strides, and what works moment by moment",
             )
-        return made
-    attrs, (begin, end) = node.attrs, made
+        return out_span
+    attrs, (begin, end) = node.attrs, out_span
     kernel = attrs.kernel.h if hasattr(attrs, "kernel") else _kernel_height(graph, node)
     dilation = attrs.dilation.h if hasattr(attrs, "dilation") else 1
     first = begin * attrs.stride.h - attrs.pad.top
@@ -99,16 +99,16 @@ def _longer(value: Value, span: Span) -> Value:
     return replace(value, shape=(value.shape[0], rows, *value.shape[2:]))
 
 
-def _crop(values: dict[str, Value], name: str, span: Span, wanted: Span, made: str, reader: Node) -> Node:
+def _crop(values: dict[str, Value], name: str, span: Span, part: Span, cropped: str, reader: Node) -> Node:
     """The node that takes the wanted moments; its output joins the values."""
     x = values[name]
-    cut = whole(x.shape, 1, wanted[0] - span[0], wanted[1] - wanted[0])
-    values[made] = replace(x, name=made, shape=cut.size)
-    return Node(made, "slice", (name,), (made,), cut, reader.origin)
+    cut = whole(x.shape, 1, part[0] - span[0], part[1] - part[0])
+    values[cropped] = replace(x, name=cropped, shape=cut.size)
+    return Node(cropped, "slice", (name,), (cropped,), cut, reader.origin)
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    return wanted if wanted not in taken else _free(f"{wanted} again", taken)
+def _free(preferred: str, taken: set[str]) -> str:
+    return preferred if preferred not in taken else _free(f"{preferred} again", taken)
 
 
 def _rows(graph: Graph, name: str) -> int:

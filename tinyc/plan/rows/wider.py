@@ -52,7 +52,7 @@ class _Search:
         self.problem, self.uses = problem, uses_of(problem)
         self.weighing = Weighing(lambda form: form.cycles)
         self._wider = [_walks(problem, layer) for layer in problem.layers]
-        self._known: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
+        self._candidates: dict[tuple[int, int, WalkChoice], tuple[tuple[Measured, Candidate], ...]] = {}
         self._turns = _TURNS
         self._useful: dict[tuple[int, int, WalkChoice], None] = {}  # of all that were measured
         self._scratch = LeastScratch()
@@ -61,7 +61,7 @@ class _Search:
     @property
     def useful(self) -> tuple[Measured, ...]:
         """Of those what a beam has carried on."""
-        return tuple(measured for key in self._useful for measured, _ in self._known.get(key, ()))
+        return tuple(measured for key in self._useful for measured, _ in self._candidates.get(key, ()))
 
     def widen(self, cut: Partition | None, limit: int) -> None:
         """Measures choices of walks for every group of the cut."""
@@ -75,7 +75,7 @@ class _Search:
             tuple((layer.walk.rows, layer.walk.phase) if layer.walk else (1, 0) for layer in layers)
         ]
         for _ in [layer for layer in layers if layer.wider]:
-            wider = dict.fromkeys(choice for known in beam for choice in _one_more(layers, known))
+            wider = dict.fromkeys(choice for before in beam for choice in _one_more(layers, before))
             ranked = sorted((self._rank(start, stop, choice, limit), choice) for choice in wider)
             beam = [choice for _, choice in ranked[:_WIDTH]]
             self._useful |= {(start, stop, choice): None for choice in beam}
@@ -90,7 +90,7 @@ class _Search:
 
     def _measured(self, start: int, stop: int, choice: WalkChoice) -> tuple[tuple[Measured, Candidate], ...]:
         key = (start, stop, choice)
-        if key not in self._known and self._turns > 0:
+        if key not in self._candidates and self._turns > 0:
             layers, access = list(self.problem.layers), list(self.uses.access)
             for i, walk in enumerate(choice, start):
                 layers[i], access[i] = self._wider[i][walk]
@@ -98,20 +98,20 @@ class _Search:
             measuring = Measuring(problem, Liveness(problem, uses, start, stop), self._scratch)
             eager = self._eager_of(start, choice, uses)
             cuts = [measuring.of(slots, start, stop) for slots in different_orders(eager, uses, start, stop)]
-            self._known[key] = tuple((measured, self.weighing.candidate(measured)) for measured in cuts)
+            self._candidates[key] = tuple((measured, self.weighing.candidate(measured)) for measured in cuts)
             self._turns -= sum(measured.slots.count for measured in cuts)
-        return self._known.get(key, ())
+        return self._candidates.get(key, ())
 
     def _eager_of(self, start: int, choice: WalkChoice, uses: Uses) -> Slots:
         """The eager order of layers with these walks: from that of the most of them that are known so."""
         count = len(choice)
         while count and (start, choice[:count]) not in self._eager:
             count -= 1
-        known = self._eager[start, choice[:count]] if count else Eager.empty(start)
+        eager = self._eager[start, choice[:count]] if count else Eager.empty(start)
         while count < len(choice):
             count += 1
-            known = self._eager[start, choice[:count]] = known.with_next(uses)
-        return known.slots
+            eager = self._eager[start, choice[:count]] = eager.with_next(uses)
+        return eager.slots
 
 
 def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer, Access | None]]:
@@ -122,9 +122,9 @@ def _walks(problem: Problem, layer: Layer) -> dict[tuple[int, int], tuple[Layer,
     return by_walk or {(1, 0): (layer, None)}
 
 
-def _one_more(layers: Sequence[Layer], known: WalkChoice) -> Iterator[WalkChoice]:
+def _one_more(layers: Sequence[Layer], choice: WalkChoice) -> Iterator[WalkChoice]:
     """The choices with another walk for one layer that has its first."""
     for i, layer in enumerate(layers):
-        if layer.walk is not None and known[i] == (layer.walk.rows, layer.walk.phase):
+        if layer.walk is not None and choice[i] == (layer.walk.rows, layer.walk.phase):
             for walk, _ in layer.wider:
-                yield (*known[:i], (walk.rows, walk.phase), *known[i + 1 :])
+                yield (*choice[:i], (walk.rows, walk.phase), *choice[i + 1 :])

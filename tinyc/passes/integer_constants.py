@@ -14,11 +14,11 @@ from tinyc.passes.constants import constant_for, is_stored
 from tinyc.passes.rewrite import Rewrite, View, rewrite, rule
 
 
-def compute_known(graph: Graph, numerics: Numerics) -> Graph:
+def compute_constants(graph: Graph, numerics: Numerics) -> Graph:
     """The same integer function, with what it computes of constants alone as constants."""
 
     @rule()
-    def known(view: View, node: Node) -> Rewrite | None:
+    def constant_node(view: View, node: Node) -> Rewrite | None:
         given = [name for name in node.inputs if name]
         integers = all(view.value(name).quant is not None for name in given)
         if not integers or not given or not all(view.is_const(name) for name in given):
@@ -38,4 +38,4 @@ def compute_known(graph: Graph, numerics: Numerics) -> Graph:
         (array,) = op.int_ref(params, *(view.const(name) if name else None for name in node.inputs))
         return constant_for(view, node, array, "known")
 
-    return rewrite(graph, (known,))
+    return rewrite(graph, (constant_node,))

@@ -16,7 +16,7 @@ from tinyc.load.onnx import load_onnx
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
 from tinyc.quantize import calibrate, quantize
-from tinyc.quantize.made_up import first_norm
+from tinyc.quantize.synthetic import first_norm
 
 MEAN, DEVIATION = 70.0, 20.0  # of what the model was trained with
 

@@ -73,8 +73,8 @@ def _input(graph: Graph, name: str, noise: Mapping[str, Array], norm: Norm | Non
     batch, (y,) = Batch(first), first.outputs
 
     def sums(probe: Array) -> npt.NDArray[np.float64]:
-        made = batch.run({**others, name: probe})[y]
-        return made.reshape(-1, made.shape[-1]).astype(np.float64)
+        outputs = batch.run({**others, name: probe})[y]
+        return outputs.reshape(-1, outputs.shape[-1]).astype(np.float64)
 
     probe = x[:_PROBED]
     nothing, once, back = sums(np.zeros_like(probe)), sums(probe), sums(-2 * probe)
@@ -86,12 +86,12 @@ def _input(graph: Graph, name: str, noise: Mapping[str, Array], norm: Norm | Non
     if not told.any():
         return x
     bias, of_one = np.median(nothing, axis=0), np.median(sums(np.ones_like(probe)) - nothing, axis=0)
-    wanted = norm if norm is not None and len(norm.beta) == len(bias) else Norm(np.ones_like(bias), np.zeros_like(bias))
-    scale = float(np.median((np.abs(wanted.gamma) / np.maximum(deviation, 1e-30))[told]))
+    target = norm if norm is not None and len(norm.beta) == len(bias) else Norm(np.ones_like(bias), np.zeros_like(bias))
+    scale = float(np.median((np.abs(target.gamma) / np.maximum(deviation, 1e-30))[told]))
     # The mean of all inputs for which the channels' means are nearest to what they should be, each by its deviation.
     weighted = of_one[told] / deviation[told] ** 2
     power = float((weighted * of_one[told]).sum())
-    mean = float((weighted * (wanted.beta - bias)[told]).sum()) / power if power > 0 else 0.0
+    mean = float((weighted * (target.beta - bias)[told]).sum()) / power if power > 0 else 0.0
     return (mean + scale * x).astype(np.float32)
 
 
