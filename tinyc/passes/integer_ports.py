@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node
-from tinyc.ops import is_a
+from tinyc.ops import is_a, op_of
 from tinyc.ops.dequantize import Dequantize
-from tinyc.ops.op import Trait
+from tinyc.ops.op import Trait, Unquantized
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.signals import COUNT
 from tinyc.ops.tree_ensemble import TreeEnsemble
@@ -19,6 +19,12 @@ from tinyc.passes.rewrite import without_dead
 from tinyc.passes.weights import has_weights
 
 _RECURRENT = ("LSTM", "GRU", "RNN")  # of the file
+
+
+def _unquantized_constants(graph: Graph, node: Node) -> set[str]:
+    """Constants that the integer operator reads as the floats that they are."""
+    rules = zip(node.inputs, op_of(node).quant_in, strict=False)
+    return {name for name, rule in rules if name in graph.consts and isinstance(rule, Unquantized)}
 
 
 def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) -> Graph:
@@ -39,7 +45,8 @@ def integers_only(graph: Graph, scaled: Callable[[Graph], Graph] | None = None) 
     )
     nodes = [node for node in graph.nodes if not is_a(node, Dequantize, Quantize)]
     for node in sorted(nodes, key=lambda node: is_a(node, *KEEPING)):  # what stays in float between them says more
-        floats = [name for name in (*node.inputs, *node.outputs) if name and graph.values[name].dtype == "f32"]
+        names = [*(name for name in node.inputs if name not in _unquantized_constants(graph, node)), *node.outputs]
+        floats = [name for name in names if name and graph.values[name].dtype == "f32"]
         if set(floats) - features:
             raise TinycError(
                 f"{node.op} stays in float: '{floats[0]}' is not quantized",

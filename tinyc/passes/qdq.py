@@ -29,10 +29,13 @@ from tinyc.ops.mean import Mean
 from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.pad import Pad
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.recurrent import Recurrent
+from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
 from tinyc.passes import qdq_choices
 from tinyc.passes.cleanup import drop_identity, merge_reshapes, merge_transposes
+from tinyc.passes.fold import mul_into_softmax
 from tinyc.passes.fuse import fuse_clip
 from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
@@ -319,6 +322,43 @@ def _symmetric(draft: RewriteDraft, name: str, array: Array, axis: int | None) -
     return draft.const(steps.astype(np.int8), like)
 
 
+@rule(Quantize)
+def loop_of_integers(view: View, node: Node) -> Rewrite | None:
+    """quantize(an LSTM or GRU over dequantize(x), with integer weights) -> that of integers."""
+    loop = view.producer(node.inputs[0], Recurrent)
+    if loop is None or not view.sole_use(node.inputs[0]):
+        return None
+    name, w_name, bias, r_name, *late_and_states = loop.inputs
+    x, y, w = integers_behind(view, name), view.value(node.outputs[0]), view.value(w_name)
+    states = [other and integers_behind(view, other) for other in late_and_states[1:]]
+    if x is None or None in states or w.quant is None or view.value(r_name).quant is None:
+        return None
+    x_value, draft = view.value(x), RewriteDraft(view, node)
+    if x_value.quant is None or any(view.value(each).dtype != y.dtype for each in (x, *states) if each):
+        return None
+    scale = tuple(x_value.quant.scale[0] * s for s in w.quant.scale)
+    if bias:
+        like = Value(f"{bias}:s32", view.value(bias).shape, "s32", Quant(scale, (0,) * len(scale), w.quant.axis))
+        bias = draft.const(_bias(view, bias, x_value.quant, w.quant, loop), like)
+    inputs = [x, w_name, bias, r_name, *late_and_states[:1], *map(str, states)]
+    return draft.finish(inputs, loop.attrs, loop.origin + node.origin)
+
+
+@rule(Recurrent, RecurrentKept)
+def loop_in_floats(view: View, node: Node) -> Rewrite | None:
+    """An LSTM or GRU that stays in float -> with float weights."""
+    quants = {index: view.value(node.inputs[index]).quant for index in (1, 3)}
+    draft, inputs = RewriteDraft(view, node), list(node.inputs)
+    if view.value(node.inputs[0]).dtype != "f32" or not any(quants.values()):
+        return None
+    for index, quant in quants.items():
+        if quant is not None:
+            w = view.value(node.inputs[index])
+            reals = np.asarray(quant.dequantize(view.const(w.name)), np.float32)
+            inputs[index] = draft.const(reals, replace(w, name=f"{w.name}:reals", dtype="f32", quant=None))
+    return draft.finish(inputs, node.attrs, node.origin)
+
+
 @rule(ArgMax)
 def index_of_integers(view: View, node: Node) -> Rewrite | None:
     """argmax(dequantize(x)) -> argmax(x): the same index."""
@@ -362,6 +402,7 @@ _RULES = (
     fuse_clip,
     add_into_bias,
     mul_into_scales,
+    mul_into_softmax,
     sink_dequantize,
     requantize_directly,
     quantize_constant,
@@ -369,6 +410,7 @@ _RULES = (
     table_of_island,
     mean_instead_of_pool,
     integer_operator,
+    loop_of_integers,
     quantize_last,
     index_of_integers,
     sink_dequantize_of_two,
@@ -378,6 +420,6 @@ _RULES = (
 
 def join_quantization(graph: Graph) -> Graph:
     """The graph with every float operator between dequantize and quantize as the integer operator it stands for."""
-    if not any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
-        return graph
-    return rewrite(graph, _RULES)
+    if any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
+        graph = rewrite(graph, _RULES)
+    return rewrite(graph, (loop_in_floats,))

@@ -247,11 +247,15 @@ def _loop_constants(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "g
     own, state = (half.reshape(-1, units)[order] for half in np.split(layer.biases[d], 2))
     late = state[2] if cell == "gru" else np.zeros(0, np.float32)
     bias = own + state if cell == "lstm" else own + [[1], [1], [0]] * state
-    w, r = (weights.reshape(layer.gates, units, -1)[order].transpose(1, 0, 2) for weights in (layer.w[d], layer.r[d]))
+
+    def moved(weights: Array) -> Array:
+        by_gate = weights[d].reshape(layer.gates, units, -1)[order]
+        return by_gate.transpose(1, 0, 2).reshape(layer.gates * units, -1)
+
     return [
-        s.const(w.reshape(-1, w.shape[2]), 1),
+        s.weight(1, moved, 0),
         _constant(s, bias.T.reshape(-1), 3, "bias"),
-        s.const(r.reshape(-1, units), 2),
+        s.weight(2, moved, 0),
         _constant(s, late, 3, "late") if late.any() else None,
     ]
 
