@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: 0BSD */
 /* Cortex-M: the memory protection unit, which makes every access outside the board's flash and RAM (and every
  * write to flash) a fault, and the report of faults. */
+#include "board_setup.h"
 #include "port.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
@@ -87,6 +88,9 @@ void tc_machine_open(void)
 {
 #if __ARM_ARCH >= 7
     CCR |= 1u << 4; /* a division by zero faults */
+#endif
+#ifdef TC_PERIPHERALS
+    tc_board_setup(); /* which may read what the factory wrote, outside of what is allowed later */
 #endif
 #ifdef TC_CACHES
     caches_on();

@@ -2,6 +2,7 @@
 /* RV32: physical memory protection, which makes every access outside the board's flash and RAM (and every write to
  * flash) a fault, and the report of faults. */
 #include "csr_riscv.h"
+#include "board_setup.h"
 #include "port.h"
 
 #ifndef TC_WITHOUT_PROTECTION
@@ -24,6 +25,9 @@ void tc_machine_fault(uint32_t sp, uint32_t return_address);
 /* The first entry that fits counts: the UART's page, where there is one, before the ranges that refuse the rest. */
 void tc_machine_open(void)
 {
+#ifdef TC_PERIPHERALS
+    tc_board_setup();
+#endif
 #ifndef TC_WITHOUT_PROTECTION
 #ifdef TC_PERIPHERALS
     const uint32_t page = LOCKED_PAGE | READ | WRITE;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The harness on a board: requests and replies over a UART. After its end, or a fault, the board starts again. */
-#include "board_setup.h"
 #include "port.h"
 #include "timer.h"
 #include "uart.h"
@@ -16,7 +15,6 @@ static uint32_t cycles;
 
 void tc_port_open(void)
 {
-    tc_board_setup();
     tc_uart_open();
     tc_timer_open();
 }

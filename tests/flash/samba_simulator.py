@@ -11,9 +11,7 @@ from __future__ import annotations
 import binascii
 import os
 import re
-import select
 import threading
-import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,13 +48,10 @@ class SamBaBoard:
         thread.start()
         try:
             yield os.ttyname(slave)
-            deadline = time.monotonic() + 2
-            while select.select([self._master], [], [], 0)[0] and time.monotonic() < deadline:
-                time.sleep(0.01)  # what was sent last is still on its way
         finally:
-            os.close(slave)
-            os.close(self._master)
+            os.close(slave)  # the thread still reads what was sent last, and then that the port is closed
             thread.join(5)
+            os.close(self._master)
         assert not self.problems, self.problems
 
     def _serve(self) -> None:

@@ -76,6 +76,12 @@ def test_the_table_of_the_page_is_that_of_the_files() -> None:
     assert table.proof_table(list_boards()) in table.PAGE.read_text(encoding="utf-8"), "python bench/boards.py"
 
 
+def test_published_runs_stand_beside_the_modelled_times_of_the_page() -> None:
+    import boards as table  # noqa: PLC0415  bench/boards.py
+
+    assert table.runs_table(table.times_rows()) in table.PAGE.read_text(encoding="utf-8"), "python bench/boards.py"
+
+
 def test_every_board_has_an_emulator() -> None:
     for board in list_boards():
         assert board.is_host or board.qemu is not None or board.unicorn is not None, board.name

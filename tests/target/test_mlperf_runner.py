@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from mlperf_host import dense, wake, write_library
 from mlperf_runner import Runner, baud_of, finds_its_name, says_its_name
-from serial_board import board_at_port
+from serial_board import Cable, board_at_port, started
 
 from tests.frontend.sounds import sirens, voice
 from tinyc.base.errors import TinycError
@@ -182,6 +183,25 @@ def test_a_board_that_is_just_starting_is_found(tmp_path: Path, seconds: float) 
         with Runner(port, 115_200) as runner:
             assert runner.model(settled=False) == "kws01"
             assert runner.ask("timestamp")[0].startswith("m-lap-us-")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_host_that_asks_before_the_board_starts(tmp_path: Path, lost: bool) -> None:
+    """What it asked comes late, or not at all: it finds the board, and is answered from then on."""
+    board = load_board(BOARD)
+    toolchain = find_toolchain(board)
+    sources = Sources(write_library(tmp_path / "library", dense(40, 12), BOARD), "dense")
+    library = compile_library(sources, toolchain, "balanced", tmp_path / "dense.o")
+    build_device(sources, board, toolchain, library, tmp_path / "device", Dialogue("mlperf", "kws01"))
+    with Cable() as cable, ThreadPoolExecutor(1) as pool:
+        name = pool.submit(finds_its_name, cable.host, 115_200)
+        time.sleep(0.5)
+        cable.plug_in(lost)
+        with started(board, tmp_path / "device" / "dense.elf", cable.board):
+            assert name.result() == "tinyc"
+            with Runner(cable.host, 115_200) as runner:
+                assert runner.model(settled=False) == "kws01"
+                assert runner.ask("timestamp")[0].startswith("m-lap-us-")
 
 
 def check_performance(tests: Path, task: str, built: Path) -> None:

@@ -37,7 +37,7 @@ LAYOUTS = {
 class Uarte:
     """inbox: what comes over the line. sent: what has left. read_memory, write_memory: what EasyDMA does."""
 
-    SPAN = 0x1000
+    SPAN = 0x800
 
     def __init__(
         self,

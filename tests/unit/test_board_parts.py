@@ -63,7 +63,8 @@ def test_real_boards_can_be_flashed() -> None:
         "esp32-c6", "mimxrt1060-evk", "nrf52840-dk", "nrf5340-dk", "nrf54l15-dk", "nucleo-f446re",
         "nucleo-f746zg", "nucleo-f767zi", "nucleo-g474re", "nucleo-h743zi2", "nucleo-l476rg", "nucleo-l4r5zi",
         "nucleo-u575zi-q", "nucleo-wb55rg", "raspberry-pi-pico", "raspberry-pi-pico2", "seeed-xiao-esp32c3",
-        "seeed-xiao-nrf52840", "seeed-xiao-samd21", "stm32f4-discovery", "stm32f746g-disco", "teensy-4.1",
+        "seeed-xiao-nrf52840", "seeed-xiao-samd21", "stm32f4-discovery", "stm32f746g-disco", "stm32h747i-disco",
+        "teensy-4.1",
     }  # fmt: skip
 
 
@@ -81,6 +82,7 @@ def test_real_boards_can_be_flashed() -> None:
         (HSE, "{ write = 5, value = 1, bytes = 2 }", "must be a multiple of 2, the register's bytes", "steps"),
         (HSE, "{ write = 5, value = 256, bytes = 1 }", "item 1 whose 'value' is too large for 1 bytes", "steps"),
         (HSE, "{ clear = 4, bits = 0x1_0000, bytes = 2 }", "item 1 whose 'bits' is too large for 2 bytes", "steps"),
+        (HSE, "{ pairs = 4 }", "item 1 whose 'most' is missing", "steps"),
         (HSE, "{ set = 4, bits = 1, bit = 1 }", "whose 'bit' is not a key", "steps"),
         ("bits = 0x0000_000C, value = 0x0000_0008", "bits = 4, value = 8", "item 9 whose 'value' has bits", "steps"),
         ('"stm32", "pyocd"]', '"stm32", "jtag"]', "'flashing.methods' has 'jtag'; it may have: stm32", "methods"),

@@ -41,8 +41,8 @@ METHODS = (
 )
 BAUD = 115_200
 
-StepKind = Literal["write", "set", "clear", "wait"]
-STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait")
+StepKind = Literal["write", "set", "clear", "wait", "pairs"]
+STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait", "pairs")
 _WIDTHS = (1, 2, 4)  # bytes of a register
 
 
@@ -61,7 +61,8 @@ class Uart:
 @dataclass(frozen=True, slots=True)
 class SetupStep:
     """One access of the firmware to a register of `width` bytes before it talks: `write` all of it, `set` the bits to
-    the value, `clear` them, or `wait` until `register & bits == value` (for a limited time)."""
+    the value, `clear` them, or `wait` until `register & bits == value` (for a limited time). `pairs`: for at most
+    `bits` pairs of words from the address on, an address and what is written there, until an address is all ones."""
 
     op: StepKind
     address: int
@@ -209,7 +210,7 @@ def _step(item: TomlTable) -> SetupStep:
     if address % width:
         what = f"a multiple of {width}, the register's bytes" if width < _WIDTHS[-1] else "a word's address"
         raise item.error(kinds[0], f"must be {what}, not 0x{address:x}")
-    bits = item.integer("value" if kinds[0] == "write" else "bits")
+    bits = item.integer({"write": "value", "pairs": "most"}.get(kinds[0], "bits"))
     value = item.integer("value", bits) if kinds[0] in ("wait", "set") else 0
     if value & ~bits:
         raise item.error("value", "has bits that 'bits' has not")
