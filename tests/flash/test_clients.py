@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import list_boards, load_board
 from tinyc.flash import flash, plan_flash
 from tinyc.flash.handover import CLIENTS, tool_command
+from tinyc.toolchain.image import Image, intel_hex
 
 DATA = bytes(range(256)) * 40
 Program = Callable[..., Path]
@@ -202,6 +204,21 @@ def test_the_program_takes_the_command_line(tmp_path: Path, method: str) -> None
     board, said = WITHOUT_A_BOARD[method]
     with pytest.raises(TinycError, match=said):
         flash(plan_flash(binary(tmp_path), board, "/dev/ttyNOBODY", method))
+
+
+def test_teensys_loader_reads_the_file(tmp_path: Path) -> None:
+    """An image at the address that FlexSPI has; it says so before it waits for a board."""
+    loader = tool_command("teensy")
+    if loader is None:
+        pytest.skip("teensy_loader_cli is not installed: apt install teensy-loader-cli")
+    file = tmp_path / "app.hex"
+    file.write_text(intel_hex(Image(0x6000_0000, DATA)))
+    command = [*loader, "--mcu=TEENSY41", "-w", "-v", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "Read" in line)
+        process.kill()
+    assert f": {len(DATA)} bytes," in said
 
 
 def test_the_package_for_adafruits_boot_loader(tmp_path: Path, program: Program) -> None:
