@@ -28,8 +28,10 @@ void tc_uart_write(uint8_t byte)
     TC_UART_REGISTER(DATA) = byte;
 }
 
+/* Nothing says that the last byte has left: its ten bits are waited for, a clock at least for each reading. */
 void tc_uart_flush(void)
 {
     while ((TC_UART_REGISTER(STATE) & TX_FULL) != 0) {
     }
+    for (uint32_t clocks = 0; clocks < 11u * TC_UART_DIVISOR; clocks++) (void)TC_UART_REGISTER(STATE);
 }

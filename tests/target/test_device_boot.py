@@ -29,39 +29,6 @@ REAL = (
 )  # fmt: skip
 ALL = [board.name for board in list_boards() if board.uart is not None and board.unicorn is not None]
 OLDER = "nrf52840-dk, older UART"
-BOARDS = [*(name if name in REAL else pytest.param(name, marks=pytest.mark.slow) for name in ALL), OLDER]
-PAGE = 0x1000
-MODELLED = (*LAYOUTS, *MODELS)
-STOPPED_BY_OVERRUN = ("imxrt-lpuart", "ra-sci")
-SERVING = [
-    pytest.param(board.name, overrun, marks=() if board.name in REAL else pytest.mark.slow)
-    for board in list_boards()
-    if board.name in ALL and board.uart is not None and board.uart.kind in MODELLED
-    for overrun in ((None, 20) if board.uart.kind in STOPPED_BY_OVERRUN else (None,))
-]
-MPU_TYPE, MPU_CTRL = 0xE000ED90, 0xE000ED94
-IMXRT_GPR = 0x400AC000  # IOMUXC_GPR, which the first steps of an i.MX RT write
-FLEXRAM = [(IMXRT_GPR + 0x44, 0xAAAAAAFF), (IMXRT_GPR + 0x38, 0x00AA0000), (IMXRT_GPR + 0x40, 0x00200007)]
-VTOR, AIRCR, CPACR, SYST_CSR = 0xE000ED08, 0xE000ED0C, 0xE000ED88, 0xE000E010
-
-
-@dataclass(frozen=True)
-class Registers:
-    """Of a UART: state (offset, what it reads when a byte can be sent and none is there), sending, baud rate."""
-
-    state: tuple[tuple[int, int], ...]
-    send: int
-    divisor: tuple[int, ...]
-
-
-UARTS = {
-    "cmsdk": Registers(((0x04, 0),), 0x00, (0x10,)),
-    "stm32f4": Registers(((0x00, 0xC0),), 0x04, (0x08,)),
-    "stm32l4": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
-    "stm32-lpuart": Registers(((0x1C, 0xC0),), 0x28, (0x0C,)),
-    "nrf": Registers(((0x11C, 1), (0x108, 0)), 0x51C, (0x524,)),
-    "pl011": Registers(((0x18, 0),), 0x00, (0x24, 0x28)),
-}
 
 
 def board_of(name: str) -> Board:
@@ -72,13 +39,18 @@ def board_of(name: str) -> Board:
     return replace(board, uart=replace(board.uart, kind="nrf"))
 
 
-def baud_of(kind: str, clock_hz: int, divisor: list[int]) -> float:
-    """By the formula of the UART's manual."""
-    if kind == "nrf":
-        return divisor[0] * 16e6 / 2**32
-    if kind == "pl011":
-        return clock_hz / (16 * (divisor[0] + divisor[1] / 64))
-    return clock_hz * (256 if kind == "stm32-lpuart" else 1) / divisor[0]
+BOARDS = [*(name if name in REAL else pytest.param(name, marks=pytest.mark.slow) for name in ALL), OLDER]
+PAGE = 0x1000
+STOPPED_BY_OVERRUN = ("imxrt-lpuart", "ra-sci", "stm32l4", "stm32-lpuart")
+SERVING = [
+    pytest.param(name, overrun, marks=() if name in (*REAL, OLDER) else pytest.mark.slow)
+    for name in (*ALL, OLDER)
+    for overrun in ((None, 20) if board_of(name).uart.kind in STOPPED_BY_OVERRUN else (None,))  # type: ignore[union-attr]
+]
+MPU_TYPE, MPU_CTRL = 0xE000ED90, 0xE000ED94
+IMXRT_GPR = 0x400AC000  # IOMUXC_GPR, which the first steps of an i.MX RT write
+FLEXRAM = [(IMXRT_GPR + 0x44, 0xAAAAAAFF), (IMXRT_GPR + 0x38, 0x00AA0000), (IMXRT_GPR + 0x40, 0x00200007)]
+VTOR, AIRCR, CPACR, SYST_CSR = 0xE000ED08, 0xE000ED0C, 0xE000ED88, 0xE000E010
 
 
 @dataclass
@@ -86,7 +58,7 @@ class Booted:
     elf: Elf
     info: InfoFrame
     written: list[tuple[int, int]]
-    unit: Uarte | SerialLine | None
+    unit: Uarte | SerialLine
     memory: dict[int, int] = field(default_factory=dict)
 
 
@@ -165,8 +137,8 @@ def imxrt_vectors(board: Board, engine: Any) -> int:
     return entry
 
 
-def unit_of(board: Board, engine: Any, requests: bytes, overrun: int | None) -> Uarte | SerialLine | None:
-    """The model of the board's UART, where there is one."""
+def unit_of(board: Board, engine: Any, requests: bytes, overrun: int | None) -> Uarte | SerialLine:
+    """The model of the board's UART."""
     assert board.memory is not None
     assert board.uart is not None
     if board.uart.kind in LAYOUTS:
@@ -174,8 +146,7 @@ def unit_of(board: Board, engine: Any, requests: bytes, overrun: int | None) -> 
         return Uarte(
             board.uart.kind, ram, lambda at, size: bytes(engine.mem_read(at, size)), engine.mem_write, requests
         )
-    model = MODELS.get(board.uart.kind)
-    return model(requests, overrun) if model is not None else None
+    return MODELS[board.uart.kind](requests, overrun)
 
 
 @dataclass
@@ -197,27 +168,26 @@ class Heard:
 
 def run_until(
     board: Board, elf: Elf, count: int, requests: bytes = b"", overrun: int | None = None
-) -> tuple[list[ProtocolFrame], list[tuple[int, int]], Uarte | SerialLine | None, dict[int, int]]:
+) -> tuple[list[ProtocolFrame], list[tuple[int, int]], Uarte | SerialLine, dict[int, int]]:
     """Runs firmware until it has sent `count` frames: these, what it wrote to registers, its UART's model, and
-    registers of the core. requests: what comes over the line, which only the models receive."""
+    registers of the core. requests: what comes over the line."""
     import unicorn  # noqa: PLC0415
     from unicorn import arm_const  # noqa: PLC0415
 
     assert board.memory is not None
     assert board.uart is not None
-    registers = UARTS.get(board.uart.kind, Registers((), -1, ()))
     used = {step.address // PAGE * PAGE for step in board.setup} | {board.uart.base // PAGE * PAGE}
     used |= {IMXRT_GPR} if board.boot2 == "imxrt1060" else set()
     engine = loaded(board, elf, used)
-    answers = {board.uart.base + offset: (0xFFFFFFFF, value) for offset, value in registers.state} | ready_bits(board)
+    answers = ready_bits(board)
     widths = {step.address: step.width for step in board.setup}
     written: list[tuple[int, int]] = []
     heard = Heard(count, engine)
     unit = unit_of(board, engine, requests, overrun)
-    modelled = range(board.uart.base, board.uart.base + unit.SPAN) if unit is not None else range(0)
+    modelled = range(board.uart.base, board.uart.base + unit.SPAN)
 
     def on_read(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
-        if unit is not None and address in modelled:
+        if address in modelled:
             engine.mem_write(address, unit.read(address - modelled.start, size).to_bytes(size, "little"))
             heard.take(unit.sent)
         elif address in answers:
@@ -228,11 +198,8 @@ def run_until(
 
     def on_write(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
         value &= (1 << 8 * size) - 1
-        if address == board.uart.base + registers.send:  # type: ignore[union-attr]
-            heard.take(bytearray([value & 0xFF]))
-        else:
-            written.append((address, value))
-        if unit is not None and address in modelled:
+        written.append((address, value))
+        if address in modelled:
             unit.write(address - modelled.start, size, value)
         else:
             assert size == widths.get(address, 4), "the register's width"
@@ -295,13 +262,7 @@ def test_the_board_is_set_up_as_its_file_says(boot: Any, name: str) -> None:
 def test_the_baud_rate_is_right(boot: Any, name: str) -> None:
     uart = board_of(name).uart
     assert uart is not None
-    booted = boot(name, "gcc")
-    if booted.unit is not None:
-        assert booted.unit.baud(uart.clock_hz) == pytest.approx(uart.baud, rel=0.01)
-        return
-    written = dict(booted.written)
-    divisor = [written[uart.base + offset] for offset in UARTS[uart.kind].divisor]
-    assert baud_of(uart.kind, uart.clock_hz, divisor) == pytest.approx(uart.baud, rel=0.01)
+    assert boot(name, "gcc").unit.baud(uart.clock_hz) == pytest.approx(uart.baud, rel=0.01)
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """UARTs register by register, written from their vendors' descriptions and not from the drivers: SERCOM (Microchip
-DS40001882, DS60001507, and the files ATSAMD21G18A.svd, ATSAMD51J19A.svd), SCI (Renesas R01UH0887, R7FA4M1AB.svd) and
-LPUART (NXP IMXRT1060RM, 49). An access that the hardware would not take as meant is an error: a wrong width, a register
-that the mode does not have, one that is locked while it is enabled, a byte sent where there is no room.
+DS40001882, DS60001507, and the files ATSAMD21G18A.svd, ATSAMD51J19A.svd), SCI (Renesas R01UH0887, R7FA4M1AB.svd),
+LPUART (NXP IMXRT1060RM, 49), PL011 (Arm DDI 0183), that of the Cortex-M System Design Kit (Arm DDI 0479), USART and
+LPUART of STM32 (RM0090, RM0432), and Nordic's older UART (nRF52840 specification, 6.33). An access that the hardware
+would not take as meant is an error: a wrong width, a register that the mode does not have, one that is locked while
+it is enabled, a byte sent where there is no room.
 
-Bytes take a number of polls to leave. Where `overrun` says so, an overrun stops the receiver, until the program starts
-it again.
+Bytes take a number of polls to leave. Where `overrun` says so, an overrun stops the receiver, until the program
+starts it again.
 """
 
 from __future__ import annotations
@@ -226,4 +228,200 @@ class Lpuart(SerialLine):
         return clock_hz / (samples * divisor)
 
 
-MODELS: dict[str, type[SerialLine]] = {"imxrt-lpuart": Lpuart, "ra-sci": Sci, "sam-sercom": Sercom}
+class Pl011(SerialLine):
+    """With FIFOs of one byte, as deep as none. The divisors count from the next write of LCR_H."""
+
+    SPAN = 0x48
+    DR, FR, IBRD, FBRD, LCR_H, CR = 0x00, 0x18, 0x24, 0x28, 0x2C, 0x30
+    WIDTHS = dict.fromkeys((DR, FR, IBRD, FBRD, LCR_H, CR), 4)
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.divisor = 0
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.DR:
+            return self.get()
+        assert offset == self.FR, f"0x{offset:02X} is not read"
+        self.poll()
+        has_byte = self.registers[self.CR] & 0x201 == 0x201 and self.has_byte
+        busy = self.waiting is not None or self.shifting is not None
+        return busy << 3 | (not has_byte) << 4 | (self.waiting is not None) << 5
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.DR:
+            assert self.registers[self.CR] & 0x101 == 0x101, "enabled, and the transmitter"
+            self.put(value & 0xFF)
+            return
+        assert offset != self.FR, "FR is not written"
+        assert offset == self.CR or not self.registers[self.CR] & 1, "while it is enabled"
+        assert offset != self.LCR_H or value & ~0x10 == 0x60, "8 bits, no parity, one stop bit"
+        assert offset != self.FBRD or value < 64
+        self.registers[offset] = value
+        if offset == self.LCR_H:
+            self.divisor = 64 * self.registers[self.IBRD] + self.registers[self.FBRD]
+
+    def baud(self, clock_hz: int) -> float:
+        return clock_hz / (16 * self.divisor / 64)
+
+
+class Cmsdk(SerialLine):
+    """One byte in either direction."""
+
+    DATA, STATE, CTRL, BAUDDIV = 0x00, 0x04, 0x08, 0x10
+    WIDTHS = dict.fromkeys((DATA, STATE, CTRL, BAUDDIV), 4)
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.DATA:
+            return self.get()
+        assert offset == self.STATE, f"0x{offset:02X} is not read"
+        self.poll()
+        has_byte = bool(self.registers[self.CTRL] & 2) and self.has_byte
+        return (self.waiting is not None) | has_byte << 1
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.DATA:
+            assert self.registers[self.CTRL] & 1, "the transmitter is off"
+            assert self.registers[self.BAUDDIV] >= 16
+            self.put(value & 0xFF)
+            return
+        assert offset != self.STATE, "STATE clears overruns, of which there are none"
+        assert offset != self.CTRL or value & ~3 == 0, "no interrupts, no test mode"
+        self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        return clock_hz / self.registers[self.BAUDDIV]
+
+
+class Usart(SerialLine):
+    """Of STM32 with ISR, TDR and RDR. An overrun stops reception until ORECF is written."""
+
+    SPAN = 0x30
+    CR1, BRR, ISR, ICR, RDR, TDR = 0x00, 0x0C, 0x1C, 0x20, 0x24, 0x28
+    WIDTHS = dict.fromkeys((CR1, BRR, ISR, ICR, RDR, TDR), 4)
+    PARTS = 1  # of a clock, that BRR counts
+    LEAST = 16
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.RDR:
+            return self.get()
+        assert offset == self.ISR, f"0x{offset:02X} is not read"
+        self.poll()
+        has_byte = self.registers[self.CR1] & 5 == 5 and self.has_byte
+        idle = self.waiting is None and self.shifting is None
+        return (self.waiting is None) << 7 | idle << 6 | has_byte << 5 | self.stopped << 3
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.TDR:
+            assert self.registers[self.CR1] & 9 == 9, "enabled, and the transmitter"
+            self.put(value & 0xFF)
+        elif offset == self.ICR:
+            self.stopped &= not value & 1 << 3
+        else:
+            assert offset in (self.CR1, self.BRR), f"0x{offset:02X} is not written"
+            assert offset != self.BRR or not self.registers[self.CR1] & 1, "while it is enabled"
+            assert offset != self.BRR or value >= self.LEAST, "too small"
+            assert offset != self.CR1 or value & ~0x0D == 0, "8 bits, 16 samples, no parity, no interrupts"
+            self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        return self.PARTS * clock_hz / self.registers[self.BRR]
+
+
+class StmLpuart(Usart):
+    """Its clock is divided by 256ths."""
+
+    PARTS, LEAST = 256, 0x300
+
+
+class OldUsart(SerialLine):
+    """Of STM32F4: one data register; 16 samples of a bit, BRR in 16ths of them."""
+
+    SR, DR, BRR, CR1 = 0x00, 0x04, 0x08, 0x0C
+    WIDTHS = dict.fromkeys((SR, DR, BRR, CR1), 4)
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.DR:
+            return self.get()
+        assert offset == self.SR, f"0x{offset:02X} is not read"
+        self.poll()
+        has_byte = self.registers[self.CR1] & 0x2004 == 0x2004 and self.has_byte
+        idle = self.waiting is None and self.shifting is None
+        return (self.waiting is None) << 7 | idle << 6 | has_byte << 5
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.DR:
+            assert self.registers[self.CR1] & 0x2008 == 0x2008, "enabled, and the transmitter"
+            self.put(value & 0xFF)
+            return
+        assert offset != self.SR, "SR is not written"
+        assert offset != self.BRR or value >= 16
+        assert offset != self.CR1 or value & ~0x200C == 0, "8 bits, 16 samples, no parity, no interrupts"
+        self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        return clock_hz / (16 * (self.registers[self.BRR] / 16))
+
+
+class NordicUart(SerialLine):
+    """Tasks and events: RXDRDY comes when a byte has moved to RXD, TXDRDY when one has left."""
+
+    SPAN = 0x600
+    STARTRX, STARTTX, RXDRDY, TXDRDY = 0x000, 0x008, 0x108, 0x11C
+    ENABLE, PSEL_TXD, PSEL_RXD, RXD, TXD, BAUDRATE = 0x500, 0x50C, 0x514, 0x518, 0x51C, 0x524
+    WIDTHS = dict.fromkeys((STARTRX, STARTTX, RXDRDY, TXDRDY, ENABLE, PSEL_TXD, PSEL_RXD, RXD, TXD, BAUDRATE), 4)
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.RXD:
+            byte = self.get()
+            self.registers[self.RXDRDY] = int(self.has_byte)
+            return byte
+        assert offset in (self.RXDRDY, self.TXDRDY), f"0x{offset:03X} is not read"
+        left = len(self.sent)
+        self.poll()
+        if len(self.sent) > left:
+            self.registers[self.TXDRDY] = 1
+        return self.registers[offset]
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        enabled = self.registers[self.ENABLE] == 4
+        if offset in (self.RXDRDY, self.TXDRDY):
+            assert value == 0, "events are cleared"
+        elif offset in (self.STARTRX, self.STARTTX, self.TXD):
+            assert enabled
+        else:
+            assert offset != self.RXD, "RXD is not written"
+            assert not enabled, "before it is enabled"
+        self.registers[offset] = value
+        if offset == self.STARTRX:
+            self.registers[self.RXDRDY] = int(self.has_byte)
+        if offset == self.TXD:
+            assert self.registers[self.STARTTX], "TASKS_STARTTX"
+            assert self.shifting is None, "TXD has one place"
+            self.put(value & 0xFF)
+
+    def baud(self, clock_hz: int) -> float:
+        return self.registers[self.BAUDRATE] * 16e6 / 2**32
+
+
+MODELS: dict[str, type[SerialLine]] = {
+    "cmsdk": Cmsdk,
+    "imxrt-lpuart": Lpuart,
+    "nrf": NordicUart,
+    "pl011": Pl011,
+    "ra-sci": Sci,
+    "sam-sercom": Sercom,
+    "stm32f4": OldUsart,
+    "stm32l4": Usart,
+    "stm32-lpuart": StmLpuart,
+}
