@@ -134,12 +134,14 @@ def model_file(folder: Path, model: str) -> Path:
 def proof_table(boards: Sequence[Board]) -> str:
     """As text."""
     rows = [proof_row(board) for board in boards if not board.is_host]
-    return as_table(("board", "core, clock", "flash", "RAM", "proved in emulation", "flashed by", "console"), rows)
+    head = ("board", "core, clock", "flash", "its waits", "RAM", "proved in emulation", "flashed by", "console")
+    return as_table(head, rows)
 
 
 def proof_row(board: Board) -> tuple[str, ...]:
     memory = board.memory
     assert memory is not None
+    timing = board.flash_timing
     machines = [f"QEMU {board.qemu.machine}"] if board.qemu else []
     machines += [f"unicorn {board.unicorn.cpu}"] if board.unicorn else []
     methods = board.flashing.methods if board.flashing is not None else ()
@@ -148,6 +150,7 @@ def proof_row(board: Board) -> tuple[str, ...]:
         board.name,
         f"{board.core}{clock}",
         _kib(memory.flash_bytes),
+        f"{timing.wait_states} for {timing.word_bytes} B" if timing is not None else "-",
         _kib(memory.ram_bytes),
         ", ".join(machines),
         ", ".join(SPOKEN.get(method, method) for method in methods) or "-",
@@ -201,7 +204,7 @@ def runs_table(times: Mapping[str, tuple[str, ...]]) -> str:
     rows = []
     for run in PUBLISHED:
         modelled = dict(zip(TIMES_HEAD, times[run.board], strict=True)) if run.board else {}
-        proved = proof_row(load_board(run.board))[4] if run.board else "-"
+        proved = proof_row(load_board(run.board))[5] if run.board else "-"
         for model, milliseconds in run.milliseconds.items():
             measured = f"{milliseconds:,.1f}".removesuffix(".0")
             by = f"{run.software}, {run.machine} [{sources.index(run.source) + 1}]"
