@@ -222,6 +222,14 @@ def test_an_option_that_differs_is_named(words: tuple[str, ...], message: str, t
     assert tinyc("estimate", "build/tiny", *words).code == 0  # of what might be
 
 
+def test_quantizing_looks_at_the_test_inputs_of_a_build(tinyc, model: Path) -> None:
+    np.savez("test.npz", x=np.random.default_rng(2).standard_normal((30, 2, 6, 5)).astype(np.float32))
+    words = ("-b", "host", "--inputs", "test.npz", "--effort", "fast")
+    assert tinyc("build", model, *words, "--no-proof", "--save").code == 0
+    for what in ("build/tiny", model):
+        assert "evaluated on  test.npz, 30 inputs" in " ".join(tinyc("quantize", what).out.split(" " * 20))
+
+
 def test_a_model_that_was_changed_or_is_gone_is_not_found(tinyc, model: Path) -> None:
     assert tinyc("build", model, "-b", "host", "--no-proof").code == 0
     write_model(model, "Sigmoid")

@@ -27,6 +27,7 @@ _EVERYWHERE = ("json", "verbose", "color", "form", "help", "help_all")  # said i
 _LEFT, _MOST_COLUMNS = 26, 100
 _PLAIN = "Options"
 _SCHEMA = "--json-schema"
+_INPUTS = "evaluate"  # what `tinyc quantize` calls the test inputs
 _OF_THE_LIBRARY = ("verify", "run", "profile")  # what they say is of the library in the folder, and of no other
 _ORDER = get_args(Question)
 _TYPES = {int: "N", float: "X", Path: "PATH"}
@@ -79,7 +80,10 @@ class TinycCommand(TyperCommand):
             model, settings = self._of_build(ctx, place, given)
             args = [str(model) if word == str(given["model"]) else word for word in args]
         else:
-            settings = {name: value for name, value in settings_beside(place).items() if name in own}
+            settings = settings_beside(place)
+            if _INPUTS in own and "inputs" in settings:
+                settings[_INPUTS] = settings["inputs"]
+            settings = {name: value for name, value in settings.items() if name in own}
             ctx.meta["from"] = str(place.parent / FILE)
             if settings:
                 words = ", ".join(_long(own[name]) for name in settings)
@@ -104,6 +108,8 @@ class TinycCommand(TyperCommand):
         if self.name in _OF_THE_LIBRARY:
             check_same(folder, options, explicit, words)
         ctx.meta["from"] = str(folder)
+        if "inputs" in options:
+            options[_INPUTS] = options["inputs"]
         if not {"elf", "library"} & {name for name, value in given.items() if value}:
             options["built"] = str(folder)  # of `tinyc verify`
         return model_of(folder, report), options

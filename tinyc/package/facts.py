@@ -228,7 +228,7 @@ def _read_report(folder: Path) -> dict[str, Any]:
         raise TinycError(f"{REPORT_FILE} is not that of a build", Loc(str(folder)), hint) from error
     if wrong:
         why = "it was built with --no-proof" if proof is None else "bytes differ from the reference"
-        hint = f"`tinyc verify MODEL --built {folder}` proves it" if proof is None else "`tinyc verify` names the step"
+        hint = f"`tinyc verify {folder}` proves it" if proof is None else "`tinyc verify` names the step"
         raise TinycError(f"the library is not proved: {why}", Loc(str(folder)), hint, exit_code=1)
     return dict(report)
 

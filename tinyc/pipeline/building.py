@@ -43,7 +43,7 @@ from tinyc.verify.report import Report, UnprovedReport
 from tinyc.verify.report_file import read_report
 
 UNPROVED_HINT = (
-    "nobody has run this library; `tinyc verify --built FOLDER` proves it where an emulator for the board is installed"
+    "nobody has run this library; `tinyc verify FOLDER` proves it where an emulator for the board is installed"
 )
 
 
