@@ -23,6 +23,7 @@ from tinyc.cli.output import Output
 
 WIDTHS = (60, 80, 100, 160)
 CAMERA = Path(__file__).resolve().parents[2] / "examples" / "camera"
+SEEN = ("--picture", f"{CAMERA}/camera.toml", "--image", f"{CAMERA}/pictures", "--effort", "fast")
 ENDLESS = 1 << 20
 LONG = "a_block_of_a_network/whose_layers_have_names/that_exporters_made_up/of_all_modules_that_they_are_in/Conv_"
 
@@ -105,8 +106,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "built", "-o", "page.html"),
     "package": ("package", "built", "--as", "cmake,zephyr"),
     "package of two": ("package", "built", "another", "-o", "both"),
-    "run": ("run", str(CAMERA / "colors.onnx"), "--picture", str(CAMERA / "camera.toml"), "-b", "host")
-    + ("--image", str(CAMERA / "pictures"), "--effort", "fast"),
+    "run": ("run", f"{CAMERA}/colors.onnx", "-b", "host", *SEEN),
     "flash --ports": ("flash", "--ports"),
 }
 

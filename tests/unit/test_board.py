@@ -360,6 +360,11 @@ def test_all_missing_keys_are_told_at_once(tmp_path: Path) -> None:
         ("esp32", "Xtensa"),
         ("ESP32C5", "`--board riscv32imc` is its core"),
         ("ch32v003", "16 registers"),
+        ("atmega328p", "its int has 16 bits"),
+        ("arduino-uno", "its int has 16 bits"),
+        ("cortex-m23", "`--board cortex-m0plus` makes code that it runs"),
+        ("cortex-m85", "with Helium `--board cortex-m55`"),
+        ("cortex-a53", "`--board host` writes the library in portable C"),
     ],
 )
 def test_a_chip_answers_with_its_board_or_core(name: str, hint: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 _XTENSA = (
     "its Xtensa core has no emulator here: `--board host` writes the same library in portable C, which ESP-IDF compiles"
 )
+_SMALL = "its int has 16 bits, and tinyc's C needs one of 32 bits: no library runs there"
 # Families of chips -> the board of their core, or a sentence. The first that fits is taken.
 _FAMILIES = (
     (r"stm32(c0|f0|g0|l0|u0)", "cortex-m0plus"),
@@ -55,6 +56,10 @@ _FAMILIES = (
     (r"esp32c3", "esp32-c3"),
     (r"esp32c6", "esp32-c6"),
     (r"esp32(s2|s3)?|esp8266", _XTENSA),
+    (r"(at)?(mega|tiny|xmega)\d|avr|arduino(uno|nano|mega)$|msp430|pic(1|24)", _SMALL),
+    (r"cortexm(0|1|23)$", "`--board cortex-m0plus` makes code that it runs, too"),
+    (r"cortexm(35p|52|85)$", "`--board cortex-m33` makes code that it runs, too; with Helium `--board cortex-m55`"),
+    (r"k210|kendryte|cortex(a|r)\d+", "`--board host` writes the library in portable C, proved on this computer"),
 )
 
 
