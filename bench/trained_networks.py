@@ -256,12 +256,12 @@ KINDS = {
 }
 
 
-def train(name: str, folder: Path) -> None:
+def fitted(name: str) -> nn.Module:
+    """The network, trained."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    kind, rng = KINDS[name], np.random.default_rng(sum(map(ord, name)))
-    sets = [kind.data(rng, count) for count in (TRAIN, FIT, TEST)]
-    net, (x, y) = kind.made(), (torch.tensor(part) for part in sets[0])
+    kind = KINDS[name]
+    net, (x, y) = kind.made(), (torch.tensor(part) for part in kind.data(_rng(name), TRAIN))
     optimizer = torch.optim.AdamW(net.parameters(), 4e-3, weight_decay=1e-3)
     batches = TRAIN // 50
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, kind.epochs * batches)
@@ -272,12 +272,22 @@ def train(name: str, folder: Path) -> None:
             loss.backward()
             optimizer.step()
             schedule.step()
-    net.eval()
+    print(f"{name}: {sum(p.numel() for p in net.parameters()):,} parameters, loss {loss.item():.4f}", file=sys.stderr)
+    return net.eval()
+
+
+def _rng(name: str) -> np.random.Generator:
+    return np.random.default_rng(sum(map(ord, name)))
+
+
+def train(name: str, folder: Path) -> None:
+    net, rng = fitted(name), _rng(name)
+    x, *sets = (KINDS[name].data(rng, count) for count in (TRAIN, FIT, TEST))
     folder.mkdir(parents=True, exist_ok=True)
-    torch.onnx.export(net, (x[:1],), str(folder / f"{name}.onnx"), input_names=["x"], opset_version=17, dynamo=False)
-    for part, (inputs, labels) in zip(("fit", "test"), sets[1:], strict=True):
+    sample, path = torch.tensor(x[0][:1]), str(folder / f"{name}.onnx")
+    torch.onnx.export(net, (sample,), path, input_names=["x"], opset_version=17, dynamo=False)
+    for part, (inputs, labels) in zip(("fit", "test"), sets, strict=True):
         np.savez(folder / f"{name}.{part}.npz", x=inputs[:, None], y=labels)
-    print(f"{name}: {sum(p.numel() for p in net.parameters()):,} parameters, loss {loss.item():.4f}", flush=True)
 
 
 if __name__ == "__main__":

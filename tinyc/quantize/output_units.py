@@ -38,7 +38,7 @@ from tinyc.quantize.score import axes_of_quantities, decides
 
 _ALIKE = 4.0  # quantities whose sizes differ by less share a scale
 _SCORES_ALIKE = 16.0  # the same of a vector that may be scores of classes, which are compared
-_MARK = ":in units"  # of names of constants
+IN_UNITS = ":in units"  # of names of constants
 _LEAST = 2.0**-20  # of the largest size; what is smaller is nothing, or gets multipliers too large for kernels
 
 
@@ -317,6 +317,6 @@ class _Division:
         self, node: Node, by: Array, divided: dict[str, Array], terms: tuple[_Divided, ...] = ()
     ) -> _Divided:
         """A node with constants of its own: another node may read the same ones, and divide them by others."""
-        names = {name: free_name(f"{name}{_MARK} of {node.outputs[0]}", self._graph.values) for name in divided}
+        names = {name: free_name(f"{name}{IN_UNITS} of {node.outputs[0]}", self._graph.values) for name in divided}
         changed = replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
         return _Divided(by, changed, {names[name]: array for name, array in divided.items()}, terms)

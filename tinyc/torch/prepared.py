@@ -33,14 +33,16 @@ from tinyc.load import load_model
 from tinyc.ops import is_a, op_of
 from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.leaky_relu import LeakyRelu
-from tinyc.ops.op import Fixed, Trait
+from tinyc.ops.op import Fixed, InUnits, Trait
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.tables import look_up, real_table
 from tinyc.ops.tanh import Tanh
+from tinyc.ops.units import ChannelUnits
 from tinyc.passes import normalize
 from tinyc.passes.weights import out_axis
 from tinyc.quantize.groups import Groups, output_rule
 from tinyc.quantize.layerwise import LEVELS
+from tinyc.quantize.output_units import IN_UNITS
 from tinyc.reference.interpreter import prepare_int
 from tinyc.torch.differentiable import (
     FUNCTIONS,
@@ -59,6 +61,7 @@ _ALONE = (Trait.ELEMENTWISE, Trait.BROADCASTS, Trait.LAST_AXIS)  # an axis of sa
 _EXACT = 2**24  # float32 holds every whole number up to this one
 _MOST_BIAS = float(2**30)
 _COMPARED = 8  # samples on which a saved file is compared with the module
+_QUARTER = 64  # of the 256 steps that an output has
 _INSIDE = 0.49  # of a step: how far weights may be from the integers that were chosen for them
 
 
@@ -105,7 +108,8 @@ class PreparedModule(torch.nn.Module):
 
     def _key(self, name: str) -> str:
         """The name of a parameter."""
-        key = re.sub(r"\W", "_", name.removesuffix(":const"))
+        plain, _, _ = name.partition(IN_UNITS)
+        key = re.sub(r"\W", "_", plain.removesuffix(":const"))
         taken = set(self._keys.values())
         ways = itertools.chain([key], (f"{key}_{n}" for n in itertools.count(2)))
         self._keys[name] = next(way for way in ways if way not in taken)
@@ -136,7 +140,7 @@ class PreparedModule(torch.nn.Module):
             self._groups.of(name)
             for node in graph.nodes
             for index, name in enumerate(node.outputs)
-            if isinstance(output_rule(node, index), Fixed)
+            if isinstance(output_rule(node, index), Fixed | InUnits)
         }
         fixed |= {self._groups.of(name) for name in (*graph.inputs, *graph.consts)}
         for node in graph.nodes:
@@ -145,9 +149,29 @@ class PreparedModule(torch.nn.Module):
                 (scale, _) = _quant(graph.values[node.outputs[0]]).per_tensor
                 self.steps[self._key(group)] = torch.nn.Parameter(torch.tensor(math.log(scale)))
 
+    def at_rate(self, rate: float) -> list[dict[str, Any]]:
+        """All parameters in groups for an optimizer such as Adam, which moves a parameter by its rate in each step.
+
+        Each moves by `rate` of its own size, 0.002 say: weights by that part of their root mean square, biases by that
+        part of a quarter of their output's range, steps by that part of themselves. So neither the range of the inputs
+        nor that of a layer matters.
+        """
+        values = self._graph.values
+        sizes = dict.fromkeys(self._keys.values(), 1.0)
+        for node in self._layers:
+            _, w, *biases = node.inputs
+            sizes[self._keys[w]] = float(self.weights[self._keys[w]].detach().square().mean().sqrt())
+            quarter = _QUARTER * max(_quant(values[node.outputs[0]]).scale)
+            sizes |= {self._keys[b]: quarter for b in biases}
+        groups = [{"params": [each], "lr": rate * sizes[key]} for key, each in self.weights.items()]
+        return [*groups, {"params": list(self.steps.values()), "lr": rate}]
+
     def _current(self) -> CurrentIntegers:
         values, consts = self._graph.values, self._graph.consts
         steps = {name: self._step(value) for name, value in values.items() if name not in consts}
+        for node in filter(_is_in_units, self._graph.nodes):
+            (name,), a = node.outputs, node.attrs
+            steps[name] = steps[node.inputs[0]] * torch.from_numpy(a.along(len(values[name].shape)))
         weights: dict[str, SteppedTensor] = {}
         biases: dict[str, Tensor] = {}
         for node in self._layers:
@@ -164,7 +188,7 @@ class PreparedModule(torch.nn.Module):
     def _step(self, value: Value) -> Tensor:
         key = self._keys.get(self._groups.of(value.name))
         if key is None or key not in self.steps:
-            return torch.tensor(_quant(value).per_tensor[0], dtype=torch.float32)
+            return torch.tensor(_quant(value).scale[0], dtype=torch.float32)
         return learned_step(self.steps[key], value.elements, INT_RANGE[value.dtype][1])
 
     def integer_graph(self) -> Graph:
@@ -175,7 +199,10 @@ class PreparedModule(torch.nn.Module):
     def _compiled(self, current: CurrentIntegers) -> Graph:
         values, consts = dict(self._graph.values), dict(self._graph.consts)
         for name, step in current.steps.items():
-            values[name] = replace(values[name], quant=Quant((float(step.detach()),), _quant(values[name]).zero))
+            values[name] = replace(values[name], quant=replace(_quant(values[name]), scale=_floats(step)))
+        for node in filter(_is_in_units, self._graph.nodes):  # rounded as the compiler rounds them
+            quant = node.attrs.quant_of(_quant(values[node.inputs[0]]))
+            values[node.outputs[0]] = replace(values[node.outputs[0]], quant=quant)
         for name, w in current.weights.items():
             values[name] = replace(values[name], quant=replace(_quant(values[name]), scale=_floats(w.step)))
             consts[name] = _integers(w.steps, 0, values[name])
@@ -220,6 +247,8 @@ class PreparedModule(torch.nn.Module):
     ) -> SteppedTensor:
         y = graph.values[node.outputs[0]]
         step = current.steps[y.name]
+        if _is_in_units(node):
+            return SteppedTensor(tensors[node.inputs[0]].steps, step)
         if is_a(node, Trait.MOVES):
             inputs = _inputs(graph, node, tensors)
             if node.name not in self._places:
@@ -279,6 +308,10 @@ def _quant(value: Value) -> Quant:
     if value.quant is None:
         raise TinycError(f"'{value.name}' has no quantization", value.loc)
     return value.quant
+
+
+def _is_in_units(node: Node) -> bool:
+    return isinstance(node.attrs, ChannelUnits)
 
 
 def _along(steps: Any, quant: Quant, rank: int) -> Any:

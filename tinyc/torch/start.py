@@ -28,6 +28,7 @@ from tinyc.passes import normalize
 from tinyc.quantize.calibration import Calibration, check_inputs
 from tinyc.quantize.layerwise import layers
 from tinyc.quantize.observe import check_model
+from tinyc.quantize.output_units import with_units
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, drafts
 from tinyc.torch.differentiable import check_differentiable
 
@@ -72,6 +73,7 @@ def start_of(model: Any, example_inputs: Any, weights: str | Mapping[str, str]) 
         data = Calibration(inputs, "example_inputs", proven=True, model=path)
         check_inputs(graph, data)
         check_model(graph, data)
+        graph = with_units(graph, data)
         draft = drafts(graph, data, equalized=False)[False]
         bits = bits_of(draft.graph, weights)
         integers = carry_out(_PLAN, draft, FittingData(data, data), bits)
