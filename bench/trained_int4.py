@@ -107,7 +107,7 @@ class PictureNet(nn.Module):
     def forward(self, x: Any) -> Any:
         x = functional.relu(self.first[0](255 * x))
         x = functional.relu(x + self.first[2](functional.relu(self.first[1](x))))
-        for short, down, more in self.next:  # type: ignore[misc]
+        for short, down, more in self.next:
             y = functional.relu(down(functional.pad(x, (0, 1, 0, 1))))
             x = functional.relu(short(x) + more(y))
         return self.last(x.mean((2, 3)))
@@ -148,8 +148,8 @@ def cepstra(path: Path, rng: np.random.Generator) -> Any:
     """[49, 10]: of a second of sound in as much noise, cosines of the logarithms of 40 bands, as keyword networks take
     them."""
     with wave.open(str(path)) as file:
-        rate, sound = file.getframerate(), np.frombuffer(file.readframes(file.getnframes()), np.int16)
-    sound = sound[:rate] / 32768
+        rate, samples = file.getframerate(), np.frombuffer(file.readframes(file.getnframes()), np.int16)
+    sound = samples[:rate] / 32768
     before = (rate - len(sound)) // 2
     sound = np.pad(sound, (before, rate - len(sound) - before))
     sound = sound + sound.std() * rng.normal(size=rate)
@@ -287,7 +287,7 @@ def figures(row: Row, made: Any, labels: Any) -> Any:
         return (made.argmax(1) == labels).double().numpy()
     rng, made, labels = np.random.default_rng(0), made.numpy(), labels.numpy()
     ways = [np.arange(len(made)), *(rng.integers(0, len(made), len(made)) for _ in range(100))]
-    return np.array([mean_average_precision(made[way], labels[way], None) for way in ways])
+    return np.array([mean_average_precision(made[way], labels[way], {}) for way in ways])
 
 
 def said(row: Row, values: Any, floats: Any) -> str:
