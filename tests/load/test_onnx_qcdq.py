@@ -70,3 +70,32 @@ def test_clipped_weights_have_4_bits_and_the_same_outputs(tmp_path: Path, name: 
     np.testing.assert_array_equal(ours, theirs)
     assert len(np.unique(ours)) > 5
     assert api.verify(path, "host").passed
+
+
+@pytest.mark.parametrize("bits", [2, 3, 6])
+def test_biases_in_float_do_not_suffer_from_few_bits_of_weights(tmp_path: Path, bits: int) -> None:
+    """They are rounded to a step of the sums: weights of 2 bits are stored as four times their integers, in 4 bits."""
+    rng, largest = np.random.default_rng(bits), 2 ** (bits - 1) - 1
+    w = rng.integers(-largest, largest + 1, (9, 20)).astype(np.int8)
+    w[:, 0] = largest
+    constants = {"w": w, "ws": rng.uniform(0.2, 0.4, 9).astype(np.float32), "wz": np.zeros(9, np.int8)}
+    constants |= {"s": np.float32(0.05), "z": np.int8(3), "ys": np.float32(0.1)}
+    constants |= {"b": rng.normal(0, 1, 9).astype(np.float32)}
+    nodes = [op("QuantizeLinear", "x s z", "xq"), op("DequantizeLinear", "xq s z", "xd")]
+    nodes += [op("DequantizeLinear", "w ws wz", "wd", axis=0), op("Gemm", "xd wd b", "c", transB=1)]
+    nodes += [op("QuantizeLinear", "c ys z", "cq"), op("DequantizeLinear", "cq ys z", "y")]
+    path = tmp_path / "model.onnx"
+    onnx.save(build(nodes, {"x": (1, 20)}, ["y"], constants), path)
+    graph = normalize(load_onnx(path))
+    (layer,) = graph.nodes
+    stored, quant = graph.consts[layer.inputs[1]], graph.values[layer.inputs[1]].quant
+    assert np.array_equal(quant.dequantize(stored), w * constants["ws"][:, None])
+    assert 64 <= np.abs(stored).max() <= 127
+    x = rng.integers(-128, 128, (200, 1, 20)).astype(np.int8)
+    own, step = prepare_int(graph, Numerics.ONNX), np.float64(np.float32(0.05))
+    reals = (x[:, 0].astype(np.float64) - 3) * step @ (w * constants["ws"][:, None].astype(np.float64)).T + constants[
+        "b"
+    ]
+    wanted = np.clip(np.rint(reals / np.float32(0.1)) + 3, -128, 127)
+    apart = np.concatenate([own({"x": one})["y"] for one in x]) != wanted
+    assert np.count_nonzero(apart) <= 0.01 * apart.size

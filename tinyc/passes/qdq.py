@@ -45,6 +45,8 @@ KEEPING = (Trait.MOVES, Trait.SELECTS)  # what comes out went in: the integers m
 # A table can hold them; with two inputs only if one is a number, or both come from one byte.
 _ELEMENTWISE = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
+_MOST_INPUT, _MOST_SUM = 255, 2.0**30  # of a centred byte; of all weights together, which no output channel is beyond
+_MOST_TIMES = 64
 _NONE = Act()
 
 
@@ -270,12 +272,38 @@ def _weighted_inputs(view: View, draft: RewriteDraft, f: Node) -> list[str] | No
         return None
     if len(f.inputs) < 3 or not f.inputs[2]:
         return [x, w]
+    if view.is_const(w) and not _is_in_steps(view, f.inputs[2], x_quant, w_quant):
+        w = _in_finer_steps(draft, view.value(w), view.const(w))
+        w_quant = draft.value(w).quant
+        assert w_quant is not None
     bias = _bias(view, f.inputs[2], x_quant, w_quant, f)
     scale = tuple(x_quant.scale[0] * s for s in w_quant.scale)
     like = Value(
         f"{f.inputs[2]}:s32", bias.shape, "s32", Quant(scale, (0,) * len(scale), 0 if len(scale) > 1 else None)
     )
     return [x, w, draft.const(bias, like)]
+
+
+def _is_in_steps(view: View, name: str, x: Quant, w: Quant) -> bool:
+    """Whether a bias is held in integers whose steps are x.scale * w.scale."""
+    held = view.value(name)
+    if held.quant is None or not view.is_const(name) or held.dtype != "s32":
+        return False
+    own, step = np.asarray(held.quant.scale, np.float64), np.float64(x.scale[0]) * np.asarray(w.scale, np.float64)
+    return np.allclose(own, np.broadcast_to(step, own.shape) if own.size > 1 else step, rtol=1e-5, atol=0)
+
+
+def _in_finer_steps(draft: RewriteDraft, w: Value, array: Array) -> str:
+    """The weights in the finest steps that their type and the sums hold, as a bias in float is rounded to such a step.
+    That of weights in 2 bits is coarse, and their integers use a quarter of what 4 bits can tell."""
+    largest = int(np.abs(array).max(initial=0))
+    sums = _MOST_INPUT * float(np.abs(array).astype(np.float64).sum())
+    times = min(INT_RANGE[w.dtype][1] // max(largest, 1), int(_MOST_SUM // max(sums, 1.0)), _MOST_TIMES)
+    if largest == 0 or times < 2 or w.quant is None:
+        return w.name
+    power = 2 ** int(np.log2(times))
+    quant = replace(w.quant, scale=tuple(scale / power for scale in w.quant.scale))
+    return draft.const(array * array.dtype.type(power), replace(w, name=f"{w.name}:finer", quant=quant))
 
 
 def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
@@ -285,10 +313,10 @@ def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
     real = real_constant(view, name)
     if real is None:
         raise TinycError(f"bias '{name}' is computed", f.where)
+    if _is_in_steps(view, name, x, w):
+        return view.const(name)
     if held.quant is not None and view.is_const(name) and held.dtype == "s32":
         own = np.asarray(held.quant.scale, np.float64)
-        if np.allclose(own, np.broadcast_to(step, own.shape) if own.size > 1 else step, rtol=1e-5, atol=0):
-            return view.const(name)
         real = own * (view.const(name).astype(np.float64) - np.asarray(held.quant.zero))
     steps = np.rint(real.astype(np.float64) / step)
     lo, hi = INT_RANGE["s32"]
