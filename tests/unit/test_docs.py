@@ -55,6 +55,12 @@ def test_sentences_go_forward(page: Path) -> None:
     assert re.findall(r"[^.]*(?:\w,? of which|\bthat which)\b[^.]*", text.replace("of which file", "")) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_are_gone_are_not_named(page: Path) -> None:
+    """Whole command lines are looked at below."""
+    assert re.findall(r"`(?:tinyc )?(?:plan|explore|pack|monitor|explain)`", page.read_text(encoding="utf-8")) == []
+
+
 def test_every_page_and_picture_is_linked() -> None:
     everything = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for page in PAGES[1:]:
