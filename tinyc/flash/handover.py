@@ -146,7 +146,7 @@ CLIENTS: Mapping[str, Client] = MappingProxyType(
             "the Raspberry Pi Pico",
             _picotool,
             ("apt install picotool",),
-            "github.com/raspberrypi/picotool",
+            "github.com/raspberrypi/picotool: Debian 12 has no package of it",
         ),
         "bossac": Client(
             ("bossac",),
