@@ -38,7 +38,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.plan import draft_plan
 from tinyc.verify.report import Report
 
-Found = Mapping[str, Sequence[Choice]]
+Choices = Mapping[str, Sequence[Choice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,11 @@ def _kernels(refused: Callable[[Choice], bool]) -> Callable[[], Any]:
 
     @contextmanager
     def off() -> Iterator[None]:
-        def fewer(*args: Any, **more: Any) -> Found:
-            found = candidates(*args, **more)
-            return {node: [c for c in choices if not refused(c)] or choices for node, choices in found.items()}
+        def fewer(*args: Any, **more: Any) -> Choices:
+            choices_by_node = candidates(*args, **more)
+            return {
+                node: [c for c in choices if not refused(c)] or choices for node, choices in choices_by_node.items()
+            }
 
         with patch.object(lowering, "candidates", fewer):
             yield

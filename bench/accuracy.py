@@ -69,24 +69,24 @@ def changed(x: Array, seed: int = 1) -> Iterator[Array]:
         yield frames + level
     for decibels in (5, 10, 20):
         for rows, columns in ((5, 5), (1, 128), (5, 32)):  # a tone, a click, a band
-            made = frames.copy()
-            for window in made:
+            windows = frames.copy()
+            for window in windows:
                 first, lowest = rng.integers(0, 6 - rows), rng.integers(0, 129 - columns)
                 window[first : first + rows, lowest : lowest + columns] += decibels
-            yield made
+            yield windows
     for deviation in (3, 6):
         yield frames + deviation * rng.standard_normal(frames.shape)
 
 
 def areas(run: Run, x: Array) -> list[float]:
     """AUC of each kind of changed windows beside the windows as they are."""
-    found = []
+    each_area = []
     for kind in changed(x):
         both = np.concatenate([x, np.asarray(kind, np.float32).reshape(x.shape)])
         labels = np.arange(len(both)) >= len(x)
         rows = [array.reshape(len(both), -1) for array in (both, run(both))]
-        found.append(auc(anomaly_or_class(*rows), labels.astype(int)))
-    return found
+        each_area.append(auc(anomaly_or_class(*rows), labels.astype(int)))
+    return each_area
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class Figures:
     @classmethod
     def mean(cls, each: Sequence[Figures]) -> Figures:
         def of(numbers: Sequence[float | None]) -> float | None:
-            known = [number for number in numbers if number is not None]
-            return float(np.mean(known)) if known else None
+            numbers_there = [number for number in numbers if number is not None]
+            return float(np.mean(numbers_there)) if numbers_there else None
 
         decibels, seconds = (float(np.mean([getattr(one, name) for one in each])) for name in ("decibels", "seconds"))
         return cls(decibels, of([f.before_db for f in each]), of([f.task for f in each]), each[0].unit, seconds)
@@ -123,44 +123,44 @@ class Figures:
 def figures(task: Task, run: Run, seconds: float, before_db: float | None = None) -> Figures:
     """What a way to run the model has on the unseen inputs."""
     (x,) = task.test.values()
-    wanted, made = (array.reshape(len(x), -1) for array in (task.wanted, run(x)))
+    reference, outputs = (array.reshape(len(x), -1) for array in (task.reference, run(x)))
     own, unit = None, ""
-    if wanted.shape[1] == x[0].size:
+    if reference.shape[1] == x[0].size:
         name = task.graph.inputs[0]
         floats = areas(lambda inputs: Batch(task.graph).run({name: inputs})[task.graph.outputs[0]], x)
         own, unit = float(np.mean(np.abs(np.subtract(areas(run, x), floats)))), "AUC"
     elif decides(task.graph) and task.labels is not None and len(np.unique(task.labels)) > 1:
-        own, unit = 100 * float((made.argmax(axis=1) == task.labels).mean()), "% right"
+        own, unit = 100 * float((outputs.argmax(axis=1) == task.labels).mean()), "% right"
     elif decides(task.graph):
-        own, unit = 100 * float((made.argmax(axis=1) == wanted.argmax(axis=1)).mean()), "% alike"
-    return Figures(sqnr_db(wanted, made), before_db, own, unit, seconds)
+        own, unit = 100 * float((outputs.argmax(axis=1) == reference.argmax(axis=1)).mean()), "% alike"
+    return Figures(sqnr_db(reference, outputs), before_db, own, unit, seconds)
 
 
-def before(task: Task, made: Graph) -> float | None:
+def before(task: Task, integer: Graph) -> float | None:
     """SQNR in dB of what the softmax at the output gets, of its variation; None without one."""
     names = before_softmax(task.graph)
     if not names:
         return None
-    wanted, own = (Batch(graph).run(task.test, names)[names[0]] for graph in (task.graph, made))
-    centre = wanted.mean(axis=0)
-    return sqnr_db(wanted - centre, own - centre)
+    reals, own = (Batch(graph).run(task.test, names)[names[0]] for graph in (task.graph, integer))
+    centre = reals.mean(axis=0)
+    return sqnr_db(reals - centre, own - centre)
 
 
 def of_float(tasks: Sequence[Task]) -> str:
     """What the float model has, where there are labels."""
     right = [
-        float((task.wanted.reshape(len(task.wanted), -1).argmax(axis=1) == task.labels).mean())
+        float((task.reference.reshape(len(task.reference), -1).argmax(axis=1) == task.labels).mean())
         for task in tasks
         if task.labels is not None and len(np.unique(task.labels)) > 1
     ]
     return f"{100 * float(np.mean(right)):.1f} % right" if right else "-"
 
 
-def runner(task: Task, made: Graph) -> Run:
+def runner(task: Task, integer: Graph) -> Run:
     """The integer reference."""
-    quant = made.values[made.outputs[0]].quant
+    quant = integer.values[integer.outputs[0]].quant
     assert quant is not None  # every output is an integer
-    return lambda x: quant.dequantize(integer_outputs(made, {task.graph.inputs[0]: x}))
+    return lambda x: quant.dequantize(integer_outputs(integer, {task.graph.inputs[0]: x}))
 
 
 @one_thread
@@ -172,16 +172,16 @@ def cell(task: Task, setting: Setting) -> Figures:
         data = Calibration(fit, "two of three", proven=True, model=task.path)
     else:
         data = calibrate(task.path, task.graph, None)
-    made = quantize(task.graph, data, setting.recipe).graph
+    integer = quantize(task.graph, data, setting.recipe).graph
     seconds = time.process_time() - began
-    return figures(task, runner(task, made), seconds, before(task, made))
+    return figures(task, runner(task, integer), seconds, before(task, integer))
 
 
 def other_cell(task: Task) -> Figures:
     """The same of onnxruntime, the better of two settings by SQNR on the measured inputs."""
     with contextlib.redirect_stdout(sys.stderr):  # the percentiles have much to say
-        made = [figures(task, run, seconds) for run, seconds in onnxruntime_outputs(task)]
-    return max(made, key=lambda each: each.decibels)
+        each_setting = [figures(task, run, seconds) for run, seconds in onnxruntime_outputs(task)]
+    return max(each_setting, key=lambda each: each.decibels)
 
 
 def parted(models: Path, name: str) -> Iterator[Task]:
@@ -196,7 +196,7 @@ def parted(models: Path, name: str) -> Iterator[Task]:
         unseen = at % 3 == third
         fit, test = ({key: array[part] for key, array in whole.items()} for part in (~unseen, unseen))
         labels = None if halves.all_labels is None else halves.all_labels[unseen]
-        yield replace(halves, fit=fit, test=test, labels=labels, wanted=Batch(graph).run(test)[graph.outputs[0]])
+        yield replace(halves, fit=fit, test=test, labels=labels, reference=Batch(graph).run(test)[graph.outputs[0]])
 
 
 def main() -> None:
@@ -209,7 +209,7 @@ def main() -> None:
     for name in given.only.split(","):
         tasks = list(parted(given.models, name))
         count = len(next(iter(tasks[-1].fit.values())))
-        print(f"| {name}, {count} + {len(tasks[-1].wanted)} inputs | {of_float(tasks)}", end="", flush=True)
+        print(f"| {name}, {count} + {len(tasks[-1].reference)} inputs | {of_float(tasks)}", end="", flush=True)
         for setting in SETTINGS:
             print(f" | {Figures.mean([cell(task, setting) for task in tasks])}", end="", flush=True)
         print(f" | {Figures.mean([other_cell(task) for task in tasks])} |", flush=True)

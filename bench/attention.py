@@ -68,8 +68,8 @@ class Net:
         ones = self.const(np.ones(WIDTH, np.float32))
         return self.add("LayerNormalization", x, ones, self.bias(WIDTH), axis=-1, epsilon=1e-5)
 
-    def model(self, shape: tuple[int, ...], last: str, *made: int) -> onnx.ModelProto:
-        ports = [("x", shape), (last, (1, *made))]
+    def model(self, shape: tuple[int, ...], last: str, *sizes: int) -> onnx.ModelProto:
+        ports = [("x", shape), (last, (1, *sizes))]
         kinds = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in ports]
         graph = helper.make_graph(self.nodes, "net", kinds[:1], kinds[1:], self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -135,8 +135,8 @@ def conformer() -> onnx.ModelProto:
             "Conv", gated, net.random(WIDTH, 1, 15), net.bias(WIDTH), kernel_shape=[15], pads=[7, 7], group=WIDTH
         )
         swish = net.add("Mul", deep, net.add("Sigmoid", deep))
-        made = net.add("Conv", swish, net.random(WIDTH, WIDTH, 1), net.bias(WIDTH), kernel_shape=[1])
-        x = net.add("Add", x, net.add("Transpose", made, perm=[0, 2, 1]))
+        mixed = net.add("Conv", swish, net.random(WIDTH, WIDTH, 1), net.bias(WIDTH), kernel_shape=[1])
+        x = net.add("Add", x, net.add("Transpose", mixed, perm=[0, 2, 1]))
         x = net.norm(net.add("Add", x, feed_forward(net, net.norm(x), "Swish")))
     pooled = net.add("ReduceMean", x, axes=[1], keepdims=0)
     return net.model((1, 49, 40), net.dense(pooled, WIDTH, 12), 12)
@@ -167,13 +167,13 @@ def report_of(path: Path, joined: bool, board: str = "cortex-m4") -> Report:
     options = Options(board, recipe=QUICK, prefer="time", samples=1)
     with tempfile.TemporaryDirectory() as out:
         if joined:
-            made, _ = build(path, Path(out, "out"), options, Progress())
+            report, _ = build(path, Path(out, "out"), options, Progress())
         else:
             with patch.object(integers, "join_attention", lambda graph, numerics: graph):
-                made, _ = build(path, Path(out, "out"), options, Progress())
-    assert isinstance(made, Report)
-    assert made.passed
-    return made
+                report, _ = build(path, Path(out, "out"), options, Progress())
+    assert isinstance(report, Report)
+    assert report.passed
+    return report
 
 
 def row(name: str, report: Report) -> str:

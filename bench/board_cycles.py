@@ -143,25 +143,25 @@ def _sizes(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
         "C, compiled by another gcc than the board's": [row for row in rows if not row.assembly],
     }
     head = ("error in percent", "the manual's rules: median", "largest", "these rules: median", "largest", "mean")
-    made = []
+    lines = []
     for name, group in groups.items():
         if group:
             mean = statistics.mean(_errors(group, tuple(CHARGES), charges))
             sizes = (*_of(group, charges, ()), *_of(group, charges))
-            made.append((name, *(f"{size:.1f}" for size in sizes), f"{mean:+.1f}"))
-    return as_table(head, made)
+            lines.append((name, *(f"{size:.1f}" for size in sizes), f"{mean:+.1f}"))
+    return as_table(head, lines)
 
 
 def _each_rule(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
     head = ("without the rule", "charges for", "mean error", "median", "largest")
-    made = []
+    lines = []
     for left_out in ("", *CHARGES):
         rules = [rule for rule in CHARGES if rule != left_out]
         errors = [abs(error) for error in _errors(rows, rules, charges)]
         figures = (statistics.mean(errors), statistics.median(errors), max(errors))
         event = CHARGES.get(left_out, "").replace("_", " ")
-        made.append((left_out or "(all rules)", event, *(f"{figure:.2f}" for figure in figures)))
-    return as_table(head, made)
+        lines.append((left_out or "(all rules)", event, *(f"{figure:.2f}" for figure in figures)))
+    return as_table(head, lines)
 
 
 def _halves(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
@@ -172,8 +172,11 @@ def _halves(rows: Sequence[Row], charges: Mapping[str, int]) -> str:
     for fit, test in _splits(rows):
         rules = _best(fit, charges)
         chosen.update(rules)
-        for found, kept in ((_of(test, charges, rules), (medians, largest)), (_of(test, charges, ()), (plain, []))):
-            for value, place in zip(found, kept, strict=True):
+        for errors, collected in (
+            (_of(test, charges, rules), (medians, largest)),
+            (_of(test, charges, ()), (plain, [])),
+        ):
+            for value, place in zip(errors, collected, strict=True):
                 place.append(value)
     often = ", ".join(f"`{rule}` {chosen[rule] / HALVES:.0%}" for rule in CHARGES)
     families = len({row.family for row in rows})

@@ -86,19 +86,21 @@ def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
     by_kernel: dict[str, dict[str, Layer]] = defaultdict(dict)
     for numerics in Numerics:
         with recorded() as units:
-            all_made = together(board.isa, numerics, lambda kernel: kernel.name in (names or counted_names()), layers())
-            for kernel in sorted(set(all_made.prefer.values())):
-                made = of_kernel(all_made, kernel)
-                if any(node.name not in by_kernel[kernel] for node in made.graph.nodes):
-                    for node, layer in run(made, board, numerics, units):
+            every_layer = together(
+                board.isa, numerics, lambda kernel: kernel.name in (names or counted_names()), layers()
+            )
+            for kernel in sorted(set(every_layer.prefer.values())):
+                network = of_kernel(every_layer, kernel)
+                if any(node.name not in by_kernel[kernel] for node in network.graph.nodes):
+                    for node, layer in run(network, board, numerics, units):
                         by_kernel[kernel].setdefault(node, layer)
     return {kernel: list(own.values()) for kernel, own in sorted(by_kernel.items()) if own}
 
 
-def of_kernel(made: Together, kernel: str) -> Together:
+def of_kernel(network: Together, kernel: str) -> Together:
     """The layers that it runs."""
-    nodes = [node for node in made.graph.nodes if made.prefer[node.name] == kernel]
-    graph = made.graph
+    nodes = [node for node in network.graph.nodes if network.prefer[node.name] == kernel]
+    graph = network.graph
     used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
     own = Graph(
         "all",
@@ -109,7 +111,7 @@ def of_kernel(made: Together, kernel: str) -> Together:
         {name: array for name, array in graph.consts.items() if name in used},
     )
     prefer = {node.name: kernel for node in nodes}
-    return Together(own, prefer, {name: made.inputs[name] for name in own.inputs})
+    return Together(own, prefer, {name: network.inputs[name] for name in own.inputs})
 
 
 class recorded:  # noqa: N801  a context
@@ -157,17 +159,17 @@ def _cost_in(offer: Callable[..., Any]) -> object:
 
 
 def run(
-    made: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
+    network: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
 ) -> Iterator[tuple[str, Layer]]:
     """Each node with what was counted."""
     board = roomy(board)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = write_library(made, folder, board.isa, numerics)
+        program = write_library(network, folder, board.isa, numerics)
         firmware = compile_firmware(
             Sources(folder, "all"), board, find_toolchain(board, "gcc"), "speed", folder / "firmware"
         )
-        ran = find_target(board, None).run(firmware, made.requests)
+        ran = find_target(board, None).run(firmware, network.requests)
         elf = firmware.read_elf()
         modelled = model_cycles(ran, elf, core_of(board.core))
         cycles: dict[int, int] = defaultdict(int)

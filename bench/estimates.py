@@ -204,16 +204,16 @@ def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Re
             {
                 "kernel": step.kernel,
                 "op": step.op,
-                "features": features_of(made),
-                "cycle_features": cycle_features(made, board.core),
-                "same_scale": has_one_scale(made),
+                "features": features_of(own_step),
+                "cycle_features": cycle_features(own_step, board.core),
+                "same_scale": has_one_scale(own_step),
                 "stack": depths.get(functions[step.step].name, 0) if step.step in functions else 0,
-                "own_stack": assembly_stack_bytes(made),
+                "own_stack": assembly_stack_bytes(own_step),
                 "counted": layer.instructions,
                 "cycles": layer.cycles,
                 "code": functions[step.step].size if step.step in functions else 0,
             }
-            for step, made, layer in zip(said.layers, compiled.program.steps, report.layers, strict=True)
+            for step, own_step, layer in zip(said.layers, compiled.program.steps, report.layers, strict=True)
         ],
     }
 
@@ -249,12 +249,12 @@ def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], 
     for name in boards:
         toolchain = find_toolchain(load_board(name), "gcc")
         own = [one for one in _read(file) if one["board"] == name and _prefer(one) == prefer and one.get("steps")]
-        known = {(one["model"], one["steps"][0]["kernel"]) for one in own}
+        compiled_alone = {(one["model"], one["steps"][0]["kernel"]) for one in own}
         for model in models:
             precision: Precision = "float32" if _FLOAT in model.name else "integer"
             board, options, about = _asked(model, precision, name, prefer)
-            made = make_integers(model, board, options, Progress())
-            (form, *_) = forms_of(made, board, options, Progress())
+            integers = make_integers(model, board, options, Progress())
+            (form, *_) = forms_of(integers, board, options, Progress())
             nodes: dict[str, list[Node]] = defaultdict(list)
             for node in form.graph.nodes:
                 for choice in form.choices.get(node.name, ()):
@@ -264,10 +264,10 @@ def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], 
                 running = _most_different(form.graph, own_nodes)
                 for count in _TOGETHER:
                     title = f"{count} of {model.name}"
-                    if (title, kernel) in known or count > len(running):
+                    if (title, kernel) in compiled_alone or count > len(running):
                         continue
                     layers = _alone(form.graph, running[:count])
-                    record = _compile_layers(layers, kernel, board, options, made.numerics, toolchain)
+                    record = _compile_layers(layers, kernel, board, options, integers.numerics, toolchain)
                     with file.open("a", encoding="utf-8") as stream:
                         stream.write(json.dumps({**about, "model": title, **record}) + "\n")
 
@@ -320,9 +320,9 @@ def _compile_layers(
     return {"code_bytes": size.code_bytes, "assembly_bytes": assembly_bytes(program), "steps": steps}
 
 
-def _with_code(known: Mapping[str, Mapping[str, int]], records: Sequence[Record]) -> dict[str, Mapping[str, int]]:
+def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Record]) -> dict[str, Mapping[str, int]]:
     """What code_bytes.json holds, with the code of the measured cores as it is now."""
-    fitted = dict(known)
+    fitted = dict(earlier)
     for table, own in _by_table(records).items():
         kernels = [record for record in own if " of " in record["model"]]
         networks = [record for record in own if record not in kernels]
@@ -342,25 +342,25 @@ def _by_table(records: Iterable[Record]) -> dict[str, list[Record]]:
     return dict(by_table)
 
 
-def fit(records: Sequence[Record], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What measured_costs.json holds: `known`, with the measured cores as they are now."""
-    found: dict[str, dict[str, Any]] = {part: dict(known.get(part, {})) for part in _PARTS}
+def fit(records: Sequence[Record], earlier: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What measured_costs.json holds: `earlier`, with the measured cores as they are now."""
+    costs: dict[str, dict[str, Any]] = {part: dict(earlier.get(part, {})) for part in _PARTS}
     for core, own in _by_table(records).items():
         fitted, networks = _fit_core(own), next(iter(_kinds(own).values()))
         errors = _errors(networks, fitted)
         words = _words(errors.instructions, _unseen(networks, own)), _words(errors.cycles)
         for part, value in zip(_PARTS, (*fitted, *words), strict=True):
             if value or part not in _OF_CYCLES:
-                found[part][core] = _with_others(found[part].get(core), value)
-    return found
+                costs[part][core] = _with_others(costs[part].get(core), value)
+    return costs
 
 
-def _with_others(known: Any, measured: Any) -> Any:
+def _with_others(earlier: Any, measured: Any) -> Any:
     """What was measured, with what is known of kernels that were not."""
     if not isinstance(measured, dict):
         return measured
     names = {key.partition(" ")[0] for key in measured}
-    return {key: value for key, value in (known or {}).items() if key.partition(" ")[0] not in names} | measured
+    return {key: value for key, value in (earlier or {}).items() if key.partition(" ")[0] not in names} | measured
 
 
 Line = tuple[float, ...]  # what each of the features stands for
@@ -406,7 +406,7 @@ def _by_instructions(core: str) -> bool:
     return rules is None or isinstance(rules, PerInstruction)
 
 
-def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | None = None) -> dict[str, Line]:
+def _lines(records: Sequence[Record], figure: Figure, asked_keys: frozenset[str] | None = None) -> dict[str, Line]:
     """By `kernel_keys`, or by those wanted; `OTHERS`: for any other kernel. A way of calling a kernel has a line of
     its own where that misses less of a layer that it was made without than the line of what is more general does."""
     layers: dict[str, dict[tuple[float, ...], Layer]] = defaultdict(dict)  # equal ones count once
@@ -421,16 +421,16 @@ def _lines(records: Sequence[Record], figure: Figure, wanted: frozenset[str] | N
                 whole = min(record[figure.whole], layers[key][own].whole if own in layers[key] else 2**62)
                 layers[key][own] = Layer(tuple(features), counted, whole)
                 above[key] = [other for other in keys[at + 1 :] if other not in (key, *OTHERS)]
-    known = {key: sorted(own.values()) for key, own in layers.items() if key not in OTHERS}
+    layers_by_key = {key: sorted(own.values()) for key, own in layers.items() if key not in OTHERS}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
     exact = figure is INSTRUCTIONS or all(core_named(record["core"]).ordered for record in records)
     lines: dict[str, Line] = {}
-    for key in sorted(known, key=lambda one: len(above[one])):
-        if (wanted is not None and key not in wanted) or (" " in key and len(known[key]) < _ENOUGH):
+    for key in sorted(layers_by_key, key=lambda one: len(above[one])):
+        if (asked_keys is not None and key not in asked_keys) or (" " in key and len(layers_by_key[key]) < _ENOUGH):
             continue
-        line, missed = _line(known[key], key in assembly, exact)
+        line, missed = _line(layers_by_key[key], key in assembly, exact)
         general = next((lines[other] for other in above[key] if other in lines), None)
-        if general is None or missed < _missed_by(general, known[key]):
+        if general is None or missed < _missed_by(general, layers_by_key[key]):
             lines[key] = line
     every = [layer for own in layers.values() for layer in own.values()]
     for key, measured in ((ASSEMBLY, list(layers[ASSEMBLY].values())), ("", every)):
@@ -532,23 +532,23 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
     """
     terms = np.array([layer.features for layer in layers], np.float64)
     whole = np.array([layer.whole for layer in layers], np.float64)
-    wanted = np.array([layer.counted for layer in layers], np.float64) / whole
+    targets = np.array([layer.counted for layer in layers], np.float64) / whole
     terms /= whole[:, None]
     if written and exact:
         chosen: tuple[int, ...] = (_STEP,)
-        best = _solved(terms, wanted - terms[:, 0], (_STEP,))
-        least = _missed(terms, wanted - terms[:, 0], chosen)
+        best = _solved(terms, targets - terms[:, 0], (_STEP,))
+        least = _missed(terms, targets - terms[:, 0], chosen)
         best[0] = 1
     else:
         chosen = (0,)
-        best = _solved(terms, wanted, (0,))
-        least = _missed(terms, wanted, chosen)
+        best = _solved(terms, targets, (0,))
+        least = _missed(terms, targets, chosen)
     for count in range(1, _MOST + 1) if len(layers) > _ENOUGH else ():
         if len(layers) <= _PER_TERM * count:
             break
         sets = list(combinations(range(len(FEATURES)), count))
         tried = [
-            (_missed(terms, wanted, own), own, _solved(terms, wanted, own))
+            (_missed(terms, targets, own), own, _solved(terms, targets, own))
             for own in (filter(_AROUND.__contains__, sets) if written else sets)
         ]
         free = (_STEP, _CALLS) if written else (_STEP, _ZEROS)
@@ -559,7 +559,7 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
         if error < _WORTHWHILE ** (count - len(chosen)) * least if count > len(chosen) else error < _WORTHWHILE * least:
             chosen, best, least = own, line, error
     if not written and len(layers) > _PER_TERM:  # what the kernel says, and one term for what that leaves
-        beside = wanted - terms[:, 0]
+        beside = targets - terms[:, 0]
         error, at = min((_missed(terms, beside, (at,)), at) for at in range(1, len(FEATURES)))
         line = _solved(terms, beside, (at,))
         if error < _WORTHWHILE * least and line[at] > 0:
@@ -571,23 +571,23 @@ def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, fl
     return tuple(factors), least
 
 
-def _missed(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> float:
+def _missed(terms: Floats, targets: Floats, chosen: Sequence[int]) -> float:
     """The sum of squares of what lines miss, each of the layer that it was made without."""
     own = terms[:, list(chosen)]
     scale = np.abs(own).max(axis=0)
     base, sizes, _ = np.linalg.svd(own / np.where(scale > 0, scale, 1), full_matrices=False)
     base = base[:, sizes > _RANK * sizes.max(initial=0)]
     left = 1 - np.square(base).sum(axis=1)
-    missed = (wanted - base @ (base.T @ wanted)) / np.where(left > 1e-9, left, np.nan)
+    missed = (targets - base @ (base.T @ targets)) / np.where(left > 1e-9, left, np.nan)
     return float(np.sum(np.nan_to_num(missed, nan=1.0) ** 2))  # a line that only one layer decides says nothing of it
 
 
-def _solved(terms: Floats, wanted: Floats, chosen: Sequence[int]) -> Floats:
+def _solved(terms: Floats, targets: Floats, chosen: Sequence[int]) -> Floats:
     """Factors of all terms, 0 but for the chosen ones, that miss least."""
     own = terms[:, list(chosen)]
     scale = np.where((largest := np.abs(own).max(axis=0)) > 0, largest, 1)
     solution = np.zeros(terms.shape[1])
-    solution[list(chosen)] = np.linalg.lstsq(own / scale, wanted, rcond=None)[0] / scale
+    solution[list(chosen)] = np.linalg.lstsq(own / scale, targets, rcond=None)[0] / scale
     return solution
 
 
@@ -610,13 +610,13 @@ class Errors(NamedTuple):
     code: list[float]
 
 
-def _errors(records: Sequence[Record], known: Fitted) -> Errors:
+def _errors(records: Sequence[Record], lines_fitted: Fitted) -> Errors:
     """Errors of each model that runs something, and not views alone."""
     code = _fit_code(records)
     own = [record for record in records if record["steps"]]
     return Errors(
-        [_error(record, known.kernels, INSTRUCTIONS) for record in own],
-        [_error(record, known.cycles, CYCLES) for record in own if known.cycles],
+        [_error(record, lines_fitted.kernels, INSTRUCTIONS) for record in own],
+        [_error(record, lines_fitted.cycles, CYCLES) for record in own if lines_fitted.cycles],
         [-_left(record, code) / record["code_bytes"] for record in own],
     )
 
@@ -626,8 +626,8 @@ def _unseen(records: Sequence[Record], others: Sequence[Record]) -> list[float]:
     lines: dict[str, dict[str, Line]] = {}
     for family in {_family(record) for record in records}:
         own = [record for record in records if _family(record) == family]
-        wanted = frozenset(key for record in own for keys in _keys(record) for key in keys)
-        lines[family] = _lines([other for other in others if _family(other) != family], INSTRUCTIONS, wanted)
+        own_keys = frozenset(key for record in own for keys in _keys(record) for key in keys)
+        lines[family] = _lines([other for other in others if _family(other) != family], INSTRUCTIONS, own_keys)
     return [_error(record, lines[_family(record)], INSTRUCTIONS) for record in records if record["steps"]]
 
 
@@ -678,9 +678,9 @@ def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> st
     """A table of the errors of each model on each core; models without steps have nothing to estimate. before: the
     table as it is; cores that were not measured keep what it says."""
     measured = {record["core"] for record in records}
-    head, *kept = before or [("model",)]
+    head, *rows_before = before or [("model",)]
     by_file: dict[str, dict[str, str]] = defaultdict(dict)
-    for model, *cells in kept:
+    for model, *cells in rows_before:
         by_file[model] = {core: cell for core, cell in zip(head[1:], cells, strict=True) if core not in measured}
     for own in _by_table(records).values():
         lines, core = _lines(own, INSTRUCTIONS), own[0]["core"]

@@ -63,7 +63,7 @@ class Trial:
         self.rows = [shape[axis] for shape, axis in zip(shapes, axes, strict=True)]
         self.taps = [int(np.prod(shape)) // rows for shape, rows in zip(shapes, self.rows, strict=True)]
         self.weights = sum(rows * taps for rows, taps in zip(self.rows, self.taps, strict=True))
-        self.wanted = self._run(self.graph)
+        self.reference = self._run(self.graph)
 
     def _run(self, graph: Graph) -> Array:
         (output,) = Batch(graph).run(self.test).values()
@@ -73,8 +73,8 @@ class Trial:
         """Learn the layers' weights by `each` in turn, and print a row of the table."""
         turns = iter(each)
         with patch.object(layerwise, "learn", lambda *args, **options: next(turns)(*args[:3])):
-            made = carry_out(_PLAN, self.draft, self.data, dict.fromkeys(self.names, 8), memo=Memo(felt=True))
-        self._print(kind, f"{size:,.0f}", self._run(made))
+            integer = carry_out(_PLAN, self.draft, self.data, dict.fromkeys(self.names, 8), memo=Memo(felt=True))
+        self._print(kind, f"{size:,.0f}", self._run(integer))
 
     def show_activations(self, kind: str) -> None:
         """The row of float weights between integer activations."""
@@ -83,8 +83,8 @@ class Trial:
         self._print(kind, "", output.reshape(len(output), -1))
 
     def _print(self, kind: str, size: str, output: Array) -> None:
-        same = 100 * float((output.argmax(axis=1) == self.wanted.argmax(axis=1)).mean())
-        sys.stdout.write(f"| {kind} | {size} | {sqnr_db(self.wanted, output):.1f} | {same:.1f} |\n")
+        same = 100 * float((output.argmax(axis=1) == self.reference.argmax(axis=1)).mean())
+        sys.stdout.write(f"| {kind} | {size} | {sqnr_db(self.reference, output):.1f} | {same:.1f} |\n")
         sys.stdout.flush()
 
 
@@ -99,7 +99,7 @@ def eight(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
 def mixed(wide: Rows) -> Learn:
     """Rows of 4 bits, and of 8 where `wide` says so."""
 
-    def made(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
+    def learn_rows(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
         narrow, more = four(w, bias, m), eight(w, bias, m)
         here = wide.reshape(w.shape[:2])
         return Rounded(
@@ -108,13 +108,13 @@ def mixed(wide: Rows) -> Learn:
             np.where(here, more.bias, narrow.bias),
         )
 
-    return made
+    return learn_rows
 
 
 def grouped(channels: int, size: int) -> Learn:
     """4 bits, a scale for each row and each `size` of so many input channels: coordinate descent from the nearest."""
 
-    def made(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
+    def learn_rows(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
         if channels <= size or w.shape[2] % channels:
             return four(w, bias, m)
         diagonal = diagonals(m.h).mean(axis=1)
@@ -131,10 +131,10 @@ def grouped(channels: int, size: int) -> Learn:
                 _fit(q, scale, h, c, part)
         widest = np.abs(q * scale).max(axis=2) / 127
         mean = (scale * q * m.x_mean[:, None, :]).sum(axis=2)
-        wanted = (w * m.f_mean[:, None, :]).sum(axis=2)
-        return Rounded(np.rint(q * scale / widest[:, :, None]), widest, bias + wanted - mean)
+        float_means = (w * m.f_mean[:, None, :]).sum(axis=2)
+        return Rounded(np.rint(q * scale / widest[:, :, None]), widest, bias + float_means - mean)
 
-    return made
+    return learn_rows
 
 
 def _descend(q: Doubles, scale: Doubles, h: Doubles, c: Doubles) -> None:
@@ -158,15 +158,15 @@ def _fit(q: Doubles, scale: Doubles, h: Doubles, c: Doubles, part: Rows) -> None
 
 
 def errors(scales: list[Doubles]) -> Learn:
-    """4 bits; `found` gets each row's error per weight."""
+    """4 bits; `scales` gets each row's error per weight."""
 
-    def made(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
+    def learn_rows(w: Doubles, bias: Doubles, m: Moments) -> Rounded:
         rounded = four(w, bias, m)
         off = rounded.q * rounded.scale[:, :, None] - w
         scales.append((off * precise_product(off, m.h)).sum(axis=2).ravel() / w.shape[2])
         return rounded
 
-    return made
+    return learn_rows
 
 
 def widest(trial: Trial, scales: Sequence[Doubles], whole: bool) -> tuple[list[Rows], float]:
@@ -193,14 +193,14 @@ def main() -> None:
     trial = Trial(path, given.pictures)
     trial.show_activations("float weights, int8 activations")
     trial.show("int8", trial.weights, [eight] * len(trial.names))
-    found: list[Doubles] = []
-    trial.show("int4", trial.weights / 2, [errors(found)] * len(trial.names))
+    errors_of_rows: list[Doubles] = []
+    trial.show("int4", trial.weights / 2, [errors(errors_of_rows)] * len(trial.names))
     for size in (16, 8):
         scales = sum(rows * (-(-n // size) - 1) for rows, n in zip(trial.rows, trial.channels, strict=True))
         each = [grouped(channels, size) for channels in trial.channels]
         trial.show(f"int4, scales for {size} channels", trial.weights / 2 + scales, each)
     for kind, whole in (("layers of 4 and 8 bits", True), ("rows of 4 and 8 bits", False)):
-        wide, total = widest(trial, found, whole)
+        wide, total = widest(trial, errors_of_rows, whole)
         trial.show(kind, total, [mixed(rows) for rows in wide])
     seen = Trial(path, given.pictures, part="test")
     seen.show("int4, learned from the pictures measured", seen.weights / 2, [four] * len(seen.names))

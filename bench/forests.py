@@ -132,8 +132,8 @@ def sources(model: Any, x: np.ndarray, integers: bool, folder: Path) -> Iterator
         ("tinyc, --prefer flash", replace(plain, prefer="flash")),
     )
     for tool, chosen in ways:
-        made = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())
-        for file, text in made.files.items():
+        built = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())
+        for file, text in built.files.items():
             (folder / file).write_text(text)
         taken = "forest_output_0(&arena)[0]"
         result = taken if classes > 1 else f"forest_dequantize_output_0({taken})"
@@ -205,7 +205,7 @@ def _counting(executed: list[int]) -> Callable[..., None]:
 
 def measured(name: str, model: Any, x: np.ndarray, integers: bool) -> Iterator[Row]:
     unseen = x[1::2][:SAMPLES]
-    wanted = model.predict(unseen)
+    predicted = model.predict(unseen)
     with tempfile.TemporaryDirectory() as held:
         folder, empty = Path(held), (0, 0)
         for tool, text in sources(model, x, integers, folder):
@@ -214,7 +214,7 @@ def measured(name: str, model: Any, x: np.ndarray, integers: bool) -> Iterator[R
             if tool == "empty":
                 empty = flash_bytes(elf), executed
                 continue
-            differ = int((~np.isclose(results, wanted, rtol=1e-5)).sum())
+            differ = int((~np.isclose(results, predicted, rtol=1e-5)).sum())
             work = round((executed - empty[1]) / len(unseen))
             yield Row(name, tool, flash_bytes(elf) - empty[0], work, differ, len(unseen))
 

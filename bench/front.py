@@ -61,21 +61,21 @@ def better(front: Front, plan: Plan) -> Plan:
 
 def rows(path: Path, board: Board) -> Iterator[str]:
     """A row for each of `WAYS`."""
-    made: IntegerModel | None = None
+    integers: IntegerModel | None = None
     for words in WAYS:
         options = options_of(words, board.name)
         try:
-            made = made or make_integers(path, board, options, _QUIET)
-            plan = lower_integers(made, board, options, _QUIET).plan
+            integers = integers or make_integers(path, board, options, _QUIET)
+            plan = lower_integers(integers, board, options, _QUIET).plan
         except TinycError as error:
             yield f"| {path.stem} | {board.name} | {words or 'default'} | {error.message.split(',')[0]} | | | | |"
             continue
         began = time.process_time()
-        found = plan
-        own = better(Offers(forms_of(made, board, options, _QUIET), board, options).front, plan)
-        found = own if own.cycles < found.cycles else found
+        least = plan
+        own = better(Offers(forms_of(integers, board, options, _QUIET), board, options).front, plan)
+        least = own if own.cycles < least.cycles else least
         seconds = time.process_time() - began
-        saved = f"{found.cycles:,} | {1 - found.cycles / plan.cycles:.1%}" if found is not plan else "- | -"
+        saved = f"{least.cycles:,} | {1 - least.cycles / plan.cycles:.1%}" if least is not plan else "- | -"
         figures = f"{plan.cycles:,} | {plan.flash_bytes:,} | {plan.arena_bytes:,}"
         yield f"| {path.stem} | {board.name} | {words or 'default'} | {figures} | {saved} | {seconds:.1f} |"
 

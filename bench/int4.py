@@ -83,8 +83,8 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
         choices = candidates(*args, **more)
         if not packed:
             return choices
-        kept = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in choices.items()}
-        return {name: some or choices[name] for name, some in kept.items()}
+        without_wide = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in choices.items()}
+        return {name: some or choices[name] for name, some in without_wide.items()}
 
     with ExitStack() as stack:
         if bits == 4:
@@ -201,11 +201,11 @@ def _layers_table(by_model: Mapping[str, Reports]) -> str:
         [kind, f"{a:,}", f"{b:,}", f"{b / a - 1:+.1%}", f"{c:,}", f"{d:,}", f"{d / c - 1:+.1%}", f"{most[kind]:+.1%}"]
         for kind, (a, b, c, d) in sorted(sums.items())
     ]
-    kept, free = (
+    as_they_are, free = (
         ("instructions, weights kept as they are: int8", "int4", ""),
         ("cycles, same options: int8", "int4", ""),
     )
-    return _table(["layers", *kept, *free, "most of a layer"], rows)
+    return _table(["layers", *as_they_are, *free, "most of a layer"], rows)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as held:
             built = []
             for name in MODELS:
-                made = tinyc.build(folder / f"{name}_int8.tflite", out=Path(held) / name, samples=1, prefer=prefer)
-                built.append(made.folder)
+                library = tinyc.build(folder / f"{name}_int8.tflite", out=Path(held) / name, samples=1, prefer=prefer)
+                built.append(library.folder)
             sizes = link_libraries(built, "models", Path(held) / "models")
         arenas = f"{sizes.arena_bytes:,}, {sizes.separate_arena_bytes:,}"
         print(f"| {prefer} | {arenas} | {sizes.code_bytes:,}, {sizes.separate_code_bytes:,} |")

@@ -42,7 +42,7 @@ class Scheduled:
     model: str
 
 
-KNOWN = {
+SCHEDULED = {
     "cortex-m4": Scheduled("thumbv7em-none-eabi", "cortex-m4", "CortexM4Model"),
     "cortex-m7": Scheduled("thumbv7em-none-eabi", "cortex-m7", "CortexM7Model"),
     "cortex-m33": Scheduled("thumbv8m.main-none-eabi", "cortex-m33", "CortexM4Model"),
@@ -59,7 +59,7 @@ def main() -> int:
     if program is None:
         raise TinycError(f"{args.mca} is not installed", hint="apt install llvm, or --mca PATH")
     schedules.NAMES = tuple(args.model or MODELS)
-    text = f"{_version(program)}.\n\n" + "\n\n".join(_table(program, core) for core in KNOWN)
+    text = f"{_version(program)}.\n\n" + "\n\n".join(_table(program, core) for core in SCHEDULED)
     if args.write:
         write_section(PAGE, PART, text + "\n", "bench/mca.py", "A second opinion: llvm-mca")
     else:
@@ -70,13 +70,13 @@ def main() -> int:
 def _table(program: str, core: str) -> str:
     rows, ratios = [], []
     for piece in schedules.slices(list(schedules.pieces_of(core))):
-        ours, theirs = our_cycles(core, piece), mca_cycles(program, KNOWN[core], piece.lines)
+        ours, theirs = our_cycles(core, piece), mca_cycles(program, SCHEDULED[core], piece.lines)
         kind = re.sub(r"_[0-9a-f]{6}", "", piece.function.removeprefix("tc_"))
         ratios.append(theirs / ours)
         rows.append(
             (CORES[core].name, kind, f"{len(piece.lines)}", f"{ours:.1f}", f"{theirs:.1f}", f"{ratios[-1]:.2f}")
         )
-    head = ("core", "slice of", "instructions", "our cycles", f"{KNOWN[core].model}", "ratio")
+    head = ("core", "slice of", "instructions", "our cycles", f"{SCHEDULED[core].model}", "ratio")
     said = f"{CORES[core].name}: median ratio {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}."
     return as_table(head, rows) + f"\n\n{said}"
 

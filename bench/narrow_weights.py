@@ -45,12 +45,12 @@ def by_codebook(
     weight = np.broadcast_to(diagonals(h)[:, None, :] * scale[:, :, None] ** 2, w.shape)
     book = _codebook(w / scale[:, :, None], weight, size)
     upper, left = inverse_factor(order.of_matrix(h)), order.of_taps(w).copy()
-    made = np.empty_like(left)
+    quantized_left = np.empty_like(left)
     for k in range(w.shape[2]):
-        made[:, :, k] = book[np.abs((left[:, :, k] / scale)[..., None] - book).argmin(axis=-1)]
-        error = (left[:, :, k] - made[:, :, k] * scale) / upper[:, None, k, k]
+        quantized_left[:, :, k] = book[np.abs((left[:, :, k] / scale)[..., None] - book).argmin(axis=-1)]
+        error = (left[:, :, k] - quantized_left[:, :, k] * scale) / upper[:, None, k, k]
         left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
-    q = order.back(made)
+    q = order.back(quantized_left)
     scale = fitted_scale(q, precise_product(q, h), scale, precise_product(w, h))
     mean = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
     return Rounded(q, scale, bias + (w * m.f_mean[:, None, :]).sum(axis=2) - mean)
@@ -76,15 +76,15 @@ def rows(task: Task) -> list[tuple[str, int, Graph]]:
     names = [node.name for node in layers(draft.graph)]
     count = sum(draft.graph.values[node.inputs[1]].elements for node in layers(draft.graph))
 
-    def made(bits: int) -> Graph:
+    def graph_of(bits: int) -> Graph:
         return carry_out(_PLAN, draft, data, dict.fromkeys(names, bits))
 
     graphs = []
     with patch.dict(layerwise.LEVELS, LEVELS), patch.dict(layerwise.DTYPES, {3: "s4", 2: "s4"}):
-        graphs += [(f"int{bits}", -(-count * bits // 8), made(bits)) for bits in (8, 4, 3, 2)]
+        graphs += [(f"int{bits}", -(-count * bits // 8), graph_of(bits)) for bits in (8, 4, 3, 2)]
     for bits in (4, 3, 2):
         with patch.object(layerwise, "learn", partial(by_codebook, 2**bits)):
-            graphs.append((f"codebook of {2**bits}", -(-count * bits // 8) + len(names) * 2**bits, made(8)))
+            graphs.append((f"codebook of {2**bits}", -(-count * bits // 8) + len(names) * 2**bits, graph_of(8)))
     return graphs
 
 

@@ -89,10 +89,10 @@ def by_tinyc(model: Any, x: np.ndarray, folder: Path, sizes: dict[str, str]) -> 
     exported = to_onnx(model, x[:1], options=options, target_opset={"": 17, "ai.onnx.ml": 3})
     onnx_file.write_bytes(exported.SerializeToString())
     chosen = Options(board="cortex-m4", name="forest", precision="float32", outputs=("label",) if classes else ())
-    made = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())
-    for file, text in made.files.items():
+    built = compile_model(onnx_file, load_board("cortex-m4"), chosen, Progress())
+    for file, text in built.files.items():
         (folder / file).write_text(text)
-    return filled(TINYC, sizes | {"RESULT": "forest_output_0(&arena)[0]"}), made.plan.arena_bytes
+    return filled(TINYC, sizes | {"RESULT": "forest_output_0(&arena)[0]"}), built.plan.arena_bytes
 
 
 _VOTES = """float input[COUNT];
@@ -149,7 +149,7 @@ def by_others(model: Any, folder: Path, sizes: dict[str, str]) -> Iterator[tuple
 
 def measured(name: str, model: Any, x: np.ndarray) -> Iterator[Row]:
     unseen = x[1::2][:SAMPLES]
-    wanted = model.predict(unseen)
+    predicted = model.predict(unseen)
     sizes = {"COUNT": str(x.shape[1]), "CLASSES": str(len(getattr(model, "classes_", [0])))}
     with tempfile.TemporaryDirectory() as held:
         folder = Path(held)
@@ -160,7 +160,7 @@ def measured(name: str, model: Any, x: np.ndarray) -> Iterator[Row]:
         for tool, text, ram in programs:
             elf = compiled(text, folder)
             results, executed = run(elf, unseen)
-            differ = int((~np.isclose(results, wanted, rtol=1e-4)).sum())
+            differ = int((~np.isclose(results, predicted, rtol=1e-4)).sum())
             work = round((executed - empty_work) / len(unseen))
             yield Row(name, tool, flash_bytes(elf) - empty_flash, ram, work, differ, len(unseen))
 

@@ -107,50 +107,50 @@ def operator_of(model: ModelProto) -> str:
     return next(iter(names)) if len(names) == 1 else "(expanded or joined)"
 
 
-def with_constants(model: ModelProto, arrays: Sequence[Any], kept: int) -> ModelProto:
-    """The model with all inputs from number `kept` on as initializers."""
-    made = ModelProto()
-    made.CopyFrom(model)
-    for info, array in list(zip(model.graph.input, arrays, strict=True))[kept:]:
-        made.graph.initializer.append(numpy_helper.from_array(np.asarray(array), info.name))
-    del made.graph.input[kept:]
-    return made
+def with_constants(model: ModelProto, arrays: Sequence[Any], count: int) -> ModelProto:
+    """The model with all inputs from number `count` on as initializers."""
+    closed = ModelProto()
+    closed.CopyFrom(model)
+    for info, array in list(zip(model.graph.input, arrays, strict=True))[count:]:
+        closed.graph.initializer.append(numpy_helper.from_array(np.asarray(array), info.name))
+    del closed.graph.input[count:]
+    return closed
 
 
 def run_case(case: Any, folder: Path) -> Result:
     """One case, with as many inputs as tinyc takes."""
     operator = operator_of(case.model)
-    inputs, wanted = (list(map(_array, side)) for side in case.data_sets[0])
+    inputs, reference = (list(map(_array, side)) for side in case.data_sets[0])
     reason, tried = "", sorted({len(inputs), *(n for n in (2, 1) if n < len(inputs))}, reverse=True)
-    for kept in tried:
+    for count in tried:
         try:
             if not all(isinstance(array, np.ndarray | np.generic) for array in inputs):
                 raise RefusedError("an input is not a tensor")
             tolerance = (case.rtol, case.atol)
-            way = run_model(with_constants(case.model, inputs, kept), inputs[:kept], wanted, tolerance, folder)
-            return Result(case.name, operator, way, len(inputs) - kept)
+            way = run_model(with_constants(case.model, inputs, count), inputs[:count], reference, tolerance, folder)
+            return Result(case.name, operator, way, len(inputs) - count)
         except (RefusedError, TinycError) as error:
             reason = error.message if isinstance(error, TinycError) else str(error)
         except Exception:  # an internal error is a failure, whatever it is
-            return Result(case.name, operator, "failed", len(inputs) - kept, traceback.format_exc(limit=-6))
-    way = when_loaded(case, inputs, wanted, folder) if _OF_SHAPES.match(case.name) else "refused"
+            return Result(case.name, operator, "failed", len(inputs) - count, traceback.format_exc(limit=-6))
+    way = when_loaded(case, inputs, reference, folder) if _OF_SHAPES.match(case.name) else "refused"
     return Result(case.name, operator, way, len(inputs) if way == "loaded" else 0, reason if way == "refused" else "")
 
 
-def when_loaded(case: Any, inputs: Sequence[Any], wanted: Sequence[Any], folder: Path) -> str:
+def when_loaded(case: Any, inputs: Sequence[Any], reference: Sequence[Any], folder: Path) -> str:
     """`loaded` where tinyc knows all outputs before it compiles anything, of computed inputs or of constants."""
-    tensors = [array for array in (*inputs, *wanted) if isinstance(array, np.ndarray | np.generic)]
-    if len(tensors) < len(inputs) + len(wanted):
+    tensors = [array for array in (*inputs, *reference) if isinstance(array, np.ndarray | np.generic)]
+    if len(tensors) < len(inputs) + len(reference):
         return "refused"
-    for kept in (len(inputs), 0):
-        model = with_constants(case.model, inputs, kept)
-        if not kept:  # a model has inputs
+    for count in (len(inputs), 0):
+        model = with_constants(case.model, inputs, count)
+        if not count:  # a model has inputs
             model.graph.input.append(onnx.helper.make_tensor_value_info("of no use", TensorProto.FLOAT, [1]))
         path = folder / "case.onnx"
         onnx.save(model, path)
         with contextlib.suppress(TinycError):
             constant = constant_outputs(path)
-            if all(a is not None and _same(a, np.asarray(b)) for a, b in zip(constant, wanted, strict=True)):
+            if all(a is not None and _same(a, np.asarray(b)) for a, b in zip(constant, reference, strict=True)):
                 return "loaded"
     return "refused"
 
@@ -166,10 +166,10 @@ def constant_outputs(path: Path) -> list[Array | None]:
     return [builder.constant(name) for name in file.outputs]
 
 
-def _same(output: Array, wanted: Array) -> bool:
-    near = np.asarray(wanted, np.float32) if _is_real(wanted) else wanted
-    equal = np.allclose(output, near, rtol=1e-6, atol=1e-7) if _is_real(wanted) else np.array_equal(output, wanted)
-    return output.shape == wanted.shape and bool(equal)
+def _same(output: Array, theirs: Array) -> bool:
+    near = np.asarray(theirs, np.float32) if _is_real(theirs) else theirs
+    equal = np.allclose(output, near, rtol=1e-6, atol=1e-7) if _is_real(theirs) else np.array_equal(output, theirs)
+    return output.shape == theirs.shape and bool(equal)
 
 
 def _array(data: Any) -> Any:
@@ -178,7 +178,7 @@ def _array(data: Any) -> Any:
 
 
 def run_model(
-    model: ModelProto, inputs: Sequence[Any], wanted: Sequence[Any], tolerance: tuple[float, float], folder: Path
+    model: ModelProto, inputs: Sequence[Any], reference: Sequence[Any], tolerance: tuple[float, float], folder: Path
 ) -> str:
     """How the model passes; RefusedError, or AssertionError where it gives other numbers."""
     path = folder / "case.onnx"
@@ -190,16 +190,18 @@ def run_model(
     try:
         precision: Precision = "float32" if floats else "integer"
         compiled = compile_graph(path, Options(board="host", precision=precision, states=("none",)))
-        return _compared(_run(compiled, arrays, wanted), wanted, tolerance)
+        return _compared(_run(compiled, arrays, reference), reference, tolerance)
     except (TinycError, AssertionError):
         if not floats:
             raise
-    return _quantized(path, arrays, wanted, folder)
+    return _quantized(path, arrays, reference, folder)
 
 
-def _compared(outputs: Sequence[Array], wanted: Sequence[Any], tolerance: tuple[float, float]) -> str:
+def _compared(outputs: Sequence[Array], reference: Sequence[Any], tolerance: tuple[float, float]) -> str:
     """`exact`, or `float32` where they are close; AssertionError where they are not."""
-    pairs = [(ours, np.reshape(np.asarray(theirs), ours.shape)) for ours, theirs in zip(outputs, wanted, strict=True)]
+    pairs = [
+        (ours, np.reshape(np.asarray(theirs), ours.shape)) for ours, theirs in zip(outputs, reference, strict=True)
+    ]
     if all(np.array_equal(a, b, equal_nan=_is_real(b)) for a, b in pairs):
         return "exact"
     for ours, theirs in pairs:
@@ -230,14 +232,14 @@ def _typed(value: Value, array: Array) -> Array:
     return array.astype(NUMPY_DTYPE[value.dtype]).reshape(value.shape)
 
 
-def _run(compiled: Compiled, arrays: dict[str, Array], wanted: Sequence[Any]) -> list[Array]:
+def _run(compiled: Compiled, arrays: dict[str, Array], reference: Sequence[Any]) -> list[Array]:
     """The outputs, as reals where those are wanted."""
     graph = compiled.graph
     given = {name: _relaid(compiled, name, arrays[name]) for name in graph.inputs}
     computed = run_int(graph, given, compiled.program.numerics)
     return [
         _reals(graph, name, computed[name]) if np.asarray(theirs).dtype.kind == "f" else computed[name]
-        for name, theirs in zip(graph.outputs, wanted, strict=True)
+        for name, theirs in zip(graph.outputs, reference, strict=True)
     ]
 
 
@@ -247,7 +249,7 @@ def _relaid(compiled: Compiled, name: str, array: Array) -> Array:
     return array if perm is None else array.transpose(perm)
 
 
-def _quantized(path: Path, arrays: dict[str, Array], wanted: Sequence[Any], folder: Path) -> str:
+def _quantized(path: Path, arrays: dict[str, Array], reference: Sequence[Any], folder: Path) -> str:
     """In int8, calibrated with the case's own inputs."""
     calibration = folder / "calibration.npz"
     batches: dict[str, Any] = {name: array[None] for name, array in arrays.items()}
@@ -261,7 +263,7 @@ def _quantized(path: Path, arrays: dict[str, Array], wanted: Sequence[Any], fold
         value, real = graph.values[name], _relaid(compiled, name, arrays[name])
         given[name] = _typed(value, real)
     computed = run_int(graph, given, compiled.program.numerics)
-    for name, theirs in zip(graph.outputs, wanted, strict=True):
+    for name, theirs in zip(graph.outputs, reference, strict=True):
         ours, real = _reals(graph, name, computed[name]), np.reshape(theirs, computed[name].shape).astype(np.float64)
         span = max(float(real.max() - min(real.min(), 0)), -float(real.min()), 1e-9)
         np.testing.assert_allclose(ours, real, rtol=0, atol=BOUND * span)

@@ -82,34 +82,34 @@ class Task:
     fit: dict[str, Array]
     test: dict[str, Array]
     labels: Array | None
-    wanted: Array
+    reference: Array
     all_labels: Array | None = None  # of fit and test, one after the other as they come
 
-    def own_row(self, tool: str, made: Graph, began: float) -> Row:
+    def own_row(self, tool: str, integer: Graph, began: float) -> Row:
         """The figures of an integer graph of ours."""
-        quant = made.values[made.outputs[0]].quant
+        quant = integer.values[integer.outputs[0]].quant
         assert quant is not None  # every output is an integer
-        row = self.row(tool, quant.dequantize(integer_outputs(made, self.test)), weight_bytes(made), began)
+        row = self.row(tool, quant.dequantize(integer_outputs(integer, self.test)), weight_bytes(integer), began)
         names = before_softmax(self.graph)
         if not names:
             return row
-        wanted, found = (Batch(graph).run(self.test, names)[names[0]] for graph in (self.graph, made))
-        centre = wanted.mean(axis=0)
-        return replace(row, before_db=round(sqnr_db(wanted - centre, found - centre), 2))
+        reals, own_reals = (Batch(graph).run(self.test, names)[names[0]] for graph in (self.graph, integer))
+        centre = reals.mean(axis=0)
+        return replace(row, before_db=round(sqnr_db(reals - centre, own_reals - centre), 2))
 
-    def row(self, tool: str, output: Array, size: int | None, began: float, wanted: Array | None = None) -> Row:
+    def row(self, tool: str, output: Array, size: int | None, began: float, reference: Array | None = None) -> Row:
         """The figures of one tool's outputs."""
-        wanted = self.wanted if wanted is None else wanted
-        rows, made = wanted.reshape(len(wanted), -1), output.reshape(len(output), -1)
+        reference = self.reference if reference is None else reference
+        rows, own = reference.reshape(len(reference), -1), output.reshape(len(output), -1)
         labels = self.labels if self.labels is not None and len(np.unique(self.labels)) > 1 else None
         return Row(
             model=self.name,
             tool=tool,
-            sqnr_db=round(sqnr_db(rows, made), 2),
+            sqnr_db=round(sqnr_db(rows, own), 2),
             before_db=None,
-            agreement=_percent(rows.argmax(axis=1) == made.argmax(axis=1)) if decides(self.graph) else None,
+            agreement=_percent(rows.argmax(axis=1) == own.argmax(axis=1)) if decides(self.graph) else None,
             top1_float=None if labels is None else _percent(rows.argmax(axis=1) == labels),
-            top1=None if labels is None else _percent(made.argmax(axis=1) == labels),
+            top1=None if labels is None else _percent(own.argmax(axis=1) == labels),
             weight_bytes=size,
             seconds=round(time.perf_counter() - began, 1),
         )
@@ -129,8 +129,8 @@ def load(models: Path, name: str, swap: bool) -> Task:
     inputs = {n: samples.arrays[n].reshape(-1, *graph.values[n].shape) for n in graph.inputs}
     halves = [{n: np.asarray(a[half], np.float32) for n, a in inputs.items()} for half in (fit, test)]
     labels = samples.labels[test] if samples.labels is not None else None
-    wanted = Batch(graph).run(halves[1])[graph.outputs[0]]
-    return Task(name, path, graph, halves[0], halves[1], labels, wanted, samples.labels)
+    reference = Batch(graph).run(halves[1])[graph.outputs[0]]
+    return Task(name, path, graph, halves[0], halves[1], labels, reference, samples.labels)
 
 
 def ours(task: Task) -> Iterator[Row]:
@@ -219,11 +219,11 @@ def converter_rows(task: Task, models: Path) -> Iterator[Row]:
     for sample in inputs:
         integers = quantize_array(sample, *x.quant.per_tensor, -128, 127).astype(np.int8).reshape(x.shape)
         rows.append(y.quant.dequantize(program({x.name: integers})[y.name]))
-    wanted = None
+    reference = None
     if task.name == "kws":  # the float model of the same training run
         other = normalize(load_model(models / "mlperf_tiny" / "kws_rebuilt_fp32.onnx"))
-        wanted = Batch(other).run({other.inputs[0]: inputs})[other.outputs[0]]
-    yield task.row("TFLite converter (published)", np.stack(rows), None, began, wanted)
+        reference = Batch(other).run({other.inputs[0]: inputs})[other.outputs[0]]
+    yield task.row("TFLite converter (published)", np.stack(rows), None, began, reference)
 
 
 def ai_edge_rows(task: Task, models: Path) -> Iterator[Row]:
@@ -243,9 +243,9 @@ def ai_edge_rows(task: Task, models: Path) -> Iterator[Row]:
     ((signature, names),) = plain.get_signature_list().items()
     (name,) = names["inputs"]
     (fit,), (test,) = task.fit.values(), task.test.values()
-    made = quantizer.Quantizer(str(path), recipe.static_wi8_ai8())
+    tool = quantizer.Quantizer(str(path), recipe.static_wi8_ai8())
     samples = [{name: sample.reshape(tensor["shape"])} for sample in fit]
-    model = made.quantize(made.calibrate({signature: samples})).quantized_model
+    model = tool.quantize(tool.calibrate({signature: samples})).quantized_model
     runner = Interpreter(model_content=bytes(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     runner.allocate_tensors()
     (before,), (after,) = runner.get_input_details(), runner.get_output_details()
@@ -254,7 +254,7 @@ def ai_edge_rows(task: Task, models: Path) -> Iterator[Row]:
         runner.set_tensor(before["index"], _as_taken(sample, before))
         runner.invoke()
         rows.append(_as_real(runner.get_tensor(after["index"]), after))
-    yield task.row("ai-edge-quantizer", np.stack(rows).reshape(task.wanted.shape), None, began)
+    yield task.row("ai-edge-quantizer", np.stack(rows).reshape(task.reference.shape), None, began)
 
 
 def _as_taken(sample: Array, tensor: Any) -> Array:

@@ -83,11 +83,11 @@ def sqnr_db(model: onnx.ModelProto, graph: Graph, inputs: Array) -> float:
     assert y is not None
     signal = noise = 0.0
     for real in inputs:
-        (wanted,) = session.run(None, {"x": real})
+        (theirs,) = session.run(None, {"x": real})
         taken: Array = quantize_array(real, *x.quant.per_tensor, *INT_RANGE[x.dtype]).astype(NUMPY_DTYPE[x.dtype])
-        found = y.dequantize(run({"x": taken})["y"])
-        signal += float(np.square(wanted.astype(float)).sum())
-        noise += float(np.square(wanted.astype(float) - found).sum())
+        ours = y.dequantize(run({"x": taken})["y"])
+        signal += float(np.square(theirs.astype(float)).sum())
+        noise += float(np.square(theirs.astype(float) - ours).sum())
     return 10 * float(np.log10(signal / noise))
 
 
@@ -103,17 +103,17 @@ def limits(case: str) -> list[str]:
         integer = quantize_model(graph, calibrate(path, graph, None), Recipe())
     weights = {name: _rounded(integer, name, array) for name, array in graph.consts.items()}
     inputs = sequences(2, 32, steps, numbers)
-    wanted = _outputs(graph, inputs)
+    exact = _outputs(graph, inputs)
 
-    def db(found: Array) -> str:
-        return f"{10 * float(np.log10(np.square(wanted).sum() / np.square(wanted - found).sum())):.1f}"
+    def db(output: Array) -> str:
+        return f"{10 * float(np.log10(np.square(exact).sum() / np.square(exact - output).sum())):.1f}"
 
     near = _outputs(graph, _rounded(integer, "x", inputs))
     all_three = _outputs(replace(graph, consts=weights), _rounded(integer, "x", inputs))
-    ends = [wanted, near, all_three]
-    kept = [_rounded(integer, "y", found) for found in ends]
+    ends = [exact, near, all_three]
+    rounded_again = [_rounded(integer, "y", output) for output in ends]
     layer_db = sqnr_db(model, integer, inputs)
-    return [case, db(near), *(db(found) for found in kept), f"{layer_db:.1f}"]
+    return [case, db(near), *(db(output) for output in rounded_again), f"{layer_db:.1f}"]
 
 
 def _outputs(graph: Graph, inputs: Array) -> Array:

@@ -97,9 +97,9 @@ def measure(folder: Path, model: str, samples: int) -> Iterator[Sequence[str]]:
     """A row for each core: outputs at their least or greatest value; taps that are not needed, where a sum is alone and
     where the kernel's sums end together; instructions saved, of all of the inference's."""
     path, inputs = folder / f"{model}_int8.tflite", folder / f"{INPUTS[model]}.npz"
-    made = make_integers(path, load_board(BOARDS[0]), Options(board=BOARDS[0]), Progress())
-    bound = prepare_int(made.graph, made.numerics)
-    runs = [bound(sample, keep="all") for sample in _samples(inputs, samples, made.graph)]
+    integers = make_integers(path, load_board(BOARDS[0]), Options(board=BOARDS[0]), Progress())
+    bound = prepare_int(integers.graph, integers.numerics)
+    runs = [bound(sample, keep="all") for sample in _samples(inputs, samples, integers.graph)]
     layers = dict(layers_of(bound.steps, runs))
     for board, name in enumerate(BOARDS):
         profile = profile_model(path, Options(board=name, inputs=inputs, samples=1), Progress(), False, 0)

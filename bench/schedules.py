@@ -48,7 +48,7 @@ class Piece:
 
     function: str
     lines: tuple[str, ...]
-    known: Addresses
+    addresses: Addresses
 
     @property
     def ops(self) -> list[Decoded]:
@@ -85,7 +85,7 @@ def pieces_of(core: str) -> Iterator[Piece]:
 
 def _straight(function: str, lines: Sequence[str]) -> Iterator[Piece]:
     instructions = [_op(line) for line in lines if _is_instruction(line)]
-    known = Addresses(
+    addresses = Addresses(
         not any(takes_stack(op) for op in instructions), frozenset({"r0"} if STREAM.match(function) else ())
     )
     straight: list[str] = []
@@ -93,7 +93,7 @@ def _straight(function: str, lines: Sequence[str]) -> Iterator[Piece]:
         op = _op(line) if _is_instruction(line) else None
         if op is None or op.leaves or stays(op):
             if len(straight) >= LEAST:
-                yield Piece(function, tuple(straight), known)
+                yield Piece(function, tuple(straight), addresses)
             straight = []
         else:
             straight.append(line)
@@ -119,7 +119,7 @@ def _exact_table(pieces: Mapping[str, Sequence[Piece]], seconds: float) -> str:
         for piece in slices(pieces[core]):
             ops = piece.ops
             ours = round(sum(rules.costs(ops)))
-            bound, proved = best(ops, rules, piece.known, ours, seconds)
+            bound, proved = best(ops, rules, piece.addresses, ours, seconds)
             total.append((core, ours, bound))
             kind = re.sub(r"_[0-9a-f]{6}", "", piece.function.removeprefix("tc_"))
             best_text = f"{bound}" if proved else f"at least {bound}"
@@ -151,10 +151,12 @@ def slices(pieces: Sequence[Piece]) -> Iterator[Piece]:
             kinds[kind] = piece
     for piece in kinds.values():
         first = (len(piece.lines) - SLICE) // 2
-        yield Piece(piece.function, piece.lines[first : first + SLICE], piece.known)
+        yield Piece(piece.function, piece.lines[first : first + SLICE], piece.addresses)
 
 
-def best(ops: Sequence[Decoded], core: Pipeline, known: Addresses, at_most: int, seconds: float) -> tuple[int, bool]:
+def best(
+    ops: Sequence[Decoded], core: Pipeline, addresses: Addresses, at_most: int, seconds: float
+) -> tuple[int, bool]:
     """The fewest cycles of any order, and whether that is proved; else a bound that no order is below."""
     from ortools.sat.python import cp_model  # noqa: PLC0415  an optional package
 
@@ -165,7 +167,7 @@ def best(ops: Sequence[Decoded], core: Pipeline, known: Addresses, at_most: int,
     for n, op in enumerate(ops):
         model.add_exactly_one(starts[n])
         model.add(when[n] + core.alone(op) <= end)
-    behind, pairing = dependences(ops, core, known), [core.pairing(op) for op in ops]
+    behind, pairing = dependences(ops, core, addresses), [core.pairing(op) for op in ops]
     for first, later in enumerate(behind):
         for second, cycles in later.items():
             model.add(when[second] >= when[first] + cycles)

@@ -70,12 +70,12 @@ TEXTS = (
 OF_LABELS = ("LabelBinarizer", "LabelEncoder", "KernelCenterer")  # take no table of features
 
 
-def made(name: str, kind: type) -> Any:
+def estimator(name: str, kind: type) -> Any:
     """The estimator, small and the same each time."""
     model = kind(**SETTINGS.get(name, {}))
-    known = model.get_params()
-    wanted = {"n_estimators": 10, "random_state": 0} | ({"max_iter": 10} if name.startswith("Hist") else {})
-    return model.set_params(**{key: value for key, value in wanted.items() if key in known})
+    parameters = model.get_params()
+    small = {"n_estimators": 10, "random_state": 0} | ({"max_iter": 10} if name.startswith("Hist") else {})
+    return model.set_params(**{key: value for key, value in small.items() if key in parameters})
 
 
 def data(name: str, model: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -109,11 +109,11 @@ def compared(file: Path, folder: Path, name: str, x: np.ndarray) -> tuple[int, f
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     session = onnxruntime.InferenceSession(str(file), options)
-    wanted = list(zip(*(session.run(None, {name: row[None]}) for row in x), strict=True))
+    theirs_by_row = list(zip(*(session.run(None, {name: row[None]}) for row in x), strict=True))
     graph, result = load_model(file), tinyc.load(folder).run(x)
     labels, worst, outputs = 0, 0.0, {}
     arrays = result if isinstance(result, tuple) else (result,)
-    for output, ours, theirs in zip(graph.outputs, arrays, wanted, strict=True):
+    for output, ours, theirs in zip(graph.outputs, arrays, theirs_by_row, strict=True):
         got, want = (np.asarray(array).reshape(len(x), -1) for array in (ours, theirs))
         quant = graph.values[output].quant
         outputs[output] = quant.dequantize(got) if quant is not None and got.dtype.kind == "i" else got
@@ -138,29 +138,29 @@ def scored(model: Any, outputs: dict[str, np.ndarray[Any, Any]], x: np.ndarray, 
 
 def row(name: str, kind: type) -> tuple[str, str]:
     """(how it builds or who refuses it, figures or the reason)."""
-    model = made(name, kind)
+    model = estimator(name, kind)
     x, y = data(name, model)
     model.fit(x[::2], y[::2])
     with tempfile.TemporaryDirectory() as held:
         file, folder = Path(held) / "model.onnx", Path(held) / "built"
         try:
-            made_file = exported(model, x)
+            exported_file = exported(model, x)
         except Exception as e:  # whatever its converters raise
             return "not exported", "| | " + str(e).splitlines()[0][:90]
-        file.write_bytes(made_file.SerializeToString())
+        file.write_bytes(exported_file.SerializeToString())
         try:
             how = built(file, folder)
         except TinycError as e:
             return "refused", "| | " + e.message.splitlines()[-1].strip()[:110]
         seen, truth = x[1::2], y[1::2]
-        labels, worst, outputs = compared(file, folder, made_file.graph.input[0].name, seen)
+        labels, worst, outputs = compared(file, folder, exported_file.graph.input[0].name, seen)
         return how, f"{scored(model, outputs, seen, truth)} | labels {labels}, values {worst:.0e}"
 
 
 def estimators(only: str) -> Iterator[tuple[str, type]]:
-    known = {kind.__name__ for kind in sklearn_operator_name_map} | {"Pipeline", "FeatureUnion", "ColumnTransformer"}
+    names = {kind.__name__ for kind in sklearn_operator_name_map} | {"Pipeline", "FeatureUnion", "ColumnTransformer"}
     for name, kind in all_estimators():
-        if name in known and name not in (*TEXTS, *OF_LABELS) and name.startswith(only):
+        if name in names and name not in (*TEXTS, *OF_LABELS) and name.startswith(only):
             yield name, kind
 
 

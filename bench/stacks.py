@@ -31,8 +31,8 @@ def depths_of(path: Path, elf: Elf) -> Mapping[str, int]:
             continue
         name = symbol.name
         if _CALLS.fullmatch(instruction.mnemonic):
-            found = _TARGET.fullmatch(instruction.operands)
-            target = None if found is None else int(found[2], 16) * (-1 if found[1] else 1)
+            match = _TARGET.fullmatch(instruction.operands)
+            target = None if match is None else int(match[2], 16) * (-1 if match[1] else 1)
             for place in () if target is None else (target, address + target):
                 if place in starts and place != symbol.address & ~1:
                     calls.setdefault(name, set()).add(starts[place])
@@ -40,13 +40,13 @@ def depths_of(path: Path, elf: Elf) -> Mapping[str, int]:
             indirect.add(name)
     own = {starts[at]: size for at, size in frames.items() if at in starts}
     leaf = max((size for name, size in own.items() if name not in calls and name.startswith("tc_")), default=0)
-    known: dict[str, int] = {}
+    depth_by_function: dict[str, int] = {}
 
     def depth(name: str, above: frozenset[str]) -> int:
-        if name not in known:
+        if name not in depth_by_function:
             inner = [depth(other, above | {name}) for other in calls.get(name, ()) if other not in above]
-            known[name] = own.get(name, 0) + max([*inner, leaf * (name in indirect)], default=0)
-        return known[name]
+            depth_by_function[name] = own.get(name, 0) + max([*inner, leaf * (name in indirect)], default=0)
+        return depth_by_function[name]
 
     return {name: depth(name, frozenset()) for name in own}
 

@@ -291,8 +291,8 @@ def mobilenet_v3() -> onnx.ModelProto:
 
 
 NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
-    made.__name__: made
-    for made in (
+    build_network.__name__: build_network
+    for build_network in (
         *(mobilenet_v2, mobilenet_v3, fomo, squeezenet, inception, densenet, shufflenet),
         *(unet, unet_transposed, tcn, unet_1d),
     )

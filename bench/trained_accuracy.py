@@ -55,16 +55,16 @@ def _as(x: Array, shape: tuple[int, ...]) -> Array:
     return np.asarray(x if x.shape[1:] == shape else x.reshape(len(x), *shape), np.float32)
 
 
-def said(task: Task, made: Array, seconds: float | None) -> str:
+def said(task: Task, output: Array, seconds: float | None) -> str:
     """`82.1, 33.4 dB, 1.2 s`."""
-    value = figure(task, made)
+    value = figure(task, output)
     own = f"{value:.4f}" if METRICS[task.name] == "RMSE" else f"{100 * value:.1f}"
-    return own if seconds is None else f"{own}, {sqnr_db(task.wanted, made):.1f} dB, {seconds:.1f} s"
+    return own if seconds is None else f"{own}, {sqnr_db(task.reference, output):.1f} dB, {seconds:.1f} s"
 
 
-def figure(task: Task, made: Array) -> float:
+def figure(task: Task, output: Array) -> float:
     judge = judge_of(METRICS[task.name], task.graph)
-    return judge.figure({task.graph.outputs[0]: made.reshape(task.wanted.shape)}, task.labels, task.test)
+    return judge.figure({task.graph.outputs[0]: output.reshape(task.reference.shape)}, task.labels, task.test)
 
 
 @one_thread
@@ -75,11 +75,11 @@ def cell(task: Task, setting: Setting) -> str:
         data = Calibration(fit, "fit", proven=True, model=task.path)
     else:
         data = calibrate(task.path, task.graph, None)
-    made = quantize(task.graph, data, setting.recipe).graph
+    integer = quantize(task.graph, data, setting.recipe).graph
     seconds = time.process_time() - began
-    quant = made.values[made.outputs[0]].quant
+    quant = integer.values[integer.outputs[0]].quant
     assert quant is not None  # every output is an integer
-    return said(task, quant.dequantize(integer_outputs(made, task.test)), seconds)
+    return said(task, quant.dequantize(integer_outputs(integer, task.test)), seconds)
 
 
 def other_cell(task: Task) -> str:
@@ -96,7 +96,7 @@ def main(folder: Path, names: list[str]) -> None:
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     for name in names or list(METRICS):
         task = loaded(folder, name)
-        print(f"| {name}, {METRICS[name]} | {said(task, task.wanted, None)}", end="", flush=True)
+        print(f"| {name}, {METRICS[name]} | {said(task, task.reference, None)}", end="", flush=True)
         for setting in SETTINGS:
             print(f" | {cell(task, setting)}", end="", flush=True)
         print(f" | {other_cell(task)} |", flush=True)

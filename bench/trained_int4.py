@@ -260,9 +260,9 @@ def learn(row: Row, part: Part, module: Any) -> None:
     for number, at in enumerate(order.view(steps, BATCH)):
         x = part.vary(part.fit[at])
         with torch.no_grad():
-            wanted = part.net(x)
+            of_teacher = part.net(x)
         optimizer.zero_grad()
-        loss = row.loss(module(x), wanted)
+        loss = row.loss(module(x), of_teacher)
         loss.backward()
         optimizer.step()
         schedule.step()
@@ -276,18 +276,18 @@ def different_bytes(module: Any, x: Any) -> str:
         module.export(Path(folder) / "net.onnx")
         tinyc.build(Path(folder) / "net.onnx", "host", out=Path(folder) / "host")
         images = x.numpy().transpose(0, 2, 3, 1) if x.ndim == 4 else x.numpy()
-        made = tinyc.load(Path(folder) / "host")(images, real=False)
+        y = tinyc.load(Path(folder) / "host")(images, real=False)
     (ours,) = module.integers(x)
-    return f"{int((made.reshape(ours.shape) != ours).sum()):,} of {ours.size:,}"
+    return f"{int((y.reshape(ours.shape) != ours).sum()):,} of {ours.size:,}"
 
 
-def figures(row: Row, made: Any, labels: Any) -> Any:
+def figures(row: Row, answers: Any, labels: Any) -> Any:
     """For each test sample 1 or 0; for mAP, itself, and of 100 resamplings of the samples."""
     if not row.is_map:
-        return (made.argmax(1) == labels).double().numpy()
-    rng, made, labels = np.random.default_rng(0), made.numpy(), labels.numpy()
-    ways = [np.arange(len(made)), *(rng.integers(0, len(made), len(made)) for _ in range(100))]
-    return np.array([mean_average_precision(made[way], labels[way], {}) for way in ways])
+        return (answers.argmax(1) == labels).double().numpy()
+    rng, answers, labels = np.random.default_rng(0), answers.numpy(), labels.numpy()
+    ways = [np.arange(len(answers)), *(rng.integers(0, len(answers), len(answers)) for _ in range(100))]
+    return np.array([mean_average_precision(answers[way], labels[way], {}) for way in ways])
 
 
 def said(row: Row, values: Any, floats: Any) -> str:

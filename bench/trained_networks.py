@@ -173,20 +173,20 @@ class Conformer(nn.Module):
 def yolo_loss(net: nn.Module, x: Any, y: Any) -> Any:
     assert isinstance(net, Yolo)
     boxes, scores = net.parts(x)
-    wanted, seen = torch.zeros_like(scores), y[:, :, 0] >= 0
+    targets, seen = torch.zeros_like(scores), y[:, :, 0] >= 0
     sample, number = torch.nonzero(seen, as_tuple=True)
     one = y[sample, number]
     column, row = ((one[:, k] * CELLS / SIDE).long().clamp(0, CELLS - 1) for k in (1, 2))
-    wanted[sample, one[:, 0].long(), row, column] = 1
+    targets[sample, one[:, 0].long(), row, column] = 1
     far = functional.smooth_l1_loss(boxes[sample, :, row, column], one[:, 1:].float())
-    return functional.binary_cross_entropy_with_logits(scores, wanted) * 20 + 0.3 * far
+    return functional.binary_cross_entropy_with_logits(scores, targets) * 20 + 0.3 * far
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How a network is made and trained. data(rng, count): inputs and labels."""
 
-    made: Callable[[], nn.Module]
+    build: Callable[[], nn.Module]
     data: Callable[[np.random.Generator, int], tuple[Any, Any]]
     loss: Callable[[nn.Module, Any, Any], Any]
     epochs: int = 12
@@ -261,7 +261,7 @@ def fitted(name: str) -> nn.Module:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     kind = KINDS[name]
-    net, (x, y) = kind.made(), (torch.tensor(part) for part in kind.data(_rng(name), TRAIN))
+    net, (x, y) = kind.build(), (torch.tensor(part) for part in kind.data(_rng(name), TRAIN))
     optimizer = torch.optim.AdamW(net.parameters(), 4e-3, weight_decay=1e-3)
     batches = TRAIN // 50
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, kind.epochs * batches)

@@ -102,21 +102,21 @@ def of_cmsis(bits: int) -> Spectra:
         instance = getattr(dsp, f"arm_rfft_instance_q{bits}")()
         getattr(dsp, f"arm_rfft_init_q{bits}")(instance, n, 0, 1)
         rows = x.astype(np.int16) if bits == 15 else x.astype(np.int32) << 16
-        made = np.array([getattr(dsp, f"arm_rfft_q{bits}")(instance, row) for row in rows], np.int64)
-        made = made[:, : n + 2].reshape(len(x), -1, 2)
-        return np.asarray(made[..., 0] + 1j * made[..., 1])
+        parts = np.array([getattr(dsp, f"arm_rfft_q{bits}")(instance, row) for row in rows], np.int64)
+        parts = parts[:, : n + 2].reshape(len(x), -1, 2)
+        return np.asarray(parts[..., 0] + 1j * parts[..., 1])
 
     return spectra
 
 
 def signals(length: int) -> dict[str, np.ndarray]:
     rng, t = np.random.default_rng(length), np.arange(length)
-    made = {
+    by_name = {
         f"noise at {level} dB": rng.uniform(-1, 1, (20, length)) * 32767 * 10 ** (level / 20) for level in (0, -30, -60)
     }
     tones = [np.sin(2 * np.pi * f * t / length) * a for f, a in ((11.3, 0.5), (25.1, 0.3), (60.7, 0.01))]
     chord = np.sum(tones, axis=0)
-    return {name: np.round(x).astype(np.int64) for name, x in {**made, "a chord": chord[None] * 32000}.items()}
+    return {name: np.round(x).astype(np.int64) for name, x in {**by_name, "a chord": chord[None] * 32000}.items()}
 
 
 def decibels(x: np.ndarray, spectra: Spectra) -> float:

@@ -55,15 +55,15 @@ def row(model: Path, graph: Graph, sounds: Mapping[str, Array], calibrated: Sequ
             np.save(Path(folder) / f"{number}.npy", sounds[name])
         data = calibrate(model, graph, Path(folder))
     integer = quantize(graph, data, recipe).graph
-    made, wanted = [], []
+    integers, floats_by_state = [], []
     for name, steps in sounds.items():
         if name not in calibrated and name != STEPS:
-            made.append(
+            integers.append(
                 closed_loop(integer, Sequences({"input": steps.reshape(len(steps), -1)[:, None]}, (0,)))["output"]
             )
             outputs = prepare_float(graph).sequence({"input": step} for step in steps)
-            wanted.append(np.stack([each["output"] for each in outputs]))
-    ours, floats = np.concatenate(made).ravel(), np.concatenate(wanted).ravel()
+            floats_by_state.append(np.stack([each["output"] for each in outputs]))
+    ours, floats = np.concatenate(integers).ravel(), np.concatenate(floats_by_state).ravel()
     differ = int(((ours > 0.5) != (floats > 0.5)).sum())
     return f"{data.samples} | {len(ours)} | {differ} | {sqnr_db(floats, ours):.1f}"
 

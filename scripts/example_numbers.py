@@ -99,15 +99,15 @@ class Stated:
 
     page: Path
     pattern: re.Pattern[str]
-    made: Callable[[], str]
+    computed: Callable[[], str]
 
-    def found(self) -> str:
+    def stated(self) -> str:
         (passage,) = self.pattern.findall(self.page.read_text(encoding="utf-8"))
         return str(passage)
 
     def write(self) -> None:
         text = self.page.read_text(encoding="utf-8")
-        self.page.write_text(self.pattern.sub(lambda _: self.made(), text), encoding="utf-8")
+        self.page.write_text(self.pattern.sub(lambda _: self.computed(), text), encoding="utf-8")
 
 
 STATED = {

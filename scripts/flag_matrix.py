@@ -81,18 +81,18 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Case:
-    """A library and what it must answer: `wanted` are bytes [sample][output]."""
+    """A library and what it must answer: `expected` are bytes [sample][output]."""
 
     name: str
     program: Program
     files: Mapping[str, str]
     inputs: Sequence[Sequence[bytes]]
-    wanted: Sequence[Sequence[bytes]]
+    expected: Sequence[Sequence[bytes]]
     has_state: bool
 
 
 @dataclass
-class Found:
+class Tally:
     """Counts by compiler and level, and what differed, in words."""
 
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -162,21 +162,23 @@ def _host(program: str, levels: tuple[str, ...]) -> Compiler | None:
 def run(case: Case, compiler: Compiler, level: str, folder: Path) -> str | None:
     """What is wrong with this build of the case; None if every byte is right."""
     name = case.program.name
-    made = folder / f"{name}.elf"
+    program = folder / f"{name}.elf"
     roots = [f"{name}_run", *([f"{name}_reset"] if case.has_state else [])]
-    wanted = [word for root in roots for word in ("-u", root)] + ["-e", roots[0]]
+    roots_for_linker = [word for root in roots for word in ("-u", root)] + ["-e", roots[0]]
     if not compiler.linker[0].endswith("ld.lld"):
-        wanted = [f"-Wl,{option},{root}" for option, root in zip(wanted[::2], wanted[1::2], strict=True)]
-    entries = () if compiler.is_host else wanted
+        roots_for_linker = [
+            f"-Wl,{option},{root}" for option, root in zip(roots_for_linker[::2], roots_for_linker[1::2], strict=True)
+        ]
+    entries = () if compiler.is_host else roots_for_linker
     lto = tuple(flag for flag in level.split() if compiler.linker[0] == compiler.command[0])
     compiling = [*compiler.command, *level.split(), "-ffunction-sections", "-w", "-c", f"{name}.c", "-o", f"{name}.o"]
-    linking = [*compiler.linker, *lto, f"{name}.o", *entries, *compiler.helpers, "-o", str(made)]
+    linking = [*compiler.linker, *lto, f"{name}.o", *entries, *compiler.helpers, "-o", str(program)]
     for command in (compiling, linking):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return f"does not build: {(done.stderr + done.stdout).strip()[:300]}"
-    got = _call_here(case, folder, made) if compiler.is_host else _call_on_core(case, compiler, made)
-    return None if got == [list(map(bytes, one)) for one in case.wanted] else "other bytes than the reference"
+    got = _call_here(case, folder, program) if compiler.is_host else _call_on_core(case, compiler, program)
+    return None if got == [list(map(bytes, one)) for one in case.expected] else "other bytes than the reference"
 
 
 def _call_on_core(case: Case, compiler: Compiler, elf: Path) -> list[list[bytes]]:
@@ -208,13 +210,13 @@ def network_case(seed: int, board: str, folder: Path) -> Case:
     options = Options(board=board, samples=SAMPLES, prefer=preferences[seed % 4])
     compiled = compile_model(path, load_board(board), options, Progress())
     _, proof = proof_samples(compiled, options)
-    wanted = reference_outputs(compiled.graph, compiled.program, proof)
+    reference = reference_outputs(compiled.graph, compiled.program, proof)
     return Case(
         f"network {seed}",
         compiled.program,
         compiled.files,
         input_bytes(compiled.graph, proof),
-        [[np.ascontiguousarray(array).tobytes() for array in one] for one in wanted],
+        [[np.ascontiguousarray(array).tobytes() for array in one] for one in reference],
         bool(compiled.graph.states),
     )
 
@@ -222,15 +224,15 @@ def network_case(seed: int, board: str, folder: Path) -> Case:
 def kernel_case(board: str) -> Case:
     """Every kernel that the core has the instructions for, in one library."""
     isa = load_board(board).isa
-    made: Together = together(isa, Numerics.TFLM)
-    program = lowered(made, isa, Numerics.TFLM, written_for(load_board(board).core))
-    wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
-    outputs = [[np.ascontiguousarray(wanted[name]).tobytes() for name in made.graph.outputs]]
+    kernels: Together = together(isa, Numerics.TFLM)
+    program = lowered(kernels, isa, Numerics.TFLM, written_for(load_board(board).core))
+    reference = run_int(kernels.graph, kernels.inputs, Numerics.TFLM)
+    outputs = [[np.ascontiguousarray(reference[name]).tobytes() for name in kernels.graph.outputs]]
     files = emit_library(program, Info("all", "0" * 64, board))
-    return Case(f"all kernels of {board}", program, files, made.requests, outputs, False)
+    return Case(f"all kernels of {board}", program, files, kernels.requests, outputs, False)
 
 
-def try_case(case: Case, chosen: Sequence[Compiler], tally: Found) -> None:
+def try_case(case: Case, chosen: Sequence[Compiler], tally: Tally) -> None:
     tally.cases += 1
     with tempfile.TemporaryDirectory(prefix="tinyc-") as name:
         folder = Path(name)
@@ -248,7 +250,7 @@ def try_case(case: Case, chosen: Sequence[Compiler], tally: Found) -> None:
                     print(tally.wrong[-1], flush=True)
 
 
-def try_network(seed: int, every: Sequence[Compiler], tally: Found) -> None:
+def try_network(seed: int, every: Sequence[Compiler], tally: Tally) -> None:
     """All levels of the first compiler, and of another one in turn."""
     first, *others = every
     for compiler in (first, *others[seed % len(others) :][:1]) if others else (first,):
@@ -266,7 +268,7 @@ def try_network(seed: int, every: Sequence[Compiler], tally: Found) -> None:
         try_case(case, [compiler], tally)
 
 
-def try_kernels(every: Sequence[Compiler], tally: Found) -> None:
+def try_kernels(every: Sequence[Compiler], tally: Tally) -> None:
     for board in dict.fromkeys(compiler.board for compiler in every):
         chosen = [compiler for compiler in every if compiler.board == board]
         try_case(kernel_case(board), chosen, tally)
@@ -285,7 +287,7 @@ def _times() -> tuple[float, float]:
     return (sum(one.ru_utime for one in usage), sum(one.ru_stime for one in usage))
 
 
-def show(tally: Found) -> None:
+def show(tally: Tally) -> None:
     names: dict[str, dict[str, int]] = {}
     for (compiler, level), count in sorted(tally.runs.items()):
         names.setdefault(compiler, {})[level] = count
@@ -312,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         every = [
             replace(c, levels=tuple(level for level in given.levels.split(",") if level in c.levels)) for c in every
         ]
-    tally = Found()
+    tally = Tally()
     try:
         if not given.no_kernels:
             try_kernels(every, tally)

@@ -49,12 +49,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Trees = Mapping[str, ast.Module]
 
 
-def trees() -> Trees:
-    """Every module of the package by its path below it. A million nodes, none of which is garbage: to look for it, now
-    and later, takes longer than to parse."""
+def trees(folder: Path = PACKAGE) -> Trees:
+    """Every module of the package, or of another folder, by its path below it. A million nodes, none of which is
+    garbage: to look for it, now and later, takes longer than to parse."""
     gc.disable()
     try:
-        return {str(f.relative_to(PACKAGE)): ast.parse(f.read_text("utf-8")) for f in sorted(PACKAGE.rglob("*.py"))}
+        return {str(f.relative_to(folder)): ast.parse(f.read_text("utf-8")) for f in sorted(folder.rglob("*.py"))}
     finally:
         gc.freeze()
         gc.enable()
@@ -101,7 +101,8 @@ def duplicate_classes(modules: Trees) -> dict[str, list[str]]:
 
 
 def participles(modules: Trees) -> dict[str, list[str]]:
-    """By file, names of which a word is one of `house_measures.PARTICIPLES`: `made`, `_kept`, `KnownCore`."""
+    """By file, names of which a word is one of `house_measures.PARTICIPLES`: `made`, `_kept`, `KnownCore`. Names of
+    tests are sentences, and may have them."""
     fields = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.alias: "asname"}
     fields |= dict.fromkeys(
         (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs), "name"
@@ -111,7 +112,8 @@ def participles(modules: Trees) -> dict[str, list[str]]:
         for node in ast.walk(tree):
             name = getattr(node, fields.get(type(node), ""), None) or ""
             words = re.findall("[A-Z]?[a-z0-9]+|[A-Z]+", name)
-            if name not in GIVEN and any(word.lower() in house_measures.PARTICIPLES for word in words):
+            is_ours = name not in GIVEN and not name.startswith("test_")
+            if is_ours and any(word.lower() in house_measures.PARTICIPLES for word in words):
                 places[file].add(name)
     return {file: sorted(names) for file, names in places.items()}
 
@@ -160,10 +162,10 @@ def asked(modules: Trees) -> dict[str, set[str]]:
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        made = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         types = {id(name) for annotation in annotated(tree) for name in ast.walk(annotation)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in made and id(node) not in types:
+            if isinstance(node, ast.Name) and names.get(node.id) and id(node) not in called and id(node) not in types:
                 places[str(names[node.id])].add(file)
             if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".op"):
                 compared = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant)}

@@ -48,11 +48,11 @@ def measure(task: Task) -> list[dict[str, Any]]:
     points = []
     for share in SHARES:
         bits = within(first.sensitivities, int(share * full))
-        made = carry_out(first.plan, draft, data, bits, memo=memo)
-        quant = made.values[made.outputs[0]].quant
+        integer = carry_out(first.plan, draft, data, bits, memo=memo)
+        quant = integer.values[integer.outputs[0]].quant
         assert quant is not None  # every output is an integer
-        outputs = quant.dequantize(integer_outputs(made, task.test))
-        row = task.row("", outputs, weight_bytes(made), 0.0)
+        outputs = quant.dequantize(integer_outputs(integer, task.test))
+        row = task.row("", outputs, weight_bytes(integer), 0.0)
         points.append({"bytes": row.weight_bytes, "sqnr_db": row.sqnr_db, "agreement": row.agreement})
         sys.stdout.write(f"{task.name} {share:.0%} {points[-1]}\n")
         sys.stdout.flush()

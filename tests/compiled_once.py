@@ -46,11 +46,11 @@ class CompiledOnce:
         if not sources or dash != "-o":
             self._run(toolchain, arguments, what)
         elif "-c" in arguments or "-shared" in arguments:
-            made = self._compiled(toolchain, given[2:], what)
-            if made is None:
+            object_file = self._compiled(toolchain, given[2:], what)
+            if object_file is None:
                 self._run(toolchain, arguments, what)
             else:
-                shutil.copyfile(made, output)
+                shutil.copyfile(object_file, output)
         elif str(output).endswith(".elf"):
             flags = [one for one in arguments[: arguments.index(sources[0])] if not str(one).endswith(LINKED)]
             objects = {one: self._compiled(toolchain, [*flags, "-c", one], what) or one for one in sources}
@@ -68,7 +68,7 @@ class CompiledOnce:
             folder.mkdir(exist_ok=True)  # of a try that failed
             self._run(toolchain, [*arguments, "-o", folder / OBJECT], what)
 
-        return self._folder.made((toolchain, *key), compile_into) / OBJECT
+        return self._folder.folder_of((toolchain, *key), compile_into) / OBJECT
 
 
 def key_of(arguments: Words) -> tuple[str, ...] | None:
@@ -76,7 +76,7 @@ def key_of(arguments: Words) -> tuple[str, ...] | None:
     there is any, has for it. Not where the texts lie, and no macro of the harness that none mentions. None if that
     cannot be seen."""
     words = [str(one) for one in arguments]
-    places = dict(found.groups() for word in words if (found := PLACE.fullmatch(word)))
+    places = dict(match.groups() for word in words if (match := PLACE.fullmatch(word)))
     folders = [Path(word[2:]) for word in words if word.startswith("-I")]
     files = [Path(word) for word in words if word.endswith(TEXTS)]
     texts: dict[Path, bytes] = {}
@@ -108,9 +108,9 @@ def _read(file: Path, folders: Sequence[Path], texts: dict[Path, bytes]) -> Iter
     for quoted, angled, _ in INCLUDE.findall(text):
         name = (quoted or angled).decode()
         beside = [file.parent] if quoted else []
-        found = next((folder / name for folder in [*beside, *folders] if (folder / name).is_file()), None)
-        if name and found:
-            yield from _read(found, folders, texts)
+        file_there = next((folder / name for folder in [*beside, *folders] if (folder / name).is_file()), None)
+        if name and file_there:
+            yield from _read(file_there, folders, texts)
 
 
 def _readable(text: bytes) -> bool:

@@ -79,7 +79,7 @@ def _compiled_once() -> Iterator[None]:
 def quantized_once(shared_folder: SharedFolder) -> Iterator[None]:
     """For modules that build the same float model as others, and do not ask how it is quantized: that is done once in
     the run. tinyc's own cache knows by content whether it was; its folder is the run's."""
-    folder = shared_folder.made("what quantizing gave", Path.mkdir)
+    folder = shared_folder.folder_of("what quantizing gave", Path.mkdir)
 
     def cached_once(
         path: Path, graph: Graph, board: Board | None, options: Options, progress: Progress
@@ -148,9 +148,9 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     most = config.getoption("--slow-cases")
     part, parts = config.getoption("--slow-part")
     tests = list(tests_of([item for item in items if item.get_closest_marker("slow")]).values())
-    spare = {case for found in tests for case in found} - {case for found in tests[part - 1 :: parts] for case in found}
+    spare = {case for own in tests for case in own} - {case for own in tests[part - 1 :: parts] for case in own}
     if most:
-        spare |= {case for found in tests for case in set(found) - set(spread(found, most))}
+        spare |= {case for own in tests for case in set(own) - set(spread(own, most))}
     config.hook.pytest_deselected(items=[item for item in items if item in spare])
     items[:] = [item for item in items if item not in spare]
 

@@ -129,7 +129,7 @@ if __name__ == "__main__":
     import_all()
     gc.collect()
     gc.freeze()  # what all forks share is written by none
-    if (wanted := serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
-        code, sys.argv = wanted
+    if (command := serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        code, sys.argv = command
         sys.modules["__main__"] = ModuleType("__main__")  # a program looks at it for its name
         exec(compile(code, "<program>", "exec"), vars(sys.modules["__main__"]))

@@ -27,7 +27,7 @@ class SharedFolder:
         """The one folder of all processes of the run."""
         return cls(factory.getbasetemp() / "shared")
 
-    def made(self, key: object, make: Callable[[Path], None]) -> Path:
+    def folder_of(self, key: object, make: Callable[[Path], None]) -> Path:
         """The path of what `make` wrote to the path that it was given. What failed is tried again by who asks next."""
         name = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
         path = self._folder / name

@@ -33,8 +33,10 @@ pytestmark = [
 def with_fused_names() -> bytes:
     """A network whose tensors are called as converters call those of layers that they fused."""
     tensors, operators = network()
-    made = {name for operator in operators for name in operator.outputs}
-    long = {tensor.name: tensor.name for tensor in tensors} | {name: f"{name};{name}/BiasAdd;{name}/c" for name in made}
+    outputs = {name for operator in operators for name in operator.outputs}
+    long = {tensor.name: tensor.name for tensor in tensors} | {
+        name: f"{name};{name}/BiasAdd;{name}/c" for name in outputs
+    }
     renamed = [
         replace(each, inputs=tuple(long.get(n, n) for n in each.inputs), outputs=tuple(long[n] for n in each.outputs))
         for each in operators
@@ -58,11 +60,11 @@ def served(model: Path, data: Path, folder: Path) -> Iterator[str]:
         running = subprocess.Popen(list(map(str, words)), stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": ""})
     try:
         until = time.monotonic() + 120
-        while (found := re.search(r"http://localhost\S+", said.read_text())) is None:
+        while (address := re.search(r"http://localhost\S+", said.read_text())) is None:
             assert running.poll() is None, said.read_text()
             assert time.monotonic() < until, said.read_text()
             time.sleep(0.5)
-        yield found[0]
+        yield address[0]
     finally:
         running.kill()
         running.wait()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.browser.pages import CHROMIUM, bench, open_chromium, report, sweep
 from tests.shared_folder import SharedFolder
-from tests.unit.test_bench_page import made
+from tests.unit.test_bench_page import bench_report
 from tests.unit.test_report_page import several_layers, unproved
 from tinyc.bench.page import bench_page
 from tinyc.explain.report_page import report_page
@@ -47,7 +47,7 @@ def without_proof(folder: Path) -> Path:
 def with_differences(folder: Path) -> Path:
     """A benchmark in which a board gave other bytes and a run is missing, with long names."""
     file = folder / "differs.html"
-    file.write_text(bench_page(made(LONG)), encoding="utf-8")
+    file.write_text(bench_page(bench_report(LONG)), encoding="utf-8")
     return file
 
 
@@ -72,14 +72,14 @@ def browser() -> Iterator[playwright.Browser]:
 
 @pytest.fixture
 def page_file(shared_folder: SharedFolder) -> Callable[[str], Path]:
-    def found(name: str) -> Path:
+    def file_of(name: str) -> Path:
         def make(folder: Path) -> None:
             folder.mkdir()
             PAGES[name](folder).rename(folder / "page.html")
 
-        return shared_folder.made(("page in a browser", name), make) / "page.html"
+        return shared_folder.folder_of(("page in a browser", name), make) / "page.html"
 
-    return found
+    return file_of
 
 
 def opened(browser: playwright.Browser, file: Path, **options: object) -> tuple[playwright.Page, list[str]]:
@@ -104,9 +104,9 @@ def test_it_fits_is_alone_and_has_no_barrier(
     for layer in page.locator("details").all()[:3]:
         layer.locator("summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = axe.Axe().run(page).response
-    assert "color-contrast" in {rule["id"] for rule in found["passes"]}
-    assert found["violations"] == []
+    results = axe.Axe().run(page).response
+    assert "color-contrast" in {rule["id"] for rule in results["passes"]}
+    assert results["violations"] == []
     assert heard == []
     page.close()
 
@@ -154,9 +154,9 @@ def test_tab_reaches_everything_and_shows_where_it_is(
 ) -> None:
     page, _ = opened(browser, page_file("report"))
     page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
-    wanted = page.locator("a[href], button, summary, [tabindex='0']").count()
+    count = page.locator("a[href], button, summary, [tabindex='0']").count()
     seen = []
-    for _ in range(wanted):
+    for _ in range(count):
         page.keyboard.press("Tab")
         mark = page.evaluate(
             """() => {
@@ -167,7 +167,7 @@ def test_tab_reaches_everything_and_shows_where_it_is(
             }"""
         )
         seen.append(tuple(mark))
-    assert len(set(seen)) == wanted
+    assert len(set(seen)) == count
     assert all(drawn for _, drawn in seen), [place for place, drawn in seen if not drawn]
 
 

@@ -24,15 +24,15 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def functions() -> dict[str, int]:
     """Cycles of one inference of the example model by function, as `tinyc profile` states them."""
-    found = json.loads(tinyc("profile", KWS / "kws.onnx", "--board", "cortex-m4", "--json"))
-    return {each["name"]: each["cost"]["cycles"] for each in found["functions"]}
+    profile = json.loads(tinyc("profile", KWS / "kws.onnx", "--board", "cortex-m4", "--json"))
+    return {each["name"]: each["cost"]["cycles"] for each in profile["functions"]}
 
 
 def cycles_of(text: str) -> float:
     """Of `1,776,500 (50%)`, or of a time such as `17.77ms (50%)` at the board's 100 MHz."""
-    found = re.fullmatch(r"([\d,.]+)(ms|µs|ns|) \([^)]*\)", text)
-    assert found, text
-    return float(found[1].replace(",", "")) * {"ms": 100_000, "µs": 100, "ns": 0.1, "": 1}[found[2]]
+    match = re.fullmatch(r"([\d,.]+)(ms|µs|ns|) \([^)]*\)", text)
+    assert match, text
+    return float(match[1].replace(",", "")) * {"ms": 100_000, "µs": 100, "ns": 0.1, "": 1}[match[2]]
 
 
 @pytest.mark.parametrize("form", ["speedscope", "perfetto"])

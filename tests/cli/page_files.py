@@ -34,9 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def toml_of(page: str, beginning: str) -> str:
     """The first TOML of a page that begins so."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    found = re.search(rf"^```toml\n({re.escape(beginning)}.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/{page}.md has no TOML that begins with {beginning!r}"
-    return found[1]
+    match = re.search(rf"^```toml\n({re.escape(beginning)}.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/{page}.md has no TOML that begins with {beginning!r}"
+    return match[1]
 
 
 def _labels(count: int) -> None:
@@ -173,9 +173,9 @@ def _update() -> None:
 def _quantize() -> None:
     """The page's own metric, and labels for it."""
     text = (ROOT / "docs" / "quantize.md").read_text(encoding="utf-8")
-    found = re.search(r"^```python\n(# score\.py\n.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert found, "docs/quantize.md has no score.py"
-    Path("score.py").write_text(found[1])
+    match = re.search(r"^```python\n(# score\.py\n.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert match, "docs/quantize.md has no score.py"
+    Path("score.py").write_text(match[1])
     with np.load("calib.npz") as held:
         arrays = dict(held)
     np.savez("calib.npz", **arrays, y=np.arange(len(arrays["x"])) % 2)

@@ -124,8 +124,8 @@ def test_a_library_without_a_proof_needs_no_tool_and_says_so(
     assert "not proved" in ran.err
     report = json.loads((plain / "report.json").read_text())
     assert list(report) == list(with_proof)
-    unknown = {key for key in report if report[key] is None and with_proof[key] is not None}
-    assert unknown == {"machine", "toolchain", "flash", "verify"}  # on the host no stack is measured
+    left_out = {key for key in report if report[key] is None and with_proof[key] is not None}
+    assert left_out == {"machine", "toolchain", "flash", "verify"}  # on the host no stack is measured
     assert {key: report[key] for key in ("arena_bytes", "macs", "calibration", "accuracy")} == {
         key: with_proof[key] for key in ("arena_bytes", "macs", "calibration", "accuracy")
     }
@@ -155,10 +155,10 @@ def test_a_report_says_of_each_layer_why_and_what_it_is_made_of(tinyc, model: Pa
     assert conv["made_of"] == ["tiny.onnx: node 0 'conv' (Conv)", "tiny.onnx: node 1 'act' (Relu)"]
     assert conv["weights"]["scales"] == 4
     assert [layer["reads"] for layer in ran.json["layers"]] == [[step - 1] for step in range(len(ran.json["layers"]))]
-    made = {node for layer in ran.json["layers"] for node in layer["made_of"]}
+    origins = {node for layer in ran.json["layers"] for node in layer["made_of"]}
     gone = {change["what"] for change in ran.json["changes"]}
     assert gone == {"tiny.onnx: node 3 'flat' (Flatten)"}
-    assert len(made) == 5
+    assert len(origins) == 5
 
 
 def test_a_page_that_cannot_be_drawn_is_said_before_the_build(
@@ -273,15 +273,15 @@ def test_the_map_is_of_the_arena_that_build_reports(tinyc, model: Path, tmp_path
     built = tinyc("build", model, *whole, "-o", tmp_path / "out", "--json").json
     picture = tmp_path / "map.svg"
     (estimated,) = tinyc("estimate", model, *whole, "--map", "--json", "--plot", picture).json["estimates"]
-    found = estimated["map"]
-    assert found["arena_bytes"] == built["arena_bytes"]
-    assert len(found["moments"]) == len(built["layers"])
+    map_of_arena = estimated["map"]
+    assert map_of_arena["arena_bytes"] == built["arena_bytes"]
+    assert len(map_of_arena["moments"]) == len(built["layers"])
     assert "peak" in picture.read_text()
-    steps = [step for one in found["boundaries"] for step in range(one["first"], one["last"] + 1)]
+    steps = [step for one in map_of_arena["boundaries"] for step in range(one["first"], one["last"] + 1)]
     assert set(steps) == set(range(len(built["layers"])))
     text = tinyc("estimate", model, *whole, "--map", "--width", "20").out
-    assert found["boundaries"][0]["reason"].split(";")[0] in " ".join(text.split())
-    assert f"arena {found['arena_bytes']:,} bytes" in text
+    assert map_of_arena["boundaries"][0]["reason"].split(";")[0] in " ".join(text.split())
+    assert f"arena {map_of_arena['arena_bytes']:,} bytes" in text
     assert "<- peak" in text
 
 
@@ -325,8 +325,8 @@ def test_boards_and_doctor(tinyc, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.chdir(tmp_path)
     assert {"cortex-m4", "host"} <= {board["name"] for board in tinyc("boards", "--json").json["boards"]}
     assert "cortex-m4" in tinyc("boards").out
-    found = {finding["name"] for finding in tinyc("doctor", "--json").json["findings"]}
-    assert {"arm-none-eabi-gcc", "QEMU"} <= found
+    names = {finding["name"] for finding in tinyc("doctor", "--json").json["findings"]}
+    assert {"arm-none-eabi-gcc", "QEMU"} <= names
 
 
 @pytest.mark.parametrize(
@@ -608,8 +608,8 @@ def test_single_layers_in_float32(tinyc, model, tmp_path):
     ran = tinyc(*asked, "--float-layers", "dense,so*")
     assert ran.code == 0, ran.err
     kernels = [layer["kernel"] for layer in ran.json["layers"]]
-    wanted = ["tc_dequantize_s8_f32", "tc_fully_connected_f32", "tc_softmax_f32"]
-    assert kernels[-3:] == wanted
+    float_kernels = ["tc_dequantize_s8_f32", "tc_fully_connected_f32", "tc_softmax_f32"]
+    assert kernels[-3:] == float_kernels
     assert not any("f32" in kernel for kernel in kernels[:-3])
     assert "const float *" in (tmp_path / "out" / f"{ran.json['name']}.h").read_text()
     ran = tinyc(*asked, "--float-layers", "conv")

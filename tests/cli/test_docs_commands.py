@@ -122,15 +122,15 @@ def words(line: str) -> list[str]:
     plain = line.replace("[:KEY]", ":KEY").replace("...", "")
     plain = re.sub(r"[\[\]]", " ", plain)
     plain = re.sub(r"\s\|\s+\S+", "", plain)
-    found: list[str] = []
+    arguments: list[str] = []
     for word in shlex.split(plain)[1:]:
         first = word.split("|")[0].split(",")[0] if word.isupper() or "|" in word or "," in word else word
         is_shown = re.fullmatch(r"[A-Z][A-Z.:a-z]*|\S*FILE\S*", first) is not None
-        if is_shown and found and found[-1] in AFTER:
-            found.append(AFTER[found[-1]])
+        if is_shown and arguments and arguments[-1] in AFTER:
+            arguments.append(AFTER[arguments[-1]])
         else:
-            found.append(PLACEHOLDERS.get(first, first))
-    return found
+            arguments.append(PLACEHOLDERS.get(first, first))
+    return arguments
 
 
 def run(arguments: list[str], out: str = "") -> int:
@@ -259,7 +259,9 @@ def test_the_commands_of_a_page_are_parsed(files: Path, page: Path, monkeypatch:
 
 def snippets(page: str, language: str) -> list[str]:
     return [
-        text for found, text in FENCED.findall((DOCS / f"{page}.md").read_text(encoding="utf-8")) if found == language
+        text
+        for name_of_language, text in FENCED.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+        if name_of_language == language
     ]
 
 
@@ -298,8 +300,8 @@ def test_the_functions_of_the_python_page_have_what_it_says() -> None:
     """Parameters of the functions in its table, and attributes of what they give."""
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `tinyc\.(\w+)\((.*?)\)` \|(.*)\|$", text, re.MULTILINE)
-    wanted = ["build", "verify", "run", "bench", "estimate", "memory_map", "quantize", "inspect", "load"]
-    assert [name for name, _, _ in rows] == wanted
+    functions = ["build", "verify", "run", "bench", "estimate", "memory_map", "quantize", "inspect", "load"]
+    assert [name for name, _, _ in rows] == functions
     for name, parameters, gives in rows:
         real = [each.name for each in docs_site.parameters(getattr(tinyc, name))]
         for parameter in parameters.split(", "):

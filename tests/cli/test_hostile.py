@@ -486,13 +486,13 @@ def signalled(
 
 def processes_in(folder: Path) -> list[str]:
     """Programs that still run and have to do with the folder."""
-    found = []
+    running = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             text = line.read_bytes().decode(errors="replace")
             if str(folder) in text and line.parent.name != str(os.getpid()):
-                found.append(text)
-    return found
+                running.append(text)
+    return running
 
 
 @pytest.fixture(scope="module")
@@ -637,9 +637,9 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
     weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), w)
     graph = helper.make_graph(nodes, names[4], [info[0]], [info[1]], [weights], doc_string=names[5])
     opset = [helper.make_opsetid("", 17)]
-    made = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name=names[6], doc_string=names[7])
+    chain = helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name=names[6], doc_string=names[7])
     path = tmp_path_factory.mktemp("names") / "names.onnx"
-    onnx.save(made, path)
+    onnx.save(chain, path)
     return path
 
 
@@ -685,7 +685,7 @@ def test_hostile_names_in_pictures(tinyc, named: Path, tmp_path: Path) -> None:
     for item in (*plain.graph.input, *plain.graph.output, *plain.graph.initializer):
         item.name = harmless[item.name]
     onnx.save(plain, tmp_path / "names.onnx")
-    found = []
+    trees_by_names = []
     for path in (named, tmp_path / "names.onnx"):
         ran = tinyc("estimate", path, "-b", "host", "--plot", tmp_path / "map.svg")
         assert ran.code == 0, ran.err
@@ -696,8 +696,8 @@ def test_hostile_names_in_pictures(tinyc, named: Path, tmp_path: Path) -> None:
         assert ran.code == 0, ran.err
         json.loads((tmp_path / "s").read_text())
         trees = [ElementTree.parse(tmp_path / f"{name}.svg") for name in ("map", "time")]
-        found.append([[element.tag for element in tree.iter()] for tree in trees])
-    assert found[0] == found[1]
+        trees_by_names.append([[element.tag for element in tree.iter()] for tree in trees])
+    assert trees_by_names[0] == trees_by_names[1]
 
 
 @pytest.mark.parametrize("name", ["\n#define x", "a\rb", "\x1b[31m", "\0", "\u2028", "\x85", "\x7f"])

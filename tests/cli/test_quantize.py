@@ -50,19 +50,19 @@ def test_report_and_saved_models(tinyc, model: Path, tmp_path: Path) -> None:  #
     test = data(tmp_path / "test.npz", 20, 4, y=np.arange(20) % 3)
     ran: Ran = tinyc("quantize", model, *QUICK, "-e", test, "-o", tmp_path / "out" / "q.onnx", "--json")
     assert ran.code == 0
-    found = ran.json
-    assert (found["calibration"], found["samples"], found["proven"]) == ("tiny.calib.npz", 12, True)
-    assert found["bits"] == {"conv": 8, "dense": 8}
-    assert found["weight_bytes"] == found["int8_bytes"] == 4 * 2 * 9 + 4 * 3
-    assert found["evaluated_on"] == "test.npz"
-    diagnosis = found["diagnosis"]
+    report = ran.json
+    assert (report["calibration"], report["samples"], report["proven"]) == ("tiny.calib.npz", 12, True)
+    assert report["bits"] == {"conv": 8, "dense": 8}
+    assert report["weight_bytes"] == report["int8_bytes"] == 4 * 2 * 9 + 4 * 3
+    assert report["evaluated_on"] == "test.npz"
+    diagnosis = report["diagnosis"]
     assert diagnosis["samples"] == 20
     assert diagnosis["sqnr_db"] > 25
     assert diagnosis["agreement"] >= 0.9
     assert [quality["name"] for quality in diagnosis["qualities"]] == ["top-1"]
     assert diagnosis["worst"] in [layer["name"] for layer in diagnosis["layers"]]
-    assert found["saved"]["equal"] > 0.9
-    assert found["saved"]["largest_step"] <= 2
+    assert report["saved"]["equal"] > 0.9
+    assert report["saved"]["largest_step"] <= 2
     session = onnxruntime.InferenceSession(tmp_path / "out" / "q.onnx", providers=["CPUExecutionProvider"])
     (y,) = session.run(None, {"x": np.load(test)["x"][:1]})
     assert y.shape == (1, 3)
@@ -108,18 +108,18 @@ def test_int16(tinyc, model: Path, tmp_path: Path, ending: str) -> None:  # noqa
     words = ("--activations", "int16") if ending == "tflite" else ("--int16-layers", "conv")
     ran: Ran = tinyc("quantize", model, *QUICK, *words, "-o", tmp_path / f"q.{ending}", "--json")
     assert ran.code == 0
-    found = ran.json
-    layers = {layer["op"]: layer["value_bits"] for layer in found["diagnosis"]["layers"]}
+    report = ran.json
+    layers = {layer["op"]: layer["value_bits"] for layer in report["diagnosis"]["layers"]}
     if ending == "tflite":
-        assert found["integers"] == "int8 weights, int16 activations"
+        assert report["integers"] == "int8 weights, int16 activations"
         assert set(layers.values()) == {16}
-        assert found["diagnosis"]["sqnr_db"] > 35
+        assert report["diagnosis"]["sqnr_db"] > 35
     else:
-        assert found["integers"] == "int8 weights, int8 and int16 activations"
+        assert report["integers"] == "int8 weights, int8 and int16 activations"
         assert (layers["conv2d"], layers["softmax"]) == (16, 8)
-        assert found["int16_layers"] == ["conv", "pool"]  # the pool reads what the convolution makes
-    if found["saved"]["runtime"] is not None:
-        assert found["saved"]["largest_step"] <= (4 if ending == "onnx" else 30)  # of 256, of 32768
+        assert report["int16_layers"] == ["conv", "pool"]  # the pool reads what the convolution makes
+    if report["saved"]["runtime"] is not None:
+        assert report["saved"]["largest_step"] <= (4 if ending == "onnx" else 30)  # of 256, of 32768
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,10 @@ def test_nothing_is_written_when_the_format_lacks_an_operator(tmp_path: Path) ->
     graph, calibration = calibrated(random_network(0), tmp_path)
     integer = quantize(graph, calibration, FIXED).graph
     node = integer.nodes[0]
-    unknown = replace(integer, nodes=(replace(node, attrs=Unheard()), *integer.nodes[1:]))
+    odd_model = replace(integer, nodes=(replace(node, attrs=Unheard()), *integer.nodes[1:]))
     for ending in ("onnx", "tflite"):
         with pytest.raises(TinycError, match=f"{node.op} cannot be saved"):
-            save(unknown, tmp_path / f"q.{ending}")
+            save(odd_model, tmp_path / f"q.{ending}")
         assert not (tmp_path / f"q.{ending}").exists()
 
 
@@ -182,11 +182,11 @@ def test_onnxruntime_takes_dense_layers_of_rows(tmp_path: Path, last: str, recip
     graph, calibration = calibrated(build(nodes, {"x": [1, 5, 12]}, ["y"], consts), tmp_path)
     integer = as_in_files(quantize(graph, calibration, replace(FIXED, **recipe)).graph)
     save(integer, tmp_path / "q.onnx")
-    found = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 16))
-    assert found.runtime is not None
-    assert found.runtime.startswith("onnxruntime")
-    assert found.largest_step is not None
-    assert found.largest_step <= 1
+    comparison = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 16))
+    assert comparison.runtime is not None
+    assert comparison.runtime.startswith("onnxruntime")
+    assert comparison.largest_step is not None
+    assert comparison.largest_step <= 1
     again = normalize(load_model(tmp_path / "q.onnx"))
     assert again.outputs == graph.outputs
 
@@ -197,11 +197,11 @@ def test_onnxruntime_computes_what_we_do(tmp_path: Path, seed: int) -> None:
     integer = as_in_files(quantize(graph, calibration, FIXED).graph)
     save(integer, tmp_path / "q.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "q.onnx"), full_check=True)
-    found = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12))
-    assert found.equal is not None
-    assert found.equal >= 0.75
-    assert found.largest_step is not None
-    assert found.largest_step <= 4
+    comparison = compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12))
+    assert comparison.equal is not None
+    assert comparison.equal >= 0.75
+    assert comparison.largest_step is not None
+    assert comparison.largest_step <= 4
 
 
 @pytest.mark.quick_cases(5)
@@ -219,9 +219,9 @@ def test_tflite_comes_back_as_the_same_integers(tmp_path: Path, seed: int) -> No
     rng = np.random.default_rng(seed)
     for _ in range(4):
         sample = {n: rng.integers(-128, 128, integer.values[n].shape).astype(np.int8) for n in integer.inputs}
-        wanted = prepare_int(integer, Numerics.OURS)(sample)[integer.outputs[0]]
-        found = prepare_int(back, Numerics.OURS)({n: sample[n] for n in back.inputs})[back.outputs[0]]
-        np.testing.assert_array_equal(found, wanted)
+        reference = prepare_int(integer, Numerics.OURS)(sample)[integer.outputs[0]]
+        y = prepare_int(back, Numerics.OURS)({n: sample[n] for n in back.inputs})[back.outputs[0]]
+        np.testing.assert_array_equal(y, reference)
 
 
 def test_tflite_micro_runs_it(tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ def test_tflite_micro_runs_it(tmp_path: Path) -> None:
     graph, calibration = calibrated(random_network(1), tmp_path)
     integer = as_in_files(quantize(graph, calibration, FIXED).graph)
     save(integer, tmp_path / "q.tflite")
-    found = compare_saved(integer, tmp_path / "q.tflite", samples(graph, 12))
-    assert found.runtime == "TensorFlow Lite Micro"
-    assert found.equal is not None
-    assert found.equal > 0.75
+    comparison = compare_saved(integer, tmp_path / "q.tflite", samples(graph, 12))
+    assert comparison.runtime == "TensorFlow Lite Micro"
+    assert comparison.equal is not None
+    assert comparison.equal > 0.75
 
 
 def test_a_format_that_lacks_an_operator_names_the_one_that_has_it(tmp_path: Path) -> None:
@@ -253,44 +253,44 @@ def test_four_bit_weights_survive_both_formats(tmp_path: Path) -> None:
     for ending in ("onnx", "tflite"):
         save(integer, tmp_path / f"q.{ending}")
     back = normalize(load_model(tmp_path / "q.tflite"))
-    wanted = sorted(a.tobytes() for n, a in integer.consts.items() if integer.values[n].dtype == "s4")
-    found = sorted(a.tobytes() for n, a in back.consts.items() if back.values[n].dtype == "s4")
-    assert wanted
-    assert found == wanted
+    expected_bytes = sorted(a.tobytes() for n, a in integer.consts.items() if integer.values[n].dtype == "s4")
+    bytes_read = sorted(a.tobytes() for n, a in back.consts.items() if back.values[n].dtype == "s4")
+    assert expected_bytes
+    assert bytes_read == expected_bytes
     assert (compare_saved(integer, tmp_path / "q.onnx", samples(graph, 12)).equal or 0) > 0.75
 
 
 def test_the_worst_layer_is_found(tmp_path: Path) -> None:
     """A layer whose weights are spoiled is named, and the advice is about weights."""
     graph, calibration = calibrated(random_network(1), tmp_path)
-    made = quantize(graph, calibration, FIXED)
-    node = next(node for node in made.graph.nodes if node.name in made.bits)
-    w = made.graph.consts[node.inputs[1]]
-    consts = {**made.graph.consts, node.inputs[1]: (w // 32 * 32).astype(np.int8)}
-    spoiled = replace(made, graph=replace(made.graph, consts=consts))
-    found = diagnose(graph, spoiled, Sequences(samples(graph, 16), (0,)), None)
-    worst = next(layer for layer in found.layers if layer.name == found.worst)
+    quantized = quantize(graph, calibration, FIXED)
+    node = next(node for node in quantized.graph.nodes if node.name in quantized.bits)
+    w = quantized.graph.consts[node.inputs[1]]
+    consts = {**quantized.graph.consts, node.inputs[1]: (w // 32 * 32).astype(np.int8)}
+    spoiled = replace(quantized, graph=replace(quantized.graph, consts=consts))
+    diagnosis = diagnose(graph, spoiled, Sequences(samples(graph, 16), (0,)), None)
+    worst = next(layer for layer in diagnosis.layers if layer.name == diagnosis.worst)
     assert worst.name == (node.where.name if node.where is not None else node.name)
     assert worst.weights_db is not None
     assert worst.weights_db < worst.values_db
-    assert "weights" in found.advice
-    assert "more varied, inputs" in advice(made, replace(worst, clipped=0.02))
-    assert "--equalize on" in advice(made, replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
-    assert "--weights auto" in advice(made, replace(worst, bits=4))
-    assert "--int16-layers '" in advice(made, replace(worst, weights_db=60.0, values_db=20.0))
-    assert "16 bits already" in advice(made, replace(worst, weights_db=60.0, values_db=20.0, value_bits=16))
+    assert "weights" in diagnosis.advice
+    assert "more varied, inputs" in advice(quantized, replace(worst, clipped=0.02))
+    assert "--equalize on" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
+    assert "--weights auto" in advice(quantized, replace(worst, bits=4))
+    assert "--int16-layers '" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0))
+    assert "16 bits already" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0, value_bits=16))
 
 
 def test_labels_decide_what_is_measured(tmp_path: Path) -> None:
     graph, calibration = calibrated(random_network(1), tmp_path)
-    made = quantize(graph, calibration, FIXED)
+    quantized = quantize(graph, calibration, FIXED)
     inputs = samples(graph, 10)
     shape = graph.values[graph.outputs[0]].shape
-    real = diagnose(graph, made, Sequences(inputs, (0,)), np.zeros((10, *shape), np.float32))
+    real = diagnose(graph, quantized, Sequences(inputs, (0,)), np.zeros((10, *shape), np.float32))
     assert [quality.name for quality in real.qualities] == ["MSE"]
-    two = diagnose(graph, made, Sequences(inputs, (0,)), np.arange(10) % 2)
+    two = diagnose(graph, quantized, Sequences(inputs, (0,)), np.arange(10) % 2)
     assert [quality.name for quality in two.qualities] == ["top-1", "AUC"]
-    assert diagnose(graph, made, Sequences(inputs, (0,)), np.zeros(10, np.int64)).qualities == ()
+    assert diagnose(graph, quantized, Sequences(inputs, (0,)), np.zeros(10, np.int64)).qualities == ()
 
 
 def test_area_under_the_curve() -> None:
@@ -301,11 +301,11 @@ def test_area_under_the_curve() -> None:
 
 def test_ranges_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, calibration = calibrated(random_network(1), tmp_path)
-    found = diagnose(graph, quantize(graph, calibration, FIXED), Sequences(samples(graph, 4), (0,)), None)
+    diagnosis = diagnose(graph, quantize(graph, calibration, FIXED), Sequences(samples(graph, 4), (0,)), None)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib", None)
         with pytest.raises(TinycError, match="needs the package matplotlib"):
-            plot_ranges(found, tmp_path / "ranges.svg")
+            plot_ranges(diagnosis, tmp_path / "ranges.svg")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    plot_ranges(found, tmp_path / "ranges.svg")
+    plot_ranges(diagnosis, tmp_path / "ranges.svg")
     assert "<svg" in (tmp_path / "ranges.svg").read_text()

@@ -68,7 +68,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "m.onnx", folder / "c.npz"
 
 
-def _made(
+def _files_of(
     inputs: tuple[Path, Path], folder: Path, names: Sequence[str], environment: dict[str, str], cores: int | None = None
 ) -> list[str]:
     """Hash and path of every file, from a process of its own."""
@@ -88,7 +88,7 @@ def _made(
 @pytest.fixture(scope="module")
 def plain(inputs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What comes of QUICK in plain surroundings."""
-    return _made(inputs, tmp_path_factory.mktemp("plain") / "a", QUICK, PLAIN)
+    return _files_of(inputs, tmp_path_factory.mktemp("plain") / "a", QUICK, PLAIN)
 
 
 def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], plain: list[str], tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_the_same_bytes_in_other_surroundings(inputs: tuple[Path, Path], plain: 
     moved = tmp_path / "copies"
     moved.mkdir()
     copies = tuple(Path(shutil.copy(file, moved)) for file in inputs)
-    assert _made((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == plain
+    assert _files_of((copies[0], copies[1]), tmp_path / "other" / "folder", QUICK, OTHER) == plain
 
 
 @pytest.mark.parametrize("processor", ["prescott", pytest.param("sandybridge", marks=pytest.mark.slow)])
@@ -105,7 +105,7 @@ def test_the_same_bytes_on_another_processor(
 ) -> None:
     expected = [line for line in plain if line.endswith("  int4.onnx")]
     assert len(expected) == 1
-    assert _made(inputs, tmp_path / "b", ["int4.onnx"], PLAIN | PROCESSORS[processor]) == expected
+    assert _files_of(inputs, tmp_path / "b", ["int4.onnx"], PLAIN | PROCESSORS[processor]) == expected
 
 
 @pytest.mark.slow
@@ -114,10 +114,10 @@ def test_the_same_bytes_on_another_processor(
 def test_the_same_firmware(inputs: tuple[Path, Path], tmp_path: Path, board: str, threads: str) -> None:
     if shutil.which("taskset") is None:
         pytest.skip("taskset is not installed")
-    expected = _made(inputs, tmp_path / "a", [board], PLAIN)
+    expected = _files_of(inputs, tmp_path / "a", [board], PLAIN)
     assert any(line.endswith("firmware/m.elf") for line in expected)
     other = OTHER | {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
-    assert _made(inputs, tmp_path / "b" / "c", [board], other, cores=1 if threads == "2" else None) == expected
+    assert _files_of(inputs, tmp_path / "b" / "c", [board], other, cores=1 if threads == "2" else None) == expected
 
 
 @pytest.mark.slow
@@ -127,11 +127,11 @@ def test_the_published_models_are_quantized_to_the_same_bytes(models_dir: Path, 
     with np.load(folder / f"{TASKS[task].partition('_')[0]}_inputs_{TASKS[task].partition('_')[2]}.npz") as held:
         np.savez(tmp_path / "c.npz", x=(held["x_f32"] if "x_f32" in held else held["x"])[:CALIBRATED])
     files = folder / f"{task}_fp32.onnx", tmp_path / "c.npz"
-    expected = _made(files, tmp_path / "a", ("int8.tflite", "int4.onnx"), PLAIN)
+    expected = _files_of(files, tmp_path / "a", ("int8.tflite", "int4.onnx"), PLAIN)
     assert len(expected) == 2
-    assert _made(files, tmp_path / "b", ("int8.tflite", "int4.onnx"), OTHER) == expected
+    assert _files_of(files, tmp_path / "b", ("int8.tflite", "int4.onnx"), OTHER) == expected
     prescott = PLAIN | PROCESSORS["prescott"]
-    assert _made(files, tmp_path / "c", ("int8.tflite", "int4.onnx"), prescott) == expected
+    assert _files_of(files, tmp_path / "c", ("int8.tflite", "int4.onnx"), prescott) == expected
 
 
 def test_the_number_of_threads_comes_back() -> None:

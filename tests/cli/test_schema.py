@@ -72,8 +72,8 @@ def validator(schema: Any) -> Any:
 
 def closed(schema: Any) -> Any:
     """The schema with no key allowed that it does not name."""
-    found = copy.deepcopy(schema)
-    waiting = [found]
+    closed_schema = copy.deepcopy(schema)
+    waiting = [closed_schema]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
@@ -82,7 +82,7 @@ def closed(schema: Any) -> Any:
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
-    return found
+    return closed_schema
 
 
 def check(line: str, code: int | None) -> Any:

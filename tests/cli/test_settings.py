@@ -99,8 +99,8 @@ def test_helps_fit_a_terminal_and_name_every_option(
 
 
 def options_of(context: Any) -> Options:
-    made = make_options({name: value for name, value in context.params.items() if name in NAMES})
-    return replace(made, recipe=made.recipe or Recipe(), pictures=made.pictures or Pictures())
+    options = make_options({name: value for name, value in context.params.items() if name in NAMES})
+    return replace(options, recipe=options.recipe or Recipe(), pictures=options.pictures or Pictures())
 
 
 NAMES = {name_of(each) for _, each, _, _ in declared()}

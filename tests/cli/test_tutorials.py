@@ -38,8 +38,8 @@ Kind = Literal["python", "c", "command"]
 def parts(page: Path) -> Iterator[tuple[Kind, str]]:
     """Snippets and commands, in order."""
     text = page.read_text(encoding="utf-8")
-    for found in re.finditer(rf"{FENCED.pattern}|^    (tinyc [^\n]*)$", text, FENCED.flags):
-        language, snippet, command = found.groups()
+    for match in re.finditer(rf"{FENCED.pattern}|^    (tinyc [^\n]*)$", text, FENCED.flags):
+        language, snippet, command = match.groups()
         if command:
             yield "command", command
         elif language in ("python", "c"):

@@ -58,9 +58,9 @@ class Project:
     def compile(self, *command: str) -> Path:
         if shutil.which(command[0]) is None:
             pytest.skip(f"{command[0]} is not installed")
-        made = self.folder / "kws.o"
-        subprocess.run([*command, "-c", "kws/kws.c", "-o", made], cwd=self.folder, check=True)
-        return made
+        object_file = self.folder / "kws.o"
+        subprocess.run([*command, "-c", "kws/kws.c", "-o", object_file], cwd=self.folder, check=True)
+        return object_file
 
     def patched(self, name: str, old: str, new: str) -> Project:
         file = self.folder / "kws" / name

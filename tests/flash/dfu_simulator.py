@@ -93,9 +93,9 @@ class DfuBoard:
             return (mode, softdevice, bootloader) == (APPLICATION, 0, 0)
         if kind == INIT:
             device, _, _, count = struct.unpack("<HHIH", data[:10])
-            wanted = struct.unpack(f"<{count}H", data[10 : 10 + 2 * count])
+            soft_devices = struct.unpack(f"<{count}H", data[10 : 10 + 2 * count])
             self.crc = int.from_bytes(data[10 + 2 * count : 12 + 2 * count], "little")
-            return device == self.device and self.softdevice in wanted
+            return device == self.device and self.softdevice in soft_devices
         if kind == DATA:
             self.program += data
             return len(self.program) <= self.size

@@ -133,8 +133,8 @@ class Stm32:
         code = yield
         complement = yield
         erase = EXTENDED if self.extended else ERASE
-        known = {GET, GET_VERSION, GET_ID, READ, GO, WRITE, erase, *PROTECT}
-        if code ^ complement != 0xFF or code not in known:
+        commands = {GET, GET_VERSION, GET_ID, READ, GO, WRITE, erase, *PROTECT}
+        if code ^ complement != 0xFF or code not in commands:
             self._answer(NACK)
             return False
         self.counts[code] += 1
@@ -174,8 +174,8 @@ class Stm32:
     def _at_address(self, code: int) -> Bytes:
         frame = yield from self._take(5)
         address = int.from_bytes(frame[:4], "big")
-        known = self._memory(address, 1) is not None if code == READ else self._in_flash(address, 1)
-        if reduce(xor, frame) != 0 or not known or (code == WRITE and address % 4):
+        is_memory = self._memory(address, 1) is not None if code == READ else self._in_flash(address, 1)
+        if reduce(xor, frame) != 0 or not is_memory or (code == WRITE and address % 4):
             self._last(NACK)
         elif code == GO:
             self._last(ACK)

@@ -106,10 +106,10 @@ def test_every_method_of_every_board_has_a_client_or_is_spoken_by_tinyc() -> Non
 
 def test_the_address_is_in_what_is_handed_over(tmp_path: Path, program: Program) -> None:
     """OpenOCD and Teensy's loader take Intel HEX: of a binary it is written."""
-    kept = tmp_path / "kept.hex"
-    program("openocd", f"cp $(echo $6 | cut -d' ' -f2) {kept}; echo '** Verified OK **'")
+    copied = tmp_path / "kept.hex"
+    program("openocd", f"cp $(echo $6 | cut -d' ' -f2) {copied}; echo '** Verified OK **'")
     flash(plan_flash(binary(tmp_path), "nucleo-f446re", None, "openocd"))
-    lines = kept.read_text().split()
+    lines = copied.read_text().split()
     assert lines[0] == ":020000040800F2"
     assert lines[1].startswith(":10000000000102030405060708090A0B0C0D0E0F")
 
@@ -226,10 +226,10 @@ def test_the_package_for_adafruits_boot_loader(tmp_path: Path, program: Program)
     real = shutil.which("adafruit-nrfutil")
     if real is None:
         pytest.skip("adafruit-nrfutil is not installed: pip install adafruit-nrfutil")
-    kept = tmp_path / "kept.zip"
-    program("adafruit-nrfutil", f'[ $2 = genpkg ] && {{ {real} "$@"; exit; }}; cp $4 {kept}; echo Device programmed.')
+    copied = tmp_path / "kept.zip"
+    program("adafruit-nrfutil", f'[ $2 = genpkg ] && {{ {real} "$@"; exit; }}; cp $4 {copied}; echo Device programmed.')
     flash(plan_flash(binary(tmp_path), "seeed-xiao-nrf52840", "COM7", "nrfutil"))
-    with zipfile.ZipFile(kept) as package:
+    with zipfile.ZipFile(copied) as package:
         what = json.loads(package.read("manifest.json"))["manifest"]["application"]
         assert package.read(what["bin_file"]) == DATA
         packet = what["init_packet_data"]

@@ -79,15 +79,15 @@ def test_intel_hex(origin: int) -> None:
 def test_uf2() -> None:
     blocks = uf2(Image(0x1000_0000, DATA), 0xE48B_FF56)
     assert len(blocks) == 512 * -(-len(DATA) // 256)
-    found = b""
+    content = b""
     for at in range(0, len(blocks), 512):
         words = np.frombuffer(blocks[at : at + 32], "<u4").tolist()
         assert words[:3] == [0x0A324655, 0x9E5D5157, 0x2000]
         assert words[3:] == [0x1000_0000 + at // 2, 256, at // 512, len(blocks) // 512, 0xE48B_FF56]
         assert blocks[at + 508 : at + 512] == bytes.fromhex("306fb10a")
-        found += blocks[at + 32 : at + 32 + 256]
-    assert found[: len(DATA)] == DATA
-    assert not any(found[len(DATA) :])
+        content += blocks[at + 32 : at + 32 + 256]
+    assert content[: len(DATA)] == DATA
+    assert not any(content[len(DATA) :])
 
 
 def test_boot2_checksum() -> None:
@@ -159,17 +159,17 @@ def built(model: Path) -> Callable[[str], Path]:
     from tinyc.pipeline.building import build  # noqa: PLC0415
     from tinyc.pipeline.progress import Progress  # noqa: PLC0415
 
-    made: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def folder(board: str) -> Path:
-        if board not in made:
+        if board not in folders:
             try:
-                _, made[board] = build(model, model.parent / board, Options(board), Progress())
+                _, folders[board] = build(model, model.parent / board, Options(board), Progress())
             except TinycError as error:
                 if error.exit_code == 2 and "install" in error.hint:
                     pytest.skip(error.message)
                 raise
-        return made[board]
+        return folders[board]
 
     return folder
 
@@ -203,14 +203,14 @@ def test_the_whole_chain(built: Callable[[str], Path], model: Path, tmp_path: Pa
     with board_at_port(load_board("stm32f4-discovery"), image) as port:
         code, out, err = tinyc("run", model, "--board", "stm32f4-discovery", "--port", port, "--json")
         assert code == 0, err
-        found = json.loads(out)
-        assert found["passed"]
-        assert found["inferences"] == 6
-        assert found["output_bytes"] == 30
-        assert found["mismatches"] == 0
-        assert len(found["cycles"]) == 6
-        assert found["modelled_cycles"] > 0
-        assert found["emulated"]
+        report = json.loads(out)
+        assert report["passed"]
+        assert report["inferences"] == 6
+        assert report["output_bytes"] == 30
+        assert report["mismatches"] == 0
+        assert len(report["cycles"]) == 6
+        assert report["modelled_cycles"] > 0
+        assert report["emulated"]
         code, out, err = tinyc("run", model, "--board", "stm32f4-discovery", "--port", port)
         assert code == 0, err
         assert "30 output bytes of 6 inputs against the integer reference: all equal" in out
@@ -275,11 +275,11 @@ def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: T
             assert protocol.parse_info(hello[0].payload).started
         code, out, err = tinyc("run", model, "--board", "riscv32imc", "--port", port, "--json")
     assert code == 0, err
-    found = json.loads(out)
-    assert found["passed"]
-    assert (found["inferences"], found["mismatches"], len(found["cycles"])) == (6, 0, 6)
-    assert found["stack_bytes"] > 0
-    assert found["damaged_guards"] == []
+    report = json.loads(out)
+    assert report["passed"]
+    assert (report["inferences"], report["mismatches"], len(report["cycles"])) == (6, 0, 6)
+    assert report["stack_bytes"] > 0
+    assert report["damaged_guards"] == []
 
 
 def test_monitor(built: Callable[[str], Path], tinyc: Tinyc, monkeypatch: pytest.MonkeyPatch) -> None:

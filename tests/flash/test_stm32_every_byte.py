@@ -82,11 +82,11 @@ class Session:
 
 def without_commands(data: bytes) -> bytes:
     """No two bytes beside each other that are a command: see test_data_that_are_commands."""
-    made = bytearray(data)
-    for i in range(1, len(made)):
-        if made[i - 1] ^ made[i] == 0xFF:
-            made[i] ^= 1
-    return bytes(made)
+    harmless = bytearray(data)
+    for i in range(1, len(harmless)):
+        if harmless[i - 1] ^ harmless[i] == 0xFF:
+            harmless[i] ^= 1
+    return bytes(harmless)
 
 
 RANDOM = without_commands(random.Random(3).randbytes(700))

@@ -84,13 +84,13 @@ def test_other_sizes_of_payload_and_gaps(size: int) -> None:
 def test_checksums_of_regions() -> None:
     region = DATA[:512]
     tail = struct.pack("<2I16s", 0x4000, 512, hashlib.md5(region, usedforsecurity=False).digest())
-    made = [block(0x4000 + at, region[at : at + 256], at // 256, 2, flags=0x6000, tail=tail) for at in (0, 256)]
-    assert read_uf2(b"".join(made), PICO2, HERE).data == region
+    blocks = [block(0x4000 + at, region[at : at + 256], at // 256, 2, flags=0x6000, tail=tail) for at in (0, 256)]
+    assert read_uf2(b"".join(blocks), PICO2, HERE).data == region
     for at in range(256):
-        damaged = bytearray(made[0])
+        damaged = bytearray(blocks[0])
         damaged[32 + at] ^= 0x10
         with pytest.raises(TinycError, match="the checksum of 0x00004000 in the UF2 file"):
-            read_uf2(bytes(damaged) + made[1], PICO2, HERE)
+            read_uf2(bytes(damaged) + blocks[1], PICO2, HERE)
 
 
 @pytest.mark.parametrize(

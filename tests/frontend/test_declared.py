@@ -68,9 +68,9 @@ def tensorflows_mel(bands: int, bins: int, low: float, high: float) -> Reals:
     return np.concatenate([np.zeros((1, bands)), np.maximum(0, np.minimum(up, down))])
 
 
-def assert_int8_are(found: Array, wanted: Array, share: float = 0.999) -> None:
+def assert_int8_are(ours: Array, exact: Array, share: float = 0.999) -> None:
     """All but one in a thousand, and never more than one step off."""
-    off = np.abs(found.astype(int) - wanted.astype(int))
+    off = np.abs(ours.astype(int) - exact.astype(int))
     assert off.max() <= 1
     assert (off == 0).mean() >= share
 
@@ -81,8 +81,8 @@ def test_sww_is_the_formula() -> None:
     samples = np.concatenate(list(SOUNDS.values()))
     reals = sww(samples)
     np.testing.assert_allclose(front.features(samples), reals, atol=1e-4)
-    wanted = np.clip(np.trunc(reals / scale + zero), -128, 127)
-    assert_int8_are(front.quantized(samples, scale, zero), wanted)
+    exact = np.clip(np.trunc(reals / scale + zero), -128, 127)
+    assert_int8_are(front.quantized(samples, scale, zero), exact)
 
 
 def test_kws_is_the_formula() -> None:
@@ -100,21 +100,21 @@ def test_stored_features(kind: str) -> None:
     paths = [path for path in sorted((STORED / kind).glob("*.npz")) if path.stem != "tables"]
     if not paths:
         pytest.skip("no ../shared/frontend")
-    found, wanted = [], []
+    ours, exact = [], []
     for path in paths:
         stored = np.load(path)
         if kind == "mlperf":
             front, (scale, zero) = load_frontend(str(SWW)), SWW_QUANT
             samples, reals = np.concatenate([np.zeros(512, np.int16), stored["pcm"]]), stored["features_c"]
-            wanted.append(np.clip(np.trunc(reals / np.float32(scale) + zero), -128, 127))
+            exact.append(np.clip(np.trunc(reals / np.float32(scale) + zero), -128, 127))
         else:  # there, the largest sample of a clip stands for 1
             peak = 32768 / int(stored["pcm"].max())
             front, (scale, zero) = replace(load_frontend(str(KWS)), peak=peak), KWS_QUANT
             samples, reals = stored["pcm"], stored["mfcc_tensorflow"]
-            wanted.append(np.clip(np.round(reals / np.float32(scale) + zero), -128, 127))
+            exact.append(np.clip(np.round(reals / np.float32(scale) + zero), -128, 127))
         assert isinstance(front, Declared)
-        found.append(front.quantized(samples, scale, zero))
-    assert_int8_are(np.concatenate(found), np.concatenate(wanted))
+        ours.append(front.quantized(samples, scale, zero))
+    assert_int8_are(np.concatenate(ours), np.concatenate(exact))
 
 
 LIBROSA = """
@@ -176,9 +176,9 @@ def test_a_data_pipeline_of_pytorch(tmp_path: Path) -> None:
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "DataLoader" in block)
     (tmp_path / "kws.toml").write_text(LIBROSA)
     recordings = np.stack([voice(0.5), voice(0.5)[::-1], voice(0.5) // 2])
-    known = {"torch": torch, "tinyc": tinyc, "recordings": recordings, "labels": [0, 1, 2]}
-    exec(code.replace('"kws.toml"', f'"{tmp_path}/kws.toml"').replace("batch_size=32", "batch_size=2"), known)
-    batches = list(known["loader"])
+    namespace = {"torch": torch, "tinyc": tinyc, "recordings": recordings, "labels": [0, 1, 2]}
+    exec(code.replace('"kws.toml"', f'"{tmp_path}/kws.toml"').replace("batch_size=32", "batch_size=2"), namespace)
+    batches = list(namespace["loader"])
     front = declared(LIBROSA, tmp_path)
     np.testing.assert_array_equal(np.concatenate([x.numpy() for x, _ in batches]), front.features(recordings))
     assert [int(label) for _, labels in batches for label in labels] == [0, 1, 2]
@@ -268,10 +268,10 @@ def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) 
     make = state_model if case == "remembers" else window_model
     model = make(tmp_path / "unit.tflite", 3, quant, front.channels)
     samples = np.concatenate([voice(0.5), SOUNDS["ends"][:3001], SOUNDS["silence"][:3000], SOUNDS["voice"][:4000]])
-    found = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
-    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
-    assert len(set(wanted)) > 5
-    assert found == wanted
+    outputs = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
+    reference = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(reference)) > 5
+    assert outputs == reference
 
 
 def test_recordings_side_by_side_are_as_one_by_one() -> None:

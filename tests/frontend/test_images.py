@@ -40,9 +40,9 @@ def test_what_a_camera_gives_of_a_picture(name: str) -> None:
     settings = ",range=video" if name == "yuyv" else ""
     camera = load_camera(f"{name}:11x9{settings}").of((9, 11), 3)
     near = {"grey": 0, "rgb888": 0, "bgr888": 0, "rgb565": 7, "rgb565be": 7}.get(name, 21)
-    wanted = smooth if name != "grey" else np.repeat(as_frames(camera, smooth[None])[0], 3, -1)
+    exact = smooth if name != "grey" else np.repeat(as_frames(camera, smooth[None])[0], 3, -1)
     inner = slice(1, -1) if name.startswith("bayer") else slice(None)
-    off = np.abs(camera.pixels(as_frames(camera, smooth[None]))[0].astype(int) - wanted)[inner, inner]
+    off = np.abs(camera.pixels(as_frames(camera, smooth[None]))[0].astype(int) - exact)[inner, inner]
     assert off.max() <= near
     for level in (0, 77, 255):
         even = np.full((1, 9, 11, 3), level, np.uint8)
@@ -66,16 +66,16 @@ def test_pictures_give_labels(folder: Path) -> None:
     labels = folder / "labels.txt"
     labels.write_text("\n".join(f"class {k}" for k in range(3 * 3 * 4)))
     ways = {"picture": LINE, "input_rows": True, "image": folder / "pictures"}
-    found = tinyc.run(folder / "unit.tflite", "host", labels=labels, **ways)
-    assert isinstance(found, Looking)
+    looking = tinyc.run(folder / "unit.tflite", "host", labels=labels, **ways)
+    assert isinstance(looking, Looking)
     graph, camera = graph_of(folder / "unit.tflite"), load_camera(LINE).of((5, 6), 3)
     frames = [*as_frames(camera, noise((10, 12, 3))[None]).reshape(1, 10, 24), *noise((2, 10, 24), 5)]
     inputs = [{"x": camera.quantized(frame, *graph.values["x"].quant.per_tensor)[None]} for frame in frames]
     outputs = [run_int(graph, one, Numerics.TFLM)["y"].reshape(-1) for one in inputs]
-    assert [seen.label for seen in found.seen] == [f"class {output.argmax()}" for output in outputs]
-    assert [seen.picture for seen in found.seen] == ["a.png", "b.raw, frame 0", "b.raw, frame 1"]
-    assert found.passed
-    assert (found.output_bytes, found.mismatches) == (3 * 36, 0)
+    assert [seen.label for seen in looking.seen] == [f"class {output.argmax()}" for output in outputs]
+    assert [seen.picture for seen in looking.seen] == ["a.png", "b.raw, frame 0", "b.raw, frame 1"]
+    assert looking.passed
+    assert (looking.output_bytes, looking.mismatches) == (3 * 36, 0)
 
 
 def refused(folder: Path, image: str, line: str | None = LINE) -> TinycError:
@@ -162,11 +162,11 @@ def foreign_labels(path: Path, pictures: Path) -> list[str]:
     image = pytest.importorskip("PIL.Image")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     name = next(output.name for output in session.get_outputs() if output.name in ("label", "place"))
-    found = []
+    labels_there = []
     for picture in sorted(pictures.iterdir()):
         x = np.asarray(image.open(picture), np.float32).transpose(2, 0, 1)[None]
-        found.append(str(np.ravel(session.run([name], {"x": x})[0])[0]))
-    return found
+        labels_there.append(str(np.ravel(session.run([name], {"x": x})[0])[0]))
+    return labels_there
 
 
 @pytest.mark.parametrize("outputs", [["label", "zipped"], ["zipped", "label"], ["place"]])
@@ -175,13 +175,13 @@ def test_without_a_file_the_names_are_those_of_the_model(
 ) -> None:
     """And numbers, if it has none. Where the first output is the class itself, there is no score to print."""
     path = color_model(tmp_path / "colors.onnx", outputs)
-    found = tinyc.run(path, "host", **colored)
-    assert isinstance(found, Looking)
-    wanted = foreign_labels(path, colored["image"])
-    assert len(set(wanted)) == 3
-    assert [seen.label for seen in found.seen] == wanted
-    assert [seen.score is None for seen in found.seen] == [outputs[0] != "zipped"] * 4
-    assert found.passed
+    looking = tinyc.run(path, "host", **colored)
+    assert isinstance(looking, Looking)
+    foreign = foreign_labels(path, colored["image"])
+    assert len(set(foreign)) == 3
+    assert [seen.label for seen in looking.seen] == foreign
+    assert [seen.score is None for seen in looking.seen] == [outputs[0] != "zipped"] * 4
+    assert looking.passed
 
 
 @pytest.mark.parametrize("outputs", [["zipped", "label"], ["label"], ["place"]])
@@ -190,9 +190,9 @@ def test_a_file_of_names_comes_before_those_of_the_model(
 ) -> None:
     """A class that the file does not reach is a number; scores need a name each."""
     path = color_model(tmp_path / "colors.onnx", outputs)
-    found = tinyc.run(path, "host", labels=["rot", "gruen", "blau"], **colored)
-    assert isinstance(found, Looking)
-    assert [seen.label for seen in found.seen] == ["blau", "rot", "gruen", "blau"]
+    looking = tinyc.run(path, "host", labels=["rot", "gruen", "blau"], **colored)
+    assert isinstance(looking, Looking)
+    assert [seen.label for seen in looking.seen] == ["blau", "rot", "gruen", "blau"]
     if outputs[0] == "zipped":
         with pytest.raises(TinycError, match="there are 2 labels; the model's output 'zipped' has 3 elements"):
             tinyc.run(path, "host", labels=["rot", "gruen"], **colored)
@@ -214,8 +214,8 @@ def test_numbers_where_nobody_has_names(folder: Path) -> None:
     assert y.quant is not None
     output = run_int(graph, {"x": camera.quantized(frame, *x.quant.per_tensor)[None]}, Numerics.TFLM)["y"].reshape(-1)
     scale, zero = y.quant.per_tensor
-    wanted = ["a.png", str(output.argmax()), f"{scale * (int(output.max()) - zero):.2f}"]
-    assert ran.stdout.splitlines()[0].split() == wanted
+    cells = ["a.png", str(output.argmax()), f"{scale * (int(output.max()) - zero):.2f}"]
+    assert ran.stdout.splitlines()[0].split() == cells
 
 
 def test_a_class_is_printed_without_a_score(colored: dict[str, Any], tmp_path: Path) -> None:

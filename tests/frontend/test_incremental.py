@@ -90,9 +90,9 @@ def check_sliding(graph: Graph, hop: int) -> int:
     whole, compared = prepare_int(graph, NUMERICS), 0
     for end, run in zip(ends, prepare_int(slid.graph, NUMERICS).sequence(given), strict=True):
         if end >= slid.window:
-            wanted = whole({name: stream[end - slid.window : end].reshape(x.shape)})
+            reference = whole({name: stream[end - slid.window : end].reshape(x.shape)})
             for out in graph.outputs:
-                np.testing.assert_array_equal(run[out], wanted[out])
+                np.testing.assert_array_equal(run[out], reference[out])
             compared += 1
     return compared
 
@@ -102,14 +102,14 @@ def test_pushed_samples_give_the_outputs_of_whole_windows(hop: int, stride: int,
     """The library of what is new against the Python features and the model on whole windows, in C with sanitizers."""
     path, file = model(tmp_path, stride=stride), front_file(tmp_path, hop)
     front = load_frontend(file)
-    made = make_integers(path, load_board("host"), Options("host"), Progress())
+    integers = make_integers(path, load_board("host"), Options("host"), Progress())
     samples = np.concatenate([voice(0.25), recordings(0.2)["ends"], np.zeros(1000, np.int16), voice(0.1)])
-    wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
-    assert len(set(wanted)) > 5
+    reference = [run.tobytes() for run in expected(integers.graph, front, samples, integers.numerics)]
+    assert len(set(reference)) > 5
     streams = [(samples, random_chunks(front.step * hop)), (samples[:5000], itertools.repeat(1))]
-    found = pushed(path, file, streams, tmp_path, 2)
-    by_ones = found[len(wanted) :]
-    assert found == [*wanted, *wanted[: len(by_ones)]]
+    outputs = pushed(path, file, streams, tmp_path, 2)
+    by_ones = outputs[len(reference) :]
+    assert outputs == [*reference, *reference[: len(by_ones)]]
     assert len(by_ones) > 3
 
 

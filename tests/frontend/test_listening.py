@@ -47,14 +47,14 @@ class Rule:
 
 def rule(**changed: int) -> Rule:
     text = (LISTEN / "listen.h").read_text(encoding="utf-8")
-    found = {name.lower(): int(value) for name, value in re.findall(r"^#define LISTEN_(\w+) (\d+)$", text, re.M)}
-    return Rule(**(found | changed))
+    constants = {name.lower(): int(value) for name, value in re.findall(r"^#define LISTEN_(\w+) (\d+)$", text, re.M)}
+    return Rule(**(constants | changed))
 
 
 def heard(rule: Rule, outputs: Iterable[npt.NDArray[np.int8]]) -> list[tuple[int, int, int]]:
     """(output, word, percent) of each word that counts."""
     last: list[npt.NDArray[np.int64]] = []
-    found: list[tuple[int, int, int]] = []
+    words_heard: list[tuple[int, int, int]] = []
     silent_until = 0
     for k, scores in enumerate(outputs):
         last = [*last, scores.reshape(-1).astype(np.int64) + 128][-rule.mean_of :]
@@ -62,9 +62,9 @@ def heard(rule: Rule, outputs: Iterable[npt.NDArray[np.int8]]) -> list[tuple[int
         word = int(sums.argmax())
         percent = int(100 * sums[word] // (256 * rule.mean_of))
         if word < rule.words and percent >= rule.threshold_percent and k * rule.hop_ms >= silent_until:
-            found.append((k, word, percent))
+            words_heard.append((k, word, percent))
             silent_until = k * rule.hop_ms + rule.rest_ms
-    return found
+    return words_heard
 
 
 MAIN = """
@@ -103,9 +103,9 @@ def test_the_rule_in_c_is_the_one_in_python(changed: dict[str, int], tmp_path: P
     ran("gcc", "-std=c99", *WARNINGS, *SANITIZE, *defined, *files, "-o", "listen", cwd=tmp_path)
     done = subprocess.run([tmp_path / "listen"], input=outputs.tobytes(), capture_output=True, check=True)
     said = [tuple(map(int, line.split())) for line in done.stdout.decode().splitlines()]
-    wanted = heard(rule(**changed), outputs)
-    assert said == wanted
-    assert len(wanted) > 20
+    by_python = heard(rule(**changed), outputs)
+    assert said == by_python
+    assert len(by_python) > 20
 
 
 BAD = {
@@ -124,7 +124,7 @@ def test_the_example_says_the_words_on_a_computer_and_on_a_board(tmp_path: Path)
     here, board = example_numbers.listen_programs(tmp_path)
     said = ran(*here, cwd=tmp_path)
     assert ran(*board, cwd=tmp_path) == said
-    assert example_numbers.as_block(said) == example_numbers.STATED["heard"].found(), "run scripts/example_numbers.py"
+    assert example_numbers.as_block(said) == example_numbers.STATED["heard"].stated(), "run scripts/example_numbers.py"
     assert said == _twin()
     for name, make in BAD.items():
         make(tmp_path / f"{name}.wav")
@@ -141,8 +141,8 @@ def _twin() -> str:
     front = load_frontend(toml)
     with wave.open(str(example_numbers.RECORDING)) as file:
         samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
-    made = compile_model(path, load_board("host"), Options("host"), Progress())
-    outputs = expected(made.graph, front, samples, made.program.numerics)
+    compiled = compile_model(path, load_board("host"), Options("host"), Progress())
+    outputs = expected(compiled.graph, front, samples, compiled.program.numerics)
     names = re.search(r"NAMES\[LISTEN_WORDS\] = {(.*)}", (LISTEN / "recording.c").read_text(encoding="utf-8"))
     assert names is not None
     labels = re.findall(r'"(\w+)"', names[1])

@@ -31,10 +31,10 @@ def of_library(samples: Samples) -> Array:
     judge = pytest.importorskip("pymicro_features", reason="needs `pymicro-features`").MicroFrontend()
     left, frames = samples.tobytes(), []
     while len(left) >= 320:
-        made = judge.process_samples(left[:320])
-        left = left[2 * made.samples_read :]
-        if made.features:
-            frames.append(np.round(np.array(made.features) / 0.0390625).astype(np.int64))
+        processed = judge.process_samples(left[:320])
+        left = left[2 * processed.samples_read :]
+        if processed.features:
+            frames.append(np.round(np.array(processed.features) / 0.0390625).astype(np.int64))
     return np.array(frames).reshape(-1, 40)
 
 
@@ -53,8 +53,8 @@ def test_stored_features(path: Path | None) -> None:
 
 def test_recordings_side_by_side_are_as_one_by_one() -> None:
     both = np.stack([SOUNDS["voice"], SOUNDS["steps"]])
-    found = Micro().features(both)
-    for samples, features in zip(both, found, strict=True):
+    features_of_both = Micro().features(both)
+    for samples, features in zip(both, features_of_both, strict=True):
         np.testing.assert_array_equal(features, Micro().features(samples))
     assert Micro().features(both[0, :479]).shape == (0, 40)
 
@@ -91,10 +91,10 @@ def test_pushed_samples_give_the_outputs_of_the_twin(case: str, tmp_path: Path) 
         )
     front = load_frontend(name)
     samples = np.concatenate([voice(0.6), SOUNDS["ends"][:4000], SOUNDS["silence"][:3000], SOUNDS["voice"][:3000]])
-    found = pushed(model, name, [(samples, random_chunks(front.step))], tmp_path)
-    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
-    assert len(set(wanted)) > 5
-    assert found == wanted
+    outputs = pushed(model, name, [(samples, random_chunks(front.step))], tmp_path)
+    reference = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(reference)) > 5
+    assert outputs == reference
 
 
 def test_outputs_make_way_for_the_samples_of_the_next_run(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_outputs_make_way_for_the_samples_of_the_next_run(tmp_path: Path) -> Non
 def test_long_pushes_run_what_is_due(tmp_path: Path) -> None:
     """Half a second at once: as many outputs as frames, of which the last is there."""
     model, samples = window_model(tmp_path / "unit.tflite", 2), voice(0.5)
-    found = pushed(model, "micro", [(samples, iter([len(samples)]))], tmp_path)
-    wanted = expected(normalize(load_model(model)), Micro(), samples)
-    assert found == [wanted[-1].tobytes()] * len(wanted)
+    outputs = pushed(model, "micro", [(samples, iter([len(samples)]))], tmp_path)
+    reference = expected(normalize(load_model(model)), Micro(), samples)
+    assert outputs == [reference[-1].tobytes()] * len(reference)
 
 
 BAD = {

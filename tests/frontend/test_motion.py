@@ -42,13 +42,13 @@ def test_a_recording_of_several_axes(tmp_path: Path) -> None:
     path.write_text('kind = "motion"\naxes = 3\nrate = 50\nwindow = 20\nstep = 10\nfeatures = ["mean", "rms"]\n')
     front, samples = load_frontend(str(path)), walk(200, 3)
     model = window_model(tmp_path / "unit.tflite", 1, QUANT, front.channels)
-    found = tinyc.run(model, "host", wav=samples, frontend=str(path))
-    assert found.passed
-    assert found.runs == 20
+    hearing = tinyc.run(model, "host", wav=samples, frontend=str(path))
+    assert hearing.passed
+    assert hearing.runs == 20
     with wave.open(str(tmp_path / "walk.wav"), "wb") as file:
         file.setparams((3, 2, 50, 0, "NONE", ""))
         file.writeframes(samples.tobytes())
-    assert tinyc.run(model, "host", wav=tmp_path / "walk.wav", frontend=str(path)).heard == found.heard
+    assert tinyc.run(model, "host", wav=tmp_path / "walk.wav", frontend=str(path)).heard == hearing.heard
     with pytest.raises(TinycError, match=r"not int16 \[n, 3\]"):
         tinyc.run(model, "host", wav=samples[:, 0], frontend=str(path))
     with wave.open(str(tmp_path / "one.wav"), "wb") as file:
@@ -64,18 +64,18 @@ def test_features_are_those_of_reals() -> None:
     front = load_frontend(str(EXAMPLE))
     assert isinstance(front, MotionFront)
     x = walk(1000, 3)
-    found = front.features(x).reshape(-1, 3, 10) * 10
+    features = front.features(x).reshape(-1, 3, 10) * 10
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(float), 128, axis=0)[::64]
     unit = 0.0011975
     exact = [windows.mean(-1), np.sqrt((windows**2).mean(-1)), windows.std(-1), windows.min(-1), windows.max(-1)]
-    assert np.abs(found[..., :5] - unit * np.stack(exact, -1)).max() <= unit / 128 + 1e-5
+    assert np.abs(features[..., :5] - unit * np.stack(exact, -1)).max() <= unit / 128 + 1e-5
     above = windows >= windows.mean(-1, keepdims=True)
-    np.testing.assert_allclose(found[..., 5], (above[..., 1:] != above[..., :-1]).sum(-1), rtol=1e-5)
+    np.testing.assert_allclose(features[..., 5], (above[..., 1:] != above[..., :-1]).sum(-1), rtol=1e-5)
     spectrum = np.abs(np.fft.rfft(windows))[..., 1:64]
     largest = np.argsort(-spectrum, axis=-1)[..., :2]
-    np.testing.assert_allclose(found[..., 6::2], (largest + 1) * 100 / 128, rtol=1e-5)
+    np.testing.assert_allclose(features[..., 6::2], (largest + 1) * 100 / 128, rtol=1e-5)
     sizes = np.take_along_axis(spectrum, largest, -1) * 2 / 128
-    np.testing.assert_allclose(found[..., 7::2], unit * sizes, atol=unit / 20)
+    np.testing.assert_allclose(features[..., 7::2], unit * sizes, atol=unit / 20)
 
 
 def test_features_become_the_models_int8() -> None:
@@ -118,10 +118,10 @@ def test_pushed_samples_give_the_outputs_of_the_twin(text: str, tmp_path: Path) 
     assert isinstance(front, MotionFront)
     model = window_model(tmp_path / "unit.tflite", 3, QUANT, front.channels)
     samples = walk(400, front.axes).reshape(-1)
-    found = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
-    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
-    assert len(set(wanted)) > 5
-    assert found == wanted
+    outputs = pushed(model, str(path), [(samples, random_chunks(front.step))], tmp_path)
+    reference = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(reference)) > 5
+    assert outputs == reference
 
 
 def deciding(features: Array) -> onnx.ModelProto:
@@ -153,11 +153,13 @@ def test_a_forest_decides_by_the_features_that_it_was_trained_with(tmp_path: Pat
     samples = walk(400, front.axes)
     features = front.features(samples)
     model = deciding(features)
-    made = pushed(saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path)
+    labels_pushed = pushed(
+        saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path
+    )
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    wanted = [int(session.run(["label"], {"x": row[None]})[0][0]) for row in features]
-    assert len(set(wanted)) > 1
-    assert [int.from_bytes(label, "little") for label in made] == wanted
+    theirs = [int(session.run(["label"], {"x": row[None]})[0][0]) for row in features]
+    assert len(set(theirs)) > 1
+    assert [int.from_bytes(label, "little") for label in labels_pushed] == theirs
 
 
 def test_a_model_of_float32_gets_the_features_in_float32(tmp_path: Path) -> None:
@@ -170,8 +172,8 @@ def test_a_model_of_float32_gets_the_features_in_float32(tmp_path: Path) -> None
     )  # fmt: skip
     model.producer_name = "skl2onnx"
     samples = walk(200, 1)
-    made = pushed(saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path)
-    reals = np.stack([np.frombuffer(run, np.float32) for run in made])
+    outputs = pushed(saved(model, tmp_path), str(path), [(samples.reshape(-1), random_chunks(front.step))], tmp_path)
+    reals = np.stack([np.frombuffer(run, np.float32) for run in outputs])
     np.testing.assert_allclose(reals, 2 * front.features(samples), rtol=1e-6, atol=1e-6)
 
 

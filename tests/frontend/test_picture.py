@@ -64,8 +64,8 @@ def test_bilinear_is_tflites() -> None:
         fields = {"AlignCorners": False, "HalfPixelCenters": True}
         operator = Operator("RESIZE_BILINEAR", ("x", "n"), ("y",), "ResizeBilinearOptions", fields, 3)
         theirs = run_tflm(build_model(tensors, [operator], ["x"], ["y"]), (colors ^ 128).view(np.int8)[None])[0]
-        found = load_camera("rgb888:26x19").of((height, width), 3).pixels(colors.reshape(19, -1))
-        np.testing.assert_array_equal(found, theirs[0].view(np.uint8) ^ 128)
+        pixels = load_camera("rgb888:26x19").of((height, width), 3).pixels(colors.reshape(19, -1))
+        np.testing.assert_array_equal(pixels, theirs[0].view(np.uint8) ^ 128)
 
 
 def test_area_is_the_mean_of_what_a_pixel_covers() -> None:
@@ -74,9 +74,9 @@ def test_area_is_the_mean_of_what_a_pixel_covers() -> None:
     for width, height in ((10, 7), (53, 37), (1, 1), (31, 36)):
         fine = np.repeat(np.repeat(colors.astype(float), height, 0), width, 1)
         exact = fine.reshape(height, 37, width, 53, 3).mean((1, 3))
-        found = load_camera("rgb888:53x37,resize=area").of((height, width), 3).pixels(colors.reshape(37, -1))
-        assert np.abs(found - exact).max() <= 1.01
-        assert np.abs((found - exact).mean()) < 0.1
+        pixels = load_camera("rgb888:53x37,resize=area").of((height, width), 3).pixels(colors.reshape(37, -1))
+        assert np.abs(pixels - exact).max() <= 1.01
+        assert np.abs((pixels - exact).mean()) < 0.1
 
 
 def test_enlarged_area_is_bilinear() -> None:
@@ -129,9 +129,9 @@ def test_the_graph_is_the_function_and_the_model(line: str, tmp_path: Path) -> N
     for seed in (1, 2):
         (frame,) = frames(camera, 1, seed)
         quantized = camera.quantized(frame, *graph.values["x"].quant.per_tensor)
-        wanted = run_int(graph, {"x": quantized[None]}, Numerics.TFLM)["y"]
+        reference = run_int(graph, {"x": quantized[None]}, Numerics.TFLM)["y"]
         shaped = frame.reshape(1, *camera.frame_shape)
-        np.testing.assert_array_equal(run_int(joined, {"frame": shaped}, Numerics.TFLM)["y"], wanted)
+        np.testing.assert_array_equal(run_int(joined, {"frame": shaped}, Numerics.TFLM)["y"], reference)
 
 
 @pytest.mark.parametrize("case", [(list(CASES)[1], True), (list(CASES)[4], True), (list(CASES)[3], False)], ids=str)
@@ -149,8 +149,8 @@ def test_models_that_take_uint8(tmp_path: Path) -> None:
     graph = graph_of(picture_model(tmp_path / "unit.tflite", (5, 6, 3), "u8", 0))
     joined, camera = join_camera(graph, load_camera("rgb888:6x5"))
     frame = noise((1, 5, 6, 3))
-    wanted = run_int(graph, {"x": frame}, Numerics.TFLM)["y"]
-    np.testing.assert_array_equal(run_int(joined, {"frame": frame}, Numerics.TFLM)["y"], wanted)
+    reference = run_int(graph, {"x": frame}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(run_int(joined, {"frame": frame}, Numerics.TFLM)["y"], reference)
     assert [node.op for node in joined.nodes] == ["picture", "conv2d"]
     np.testing.assert_array_equal(camera.pixels(frame[0]), frame[0])
 
@@ -158,12 +158,12 @@ def test_models_that_take_uint8(tmp_path: Path) -> None:
 def test_frames_in_any_number() -> None:
     camera = tinyc.picture("yuyv:9x6,resize=area", (3, 4))
     many = frames(camera, 40)
-    found = camera.quantized(many, 1 / 255, -128)
-    assert found.shape == (40, 3, 4, 3)
+    pixels = camera.quantized(many, 1 / 255, -128)
+    assert pixels.shape == (40, 3, 4, 3)
     for k in (0, 15, 16, 39):
-        np.testing.assert_array_equal(camera.quantized(many[k], 1 / 255, -128), found[k])
+        np.testing.assert_array_equal(camera.quantized(many[k], 1 / 255, -128), pixels[k])
     np.testing.assert_array_equal(camera.features(many), (camera.pixels(many) / 255).astype(np.float32))
-    np.testing.assert_array_equal(found, np.round(camera.features(many) * 255 - 128).astype(np.int8))
+    np.testing.assert_array_equal(pixels, np.round(camera.features(many) * 255 - 128).astype(np.int8))
     assert camera.pixels(many.reshape(8, 5, 6, 5, 4)).shape == (8, 5, 3, 4, 3)
     assert camera.pixels(many[:0]).shape == (0, 3, 4, 3)
 
@@ -194,11 +194,13 @@ def test_settings_in_a_file(tmp_path: Path) -> None:
         'format = "uyvy"\nwidth = 320\nheight = 240\ncrop = "200x100"\nresize = "area"\norder = "bgr"\n'
         'range = "video"\npeak = 255\nmean = [1, 2, 3]\ndeviation = 2\nsize = "64x48"\n'
     )
-    wanted = Camera("uyvy", 320, 240, Crop(60, 70, 200, 100), False, "area", True, True, 255, (1, 2, 3), (2,), (48, 64))
-    assert load_camera(str(path)) == wanted
+    expected_camera = Camera(
+        "uyvy", 320, 240, Crop(60, 70, 200, 100), False, "area", True, True, 255, (1, 2, 3), (2,), (48, 64)
+    )
+    assert load_camera(str(path)) == expected_camera
     line = "uyvy:320x240,crop=200x100,resize=area,order=bgr,range=video,peak=255,mean=1/2/3,deviation=2,size=64x48"
-    assert load_camera(line) == wanted
-    assert tinyc.picture(line).pixels(frames(wanted)).shape == (2, 48, 64, 3)
+    assert load_camera(line) == expected_camera
+    assert tinyc.picture(line).pixels(frames(expected_camera)).shape == (2, 48, 64, 3)
     path.write_text('format = "grey"\nwidth = 320\nheight = 0\n')
     with pytest.raises(TinycError, match="'height' must be from 1") as error:
         load_camera(str(path))

@@ -51,9 +51,9 @@ def test_pushed_samples_give_the_outputs_of_the_twin(tmp_path: Path) -> None:
     file, front = front_of(tmp_path, OWN)
     model = window_model(tmp_path / "unit.tflite", 20, QUANT, 2)
     samples = walk(200, 2).reshape(-1)
-    wanted = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
-    assert len(set(wanted)) > 5
-    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == wanted
+    reference = [run.tobytes() for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(reference)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == reference
 
 
 def test_features_of_an_onnx_graph_are_pushed_samples(tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ def test_features_of_an_onnx_graph_are_pushed_samples(tmp_path: Path) -> None:
     model, x = peaks(tmp_path / "unit.onnx"), walk(2000, 3)
     windows = np.lib.stride_tricks.sliding_window_view(front.features(x), 128, axis=0)[::60].transpose(0, 2, 1)
     np.savez(tmp_path / "unit.calib.npz", x=windows[:, None])
-    made = make_integers(model, load_board("host"), Options("host"), Progress())
-    assert made.graph.values["x"].dtype == "s16"
+    integers = make_integers(model, load_board("host"), Options("host"), Progress())
+    assert integers.graph.values["x"].dtype == "s16"
     samples = walk(900, 3, 2).reshape(-1)
-    wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
-    assert len(set(wanted)) > 5
-    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == wanted
+    reference = [run.tobytes() for run in expected(integers.graph, front, samples, integers.numerics)]
+    assert len(set(reference)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path) == reference
 
 
 @pytest.mark.slow
@@ -75,22 +75,22 @@ def test_only_what_is_new_is_computed(tmp_path: Path) -> None:
     """A convolutional network that learned from samples, incrementally: the outputs of whole windows."""
     file, front = front_of(tmp_path, 'kind = "samples"\naxes = 8\nunit = 0.001\nhop = 4\n[scaling]\nmean = 6\n')
     model = convolutions(tmp_path, stride=2)
-    made = make_integers(model, load_board("host"), Options("host"), Progress())
+    integers = make_integers(model, load_board("host"), Options("host"), Progress())
     samples = walk(120, 8).reshape(-1)
-    wanted = [run.tobytes() for run in expected(made.graph, front, samples, made.numerics)]
-    assert len(set(wanted)) > 5
-    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path, 2) == wanted
+    reference = [run.tobytes() for run in expected(integers.graph, front, samples, integers.numerics)]
+    assert len(set(reference)) > 5
+    assert pushed(model, file, [(samples, random_chunks(front.hop * front.step))], tmp_path, 2) == reference
 
 
 def test_integers_are_the_nearest() -> None:
     front = RawFront(2, 50, (0.001, 0.002))
     x = walk(3000, 2)
     for dtype, scale, zero in (("s8", 0.05, -7), ("s16", 0.0001, 0)):
-        found = front.quantized(x, scale, zero, dtype)
-        ends = np.iinfo(found.dtype)
+        steps = front.quantized(x, scale, zero, dtype)
+        ends = np.iinfo(steps.dtype)
         exact = np.clip(x * np.array([0.001, 0.002]) / scale + zero, ends.min, ends.max)
-        assert np.abs(found - exact).max() <= 0.5 + 1e-3
-        assert len(np.unique(found)) > 200
+        assert np.abs(steps - exact).max() <= 0.5 + 1e-3
+        assert len(np.unique(steps)) > 200
     np.testing.assert_allclose(front.features(x), x * [0.001, 0.002], rtol=1e-6)
 
 
@@ -119,10 +119,10 @@ def test_no_recordings_and_no_quantization(name: str | Path) -> None:
     """Of any front end: none give none, and what no model's input has is an error."""
     front = tinyc.frontend(name)
     one = np.zeros((700, 3) if front.axes > 1 else 700, np.int16)
-    wanted = front.features(one)
-    assert len(wanted) > 0
-    assert front.features(one[None][:0]).shape == (0, *wanted.shape)
-    assert front.features(one[:0]).shape == (0, *wanted.shape[1:])
+    features = front.features(one)
+    assert len(features) > 0
+    assert front.features(one[None][:0]).shape == (0, *features.shape)
+    assert front.features(one[:0]).shape == (0, *features.shape[1:])
     for scale, zero in ((0, 0), (-1, 0), (np.nan, 0), (np.inf, 0), (0.1, 200), (0.1, 0.5)):
         with pytest.raises(TinycError, match="of int8: a scale is above 0, a zero point a whole number from -128"):
             front.quantized(one, scale, zero)
@@ -133,8 +133,10 @@ def test_pipelines_may_call_in_parallel(name: str | Path) -> None:
     """From threads, as tf.data does, and from processes, which get a front end as a pickle: PyTorch's workers."""
     front = tinyc.frontend(name)
     recordings = walk(4 * 4000, 3).reshape(4, 4000, 3)[..., slice(None) if front.axes > 1 else 0]
-    wanted = [front.features(one) for one in recordings]
+    one_by_one = [front.features(one) for one in recordings]
     with ThreadPoolExecutor(4) as pool:
-        for found, one in zip(pool.map(pickle.loads(pickle.dumps(front)).features, recordings), wanted, strict=True):
-            np.testing.assert_array_equal(found, one)
-    np.testing.assert_array_equal(front.features(recordings), np.stack(wanted))
+        for parallel, one in zip(
+            pool.map(pickle.loads(pickle.dumps(front)).features, recordings), one_by_one, strict=True
+        ):
+            np.testing.assert_array_equal(parallel, one)
+    np.testing.assert_array_equal(front.features(recordings), np.stack(one_by_one))

@@ -51,12 +51,12 @@ def test_a_recording_gives_labels_with_times(model: Path, options: Options, tmp_
     """Those of the outputs."""
     labels = tmp_path / "labels.txt"
     labels.write_text("\n".join(LABELS) + "\n")
-    found = hear(model, options, Listening(labels), Progress())
-    assert len(found.heard) >= 3
-    check_heard(found, model, 1)
+    heard_there = hear(model, options, Listening(labels), Progress())
+    assert len(heard_there.heard) >= 3
+    check_heard(heard_there, model, 1)
 
 
-def check_heard(found: Hearing, model: Path, smooth: int) -> None:
+def check_heard(heard_there: Hearing, model: Path, smooth: int) -> None:
     """The outputs that the library gives of one second after as much silence as it keeps samples."""
     front = load_frontend(str(FRONT))
     silence = np.zeros(front.window - front.step, np.int16)
@@ -65,9 +65,9 @@ def check_heard(found: Hearing, model: Path, smooth: int) -> None:
     means = [reals[max(k + 1 - smooth, 0) : k + 1].mean(axis=0) for k in range(len(reals))]
     answers = [(round((run + 3) * 0.02, 3), LABELS[mean.argmax()]) for run, mean in enumerate(means)]
     changes = [answers[k] for k in range(len(answers)) if k == 0 or answers[k][1] != answers[k - 1][1]]
-    assert [(heard.at_s, heard.label) for heard in found.heard] == changes
-    assert found.passed
-    assert (found.runs, found.output_bytes, found.seconds) == (50, 150, 1.0)
+    assert [(heard.at_s, heard.label) for heard in heard_there.heard] == changes
+    assert heard_there.passed
+    assert (heard_there.runs, heard_there.output_bytes, heard_there.seconds) == (50, 150, 1.0)
 
 
 def test_classes_have_no_average(model: Path, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +79,9 @@ def test_classes_have_no_average(model: Path, options: Options, monkeypatch: pyt
 
 def test_samples_in_python_are_a_recording(model: Path) -> None:
     """As the file of the same samples is, with names instead of a file of them; of outputs the means."""
-    found = tinyc.run(model, "host", wav=voice(1.0), frontend=str(FRONT), labels=LABELS, smooth=4)
-    assert isinstance(found, Hearing)
-    check_heard(found, model, 4)
+    heard_there = tinyc.run(model, "host", wav=voice(1.0), frontend=str(FRONT), labels=LABELS, smooth=4)
+    assert isinstance(heard_there, Hearing)
+    check_heard(heard_there, model, 4)
     assert tinyc.verify(model, "host", wav=voice(0.2), frontend=str(FRONT)).verify.inputs == 10
 
 
@@ -192,7 +192,7 @@ def test_a_recording_needs_a_front_end(model: Path, options: Options) -> None:
 def test_the_example_hears_its_words() -> None:
     folder = Path(__file__).resolve().parents[2] / "examples" / "kws"
     options = Options("host", frontend=str(folder / "mfcc.toml"), wav=folder / "words.wav")
-    found = hear(folder / "kws.onnx", options, Listening(folder / "kws.test.npz", smooth=5), Progress())
-    words = [heard.label for heard in found.heard if heard.label not in ("silence", "unknown")]
+    heard_there = hear(folder / "kws.onnx", options, Listening(folder / "kws.test.npz", smooth=5), Progress())
+    words = [heard.label for heard in heard_there.heard if heard.label not in ("silence", "unknown")]
     assert words == ["yes", "left", "stop", "up", "go", "no"]
-    assert found.passed
+    assert heard_there.passed

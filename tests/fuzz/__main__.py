@@ -35,7 +35,7 @@ class Tally:
     cases: int = 0
     seconds: float = 0.0
     words: Counter[str] = field(default_factory=Counter)
-    found: dict[str, Outcome] = field(default_factory=dict)  # by signature, the first of each
+    defects: dict[str, Outcome] = field(default_factory=dict)  # by signature, the first of each
     repeats: Counter[str] = field(default_factory=Counter)
 
 
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         return error.exit_code
     tallies = _fuzz(chosen, given.seed, given.minutes, given.cases)
     _write(given.out, given.seed, tallies)
-    return 1 if any(tally.found for tally in tallies.values()) else 0
+    return 1 if any(tally.defects for tally in tallies.values()) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,7 +85,7 @@ def _usual() -> list[str]:
 
 def _again(case: Case) -> int:
     target = _target(case.target)
-    print(target.describe(case.seed, target.kept(case)))
+    print(target.describe(case.seed, target.subset_of(case)))
     worker = Worker(target)
     outcome = worker.run(case)
     worker.close()
@@ -115,20 +115,20 @@ def _turn(target: Target, tally: Tally, seed: int, end: float | None, cases: int
         outcome = worker.run(Case(target.name, seed * 1_000_000 + tally.cases))
         tally.cases += 1
         if outcome.failed:
-            _found(worker, tally, outcome)
+            _record(worker, tally, outcome)
         else:
             tally.words[outcome.word] += 1
     worker.close()
     tally.seconds += time.monotonic() - began
 
 
-def _found(worker: Worker, tally: Tally, outcome: Outcome) -> None:
+def _record(worker: Worker, tally: Tally, outcome: Outcome) -> None:
     tally.repeats[outcome.signature] += 1
-    if outcome.signature in tally.found:
+    if outcome.signature in tally.defects:
         return
-    if len(tally.found) < SHRUNK:
+    if len(tally.defects) < SHRUNK:
         outcome = smaller(outcome, worker.target.pieces(outcome.case.seed), worker.run)
-    tally.found[outcome.signature] = outcome
+    tally.defects[outcome.signature] = outcome
     print(f"\n{outcome.case}: {outcome.signature}\n{outcome.text}", flush=True)
     print(f"again: make fuzz CASE={outcome.case}", flush=True)
 
@@ -138,7 +138,7 @@ def _write(folder: Path, seed: int, tallies: dict[str, Tally]) -> None:
     print(f"\n{'target':10} {'cases':>8} {'seconds':>8} {'defects':>8}  outcomes")
     for name, tally in tallies.items():
         words = ", ".join(f"{count} {word}" for word, count in tally.words.most_common())
-        print(f"{name:10} {tally.cases:8} {tally.seconds:8.0f} {len(tally.found):8}  {words}")
+        print(f"{name:10} {tally.cases:8} {tally.seconds:8.0f} {len(tally.defects):8}  {words}")
     report = {
         name: {
             "cases": tally.cases,
@@ -146,7 +146,7 @@ def _write(folder: Path, seed: int, tallies: dict[str, Tally]) -> None:
             "outcomes": dict(tally.words),
             "defects": [
                 {"case": str(o.case), "signature": s, "seen": tally.repeats[s], "text": o.text}
-                for s, o in tally.found.items()
+                for s, o in tally.defects.items()
             ],
         }
         for name, tally in tallies.items()

@@ -78,23 +78,23 @@ def count(seed: int) -> int:
     return len(pieces(seed)) + len(CHOICES) + len(CORES)
 
 
-def cores(seed: int, kept: frozenset[int]) -> list[str]:
+def cores(seed: int, subset: frozenset[int]) -> list[str]:
     """One core, now and then others too: what is wrong on two cores is seen on one, and a network costs seconds."""
     rng = np.random.default_rng([seed, 999])
     first, others = rng.integers(len(CORES)), rng.random(len(CORES)) < OTHER_CORES
     at = len(pieces(seed)) + len(CHOICES)
-    found = [core for n, core in enumerate(CORES) if (n == first or others[n]) and at + n in kept]
+    cores_drawn = [core for n, core in enumerate(CORES) if (n == first or others[n]) and at + n in subset]
     drawn = np.random.default_rng([seed, 998])
     instead = {core: str(drawn.choice(others)) for core, others in RELATED.items() if drawn.random() < IN_PLACE}
-    return [instead.get(core, core) for core in found]
+    return [instead.get(core, core) for core in cores_drawn]
 
 
-def wish(seed: int, kept: frozenset[int]) -> Wish:
+def wish(seed: int, subset: frozenset[int]) -> Wish:
     """The options of a case: of every choice that is drawn and kept, what it draws."""
     drawn: dict[str, Any] = {}
     for index, (share, choice) in enumerate(CHOICES, len(pieces(seed))):
         rng = np.random.default_rng([seed, 1000 + index - len(pieces(seed))])
-        if rng.random() < share and index in kept:
+        if rng.random() < share and index in subset:
             drawn |= choice(rng)
     qdq = drawn.pop("qdq", False)
     recipe = {key: drawn.pop(key) for key in _RECIPE if key in drawn}
@@ -107,21 +107,21 @@ def wish(seed: int, kept: frozenset[int]) -> Wish:
     return Wish(drawn, recipe, qdq)
 
 
-def model_of(seed: int, kept: frozenset[int]) -> onnx.ModelProto:
-    return network(seed, {piece for piece in kept if piece < len(pieces(seed))})
+def model_of(seed: int, subset: frozenset[int]) -> onnx.ModelProto:
+    return network(seed, {piece for piece in subset if piece < len(pieces(seed))})
 
 
-def describe(seed: int, kept: frozenset[int]) -> str:
-    asked = wish(seed, kept)
-    nodes = "\n".join(f"  {onnx.helper.printable_node(node)}" for node in model_of(seed, kept).graph.node)
-    where = ", ".join(cores(seed, kept))
+def describe(seed: int, subset: frozenset[int]) -> str:
+    asked = wish(seed, subset)
+    nodes = "\n".join(f"  {onnx.helper.printable_node(node)}" for node in model_of(seed, subset).graph.node)
+    where = ", ".join(cores(seed, subset))
     return f"{nodes}\n  {dict(asked.options)} {dict(asked.recipe)}{' QDQ' if asked.qdq else ''} on {where}"
 
 
-def prepare(seed: int, kept: frozenset[int], folder: Path) -> tuple[Path, Options]:
+def prepare(seed: int, subset: frozenset[int], folder: Path) -> tuple[Path, Options]:
     """The model and its calibration as files, and the options, but for the board."""
-    asked = wish(seed, kept)
-    model = model_of(seed, kept)
+    asked = wish(seed, subset)
+    model = model_of(seed, subset)
     path = folder / "net.onnx"
     data = samples(model, seed, 6)
     if asked.qdq:
@@ -135,10 +135,10 @@ def prepare(seed: int, kept: frozenset[int], folder: Path) -> tuple[Path, Option
     return path, replace(options, **asked.options)
 
 
-def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`equal`, or `refused` where no core takes the model with these options."""
-    path, options = prepare(seed, kept, folder)
-    boards = {core: replace(load_board(core), cores=options.cores) for core in cores(seed, kept)}
+    path, options = prepare(seed, subset, folder)
+    boards = {core: replace(load_board(core), cores=options.cores) for core in cores(seed, subset)}
     words = [check_on(seed, path, board, options, folder / core) for core, board in boards.items()]
     return "nothing to do" if not words else "equal" if "equal" in words else words[0]
 
@@ -158,34 +158,35 @@ def check_on(seed: int, path: Path, board: Board, options: Options, folder: Path
 def prove_twice(seed: int, compiled: Compiled, board: Board, options: Options, folder: Path) -> None:
     """The library on the board's emulator, and the same text on this computer with sanitizers."""
     given = inputs_of(compiled, seed)
-    wanted = reference_outputs(compiled.graph, compiled.program, given)
+    reference = reference_outputs(compiled.graph, compiled.program, given)
     folder.mkdir()
     wide = with_window(board, compiled, options)
-    made = compile_library(folder, compiled, wide, options, find_toolchain(wide))
-    compare_runs(find_target(wide), made, compiled, given, wanted)
+    firmware = compile_library(folder, compiled, wide, options, find_toolchain(wide))
+    compare_runs(find_target(wide), firmware, compiled, given, reference)
     host = load_board("host")
     compiler = find_toolchain(host, ("gcc", "clang")[seed % 2])
     name = compiled.program.name
     sane = compile_firmware(Sources(folder, name), host, compiler, "balanced", folder / "host", Checks(sanitize=True))
-    compare_runs(HostTarget(), sane, compiled, given, wanted)
+    compare_runs(HostTarget(), sane, compiled, given, reference)
 
 
 def compare_runs(
-    target: Target, firmware: Firmware, compiled: Compiled, given: Samples, wanted: Sequence[Sequence[Any]]
+    target: Target, firmware: Firmware, compiled: Compiled, given: Samples, reference: Sequence[Sequence[Any]]
 ) -> None:
     ran = run_samples(target, firmware, compiled, given)
     if ran.damaged_guards:
         raise WrongError("guards", f"{target.machine}: {ran.damaged_guards}")
-    found = compare(compiled.graph, ran.outputs, wanted)
-    if found.mismatches:
-        message = f"{target.machine}: {found.mismatches} of {found.output_bytes} bytes, sample {found.first_input}"
+    comparison = compare(compiled.graph, ran.outputs, reference)
+    if comparison.mismatches:
+        share = f"{comparison.mismatches} of {comparison.output_bytes} bytes"
+        message = f"{target.machine}: {share}, sample {comparison.first_input}"
         raise WrongError(f"bytes on {firmware.board.name}", message)
 
 
 def inputs_of(compiled: Compiled, seed: int) -> Samples:
     """Noise as the model takes it; the last of them all at the ends of the range."""
     graph = compiled.float_graph or compiled.graph
-    made = synthetic_samples(graph, RUNS, seed)
+    drawn = synthetic_samples(graph, RUNS, seed)
     if compiled.float_graph is None:
-        return made
-    return as_integers(made, compiled)
+        return drawn
+    return as_integers(drawn, compiled)

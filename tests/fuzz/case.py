@@ -18,10 +18,10 @@ class Case:
 
     target: str
     seed: int
-    kept: tuple[int, ...] | None = None
+    subset: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
-        pieces = "" if self.kept is None else ":" + (".".join(map(str, self.kept)) or "-")
+        pieces = "" if self.subset is None else ":" + (".".join(map(str, self.subset)) or "-")
         return f"{self.target}:{self.seed}{pieces}"
 
     @staticmethod
@@ -30,8 +30,8 @@ class Case:
         name, _, rest = text.partition(":")
         seed, _, pieces = rest.partition(":")
         try:
-            kept = tuple(int(piece) for piece in pieces.replace("-", "").split(".") if piece) if pieces else None
-            return Case(name, int(seed), kept)
+            subset = tuple(int(piece) for piece in pieces.replace("-", "").split(".") if piece) if pieces else None
+            return Case(name, int(seed), subset)
         except ValueError as e:
             raise TinycError(f"'{text}' is no case", hint="TARGET:SEED or TARGET:SEED:PIECE.PIECE...") from e
 
@@ -40,8 +40,8 @@ class Case:
 class Target:
     """Something to try. pieces: how many pieces the case of a seed is made of; they can be left out one by one.
 
-    check(seed, kept, folder): tries it with the pieces `kept`, in a folder of its own, and says in a word what came of
-    it ("imported", "refused"). Anything that it raises is a defect. describe: the same case in words. share: of the
+    check(seed, subset, folder): tries it with these of its pieces, in a folder of its own, and says in a word what came
+    of it ("imported", "refused"). Anything that it raises is a defect. describe: the same case in words. share: of the
     time. cpu_seconds, memory_bytes: what one case may take in this process; None: memory is not bounded.
     """
 
@@ -49,13 +49,13 @@ class Target:
     about: str
     pieces: Callable[[int], int]
     check: Callable[[int, frozenset[int], Path], str]
-    describe: Callable[[int, frozenset[int]], str] = lambda seed, kept: ""
+    describe: Callable[[int, frozenset[int]], str] = lambda seed, subset: ""
     share: float = 1.0
     cpu_seconds: int = 20
     memory_bytes: int | None = 768 << 20
 
-    def kept(self, case: Case) -> frozenset[int]:
-        return frozenset(range(self.pieces(case.seed)) if case.kept is None else case.kept)
+    def subset_of(self, case: Case) -> frozenset[int]:
+        return frozenset(range(self.pieces(case.seed)) if case.subset is None else case.subset)
 
 
 @dataclass(frozen=True, slots=True)

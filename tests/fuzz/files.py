@@ -39,13 +39,13 @@ def damages(seed: int) -> int:
     return min(int(np.random.default_rng([seed, 0]).integers(1, MOST_DAMAGES + 3)) - 1, MOST_DAMAGES) or 1
 
 
-def check_onnx(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_onnx(seed: int, subset: frozenset[int], folder: Path) -> str:
     """A random network, some of its fields changed, or its bytes."""
     rng = np.random.default_rng([seed, 1])
     model = _original(rng, folder)
     in_bytes = rng.random() < 0.25
     content = model.SerializeToString()
-    for index in sorted(kept):
+    for index in sorted(subset):
         own = np.random.default_rng([seed, 2 + index])
         if in_bytes:
             content = cut_or_flipped(content, own) if content else content
@@ -78,16 +78,16 @@ def _in_integers(seed: int, folder: Path) -> onnx.ModelProto:
     return in_qdq(model, samples(model, seed, 3), folder, seed)
 
 
-def check_tflite(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_tflite(seed: int, subset: frozenset[int], folder: Path) -> str:
     """A TFLite network: what it says is changed, or words and bytes of the file are."""
     rng = np.random.default_rng([seed, 1])
-    made = tflite_network(int(rng.integers(1 << 30)))
+    changed_network = tflite_network(int(rng.integers(1 << 30)))
     in_bytes = rng.random() < 0.4
-    content = made.content
-    for index in sorted(kept):
+    content = changed_network.content
+    for index in sorted(subset):
         if not in_bytes:
-            made = changed(made, np.random.default_rng([seed, 2 + index]))
-            content = made.content
+            changed_network = changed(changed_network, np.random.default_rng([seed, 2 + index]))
+            content = changed_network.content
         elif len(content) > 8:
             content = next(damaged(content, 1, seed * MOST_DAMAGES + index))
     path = folder / "model.tflite"

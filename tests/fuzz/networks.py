@@ -108,10 +108,10 @@ class WideNetwork(Network):
         self.nodes.append(op("Split", f"{self.x} {sizes}", " ".join(names), axis=1))
         self.x, self.shape = names[0], (1, first, *self.shape[2:])
         self.conv()
-        kept = self.shape[1] + c - first
+        channels = self.shape[1] + c - first
         order = (self.x, names[1]) if self.rng.random() < 0.5 else (names[1], self.x)
         self.add("Concat", *order, axis=1)
-        self.shape = (1, kept, *self.shape[2:])
+        self.shape = (1, channels, *self.shape[2:])
 
     def crop(self) -> None:
         h, w = self.shape[2:]
@@ -262,11 +262,11 @@ def pieces(seed: int) -> tuple[Piece, ...]:
     return (WideNetwork.any_conv, *middle, ENDS[rng.integers(len(ENDS))])
 
 
-def network(seed: int, kept: Collection[int] | None = None) -> onnx.ModelProto:
-    """The float model of this seed; `kept`: with these of its pieces only. One that does not fit is left out."""
+def network(seed: int, subset: Collection[int] | None = None) -> onnx.ModelProto:
+    """The float model of this seed; `subset`: with these of its pieces only. One that does not fit is left out."""
     net = WideNetwork(seed)
     for index, piece in enumerate(pieces(seed)):
-        if kept is not None and index not in kept:
+        if subset is not None and index not in subset:
             continue
         before = (net.x, net.shape, list(net.nodes), dict(net.constants), list(net.outputs))
         net.rng = np.random.default_rng([seed, 2 + index])

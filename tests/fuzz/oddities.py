@@ -96,36 +96,36 @@ def tflite_count(seed: int) -> int:
     return tflite_networks.count(seed) + len(CHANGES) + 1
 
 
-def _oddities(seed: int, kept: frozenset[int]) -> list[int]:
+def _oddities(seed: int, subset: frozenset[int]) -> list[int]:
     """Those of a case, by their numbers; one at least."""
     rng, first = np.random.default_rng([seed, 700]), tflite_networks.count(seed)
     drawn = rng.random(len(CHANGES) + 1) < SHARE
     drawn[rng.integers(len(drawn))] = True
-    return [k for k, is_in in enumerate(drawn) if is_in and first + k in kept]
+    return [k for k, is_in in enumerate(drawn) if is_in and first + k in subset]
 
 
 @cache
-def odd_tflite(seed: int, kept: frozenset[int]) -> TfliteNetwork:
+def odd_tflite(seed: int, subset: frozenset[int]) -> TfliteNetwork:
     """The network of a seed with its oddities, but for the other entry."""
-    net = tflite_network(seed, frozenset(k for k in kept if k < tflite_networks.count(seed)))
-    for number in _oddities(seed, kept):
+    net = tflite_network(seed, frozenset(k for k in subset if k < tflite_networks.count(seed)))
+    for number in _oddities(seed, subset):
         if number < len(CHANGES):
             net = CHANGES[number](net, np.random.default_rng([seed, 710 + number]))
     return net
 
 
-def describe_tflite(seed: int, kept: frozenset[int]) -> str:
+def describe_tflite(seed: int, subset: frozenset[int]) -> str:
     words = [*(change.__name__ for change in CHANGES), "two_entries"]
-    of_net = " ".join(operator.code for operator in odd_tflite(seed, kept).operators)
-    return f"{of_net}\n  {', '.join(words[k] for k in _oddities(seed, kept))}"
+    of_net = " ".join(operator.code for operator in odd_tflite(seed, subset).operators)
+    return f"{of_net}\n  {', '.join(words[k] for k in _oddities(seed, subset))}"
 
 
-def check_tflite(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_tflite(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`equal` to TensorFlow Lite Micro; `no judge`; `refused` like the network without oddities."""
-    net, path = odd_tflite(seed, kept), folder / "odd.tflite"
+    net, path = odd_tflite(seed, subset), folder / "odd.tflite"
     others: list[Subgraph] = []
     entries: dict[str, int] = {}
-    if _ENTRIES in _oddities(seed, kept):
+    if _ENTRIES in _oddities(seed, subset):
         second = tflite_network(seed + 1)
         inputs = [second.tensors[0].name]
         others, entries = [Subgraph(second.tensors, second.operators, inputs, second.outputs)], {"a": 0, "b": 1}
@@ -242,24 +242,24 @@ def onnx_count(seed: int) -> int:
     return len(onnx_pieces(seed))
 
 
-def odd_onnx(seed: int, kept: frozenset[int]) -> onnx.ModelProto:
+def odd_onnx(seed: int, subset: frozenset[int]) -> onnx.ModelProto:
     net = OddNetwork(seed)
     for index, piece in enumerate(onnx_pieces(seed)):
         net.rng = np.random.default_rng([seed, 2 + index])
-        if index in kept and (min(net.shape[2:]) > 2 or piece in (*ENDS, *ODD, OddNetwork.state)):
+        if index in subset and (min(net.shape[2:]) > 2 or piece in (*ENDS, *ODD, OddNetwork.state)):
             piece(net)
     if not net.nodes or net.x == "x":
         net.relu()
     return net.model()
 
 
-def describe_onnx(seed: int, kept: frozenset[int]) -> str:
-    return onnx.helper.printable_graph(odd_onnx(seed, kept).graph)
+def describe_onnx(seed: int, subset: frozenset[int]) -> str:
+    return onnx.helper.printable_graph(odd_onnx(seed, subset).graph)
 
 
-def check_onnx(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_onnx(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`equal` to ONNX Runtime in float, and compiled; `too large` for all boards."""
-    rng, model = np.random.default_rng([seed, 600]), odd_onnx(seed, kept)
+    rng, model = np.random.default_rng([seed, 600]), odd_onnx(seed, subset)
     _compare_floats(model, samples(model, seed, 1), folder)
     data = samples(model, seed, 6)
     asked = Options("", precision="float32") if rng.random() < 0.3 else Options("")
@@ -285,8 +285,8 @@ def check_onnx(seed: int, kept: frozenset[int], folder: Path) -> str:
 
 def _compare_floats(model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path) -> None:
     ours = run_float(normalize(load(model, folder)), dict(feeds))
-    for name, wanted in run_onnxruntime(model, dict(feeds)).items():
-        size = max(1.0, float(np.abs(wanted).max()))
-        error = float(np.abs(ours[name].reshape(wanted.shape) - wanted).max())
+    for name, array in run_onnxruntime(model, dict(feeds)).items():
+        size = max(1.0, float(np.abs(array).max()))
+        error = float(np.abs(ours[name].reshape(array.shape) - array).max())
         if error > TOLERANCE * size:
             raise WrongError("onnxruntime values", f"{name}: off by {error:.3g} of {size:.3g}")

@@ -144,8 +144,8 @@ class Chain:
             "STRING": lambda: self.pick(WORDS.get(key, ("none",))),
             "INTS": lambda: self._list(key, len(self.shape or ())),
         }
-        made = by_kind.get(schema.type.name)
-        return made() if made else None
+        maker = by_kind.get(schema.type.name)
+        return maker() if maker else None
 
     def _list(self, key: str, rank: int) -> list[int]:
         spatial = max(rank - 2, 1)
@@ -203,14 +203,14 @@ def _like_the_first(c: Chain, schema: Any) -> list[str]:
 def _channels(count: int) -> Inputs:
     """Vectors of one number per channel."""
 
-    def made(c: Chain, schema: Any) -> list[str]:
+    def inputs_of(c: Chain, schema: Any) -> list[str]:
         channels = (c.shape or (1, 1))[1] if len(c.shape or ()) > 1 else 1
         names = [c.reals(channels) for _ in range(count)]
         if count == 4:
             c.constants[names[3]] = np.abs(c.constants[names[3]]) + np.float32(0.1)
         return [c.x, *names]
 
-    return made
+    return inputs_of
 
 
 def _last(c: Chain, schema: Any) -> list[str]:
@@ -357,21 +357,21 @@ def count(seed: int) -> int:
     return int(np.random.default_rng([seed, 1]).integers(1, MOST_NODES + 1))
 
 
-def model_of(seed: int, kept: frozenset[int]) -> onnx.ModelProto:
+def model_of(seed: int, subset: frozenset[int]) -> onnx.ModelProto:
     chain = Chain(seed)
     for index in range(count(seed)):
-        if index in kept:
+        if index in subset:
             chain.extend(index, np.random.default_rng([seed, 2 + index]))
     return chain.model()
 
 
-def describe(seed: int, kept: frozenset[int]) -> str:
-    return onnx.helper.printable_graph(model_of(seed, kept).graph)
+def describe(seed: int, subset: frozenset[int]) -> str:
+    return onnx.helper.printable_graph(model_of(seed, subset).graph)
 
 
-def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`equal` to ONNX Runtime; `no judge` where that refuses the model, or quantizes; `refused` by tinyc."""
-    model = model_of(seed, kept)
+    model = model_of(seed, subset)
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     graph = imported(path, unsupported_onnx)
@@ -404,14 +404,14 @@ def check(seed: int, kept: frozenset[int], folder: Path) -> str:
 
 
 def _compare(kind: str, ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> None:
-    for name, wanted in theirs.items():
-        found, reals = np.asarray(ours[name], np.float64), np.asarray(wanted, np.float64)
-        if found.shape != reals.shape:
-            raise WrongError(f"{kind} shape", f"{name}: {list(found.shape)}, not {list(reals.shape)}")
+    for name, array in theirs.items():
+        own, reals = np.asarray(ours[name], np.float64), np.asarray(array, np.float64)
+        if own.shape != reals.shape:
+            raise WrongError(f"{kind} shape", f"{name}: {list(own.shape)}, not {list(reals.shape)}")
         finite = np.isfinite(reals)
-        if np.any(finite != np.isfinite(found)):
+        if np.any(finite != np.isfinite(own)):
             continue  # one overflows where the other is about to
         size = max(1e-3, float(np.abs(reals[finite]).max(initial=0.0)))
-        error = np.abs(found - reals)[finite].max(initial=0.0)
+        error = np.abs(own - reals)[finite].max(initial=0.0)
         if error > TOLERANCE * size:
             raise WrongError(f"{kind} values", f"{name}: off by {error:.3g} of {size:.3g}")

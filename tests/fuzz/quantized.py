@@ -35,7 +35,7 @@ def in_qdq(model: onnx.ModelProto, data: Mapping[str, Array], folder: Path, seed
         "weight_type": kinds.QInt8,
         "per_channel": bool(rng.random() < 0.7),
     }
-    source, made = folder / "float.onnx", folder / "quantized.onnx"
+    source, quantized_file = folder / "float.onnx", folder / "quantized.onnx"
     onnx.save(model, source)
-    quantization.quantize_static(source, made, _Reader(data), **options)
-    return onnx.load(made)
+    quantization.quantize_static(source, quantized_file, _Reader(data), **options)
+    return onnx.load(quantized_file)

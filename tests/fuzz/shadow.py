@@ -50,7 +50,7 @@ class Watcher:
         program = compiled.program
         # Behind the states there may be where constants apart from the code are: any step reads that.
         self.size = program.arena_bytes if program.blob is None else program.blob.slot
-        self.kept_from = min(program.state_offset, self.size)
+        self.states_from = min(program.state_offset, self.size)
         self.allowed = makers_of(compiled)
         self.owner = [NOBODY] * self.size
         self.calls: Counter[int] = Counter()  # of each step in this inference
@@ -88,13 +88,13 @@ class Watcher:
             end = self.base + self.size - 1
             engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, self._write, None, self.base, end)
             engine.hook_add(unicorn.UC_HOOK_MEM_READ, self._read, None, self.base, end)
-            self.owner[self.kept_from :] = [CALLER] * (self.size - self.kept_from)
+            self.owner[self.states_from :] = [CALLER] * (self.size - self.states_from)
         self.calls.clear()
         program = self.compiled.program
         if program.incremental is not None:
             self.pushed += program.incremental.hop
             return
-        self.owner[: self.kept_from] = [NOBODY] * self.kept_from
+        self.owner[: self.states_from] = [NOBODY] * self.states_from
         if program.row_input is None:
             for place in program.inputs:
                 start = place.offset or 0
@@ -170,11 +170,11 @@ def _makers(graph: Graph, value: str, steps: Mapping[str, int]) -> frozenset[int
     """The steps that make a value; of a node that does not run (a view, a concat by addresses) those of its inputs."""
     before = {state.name: state.after for state in graph.states}
     if value in before:
-        return frozenset({CALLER}) | _made(graph, before[value], steps, frozenset(before))
-    return _made(graph, value, steps, frozenset(before))
+        return frozenset({CALLER}) | _steps_behind(graph, before[value], steps, frozenset(before))
+    return _steps_behind(graph, value, steps, frozenset(before))
 
 
-def _made(graph: Graph, value: str, steps: Mapping[str, int], states: frozenset[str]) -> frozenset[int]:
+def _steps_behind(graph: Graph, value: str, steps: Mapping[str, int], states: frozenset[str]) -> frozenset[int]:
     if value in graph.consts:
         return frozenset()
     node = next((node for node in graph.nodes if value in node.outputs), None)
@@ -182,13 +182,13 @@ def _made(graph: Graph, value: str, steps: Mapping[str, int], states: frozenset[
         return frozenset({CALLER})
     if node.name in steps:
         return frozenset({steps[node.name]})
-    found = [_made(graph, name, steps, states) for name in node.inputs if name]
-    return frozenset().union(*found)
+    behind = [_steps_behind(graph, name, steps, states) for name in node.inputs if name]
+    return frozenset().union(*behind)
 
 
-def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`clean`: equal bytes, and no read of poison."""
-    path, options = builds.prepare(seed, kept, folder)
+    path, options = builds.prepare(seed, subset, folder)
     gc.collect()  # of the case before: an engine reserves a gigabyte, and its hooks refer to it
     return watch(path, replace(options, board=CORES[seed % len(CORES)]), seed, folder / "library")
 
@@ -225,6 +225,6 @@ def run_watched(firmware: Firmware, compiled: Compiled, seed: int) -> None:
     if watcher.wrong is not None:
         raise WrongError("read of poison", watcher.wrong)
     outputs = talk.finish("unicorn, watched").outputs
-    found = compare(compiled.graph, outputs, reference_outputs(compiled.graph, compiled.program, given))
-    if found.mismatches:
-        raise WrongError(f"bytes on {board.name}", f"{found.mismatches} of {found.output_bytes} bytes")
+    comparison = compare(compiled.graph, outputs, reference_outputs(compiled.graph, compiled.program, given))
+    if comparison.mismatches:
+        raise WrongError(f"bytes on {board.name}", f"{comparison.mismatches} of {comparison.output_bytes} bytes")

@@ -14,23 +14,23 @@ from tests.fuzz.case import Case, Outcome
 MOST_TRIES = 40  # cases; of a slow target each takes seconds
 
 
-def smaller(found: Outcome, pieces: int, run: Callable[[Case], Outcome], most: int = MOST_TRIES) -> Outcome:
+def smaller(outcome_before: Outcome, pieces: int, run: Callable[[Case], Outcome], most: int = MOST_TRIES) -> Outcome:
     """The outcome of the smallest case that `run` finds to fail with the same signature."""
-    kept = list(range(pieces) if found.case.kept is None else found.case.kept)
-    best, parts, tries = found, 2, 0
-    while len(kept) > 1 and tries < most:
-        size = -(-len(kept) // parts)
-        for start in range(0, len(kept), size):
-            fewer = kept[:start] + kept[start + size :]
+    entries = list(range(pieces) if outcome_before.case.subset is None else outcome_before.case.subset)
+    best, parts, tries = outcome_before, 2, 0
+    while len(entries) > 1 and tries < most:
+        size = -(-len(entries) // parts)
+        for start in range(0, len(entries), size):
+            fewer = entries[:start] + entries[start + size :]
             tries += 1
-            outcome = run(replace(found.case, kept=tuple(fewer)))
-            if outcome.failed and outcome.signature == found.signature:
-                best, kept, parts = outcome, fewer, max(parts - 1, 2)
+            outcome = run(replace(outcome_before.case, subset=tuple(fewer)))
+            if outcome.failed and outcome.signature == outcome_before.signature:
+                best, entries, parts = outcome, fewer, max(parts - 1, 2)
                 break
             if tries >= most:
                 break
         else:
-            if parts >= len(kept):
+            if parts >= len(entries):
                 break
-            parts = min(2 * parts, len(kept))
+            parts = min(2 * parts, len(entries))
     return best

@@ -51,9 +51,9 @@ def run(name: str, seeds: range) -> None:
 
 @pytest.fixture(scope="module")
 def worker():
-    found = Worker(TARGETS["self"])
-    yield found
-    found.close()
+    process = Worker(TARGETS["self"])
+    yield process
+    process.close()
 
 
 @pytest.mark.quick_cases(3)
@@ -69,8 +69,8 @@ def test_what_misbehaves_is_a_defect(worker: Worker, seed: int, signature: str) 
 
 
 def test_a_defect_is_made_smaller(worker: Worker) -> None:
-    found = smaller(worker.run(Case("self", 1)), 8, worker.run)
-    assert found.case.kept == (2, 5)
+    outcome = smaller(worker.run(Case("self", 1)), 8, worker.run)
+    assert outcome.case.subset == (2, 5)
 
 
 def test_cases_print_as_they_are_read() -> None:
@@ -87,7 +87,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert report["targets"]["reports"]["cases"] == 3
     assert main(["--targets", "self", "--cases", "2", "--seed", "0", *out]) == 1
     report = json.loads((tmp_path / "report.json").read_text())
-    assert [found["case"] for found in report["targets"]["self"]["defects"]] == ["self:1:2.5"]
+    assert [defect["case"] for defect in report["targets"]["self"]["defects"]] == ["self:1:2.5"]
     assert main(["--case", "self:1:2.5"]) == 1
     assert main(["--case", "self:1:2"]) == 0
     assert main(["--targets", "nothing"]) == 2
@@ -107,9 +107,9 @@ def altered(compiled: Compiled, step: int, argument: str, by: int) -> Compiled:
     """The same model, but for a step whose input `x` or output `y` lies `by` bytes further on."""
     text = compiled.files["net.c"]
     start = text.index(f"void net_step_{step}_")
-    found = re.compile(rf"\*{argument} = .*\(arena \+ (\d+)\)").search(text, start)
-    assert found is not None
-    moved = text[: found.start(1)] + str(int(found[1]) + by) + text[found.end(1) :]
+    match = re.compile(rf"\*{argument} = .*\(arena \+ (\d+)\)").search(text, start)
+    assert match is not None
+    moved = text[: match.start(1)] + str(int(match[1]) + by) + text[match.end(1) :]
     return replace(compiled, files={**compiled.files, "net.c": moved})
 
 
@@ -138,12 +138,12 @@ def test_wrong_bytes_are_seen(model: Compiled, tmp_path: Path) -> None:
     given = builds.inputs_of(model, 1)
     firmware = compile_library(tmp_path, model, board, Options(board.name), find_toolchain(board))
     right = reference_outputs(model.graph, model.program, given)
-    wanted = [[np.asarray(array) ^ 1 for array in outputs] for outputs in right]
+    wrong = [[np.asarray(array) ^ 1 for array in outputs] for outputs in right]
     with pytest.raises(WrongError, match="bytes on cortex-m4"):
-        builds.compare_runs(find_target(board), firmware, model, given, wanted)
+        builds.compare_runs(find_target(board), firmware, model, given, wrong)
 
 
-FOUND = {
+REMEMBERED = {
     "networks:300000058:0.2.10.21": "a step whose rows all lie at one place did not use its parameter",
     "networks:7000145:6.7.8.13.23.24": "a row of padding was made where the first row of the input had just come",
     "plans:300000001:0.2.3": "a call that makes fewer rows than its form reads rows that may be anything",
@@ -159,8 +159,8 @@ FOUND = {
 
 
 @pytest.mark.quick_cases(5)
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", REMEMBERED)
 def test_what_was_found_once(name: str, tmp_path: Path) -> None:
     case = Case.parse(name)
     target = TARGETS[case.target]
-    assert target.check(case.seed, target.kept(case), tmp_path) in ("equal", "clean")
+    assert target.check(case.seed, target.subset_of(case), tmp_path) in ("equal", "clean")

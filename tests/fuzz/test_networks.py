@@ -18,9 +18,9 @@ def agrees(seed: int, folder: Path) -> None:
     model = network(seed)
     feeds = samples(model, seed, 1)
     graph = normalize(load(model, folder))
-    found = run_float(graph, feeds)
+    outputs = run_float(graph, feeds)
     for name, array in run_onnxruntime(model, feeds).items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-4 * max(1.0, float(np.abs(array).max())))
+        np.testing.assert_allclose(outputs[name], array, rtol=1e-4, atol=1e-4 * max(1.0, float(np.abs(array).max())))
 
 
 def test_networks_mean_what_they_mean_to_onnxruntime(tmp_path: Path) -> None:

@@ -79,13 +79,13 @@ def _model(folder: Path) -> Path:
     return path
 
 
-def check_npz(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_npz(seed: int, subset: frozenset[int], folder: Path) -> str:
     """Calibration and test inputs of every kind, some of them damaged."""
     rng = np.random.default_rng([seed, 1])
     path = folder / "data.npz"
     _write_npz(path, rng)
     content = path.read_bytes()
-    for index in sorted(kept):
+    for index in sorted(subset):
         own = np.random.default_rng([seed, 2 + index])
         if own.random() < 0.15 and content:
             content = cut_or_flipped(content, own)
@@ -118,10 +118,10 @@ def _array(rng: np.random.Generator) -> Array:
     if kind[0] == "O":
         return np.full(shape, None)
     with np.errstate(all="ignore"):
-        made = np.asarray(array).astype(kind if kind[0] != "M" else "i8").astype(kind)
-    if made.dtype.kind == "f" and made.size and rng.random() < 0.3:
-        made.reshape(-1)[0] = rng.choice([np.nan, np.inf, 6e4, 0.0])
-    return made * 0 if made.dtype.kind == "f" and rng.random() < 0.1 else made
+        numbers = np.asarray(array).astype(kind if kind[0] != "M" else "i8").astype(kind)
+    if numbers.dtype.kind == "f" and numbers.size and rng.random() < 0.3:
+        numbers.reshape(-1)[0] = rng.choice([np.nan, np.inf, 6e4, 0.0])
+    return numbers * 0 if numbers.dtype.kind == "f" and rng.random() < 0.1 else numbers
 
 
 def _samples(path: Path, graph: Graph) -> str:
@@ -147,12 +147,12 @@ def _refused(error: TinycError, path: Path) -> str:
     return "refused"
 
 
-def check_board(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_board(seed: int, subset: frozenset[int], folder: Path) -> str:
     """A board's description with other values, keys, tables; then the library for it."""
     rng = np.random.default_rng([seed, 1])
     files = sorted(paths.boards_dir().glob("*.toml"))
     text = files[rng.integers(len(files))].read_text(encoding="utf-8")
-    for index in sorted(kept):
+    for index in sorted(subset):
         text = _edited(text, np.random.default_rng([seed, 2 + index]))
     path = folder / "board.toml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -201,12 +201,12 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def check_json(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_json(seed: int, subset: frozenset[int], folder: Path) -> str:
     """Reports that tinyc reads again: of a benchmark, of a build, of firmware for a board."""
     rng = np.random.default_rng([seed, 1])
     kind = rng.integers(3)
     text = json.dumps((_BENCH, _REPORT, _DEVICE)[kind])
-    for index in sorted(kept):
+    for index in sorted(subset):
         text = _changed(text, np.random.default_rng([seed, 2 + index]))
     content = text.encode("utf-8", "surrogatepass")
     try:
@@ -270,14 +270,14 @@ def _change(tree: Any, rng: np.random.Generator) -> None:
         tree[key] = ODD[rng.integers(len(ODD))]
 
 
-def check_frames(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_frames(seed: int, subset: frozenset[int], folder: Path) -> str:
     """What a board may send: frames of every type with right checksums, lengths and numbers that are wrong, noise."""
     rng = np.random.default_rng([seed, 1])
     info = FirmwareInfo(512, 16, (4,), (3, 8), 3)
     host = host_compiler()
     assert host is not None
     firmware = Firmware(folder, "net", _host(), host, folder, info, dump_steps=bool(rng.random() < 0.5))
-    stream = b"".join(_frame(np.random.default_rng([seed, 2 + index])) for index in sorted(kept))
+    stream = b"".join(_frame(np.random.default_rng([seed, 2 + index])) for index in sorted(subset))
     word = "taken"
     try:
         talk = Conversation(firmware, int(rng.integers(1, 4)))
@@ -328,7 +328,7 @@ _VALUES = (
 )
 
 
-def check_commands(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check_commands(seed: int, subset: frozenset[int], folder: Path) -> str:
     """A command line of options that exist, with values that may not: exit code 0, 1 or 2, and no exception."""
     rng = np.random.default_rng([seed, 1])
     name = _COMMANDS[rng.integers(len(_COMMANDS))]
@@ -336,7 +336,7 @@ def check_commands(seed: int, kept: frozenset[int], folder: Path) -> str:
     words = [name]
     if name != "boards":
         words.append(str(_model(folder)) if rng.random() < 0.9 else _VALUES[rng.integers(len(_VALUES))])
-    for index in sorted(kept):
+    for index in sorted(subset):
         own = np.random.default_rng([seed, 2 + index])
         option = options[own.integers(len(options))]
         words.append(option.opts[own.integers(len(option.opts))])

@@ -61,9 +61,9 @@ class Net:
         if self.wide:
             scale, zero = scale / 256, 0
         scale, zero = quant or (scale, zero)
-        made = Tensor(name, shape, "s16" if self.wide else "s8", (scale,), (zero,))
-        self.tensors.append(made)
-        return made
+        tensor = Tensor(name, shape, "s16" if self.wide else "s8", (scale,), (zero,))
+        self.tensors.append(tensor)
+        return tensor
 
     def constant(self, tensor: Tensor) -> str:
         named = replace(tensor, name=f"k{len(self.tensors)}")
@@ -121,25 +121,25 @@ class Net:
         c, out_c = self.x.shape[3], self.pick(1, 2, 3, 4, 5, 8, 12)
         k, stride = (self.pick(1, 2, 3), self.pick(1, 3, 5)), (self.pick(1, 1, 2), self.pick(1, 1, 2))
         dilation = (1, 1) if max(stride) > 1 else (self.pick(1, 1, 2), self.pick(1, 1, 2))
-        if (found := self.window(k, stride, dilation)) is None:
+        if (window := self.window(k, stride, dilation)) is None:
             return
         w, scale = self.weights((out_c, *k, c), 0)
-        fields = {"StrideH": stride[0], "StrideW": stride[1], "Padding": found[0]}
+        fields = {"StrideH": stride[0], "StrideW": stride[1], "Padding": window[0]}
         fields |= {"DilationHFactor": dilation[0], "DilationWFactor": dilation[1]}
         fields["FusedActivationFunction"] = self.pick(0, 0, 1, 3)
-        self.add("CONV_2D", (w, self.bias(out_c, scale)), (1, *found[1], out_c), "Conv2DOptions", version=3, **fields)
+        self.add("CONV_2D", (w, self.bias(out_c, scale)), (1, *window[1], out_c), "Conv2DOptions", version=3, **fields)
 
     def depthwise(self) -> None:
         c = self.x.shape[3]
         multiplier = self.pick(1, 1, 1, 2) if c < 12 else 1
         k, s = (self.pick(1, 2, 3), self.pick(1, 3, 5)), self.pick(1, 1, 2)
-        if (found := self.window(k, (s, s))) is None:
+        if (window := self.window(k, (s, s))) is None:
             return
         w, scale = self.weights((1, *k, c * multiplier), 3)
-        fields = {"StrideH": s, "StrideW": s, "Padding": found[0], "DepthMultiplier": multiplier}
+        fields = {"StrideH": s, "StrideW": s, "Padding": window[0], "DepthMultiplier": multiplier}
         fields |= {"DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": self.pick(0, 0, 1, 3)}
         names = (w, self.bias(c * multiplier, scale, optional=False))
-        shape = (1, *found[1], c * multiplier)
+        shape = (1, *window[1], c * multiplier)
         self.add("DEPTHWISE_CONV_2D", names, shape, "DepthwiseConv2DOptions", version=3, **fields)
 
     def transposed(self) -> None:
@@ -157,12 +157,12 @@ class Net:
 
     def pool(self) -> None:
         k, s = (self.pick(1, 2, 3), self.pick(2, 3)), (self.pick(1, 2), self.pick(1, 2))
-        if (found := self.window(k, s)) is None:
+        if (window := self.window(k, s)) is None:
             return
-        fields = {"FilterHeight": k[0], "FilterWidth": k[1], "StrideH": s[0], "StrideW": s[1], "Padding": found[0]}
+        fields = {"FilterHeight": k[0], "FilterWidth": k[1], "StrideH": s[0], "StrideW": s[1], "Padding": window[0]}
         fields["FusedActivationFunction"] = self.pick(0, 0, 1, 3)
         code = ("MAX_POOL_2D", "AVERAGE_POOL_2D")[self.pick(0, 1)]
-        self.add(code, (), (1, *found[1], self.x.shape[3]), "Pool2DOptions", self.same, 2, **fields)
+        self.add(code, (), (1, *window[1], self.x.shape[3]), "Pool2DOptions", self.same, 2, **fields)
 
     def residual(self) -> None:
         before = self.x
@@ -326,11 +326,11 @@ def count(seed: int) -> int:
 
 
 @cache
-def tflite_network(seed: int, kept: frozenset[int] | None = None) -> TfliteNetwork:
+def tflite_network(seed: int, subset: frozenset[int] | None = None) -> TfliteNetwork:
     """The network of a seed, or of some of its pieces. One that does not fit is left out."""
     net = Net(seed)
     for index, piece in enumerate(pieces(seed)):
-        if kept is not None and index not in kept:
+        if subset is not None and index not in subset:
             continue
         before = (net.x, list(net.tensors), list(net.operators))
         net.rng = np.random.default_rng([seed, 2 + index])
@@ -340,14 +340,14 @@ def tflite_network(seed: int, kept: frozenset[int] | None = None) -> TfliteNetwo
     return net.network()
 
 
-def describe(seed: int, kept: frozenset[int]) -> str:
-    return " ".join(operator.code for operator in tflite_network(seed, kept).operators)
+def describe(seed: int, subset: frozenset[int]) -> str:
+    return " ".join(operator.code for operator in tflite_network(seed, subset).operators)
 
 
-def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check(seed: int, subset: frozenset[int], folder: Path) -> str:
     """`equal` to TensorFlow Lite Micro; `no judge` where that does not take the model; `refused` by tinyc."""
     path = folder / "net.tflite"
-    path.write_bytes(tflite_network(seed, kept).content)
+    path.write_bytes(tflite_network(seed, subset).content)
     try:
         loaded = load_tflite(path)
         graph = normalize(loaded)

@@ -34,16 +34,16 @@ def count(seed: int) -> int:
     return len(pieces(seed))
 
 
-def describe(seed: int, kept: frozenset[int]) -> str:
+def describe(seed: int, subset: frozenset[int]) -> str:
     hops, isa = _drawn(seed)
     return f"  hops {hops}, {', '.join(sorted(isa)) or 'plain'}"
 
 
-def check(seed: int, kept: frozenset[int], folder: Path) -> str:
+def check(seed: int, subset: frozenset[int], folder: Path) -> str:
     """Every output of the kernels' twins in C, on an arena of noise; and of the graph behind a front end."""
     hops, isa = _drawn(seed)
     try:
-        graph = without_time_padding(in_integers(network(seed, set(kept)), seed))
+        graph = without_time_padding(in_integers(network(seed, set(subset)), seed))
         check_graph(graph, "stream", all_ops())
     except TinycError:
         return "refused"

@@ -146,8 +146,8 @@ def serve() -> None:
     for line in sys.stdin:
         case = Case.parse(line.strip())
         outcome = run_here(TARGETS[case.target], case)
-        found = {"word": outcome.word, "signature": outcome.signature, "text": outcome.text}
-        answers.write(json.dumps(found).encode() + b"\n")
+        answer = {"word": outcome.word, "signature": outcome.signature, "text": outcome.text}
+        answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
 
@@ -159,7 +159,7 @@ def run_here(target: Target, case: Case) -> Outcome:
     """One case, in this process."""
     with tempfile.TemporaryDirectory(prefix="tinyc-fuzz-") as folder, _bounds(target):
         try:
-            word = target.check(case.seed, target.kept(case), Path(folder))
+            word = target.check(case.seed, target.subset_of(case), Path(folder))
         except TooLongError as error:
             return Outcome(case, "", "hang", f"more than {target.cpu_seconds} s of CPU\n{details(error)}")
         except Exception as error:

@@ -87,7 +87,7 @@ def model(
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def saved(made: onnx.ModelProto, folder: Path) -> Path:
+def saved(forest_file: onnx.ModelProto, folder: Path) -> Path:
     path = folder / "forest.onnx"
-    onnx.save(made, path)
+    onnx.save(forest_file, path)
     return path

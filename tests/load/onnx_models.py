@@ -95,11 +95,11 @@ def imported(model: onnx.ModelProto, folder: Path, seed: int = 0, scale: float =
     check(normal, "normalize", all_ops())
     assert normalize(normal) == normal
     for candidate in (graph, normal):
-        found = run_float(candidate, feeds)
-        assert list(found) == [o.name for o in model.graph.output]
+        outputs = run_float(candidate, feeds)
+        assert list(outputs) == [o.name for o in model.graph.output]
         for name, array in expected.items():
-            assert found[name].shape == array.shape
-            np.testing.assert_allclose(found[name], array, rtol=TOLERANCE, atol=TOLERANCE)
+            assert outputs[name].shape == array.shape
+            np.testing.assert_allclose(outputs[name], array, rtol=TOLERANCE, atol=TOLERANCE)
     return normal
 
 

@@ -86,10 +86,10 @@ def quantize(model: onnx.ModelProto, folder: Path, **options: Any) -> onnx.Model
         def get_next(self) -> Mapping[str, Array] | None:
             return next(self.samples, None)
 
-    source, made = folder / "float.onnx", folder / "quantized.onnx"
+    source, quantized_file = folder / "float.onnx", folder / "quantized.onnx"
     onnx.save(model, source)
-    quantization.quantize_static(source, made, Reader(), **options)
-    return onnx.load(made)
+    quantization.quantize_static(source, quantized_file, Reader(), **options)
+    return onnx.load(quantized_file)
 
 
 def run_unoptimized(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Array:
@@ -135,9 +135,9 @@ def compared(graph: Graph, model: onnx.ModelProto) -> tuple[int, int, int]:
     for feed in inputs(model, seed=1000):
         (real,) = feed.values()
         q = np.clip(np.rint(real / np.float32(x_scale)) + x_zero, limits.min, limits.max).astype(limits.dtype)
-        found = program({x.name: q.reshape(x.shape)})[y.name].astype(np.int64)
+        ours = program({x.name: q.reshape(x.shape)})[y.name].astype(np.int64)
         theirs = run_unoptimized(exact, feed)
-        wanted = np.rint(theirs.astype(np.float64) / y_scale).astype(np.int64) + y_zero
-        steps.append(np.abs(found.ravel() - wanted.ravel()))
+        theirs_in_steps = np.rint(theirs.astype(np.float64) / y_scale).astype(np.int64) + y_zero
+        steps.append(np.abs(ours.ravel() - theirs_in_steps.ravel()))
     flat = np.concatenate(steps)
     return flat.size, int(np.count_nonzero(flat)), int(flat.max())

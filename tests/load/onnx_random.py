@@ -54,13 +54,13 @@ class Case:
     def feeds(self, rng: Generator) -> dict[str, Array]:
         """Inputs; in every third a number is held exactly between the others, where roundings differ."""
         shapes = {f"x{k}": arg for k, arg in enumerate(self.args) if isinstance(arg, tuple)}
-        made = {}
+        arrays = {}
         for name, shape in shapes.items():
             x = rng.uniform(self.low, self.high, shape)
             halves = np.round(2 * x) / 2
-            kept = (halves >= self.low) & (halves <= self.high) & (rng.random(shape) < 0.3)
-            made[name] = np.where(kept, halves, x).astype(np.float32)
-        return made
+            is_half = (halves >= self.low) & (halves <= self.high) & (rng.random(shape) < 0.3)
+            arrays[name] = np.where(is_half, halves, x).astype(np.float32)
+        return arrays
 
 
 def f32(r: Generator, *shape: int) -> Array:
@@ -362,8 +362,8 @@ def einsum(r: Generator) -> Case:
     args: list[Any] = []
     for letters in text.partition("->")[0].split(","):
         wide = tuple(1 if r.random() < 0.2 else n for n in dots)
-        before, found, after = letters.partition("...")
-        shape = (*(sizes[c] for c in before), *(wide if found else ()), *(sizes[c] for c in after))
+        before, ellipsis, after = letters.partition("...")
+        shape = (*(sizes[c] for c in before), *(wide if ellipsis else ()), *(sizes[c] for c in after))
         args.append(shape if not args or r.random() < 0.6 else f32(r, *shape))
     return Case("Einsum", tuple(args), {"equation": text})
 
@@ -558,9 +558,9 @@ def loop(r: Generator) -> Case:
     shape = shape_of(r)
     kinds = {"n": (TensorProto.INT64, ()), "go": (TensorProto.BOOL, ()), "state": (TensorProto.FLOAT, shape)}
     ports = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
-    made = [helper.make_empty_tensor_value_info(name) for name in ("more", "next", "row")]
+    results = [helper.make_empty_tensor_value_info(name) for name in ("more", "next", "row")]
     nodes = [op("Identity", "go", "more"), op(pick(r, "Tanh", "Neg"), "state", "next"), op("Abs", "next", "row")]
-    body = helper.make_graph(nodes, "body", ports, made)
+    body = helper.make_graph(nodes, "body", ports, results)
     return Case("Loop", (np.array(int(r.integers(1, 5))), None, shape), {"body": body}, pick(r, 13, 16), 2)
 
 
@@ -604,8 +604,8 @@ def tile(r: Generator) -> Case:
 def reshape(r: Generator) -> Case:
     shape = shape_of(r)
     count = int(np.prod(shape))
-    wanted = pick(r, [-1], [1, -1], [0, -1], [count, 1], [1, 1, count])
-    return Case("Reshape", (shape, i64(*wanted)), some(r, allowzero=0))
+    sizes = pick(r, [-1], [1, -1], [0, -1], [count, 1], [1, 1, count])
+    return Case("Reshape", (shape, i64(*sizes)), some(r, allowzero=0))
 
 
 def flatten(r: Generator) -> Case:
@@ -712,9 +712,9 @@ def activations(r: Generator, count: int) -> dict[str, Any]:
 
 def lengths(r: Generator, steps: int, batch: int) -> Array:
     """0 to `steps`, not all of them 0."""
-    found = r.integers(0, steps + 1, batch)
-    found[r.integers(batch)] = r.integers(1, steps + 1)
-    return found.astype(np.int32)
+    counts = r.integers(0, steps + 1, batch)
+    counts[r.integers(batch)] = r.integers(1, steps + 1)
+    return counts.astype(np.int32)
 
 
 def recurrent(name: str, gates: int) -> Callable[[Generator], Case]:

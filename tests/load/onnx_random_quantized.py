@@ -42,14 +42,14 @@ def quantized(name: str, seed: int) -> Quantized | None:
         return None
     if real.dtype != np.float32 or not real.size or not np.isfinite(real).all():
         return None
-    made = _Maker(case, r, np.uint8 if r.random() < 0.4 else np.int8)
-    names = [made.argument(k, arg) for k, arg in enumerate(case.args)]
-    made.nodes.append(op(name, " ".join(names), "real", **case.attributes))
-    same = made.inputs and r.random() < 0.3
-    made.quantize("real", "y", made.grids[0] if same else made.grid(float(real.min()), float(real.max())))
-    elem = TensorProto.UINT8 if made.kind is np.uint8 else TensorProto.INT8
-    model = build(made.nodes, made.inputs, ["y"], made.constants, case.opset, ir_version=10, elem_type=elem)
-    return Quantized(case, model, {key: made.integers(shape) for key, shape in made.inputs.items()})
+    maker = _Maker(case, r, np.uint8 if r.random() < 0.4 else np.int8)
+    names = [maker.argument(k, arg) for k, arg in enumerate(case.args)]
+    maker.nodes.append(op(name, " ".join(names), "real", **case.attributes))
+    same = maker.inputs and r.random() < 0.3
+    maker.quantize("real", "y", maker.grids[0] if same else maker.grid(float(real.min()), float(real.max())))
+    elem = TensorProto.UINT8 if maker.kind is np.uint8 else TensorProto.INT8
+    model = build(maker.nodes, maker.inputs, ["y"], maker.constants, case.opset, ir_version=10, elem_type=elem)
+    return Quantized(case, model, {key: maker.integers(shape) for key, shape in maker.inputs.items()})
 
 
 class _Maker:

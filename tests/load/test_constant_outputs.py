@@ -51,9 +51,9 @@ def test_onnx(tmp_path: Path, precision: str) -> None:
     assert built.report.passed
     library = built.load()
     got = library.run(x[0])
-    wanted = run_onnxruntime(model(), {"x": x})
+    reference = run_onnxruntime(model(), {"x": x})
     for port, array in zip(library.outputs, got, strict=True):
-        expected = wanted[port.name].reshape(array.shape)
+        expected = reference[port.name].reshape(array.shape)
         step = 0 if array.dtype == np.int32 or precision == "float32" else port.scale
         np.testing.assert_allclose(array, expected, rtol=0, atol=1.01 * step + 1e-6)
 
@@ -80,8 +80,8 @@ def test_tflite(tmp_path: Path) -> None:
     built = tinyc.build(path, "host", out=tmp_path / "out")
     assert built.report.passed
     x = random_s8(3, (1, 8))
-    for got, wanted in zip(built.load().run(x[0]), run_litert(content, x), strict=True):
-        np.testing.assert_array_equal(got.ravel(), wanted.ravel())
+    for got, theirs in zip(built.load().run(x[0]), run_litert(content, x), strict=True):
+        np.testing.assert_array_equal(got.ravel(), theirs.ravel())
 
 
 def test_integers_of_more_than_32_bits(tmp_path: Path) -> None:
@@ -106,16 +106,16 @@ def test_beside_a_quantized_network(tmp_path: Path) -> None:
     constants = {"s": np.float32(0.02), "t": np.float32(0.05), "z": np.int8(0), "w": np.arange(-8, 8, dtype=np.int8)}
     constants["w"] = constants["w"].reshape(4, 4)
     constants |= {"left": rand(5, 2, 4), "right": rand(6, 1, 4)}
-    made = build(nodes, {"x": (1, 4)}, ["y", "anchors"], constants)
+    mixed_model = build(nodes, {"x": (1, 4)}, ["y", "anchors"], constants)
     path = tmp_path / "m.onnx"
-    onnx.save(made, path)
+    onnx.save(mixed_model, path)
     built = tinyc.build(path, "host", out=tmp_path / "out")
     assert built.report.passed
     library = built.load()
     x = rand(9, 1, 4)
-    wanted = run_onnxruntime(made, {"x": x})
+    reference = run_onnxruntime(mixed_model, {"x": x})
     names = [port.name for port in library.outputs]
     given = np.rint(x[0] / 0.02).clip(-128, 127).astype(np.int8)
     got = dict(zip(names, library.run(given), strict=True))
-    np.testing.assert_array_equal(got["anchors"].reshape(3, 4), wanted["anchors"])
-    np.testing.assert_array_equal(got["y"].reshape(-1), np.rint(wanted["y"].reshape(-1) / 0.05))
+    np.testing.assert_array_equal(got["anchors"].reshape(3, 4), reference["anchors"])
+    np.testing.assert_array_equal(got["y"].reshape(-1), np.rint(reference["y"].reshape(-1) / 0.05))

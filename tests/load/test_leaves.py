@@ -22,10 +22,10 @@ def stored(fractions: list[Fraction]) -> np.ndarray:
 @pytest.mark.parametrize("trees", [1, 11])
 def test_fractions_are_exact(denominators: tuple[int, ...], trees: int) -> None:
     """Integers in the very proportion of the fractions, so that sums that tie in truth tie here."""
-    wanted = [Fraction(k, d) / trees for d in denominators for k in range(1, min(d, 20) + 1)]
-    leaves, step = integer_leaves(stored(wanted), NO_BASE, trees)
-    assert [Fraction(int(leaf), int(leaves[0, 0])) for leaf in leaves[:, 0]] == [f / wanted[0] for f in wanted]
-    assert step * leaves[:, 0] == pytest.approx([float(f) for f in wanted], rel=1e-6)
+    fractions = [Fraction(k, d) / trees for d in denominators for k in range(1, min(d, 20) + 1)]
+    leaves, step = integer_leaves(stored(fractions), NO_BASE, trees)
+    assert [Fraction(int(leaf), int(leaves[0, 0])) for leaf in leaves[:, 0]] == [f / fractions[0] for f in fractions]
+    assert step * leaves[:, 0] == pytest.approx([float(f) for f in fractions], rel=1e-6)
     assert np.abs(leaves).max() <= 32767
 
 

@@ -63,9 +63,9 @@ def test_cases_of_the_onnx_package():
         *("local_window_with_past", "4d_causal_nonpad_batch_prefill", "23_fullymasked_qk_matmul_output_mode3_zero"),
         *("4d_gqa_with_past_and_present", "causal_boolmask_nan_robustness", "4d_causal_with_past_and_present"),
     )
-    found = conformance.run_all(conformance.chosen(f"^test_attention_({'|'.join(names)})$", ["attention"]))
-    assert {result.name for result in found} == {f"test_attention_{name}" for name in names}
-    assert {result.way for result in found} <= {"exact", "float32"}, found
+    results = conformance.run_all(conformance.chosen(f"^test_attention_({'|'.join(names)})$", ["attention"]))
+    assert {result.name for result in results} == {f"test_attention_{name}" for name in names}
+    assert {result.way for result in results} <= {"exact", "float32"}, results
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def linear(names: bool = False, outputs: tuple[str, ...] = ("label", "p")) -> on
     return model([node], 2, [(name, kinds[name]) for name in outputs])
 
 
-def labelled(made: onnx.ModelProto, folder: Path) -> Path:
+def labelled(classifier_model: onnx.ModelProto, folder: Path) -> Path:
     """40 samples with the classes that ONNX Runtime gives them, but of the first three, which are wrong."""
     x = (np.random.default_rng(3).uniform(size=(40, 1, 2)) * [1, 1000]).astype(np.float32)
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    session = onnxruntime.InferenceSession(classifier_model.SerializeToString())
     y = np.concatenate([session.run(["label"], {"x": row})[0] for row in x])
     assert len(set(y)) == 3
     y[:3] = np.roll(np.unique(y), 1)[np.searchsorted(np.unique(y), y[:3])]
@@ -50,27 +50,27 @@ def labelled(made: onnx.ModelProto, folder: Path) -> Path:
 @pytest.mark.parametrize("names", [False, True])
 def test_a_classifier_stays_in_float32_and_its_class_is_counted(names: bool, tmp_path: Path) -> None:
     """Without options it computes what ONNX Runtime does; the class is the output, numbers and texts alike."""
-    made = linear(names)
-    data = labelled(made, tmp_path)
-    report = api.build(saved(made, tmp_path), "host", out=tmp_path / "out", inputs=data, samples=0).report
+    classifier_model = linear(names)
+    data = labelled(classifier_model, tmp_path)
+    report = api.build(saved(classifier_model, tmp_path), "host", out=tmp_path / "out", inputs=data, samples=0).report
     assert report.accuracy is not None
     assert (report.accuracy.integers, report.accuracy.top1_int) == ("float32", 37 / 40)
 
 
 def test_integers_are_had_by_asking_and_measured_by_the_class(tmp_path: Path) -> None:
-    made = linear()
-    data = labelled(made, tmp_path)
+    classifier_model = linear()
+    data = labelled(classifier_model, tmp_path)
     report = api.build(
-        saved(made, tmp_path), "host", out=tmp_path / "out", calibration=data, inputs=data, samples=0,
+        saved(classifier_model, tmp_path), "host", out=tmp_path / "out", calibration=data, inputs=data, samples=0,
         precision="integer",
     ).report  # fmt: skip
-    found = report.accuracy
-    assert found is not None
-    assert (found.integers, found.top1_float) == ("int8", 37 / 40)
-    assert found.agreement is not None
-    assert abs(found.agreement - 1) < 0.2
-    assert found.top1_int is not None
-    assert abs(found.top1_int - found.top1_float) <= 1 - found.agreement + 1e-9
+    accuracy = report.accuracy
+    assert accuracy is not None
+    assert (accuracy.integers, accuracy.top1_float) == ("int8", 37 / 40)
+    assert accuracy.agreement is not None
+    assert abs(accuracy.agreement - 1) < 0.2
+    assert accuracy.top1_int is not None
+    assert abs(accuracy.top1_int - accuracy.top1_float) <= 1 - accuracy.agreement + 1e-9
 
 
 def test_other_weights_for_code_in_float32_are_float32_too(tmp_path: Path) -> None:
@@ -93,27 +93,31 @@ def test_a_class_is_not_saved_and_the_hint_names_a_way(suffix: str, tmp_path: Pa
 
 @pytest.mark.parametrize("names", [False, True])
 def test_quantizing_tells_the_loss_by_the_class(names: bool, tmp_path: Path) -> None:
-    made = linear(names)
-    data = labelled(made, tmp_path)
-    report = quantize_file(saved(made, tmp_path), Options(board="host", calibration=data), data, None, Progress())
+    classifier_model = linear(names)
+    data = labelled(classifier_model, tmp_path)
+    report = quantize_file(
+        saved(classifier_model, tmp_path), Options(board="host", calibration=data), data, None, Progress()
+    )
     (top,) = (quality for quality in report.diagnosis.qualities if quality.name == "top-1")
     assert top.float_model == 37 / 40
     assert report.diagnosis.sqnr_db is not None
 
 
 def test_a_model_of_a_label_alone_is_quantized(tmp_path: Path) -> None:
-    made = linear(outputs=("label",))
-    data = labelled(made, tmp_path)
-    report = quantize_file(saved(made, tmp_path), Options(board="host", calibration=data), data, None, Progress())
+    classifier_model = linear(outputs=("label",))
+    data = labelled(classifier_model, tmp_path)
+    report = quantize_file(
+        saved(classifier_model, tmp_path), Options(board="host", calibration=data), data, None, Progress()
+    )
     assert report.diagnosis.sqnr_db is None
     assert [quality.name for quality in report.diagnosis.qualities] == ["top-1"]
 
 
 def test_a_bench_counts_texts_of_the_runtime(tmp_path: Path) -> None:
-    made = linear(names=True)
-    data = labelled(made, tmp_path)
+    classifier_model = linear(names=True)
+    data = labelled(classifier_model, tmp_path)
     options = BenchOptions(("host",), build=Options(board="", inputs=data, samples=0), seconds=0.01)
-    (result,) = run_bench([saved(made, tmp_path)], options, Progress()).models
+    (result,) = run_bench([saved(classifier_model, tmp_path)], options, Progress()).models
     for run in result.references:
         assert (run.parity.agreement, run.parity.top1_reference, run.parity.top1_board) == (1.0, 0.925, 0.925)
 

@@ -59,15 +59,15 @@ def session(path: Path) -> onnxruntime.InferenceSession:
 @pytest.mark.parametrize("name", ["mlp", "cnn"])
 def test_networks_equal_onnxruntime(name: str, kind: QuantType, tmp_path: Path) -> None:
     path = quantized(name, kind, tmp_path)
-    made = {node.op_type for node in onnx.load(path).graph.node}
-    assert made >= {"DynamicQuantizeLinear", "MatMulInteger"} | ({"ConvInteger"} if name == "cnn" else set())
+    operators = {node.op_type for node in onnx.load(path).graph.node}
+    assert operators >= {"DynamicQuantizeLinear", "MatMulInteger"} | ({"ConvInteger"} if name == "cnn" else set())
     graph = normalize(load_model(path), True)
     run, theirs = prepare_int(graph, Numerics.OURS), session(path)
     for _ in range(10):
         x = RNG.normal(0, 1, graph.values["x"].shape).astype(np.float32)
         shape = theirs.get_inputs()[0].shape
-        (wanted,) = theirs.run(None, {"x": x if x.shape == tuple(shape) else x.transpose(0, 3, 1, 2)})
-        np.testing.assert_allclose(run({"x": x})[graph.outputs[0]], wanted, rtol=1e-5, atol=2e-6)
+        (exact,) = theirs.run(None, {"x": x if x.shape == tuple(shape) else x.transpose(0, 3, 1, 2)})
+        np.testing.assert_allclose(run({"x": x})[graph.outputs[0]], exact, rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("x", [[-1.5, 0.25, 3.0], [1.0, 2.0, 5.0], [-7.0, -1.0, -0.5], [0.0, 0.0, 0.0]], ids=str)
@@ -77,9 +77,9 @@ def test_ranges(x: list[float], tmp_path: Path) -> None:
     onnx.save(build([op("DynamicQuantizeLinear", "x", "y s z")], {"x": [1, 3]}, ["y", "s", "z"]), path)
     graph = normalize(load_model(path), True)
     row = np.array([x], np.float32)
-    found = prepare_int(graph, Numerics.OURS)({"x": row})
-    for name, wanted in zip(("y", "s", "z"), session(path).run(None, {"x": row}), strict=True):
-        np.testing.assert_array_equal(found[name], wanted)
+    outputs = prepare_int(graph, Numerics.OURS)({"x": row})
+    for name, theirs in zip(("y", "s", "z"), session(path).run(None, {"x": row}), strict=True):
+        np.testing.assert_array_equal(outputs[name], theirs)
 
 
 def test_on_a_board(tmp_path: Path) -> None:

@@ -68,17 +68,17 @@ def test_all_unsupported_operators_are_listed(tmp_path: Path) -> None:
         op("Bernoulli", "x", "d"),
         op("Add", "c d", "y"),
     ]
-    found = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
-    assert "3 operators cannot be imported" in found.message
-    assert "nodes 0, 3 (Bernoulli): operator Bernoulli is not supported" in found.message
-    assert "node 2 'Det_c' (Det): operator Det is not supported" in found.message
+    problem = error(build(nodes, {"x": [1, 5]}, ["y"]), tmp_path)
+    assert "3 operators cannot be imported" in problem.message
+    assert "nodes 0, 3 (Bernoulli): operator Bernoulli is not supported" in problem.message
+    assert "node 2 'Det_c' (Det): operator Det is not supported" in problem.message
     problems = unsupported(tmp_path / "model.onnx")
     assert [p.where.node for p in problems if p.where] == [0, 2, 3]
 
 
 def test_one_unsupported_operator_is_named_with_its_place(tmp_path: Path) -> None:
-    found = error(build([op("Bernoulli", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
-    assert str(found).startswith(
+    problem = error(build([op("Bernoulli", "x", "y")], {"x": [1, 5]}, ["y"]), tmp_path)
+    assert str(problem).startswith(
         "error: operator Bernoulli is not supported\n  --> model.onnx: node 0 'Bernoulli_y' (Bernoulli)\n  hint: "
     )
 
@@ -93,17 +93,17 @@ def test_control_flow(tmp_path: Path) -> None:
         [helper.make_node("Identity", ["x"], ["z"])], "then", [], [helper.make_empty_tensor_value_info("z")]
     )
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    found = error(build([node], {"x": [1, 5], "c": [1]}, ["y"]), tmp_path)
-    assert "If" in found.message
-    assert "control flow" in found.hint
+    problem = error(build([node], {"x": [1, 5], "c": [1]}, ["y"]), tmp_path)
+    assert "If" in problem.message
+    assert "control flow" in problem.hint
 
 
 def test_quantized_models(tmp_path: Path) -> None:
     node = helper.make_node("DynamicQuantizeMatMul", ["x", "w", "s"], ["y"], domain="com.microsoft")
     held = {"w": np.ones((5, 2), np.uint8), "s": np.ones(1, np.float32)}
-    found = error(build([node], {"x": [1, 5]}, ["y"], held), tmp_path)
-    assert "DynamicQuantizeMatMul" in found.message
-    assert "static quantization" in found.hint
+    problem = error(build([node], {"x": [1, 5]}, ["y"], held), tmp_path)
+    assert "DynamicQuantizeMatMul" in problem.message
+    assert "static quantization" in problem.hint
 
 
 def test_foreign_domains(tmp_path: Path) -> None:
@@ -116,15 +116,15 @@ def test_foreign_domains(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opset", [0, 10_000, -3])
 def test_operator_sets_out_of_range(tmp_path: Path, opset: int) -> None:
-    found = error(build([op("Relu", "x", "y")], {"x": [1, 5]}, ["y"], opset=opset), tmp_path)
-    assert f"operator set {opset}" in found.message
-    assert "export" in found.hint
+    problem = error(build([op("Relu", "x", "y")], {"x": [1, 5]}, ["y"], opset=opset), tmp_path)
+    assert f"operator set {opset}" in problem.message
+    assert "export" in problem.hint
 
 
 def test_open_dimensions(tmp_path: Path) -> None:
-    found = error(build([op("Relu", "x", "y")], {"x": ["N", 3, "width"]}, ["y"]), tmp_path)
-    assert "variable size in dimension 2 ('width')" in found.message
-    assert "fixed" in found.hint
+    problem = error(build([op("Relu", "x", "y")], {"x": ["N", 3, "width"]}, ["y"]), tmp_path)
+    assert "variable size in dimension 2 ('width')" in problem.message
+    assert "fixed" in problem.hint
 
 
 def test_inputs_that_are_no_float_tensors(tmp_path: Path) -> None:
@@ -332,9 +332,9 @@ NODES: list[tuple[onnx.ModelProto, str]] = [
 
 @pytest.mark.parametrize(("model", "message"), NODES)
 def test_nodes_that_cannot_be_imported(tmp_path: Path, model: onnx.ModelProto, message: str) -> None:
-    found = error(model, tmp_path)
-    assert message in found.message
-    assert "node 0" in str(found) or "'" in found.message
+    problem = error(model, tmp_path)
+    assert message in problem.message
+    assert "node 0" in str(problem) or "'" in problem.message
 
 
 CONSTANTS: list[tuple[list[Any], dict[str, Any], str]] = [
@@ -483,12 +483,12 @@ def test_every_operator_of_onnx_takes_or_refuses_odd_inputs(rank: int, tmp_path:
     x = helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1] * rank)
     schemas = [schema for schema in onnx.defs.get_all_schemas() if not schema.domain and schema.max_input]
     for schema in schemas:
-        made = [f"y{k}" for k in range(max(1, min(schema.min_output, 3)))]
+        names_of_outputs = [f"y{k}" for k in range(max(1, min(schema.min_output, 3)))]
         for constants in range(min(schema.max_input, 4)):
             for constant in list(ODD_CONSTANTS.values())[: None if constants else 1]:
                 names = [f"x{k}" for k in range(constants + 1)]
                 held = [numpy_helper.from_array(constant, name) for name in names[1:]]
-                node = helper.make_node(schema.name, names, made)
+                node = helper.make_node(schema.name, names, names_of_outputs)
                 graph = helper.make_graph([node], "g", [x], outputs, held)
                 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
                 (tmp_path / "m.onnx").write_bytes(model.SerializeToString())

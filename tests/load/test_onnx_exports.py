@@ -22,7 +22,7 @@ def test_exports_equal_onnxruntime_and_can_be_quantized(tmp_path: Path, name: st
     graph = normalize(load(model, tmp_path))
     x = np.random.default_rng(3).normal(0, 1, (4, *graph.values["x"].shape)).astype(np.float32)
     (y,) = graph.outputs
-    wanted = run_onnxruntime(model, {"x": x[0]})[y]
-    np.testing.assert_allclose(run_float(graph, {"x": x[0]})[y], wanted, rtol=1e-3, atol=2e-4)
-    made = quantize_model(graph, Calibration({"x": x}, "made here", proven=False))
-    assert made.values[y].dtype == "s8"
+    theirs = run_onnxruntime(model, {"x": x[0]})[y]
+    np.testing.assert_allclose(run_float(graph, {"x": x[0]})[y], theirs, rtol=1e-3, atol=2e-4)
+    integer = quantize_model(graph, Calibration({"x": x}, "made here", proven=False))
+    assert integer.values[y].dtype == "s8"

@@ -38,9 +38,9 @@ def _model(folder: Path, op: str) -> Path:
 @pytest.mark.parametrize("op", RANGES)
 def test_functions(op: str, tmp_path: Path) -> None:
     path, x = _model(tmp_path, op), np.linspace(*RANGES[op], COUNT, dtype=np.float32)[None]
-    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
-    found = run_int(normalize(load_model(path)), {"x": x}, Numerics.ONNX)["y"]
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    y = run_int(normalize(load_model(path)), {"x": x}, Numerics.ONNX)["y"]
+    np.testing.assert_allclose(y, theirs, rtol=1e-6, atol=1e-6)
     np.savez(tmp_path / "one.calib.npz", x=x[None])
     compiled = compile_model(path, load_board("host"), Options(board="host"), Progress())
     ends = [compiled.graph.values[name].quant for name in ("x", "y")]
@@ -49,6 +49,6 @@ def test_functions(op: str, tmp_path: Path) -> None:
     scale, zero = ends[0].per_tensor
     held = np.clip(np.rint(x / scale) + zero, -128, 127).astype(np.int8)
     reals = np.clip(ends[0].dequantize(held), *RANGES[op])
-    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": reals.astype(np.float32)})
-    found = run_int(compiled.graph, {"x": held}, compiled.program.numerics)["y"]
-    assert np.abs(ends[1].dequantize(found) - wanted).max() <= 0.6 * ends[1].per_tensor[0]
+    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"x": reals.astype(np.float32)})
+    y = run_int(compiled.graph, {"x": held}, compiled.program.numerics)["y"]
+    assert np.abs(ends[1].dequantize(y) - theirs).max() <= 0.6 * ends[1].per_tensor[0]

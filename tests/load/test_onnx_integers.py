@@ -71,11 +71,13 @@ def test_tokens_and_masks(tmp_path: Path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.save(model, tmp_path / "tokens.onnx")
     feeds = {"tokens": np.array([[0, 5, 9, 2]]), "mask": np.array([[True, True, False, True]])}
-    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
-    made = normalize(load_model(tmp_path / "tokens.onnx"))
-    found = run_int(made, {n: a.astype(NUMPY_DTYPE[made.values[n].dtype]) for n, a in feeds.items()}, Numerics.ONNX)
-    for name, array in zip(made.outputs, wanted, strict=True):
-        np.testing.assert_array_equal(found[name], array)
+    theirs = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    imported = normalize(load_model(tmp_path / "tokens.onnx"))
+    numbers = run_int(
+        imported, {n: a.astype(NUMPY_DTYPE[imported.values[n].dtype]) for n, a in feeds.items()}, Numerics.ONNX
+    )
+    for name, array in zip(imported.outputs, theirs, strict=True):
+        np.testing.assert_array_equal(numbers[name], array)
 
 
 def test_an_embedding_is_quantized(tmp_path: Path) -> None:
@@ -102,9 +104,9 @@ def test_an_embedding_is_quantized(tmp_path: Path) -> None:
         compiled = compile_model(path, load_board("host"), options, Progress())
         assert [compiled.graph.values[name].dtype for name in ("tokens", "y")] == ["s32", "s8"]
         tokens = rng.integers(0, 20, (1, 6)).astype(np.int32)
-        found = run_int(compiled.graph, {"tokens": tokens}, compiled.program.numerics)["y"]
-        wanted = weights["table"][tokens[0]].mean(axis=0) @ weights["w"]
-        np.testing.assert_allclose(compiled.graph.values["y"].quant.dequantize(found)[0], wanted, atol=0.25)
+        y_steps = run_int(compiled.graph, {"tokens": tokens}, compiled.program.numerics)["y"]
+        exact = weights["table"][tokens[0]].mean(axis=0) @ weights["w"]
+        np.testing.assert_allclose(compiled.graph.values["y"].quant.dequantize(y_steps)[0], exact, atol=0.25)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
@@ -122,14 +124,14 @@ def test_clip_between_quantize_and_dequantize(kind: type, tmp_path: Path) -> Non
     graph = helper.make_graph(nodes, "clip", ports[:1], ports[1:], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.save(model, tmp_path / "clip.onnx")
-    made = normalize(load_model(tmp_path / "clip.onnx"))
-    x, y = made.values["x"], made.values["y"]
+    imported = normalize(load_model(tmp_path / "clip.onnx"))
+    x, y = imported.values["x"], imported.values["y"]
     every = np.arange(*((-20, 21) if kind is np.int8 else (0, 41)))[None]
     real = ((every - zero) * np.float32(0.1)).astype(np.float32)
-    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": real})
+    (exact,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": real})
     held = (every - zero + x.quant.zero[0]).astype(NUMPY_DTYPE[x.dtype])
-    found = run_int(made, {"x": held}, Numerics.ONNX)["y"]
-    np.testing.assert_allclose(y.quant.dequantize(found), wanted, rtol=1e-6)
+    y_steps = run_int(imported, {"x": held}, Numerics.ONNX)["y"]
+    np.testing.assert_allclose(y.quant.dequantize(y_steps), exact, rtol=1e-6)
 
 
 def test_a_sample_of_the_conformance_cases() -> None:

@@ -69,9 +69,9 @@ def extracted() -> onnx.ModelProto:
         helper.make_node("ArrayFeatureExtractor", ["classes", "place"], ["found"], **ML),
         helper.make_node("Reshape", ["found", "shape"], ["label"]),
     ]
-    made = file_of(nodes, ["label"], {"classes": NAMES})
-    made.graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), "shape"))
-    return made
+    model_file = file_of(nodes, ["label"], {"classes": NAMES})
+    model_file.graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), "shape"))
+    return model_file
 
 
 def encoded() -> onnx.ModelProto:
@@ -120,18 +120,18 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("made", [classifier, extracted, encoded])
-def test_labels_are_the_texts_of_onnxruntime(made, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [classifier, extracted, encoded])
+def test_labels_are_the_texts_of_onnxruntime(make, tmp_path: Path) -> None:
     x = np.random.default_rng(5).normal(0, 1, (30, FEATURES)).astype(np.float32)
-    model = made()
+    model = make()
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    wanted = [str(np.ravel(session.run(["label"], {"x": row[None]})[0])[0]) for row in x]
+    labels = [str(np.ravel(session.run(["label"], {"x": row[None]})[0])[0]) for row in x]
     built = tinyc.build(
         saved(model, tmp_path), "host", name="m", out=tmp_path / "out", precision="float32", proof=False
     )
-    found = said(built.folder, "m", run_on("m", x)).split(b"\0")[:-1]
-    assert [text.decode() for text in found] == wanted
-    assert len(set(wanted)) == 3
+    texts = said(built.folder, "m", run_on("m", x)).split(b"\0")[:-1]
+    assert [text.decode() for text in texts] == labels
+    assert len(set(labels)) == 3
 
 
 @pytest.mark.parametrize("names", [HOSTILE, [f"class {k} \u00df" for k in range(300)]], ids=["hostile", "many"])
@@ -158,8 +158,8 @@ int main(void)
     return 0;
 }
 """
-    found = said(built.folder, "m", main).decode().split("\0")[:-1]
-    assert found == ["nothing", *(name.partition("\0")[0] for name in names), "nothing"]
+    texts = said(built.folder, "m", main).decode().split("\0")[:-1]
+    assert texts == ["nothing", *(name.partition("\0")[0] for name in names), "nothing"]
 
 
 def test_scores_of_zipmap_have_the_names_of_their_places(tmp_path: Path) -> None:
@@ -196,9 +196,11 @@ def test_a_function_that_is_not_used_takes_nothing(tmp_path: Path) -> None:
 def test_a_quantized_classifier_keeps_its_texts(outputs: Sequence[str], tmp_path: Path) -> None:
     """Quantizing compares the float model with ONNX Runtime, where classes are texts and scores a map."""
     zipped = helper.make_node("ZipMap", ["scores"], ["zipped"], classlabels_strings=NAMES, **ML)
-    made = linear(NAMES)
-    made.attribute.append(helper.make_attribute("post_transform", "SOFTMAX"))
-    path = saved(file_of([made, zipped] if "zipped" in outputs else [made], outputs, {}), tmp_path)
+    classifier_node = linear(NAMES)
+    classifier_node.attribute.append(helper.make_attribute("post_transform", "SOFTMAX"))
+    path = saved(
+        file_of([classifier_node, zipped] if "zipped" in outputs else [classifier_node], outputs, {}), tmp_path
+    )
     x = np.random.default_rng(6).normal(0, 1, (40, 1, FEATURES)).astype(np.float32)
     built = tinyc.build(path, "host", name="m", out=tmp_path / "out", calibration={"x": x})
     assert built.report.passed

@@ -20,8 +20,8 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 def body(nodes: Sequence[NodeProto], inputs: dict[str, tuple[int, Sequence[int]]], outputs: str,
          **held: np.ndarray) -> GraphProto:  # fmt: skip
     ports = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()]
-    made = [helper.make_empty_tensor_value_info(name) for name in outputs.split()]
-    return helper.make_graph(nodes, "body", ports, made, [numpy_helper.from_array(a, n) for n, a in held.items()])
+    results = [helper.make_empty_tensor_value_info(name) for name in outputs.split()]
+    return helper.make_graph(nodes, "body", ports, results, [numpy_helper.from_array(a, n) for n, a in held.items()])
 
 
 COUNTED = {"i": (INT64, []), "go": (BOOL, []), "h": (FLOAT, [1, 4])}
@@ -117,8 +117,8 @@ def test_libraries_are_proved(precision: str, tmp_path: Path) -> None:
         shape = (8, *(d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim))
         np.savez(tmp_path / "data.npz", x=rand(3, *shape))
         given = {"inputs" if precision == "float32" else "calibration": tmp_path / "data.npz"}
-        found = build_library(tmp_path / f"{name}.onnx", "host", out=tmp_path / name, precision=precision, **given)
-        assert found.report.passed
+        library = build_library(tmp_path / f"{name}.onnx", "host", out=tmp_path / name, precision=precision, **given)
+        assert library.report.passed
 
 
 ENDLESS = decaying([op("Identity", "go", "more")])

@@ -74,9 +74,9 @@ def test_hidden_keys_get_nothing_and_others_keep_their_scale(
     assert scores is not None
     for k in range(20):
         sample = {name: array[k] for name, array in test.items()}
-        (wanted,) = session.run(None, sample | {"attention_mask": sample["attention_mask"].astype(np.int64)})
+        (theirs,) = session.run(None, sample | {"attention_mask": sample["attention_mask"].astype(np.int64)})
         q = np.clip(np.rint(sample["scores"] / scores.scale[0]) + scores.zero[0], -128, 127).astype(np.int8)
         (y,) = run({"scores": q, "attention_mask": sample["attention_mask"]}).values()
-        found = (y.astype(np.float32) + 128) / 256
-        assert not found[np.broadcast_to(sample["attention_mask"] == 0, found.shape)].any()
-        np.testing.assert_allclose(found, wanted, atol=0.06)
+        shares = (y.astype(np.float32) + 128) / 256
+        assert not shares[np.broadcast_to(sample["attention_mask"] == 0, shares.shape)].any()
+        np.testing.assert_allclose(shares, theirs, atol=0.06)

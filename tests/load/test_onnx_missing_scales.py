@@ -77,14 +77,14 @@ def test_float_layers_of_a_quantized_file_get_scales_from_data(tail: str, first:
     path, x = written(tmp_path, quantized_but(TAILS[tail], first, **(CONSTS if tail == "two layers" else {})))
     options = Options("host", calibration=tmp_path / "data.npz")
     model = make_integers(path, load_board("host"), options, Progress())
-    made, held, y = model.graph, model.graph.values["x"], model.graph.values["y"]
-    assert all(value.dtype != "f32" for value in made.values.values())
-    wanted = np.concatenate([run_unoptimized(onnx.load(path), {"x": sample}) for sample in x])
+    integer, held, y = model.graph, model.graph.values["x"], model.graph.values["y"]
+    assert all(value.dtype != "f32" for value in integer.values.values())
+    theirs = np.concatenate([run_unoptimized(onnx.load(path), {"x": sample}) for sample in x])
     integers = [quantize_linear(sample.transpose(model.perms["x"]), held) for sample in x]
-    found = np.concatenate([run_int(made, {"x": sample}, Numerics.ONNX)["y"] for sample in integers])
+    y_steps = np.concatenate([run_int(integer, {"x": sample}, Numerics.ONNX)["y"] for sample in integers])
     assert y.quant is not None
-    off = np.abs(y.quant.dequantize(found) - wanted)
-    assert np.ptp(wanted) > 20 * y.quant.scale[0]
+    off = np.abs(y.quant.dequantize(y_steps) - theirs)
+    assert np.ptp(theirs) > 20 * y.quant.scale[0]
     assert off.max() <= (1 if first and tail == "the layer" else 6) * y.quant.scale[0]  # an end may lie half a step off
     assert np.median(off) < (0.5 if first and tail == "the layer" else 2) * y.quant.scale[0]
 

@@ -110,8 +110,8 @@ def test_equals_onnxruntime(tmp_path: Path, name: str) -> None:
     (info,) = model.graph.input
     x = rand(9, *(d.dim_value for d in info.type.tensor_type.shape.dim))
     expected = run_onnxruntime(model, {"x": x})
-    found = run_float(graph, {"x": x})
-    np.testing.assert_allclose(found["y"], expected["y"], rtol=1e-4, atol=2e-4)
+    outputs = run_float(graph, {"x": x})
+    np.testing.assert_allclose(outputs["y"], expected["y"], rtol=1e-4, atol=2e-4)
     if name == "between convolutions":
         assert [node.op for node in graph.nodes].count("transpose") == 2  # of input and output
 
@@ -120,8 +120,8 @@ def test_equals_onnxruntime(tmp_path: Path, name: str) -> None:
 def test_argmax(tmp_path: Path, keep: int) -> None:
     model = one("ArgMax", IMAGE, axis=1, keepdims=keep)
     x = rand(3, *IMAGE)
-    found = run_float(normalize(load(model, tmp_path)), {"x": x})["y"]
-    np.testing.assert_array_equal(found, run_onnxruntime(model, {"x": x})["y"])
+    places = run_float(normalize(load(model, tmp_path)), {"x": x})["y"]
+    np.testing.assert_array_equal(places, run_onnxruntime(model, {"x": x})["y"])
 
 
 ERRORS: list[tuple[onnx.ModelProto, str]] = [

@@ -36,17 +36,17 @@ def test_casts_keep_the_low_bits(name: str, source: str, tmp_path: Path) -> None
     onnx.save(model, tmp_path / "m.onnx")
     x = np.arange(-20, 20).astype(helper.tensor_dtype_to_np_dtype(given))
     precision = "float32" if source == "FLOAT" else "integer"
-    made = make_integers(
+    integers = make_integers(
         tmp_path / "m.onnx", load_board("host"), Options("host", precision=precision), Progress()
     ).graph
-    (found,) = run_int(made, {"x": x}, Numerics.ONNX).values()
-    wanted = np.trunc(x).astype(np.int32).astype(TYPES[name]).astype(np.int32)
-    np.testing.assert_array_equal(found, wanted)
+    (y,) = run_int(integers, {"x": x}, Numerics.ONNX).values()
+    exact = np.trunc(x).astype(np.int32).astype(TYPES[name]).astype(np.int32)
+    np.testing.assert_array_equal(y, exact)
     np.savez(tmp_path / "data.npz", x=x[None])
-    found = build_library(
+    y = build_library(
         tmp_path / "m.onnx", "host", out=tmp_path / "out", inputs=tmp_path / "data.npz", precision=precision
     )
-    assert found.report.passed
+    assert y.report.passed
 
 
 @pytest.mark.parametrize(("name", "zero"), [("INT4", 0), ("INT4", -3), ("UINT4", 0), ("UINT4", 7)])
@@ -67,18 +67,18 @@ def test_activations_of_four_bits_are_exact(name: str, zero: int, tmp_path: Path
     model = build(nodes, {"x": [1, 2, 6, 6]}, ["y"], tensors, opset=21, ir_version=10)
     model.graph.initializer.append(numpy_helper.from_array(np.array(zero, kind), "zx"))
     onnx.save(model, tmp_path / "m.onnx")
-    made = make_integers(tmp_path / "m.onnx", load_board("host"), Options("host"), Progress())
+    integers = make_integers(tmp_path / "m.onnx", load_board("host"), Options("host"), Progress())
     x = rand(6, 20, 1, 2, 6, 6)
-    held, y = made.graph.values["x"], made.graph.values["y"]
+    held, y = integers.graph.values["x"], integers.graph.values["y"]
     assert held.quant is not None
     assert y.quant is not None
     ends = set()
     for sample in x:
         steps = np.clip(np.rint(sample / np.float32(0.25)) + zero, *TYPE_ENDS[name]).astype(np.int64)
-        ints = (steps - zero + held.quant.zero[0]).astype(np.int8).transpose(made.perms.get("x", (0, 1, 2, 3)))
-        found = run_int(made.graph, {"x": ints}, Numerics.ONNX)["y"]
-        np.testing.assert_allclose(y.quant.dequantize(found), run_unoptimized(model, {"x": sample}), atol=1e-5)
-        ends.update(found.ravel().tolist())
+        ints = (steps - zero + held.quant.zero[0]).astype(np.int8).transpose(integers.perms.get("x", (0, 1, 2, 3)))
+        y_steps = run_int(integers.graph, {"x": ints}, Numerics.ONNX)["y"]
+        np.testing.assert_allclose(y.quant.dequantize(y_steps), run_unoptimized(model, {"x": sample}), atol=1e-5)
+        ends.update(y_steps.ravel().tolist())
     span = (max(ends) - min(ends)) if ends else 0
     assert 2 <= span <= 15
 

@@ -172,8 +172,8 @@ def test_lrn_of_any_size_is_the_formula(tmp_path: Path, size: int) -> None:
     x = rand(4, *IMAGE)
     around = [x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] for c in range(IMAGE[1])]
     sums = np.stack([np.square(channels).sum(axis=1) for channels in around], axis=1)
-    found = run_float(normalize(load(model, tmp_path)), {"x": x})["y"]
-    np.testing.assert_allclose(found, x / (1.5 + 0.5 / size * sums) ** 0.7, rtol=1e-5)
+    y = run_float(normalize(load(model, tmp_path)), {"x": x})["y"]
+    np.testing.assert_allclose(y, x / (1.5 + 0.5 / size * sums) ** 0.7, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["where", "add"])
@@ -181,9 +181,9 @@ def test_a_mask_costs_the_scores_few_bits(tmp_path: Path, kind: str) -> None:
     """Minus infinity gets no place in the scale of the scores but a little below them."""
     graph = normalize(load(masked(kind), tmp_path))
     samples = np.random.default_rng(1).normal(0, 2, (20, 1, 2, 5, 5)).astype(F)
-    made = quantize_model(graph, Calibration({"x": samples}, "made here", proven=False))
-    (chosen,) = (node for node in made.nodes if node.op == "choose")
-    quant = made.values[chosen.outputs[0]].quant
+    integer = quantize_model(graph, Calibration({"x": samples}, "made here", proven=False))
+    (chosen,) = (node for node in integer.nodes if node.op == "choose")
+    quant = integer.values[chosen.outputs[0]].quant
     assert quant is not None
     assert quant.scale[0] * 255 < float(samples.max() - samples.min()) + 7
 

@@ -71,11 +71,11 @@ def test_a_model_of_operator_set_1(tmp_path: Path) -> None:
     x = RNG.normal(size=(1, 3, 10, 10)).astype(np.float32)
     new = onnx.load(saved(tmp_path, NEW, 13, numbers))
     new.ir_version = 8
-    (wanted,) = onnxruntime.InferenceSession(new.SerializeToString()).run(None, {"x": x})
+    (theirs,) = onnxruntime.InferenceSession(new.SerializeToString()).run(None, {"x": x})
     graph = normalize(load_model(saved(tmp_path, OLD, 1, {})))
     perm = (0, 2, 3, 1) if graph.values["x"].shape == (1, 10, 10, 3) else (0, 1, 2, 3)
-    found = run_int(graph, {"x": x.transpose(perm)}, Numerics.OURS)["y"]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    y = run_int(graph, {"x": x.transpose(perm)}, Numerics.OURS)["y"]
+    np.testing.assert_allclose(y, theirs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,6 @@ def test_biases_in_float_do_not_suffer_from_few_bits_of_weights(tmp_path: Path, 
     reals = (x[:, 0].astype(np.float64) - 3) * step @ (w * constants["ws"][:, None].astype(np.float64)).T + constants[
         "b"
     ]
-    wanted = np.clip(np.rint(reals / np.float32(0.1)) + 3, -128, 127)
-    apart = np.concatenate([own({"x": one})["y"] for one in x]) != wanted
+    exact = np.clip(np.rint(reals / np.float32(0.1)) + 3, -128, 127)
+    apart = np.concatenate([own({"x": one})["y"] for one in x]) != exact
     assert np.count_nonzero(apart) <= 0.01 * apart.size

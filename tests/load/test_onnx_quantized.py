@@ -166,10 +166,10 @@ def test_floats_at_the_ends_of_a_quantized_file_equal_onnxruntimes(tmp_path: Pat
     assert {graph.values[node.outputs[0]].dtype for node in graph.nodes} == {"s8", "f32"}
     program = prepare_int(graph, Numerics.ONNX)
     for feed in inputs(model, seed=5):
-        found = program(_as_taken(graph, feed))
+        outputs = program(_as_taken(graph, feed))
         for output, theirs in run_all_unoptimized(model, feed).items():
             value = graph.values[output]
-            ours = found[output] if value.quant is None else value.quant.dequantize(found[output])
+            ours = outputs[output] if value.quant is None else value.quant.dequantize(outputs[output])
             limit = floats.get(output, 0.0)
             np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=limit or 2e-6, atol=limit)
 
@@ -191,10 +191,10 @@ def test_averages_differ_from_onnxruntime_at_halves_only(tmp_path: Path) -> None
         model.graph.input[0].type.tensor_type.shape.dim.add().dim_value = size
     x = np.random.default_rng(3).integers(-128, 128, (1, 2, 24, 16)).astype(np.int8)
     quarters = x.astype(int).reshape(1, 2, 12, 2, 8, 2).sum(axis=(3, 5))
-    found = run_int(normalize(load(model, tmp_path)), {"x": x}, Numerics.ONNX)["y"].astype(int)
+    y = run_int(normalize(load(model, tmp_path)), {"x": x}, Numerics.ONNX)["y"].astype(int)
     theirs = run_unoptimized(model, {"x": x}).astype(int)
     clear = quarters % 4 != 2
-    for outputs in (found, theirs):
+    for outputs in (y, theirs):
         np.testing.assert_array_equal(outputs[clear], np.rint(quarters[clear] / 4))
         assert (np.abs(4 * outputs - quarters)[~clear] == 2).all()
     assert np.count_nonzero(~clear) > 20
@@ -228,8 +228,8 @@ def test_functions_of_a_byte_equal_onnxruntime(tmp_path: Path, name: str, kind: 
     graph = load(model, tmp_path)
     x = every_byte(kind)
     assert graph.values["x"].dtype == graph.values["y"].dtype == ("u8" if kind is np.uint8 else "s8")
-    found = run_int(normalize(graph), {"x": x}, Numerics.ONNX)["y"]
-    np.testing.assert_array_equal(found, run_unoptimized(model, {"x": x}))
+    y = run_int(normalize(graph), {"x": x}, Numerics.ONNX)["y"]
+    np.testing.assert_array_equal(y, run_unoptimized(model, {"x": x}))
 
 
 def test_a_chain_of_float_operators_is_one_table(tmp_path: Path) -> None:
@@ -349,8 +349,8 @@ def test_batch_norm_behind_integer_weights(tmp_path: Path) -> None:
     held = graph.consts[graph.nodes[1].inputs[1]].transpose(0, 3, 1, 2)
     np.testing.assert_array_equal(held, w * np.int8([1, -1, 1, -1]).reshape(4, 1, 1, 1))
     x = rng.integers(-128, 128, (1, 3, 6, 7)).astype(np.int8)
-    found = run_int(graph, {"x": x}, Numerics.ONNX)["y"].astype(int)
-    difference = np.abs(found - run_unoptimized(model, {"x": x}))
+    y = run_int(graph, {"x": x}, Numerics.ONNX)["y"].astype(int)
+    difference = np.abs(y - run_unoptimized(model, {"x": x}))
     assert difference.max() <= 1  # ONNX Runtime rounds to float32 after each operator
     assert np.count_nonzero(difference) <= 2
 

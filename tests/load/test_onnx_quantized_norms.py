@@ -85,9 +85,9 @@ def test_the_last_operator_gets_its_own_scale(tmp_path: Path, name: str) -> None
     assert quant is not None
     x = random_s8(1, tuple(SHAPE))
     real = quant.dequantize(bytes_of(graph, x).astype(np.int8))
-    wanted = run_unoptimized(model, {"x": x})
+    theirs = run_unoptimized(model, {"x": x})
     least = -255 * quant.scale[0] if name == "LogSoftmax" else -1
-    np.testing.assert_allclose(real, np.maximum(wanted, least), atol=1.01 * quant.scale[0])
+    np.testing.assert_allclose(real, np.maximum(theirs, least), atol=1.01 * quant.scale[0])
 
 
 IMAGE = [1, 4, 6, 6]
@@ -109,11 +109,11 @@ def test_nothing_is_rounded_before_the_last_quantization(tmp_path: Path, name: s
     scales = {"s": F(0.1), "z": np.int8(5), "s1": F(1 / 256 if name != "norm" else 1 / 300), "z1": np.int8(-9)}
     model = build(nodes, {"x": shape}, ["y"], {**scales, **constants}, elem_type=TensorProto.INT8)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    made = make_integers(tmp_path / "m.onnx", load_board("host"), Options("host"), Progress())
+    integers = make_integers(tmp_path / "m.onnx", load_board("host"), Options("host"), Progress())
     for seed in range(3):
         x = random_s8(seed, tuple(shape))
-        given = x.transpose(made.perms["x"]) if "x" in made.perms else x
-        np.testing.assert_array_equal(bytes_of(made.graph, given), run_unoptimized(model, {"x": x}))
+        given = x.transpose(integers.perms["x"]) if "x" in integers.perms else x
+        np.testing.assert_array_equal(bytes_of(integers.graph, given), run_unoptimized(model, {"x": x}))
 
 
 def test_numbers_that_integers_hold_stay_integers(tmp_path: Path) -> None:

@@ -50,15 +50,15 @@ def compare(name: str, seed: int, folder: Path) -> bool:
     """Assert that tinyc, before and after the passes, computes what ONNX Runtime does. False where either refuses."""
     case, rng = drawn(name, seed)
     model, feeds = case.model(), case.feeds(rng)
-    wanted, graph = expected(case, model, feeds), imported(model, folder)
-    if wanted is None or graph is None or any(graph.values[x].dtype != "f32" for x in graph.inputs):
+    reference, graph = expected(case, model, feeds), imported(model, folder)
+    if reference is None or graph is None or any(graph.values[x].dtype != "f32" for x in graph.inputs):
         return False
     for candidate in (graph, normalize(graph)):
-        found = run_float(candidate, feeds)
-        for output, array in wanted.items():
-            assert found[output].shape == array.shape, (name, seed, case)
+        outputs = run_float(candidate, feeds)
+        for output, array in reference.items():
+            assert outputs[output].shape == array.shape, (name, seed, case)
             np.testing.assert_allclose(
-                found[output], array, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} {seed} {case.attributes}"
+                outputs[output], array, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} {seed} {case.attributes}"
             )
     return True
 
@@ -152,9 +152,9 @@ def test_resize_makes_as_many_rows_as_onnxruntime(count: int, tmp_path: Path) ->
     for scale in (0.1, 0.3, 0.6, 0.7, 0.9, 1.1, 1 / 3, 2 / 3, 10 / 3, 2.3):
         scales = np.array([1, 1, scale, 1], np.float32)
         model = build([op("Resize", "x - s", "y")], {"x": (1, 1, count, 1)}, ["y"], {"s": scales}, 13, 9)
-        (wanted,) = run_onnxruntime(model, {"x": np.zeros((1, 1, count, 1), np.float32)}).values()
+        (theirs,) = run_onnxruntime(model, {"x": np.zeros((1, 1, count, 1), np.float32)}).values()
         graph = imported(model, tmp_path)
-        assert (graph is None) if wanted.size == 0 else graph and graph.values["y"].shape == wanted.shape
+        assert (graph is None) if theirs.size == 0 else graph and graph.values["y"].shape == theirs.shape
 
 
 def test_space_to_depth_either_way(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_space_to_depth_either_way(tmp_path: Path) -> None:
         if onnx.defs.onnx_opset_version() < 28:
             pytest.skip("the installed `onnx` has no SpaceToDepth with a mode (opset 28)")
         model = build([op("SpaceToDepth", "x", "y", blocksize=2, mode=mode)], {"x": x.shape}, ["y"], opset=28)
-        (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
-        np.testing.assert_array_equal(run_float(load(model, tmp_path), {"x": x})["y"], wanted)
+        (theirs,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_array_equal(run_float(load(model, tmp_path), {"x": x})["y"], theirs)
 
 
 def test_automatic_padding_that_runtimes_do_not_agree_on(tmp_path: Path) -> None:

@@ -33,14 +33,14 @@ def compare(name: str, seed: int, folder: Path) -> None:
     drawn = quantized(name, seed)
     if drawn is None:
         return
-    wanted = run_unoptimized(drawn.model, drawn.feeds)
+    theirs = run_unoptimized(drawn.model, drawn.feeds)
     try:
         graph = normalize(load(drawn.model, folder))
-        found = run_int(graph, drawn.feeds, Numerics.ONNX)[graph.outputs[0]]
+        y = run_int(graph, drawn.feeds, Numerics.ONNX)[graph.outputs[0]]
     except TinycError:  # what stays in float, or is refused with its reason
         return
-    assert found.shape == wanted.shape
-    steps = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
+    assert y.shape == theirs.shape
+    steps = np.abs(y.astype(np.int64) - theirs.astype(np.int64))
     assert steps.max() <= 1 + (name in ROUNDED_TWICE), (name, seed)
     assert name in ROUNDED_TWICE or np.count_nonzero(steps) <= 1 + steps.size // 20, (name, seed)
 

@@ -149,10 +149,10 @@ def test_the_batch_in_front(tmp_path: Path, name: str) -> None:
     graph = normalize(load(recurrent(kind, layout=1, **options), tmp_path))
     feeds = {name: rand(k, *graph.values[name].shape) for k, name in enumerate(graph.inputs)}
     turned = {name: np.ascontiguousarray(array.swapaxes(0, 1)) for name, array in feeds.items()}
-    found = run_float(graph, feeds)
+    outputs = run_float(graph, feeds)
     for output, array in run_onnxruntime(recurrent(kind, **options), turned).items():
-        assert found[output].shape == batch_first(array).shape
-        np.testing.assert_allclose(found[output], batch_first(array), rtol=TOLERANCE, atol=TOLERANCE)
+        assert outputs[output].shape == batch_first(array).shape
+        np.testing.assert_allclose(outputs[output], batch_first(array), rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def constant_bytes(model: onnx.ModelProto, folder: Path, precision: Precision) -> int:

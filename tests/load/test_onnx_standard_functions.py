@@ -47,9 +47,9 @@ NAMES = (
 
 
 def test_cases_of_the_onnx_package() -> None:
-    found = conformance.run_all(conformance.chosen(f"^test_({'|'.join(NAMES)})$", MODULES))
-    assert {result.name for result in found} == {f"test_{name}" for name in NAMES}
-    assert {result.way for result in found} <= {"exact", "float32"}, found
+    results = conformance.run_all(conformance.chosen(f"^test_({'|'.join(NAMES)})$", MODULES))
+    assert {result.name for result in results} == {f"test_{name}" for name in NAMES}
+    assert {result.way for result in results} <= {"exact", "float32"}, results
 
 
 def _saved(folder: Path, nodes: list[onnx.NodeProto], x: list[int], weights: dict[str, np.ndarray]) -> Path:
@@ -66,9 +66,9 @@ def _saved(folder: Path, nodes: list[onnx.NodeProto], x: list[int], weights: dic
 
 
 def _same_as_onnxruntime(path: Path, x: np.ndarray) -> None:
-    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
-    found = run_int(normalize(load_model(path), in_floats=True), {"x": x}, Numerics.OURS)["y"]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    y = run_int(normalize(load_model(path), in_floats=True), {"x": x}, Numerics.OURS)["y"]
+    np.testing.assert_allclose(y, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_attributes_that_the_node_leaves_out_have_their_defaults(tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_a_batch_of_images_is_one_after_the_other(tmp_path: Path) -> None:
     _same_as_onnxruntime(path, x)
     np.savez(tmp_path / "model.calib.npz", x=rng.normal(size=(16, 3, 2, 6, 6)).astype(np.float32))
     compiled = compile_model(path, load_board("host"), Options(board="host"), Progress())
-    (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    (theirs,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
     q = compiled.graph.values["x"].quant
     assert q is not None
     held = np.clip(np.rint(x / q.per_tensor[0]) + q.per_tensor[1], -128, 127).astype(np.int8)
     perm = compiled.program.input_perms.get("x", (0, 1, 2, 3))
-    found = run_int(compiled.graph, {"x": held.transpose(perm)}, compiled.program.numerics)["y"]
+    y_steps = run_int(compiled.graph, {"x": held.transpose(perm)}, compiled.program.numerics)["y"]
     y = compiled.graph.values["y"].quant
     assert y is not None
-    assert np.linalg.norm(y.dequantize(found) - wanted) < 0.1 * np.linalg.norm(wanted)
+    assert np.linalg.norm(y.dequantize(y_steps) - theirs) < 0.1 * np.linalg.norm(theirs)

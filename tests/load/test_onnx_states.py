@@ -32,7 +32,7 @@ def ports(*names: str, sizes: tuple[int, ...] = (1, 4)) -> list[StatePort]:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "found"),
+    ("inputs", "outputs", "expected_pairs"),
     [
         ("x h c", "y hn cn", "h:hn c:cn"),
         ("input state", "output stateN", "state:stateN"),
@@ -46,9 +46,9 @@ def ports(*names: str, sizes: tuple[int, ...] = (1, 4)) -> list[StatePort]:
         ("h", "hn", ""),  # a model of nothing but state has no inputs left
     ],
 )  # fmt: skip
-def test_pairs_by_name(inputs, outputs, found):
+def test_pairs_by_name(inputs, outputs, expected_pairs):
     pairs = pairs_of(Asked(), ports(*inputs.split()), ports(*outputs.split()), HERE)
-    assert " ".join(f"{pair.name}:{pair.after}" for pair in pairs) == found
+    assert " ".join(f"{pair.name}:{pair.after}" for pair in pairs) == expected_pairs
 
 
 def test_pairs_have_one_shape():
@@ -115,14 +115,14 @@ def onnxruntimes(model: onnx.ModelProto, x: Array, states: dict[str, str], start
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     shapes = {info.name: info.shape for info in session.get_inputs()}
     names = [output.name for output in session.get_outputs()]
-    held, found = {}, []
+    held, rows = {}, []
     for k, sample in enumerate(x):
         if k in starts:
             held = {name: np.zeros(shapes[name], np.float32) for name in states}
-        made = dict(zip(names, session.run(None, {"x": sample, **held}), strict=True))
-        held = {name: made[after] for name, after in states.items()}
-        found.append(made["y"])
-    return np.stack(found)
+        outputs = dict(zip(names, session.run(None, {"x": sample, **held}), strict=True))
+        held = {name: outputs[after] for name, after in states.items()}
+        rows.append(outputs["y"])
+    return np.stack(rows)
 
 
 def saved(model: onnx.ModelProto, folder: Path) -> tuple[Path, Graph]:
@@ -140,9 +140,9 @@ def test_recurrent_layers_go_on(tmp_path, kind, states):
     assert graph.outputs == ("y",)
     assert ops_of(graph).count("recurrent_kept") == 1
     x = smooth(240, 1, 1, NUMBERS)
-    wanted = onnxruntimes(model, x, states, (0, 80, 160))
+    theirs = onnxruntimes(model, x, states, (0, 80, 160))
     ours = [run["y"] for run in prepare_float(graph).sequence(({"x": sample} for sample in x), every=80)]
-    np.testing.assert_allclose(ours, wanted, atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
     np.save(tmp_path / "x.npy", x.reshape(3, 80, 1, NUMBERS))
     data = calibrate(path, graph, tmp_path / "x.npy")
     assert data.sequences is not None
@@ -150,7 +150,7 @@ def test_recurrent_layers_go_on(tmp_path, kind, states):
     integer = quantize(graph, data, UNPROVEN).graph
     assert {integer.values[name].dtype for name in states} == {"s16"}
     assert integer.values["x"].dtype == "s8"
-    assert sqnr_db(wanted, closed_loop(integer, data.sequences)["y"]) > 30
+    assert sqnr_db(theirs, closed_loop(integer, data.sequences)["y"]) > 30
 
 
 def test_a_library_has_the_references_bytes(tmp_path):
@@ -237,8 +237,8 @@ def test_values_before_a_loop_get_16_bits_where_it_needs_them(tmp_path):
     integer = quantize(graph, data, UNPROVEN).graph
     (power,) = (node for node in integer.nodes if node.op == "power")
     assert integer.values[power.inputs[0]].dtype == integer.values[power.outputs[0]].dtype == "s16"
-    found = closed_loop(integer, data.sequences)["y"]
-    assert sqnr_db(onnxruntimes(model, x, {"state": "state_out"}), found) > 20
+    y = closed_loop(integer, data.sequences)["y"]
+    assert sqnr_db(onnxruntimes(model, x, {"state": "state_out"}), y) > 20
 
 
 def test_initial_values(tmp_path):

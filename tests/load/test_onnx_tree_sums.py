@@ -76,9 +76,9 @@ def boosted(rng: np.random.Generator) -> tuple[list[onnx.NodeProto], list[onnx.T
     return nodes, [numpy_helper.from_array(array, name) for name, array in consts.items()], trees
 
 
-@pytest.mark.parametrize("made", [bagging, boosted])
-def test_many_classifiers_become_one_ensemble(made, tmp_path: Path) -> None:
-    nodes, consts, trees = made(np.random.default_rng(1))
+@pytest.mark.parametrize("make", [bagging, boosted])
+def test_many_classifiers_become_one_ensemble(make, tmp_path: Path) -> None:
+    nodes, consts, trees = make(np.random.default_rng(1))
     graph = check(model(nodes, 5, CLASS, consts), trees.samples(200), tmp_path)
     assert [node.op for node in graph.nodes].count("tree_ensemble") == 1
     assert {node.op for node in graph.nodes} <= {"tree_ensemble", "argmax", "gather", "reshape"}
@@ -87,11 +87,11 @@ def test_many_classifiers_become_one_ensemble(made, tmp_path: Path) -> None:
 def test_a_joined_ensemble_on_a_board(tmp_path: Path) -> None:
     """Reference, C with sanitizers and the emulated board are equal to the byte, and decide as ONNX Runtime does."""
     nodes, consts, trees = bagging(np.random.default_rng(2))
-    made, x = model(nodes, 5, CLASS, consts), trees.samples(69)[9:]
-    built = tinyc.build(saved(made, tmp_path), "cortex-m0plus", out=tmp_path / "built", inputs=x[:20])
+    model_file, x = model(nodes, 5, CLASS, consts), trees.samples(69)[9:]
+    built = tinyc.build(saved(model_file, tmp_path), "cortex-m0plus", out=tmp_path / "built", inputs=x[:20])
     assert built.report.passed
     label, _ = tinyc.load(tmp_path / "built").run(x)
-    np.testing.assert_array_equal(label.ravel(), theirs(made, x)[0])
+    np.testing.assert_array_equal(label.ravel(), theirs(model_file, x)[0])
 
 
 def test_anything_of_one_tree_is_a_table_of_its_leaves(tmp_path: Path) -> None:
@@ -108,12 +108,12 @@ def test_anything_of_one_tree_is_a_table_of_its_leaves(tmp_path: Path) -> None:
         helper.make_node("Pow", ["base", "sum"], ["y"]),
     ]
     consts = [numpy_helper.from_array(np.float32([n]), name) for name, n in (("one", 1), ("base", 2))]
-    made, x = model(nodes, 5, VALUE, consts), trees.samples(69)[9:]
-    graph = normalize(load_model(saved(made, tmp_path)))
+    model_file, x = model(nodes, 5, VALUE, consts), trees.samples(69)[9:]
+    graph = normalize(load_model(saved(model_file, tmp_path)))
     assert [node.op for node in graph.nodes] == ["tree_ensemble", "dequantize", "function"]
     built = tinyc.build(tmp_path / "forest.onnx", "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision="float32")
     assert built.report.passed
-    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(made, x)[0], rtol=1e-6)
+    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(model_file, x)[0], rtol=1e-6)
 
 
 def test_a_median_of_trees_stays_apart(tmp_path: Path) -> None:
@@ -132,11 +132,11 @@ def test_a_median_of_trees_stays_apart(tmp_path: Path) -> None:
     ]
     numbers = {"seven": 7, "three": 3, "four": 4, "one": 1}
     consts = [numpy_helper.from_array(np.array([n], np.int64), name) for name, n in numbers.items()]
-    made, x = model(nodes, 5, VALUE, consts), trees.samples(69)[9:]
-    file = saved(made, tmp_path)
+    model_file, x = model(nodes, 5, VALUE, consts), trees.samples(69)[9:]
+    file = saved(model_file, tmp_path)
     built = tinyc.build(file, "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision="float32")
     assert built.report.passed
-    np.testing.assert_array_equal(ours(tmp_path / "b", x), theirs(made, x)[0])
+    np.testing.assert_array_equal(ours(tmp_path / "b", x), theirs(model_file, x)[0])
 
 
 def values(aggregate: str, post: str, leaf=lambda r: r.integers(1, 8) / 64) -> tuple[onnx.ModelProto, np.ndarray]:
@@ -150,27 +150,27 @@ def values(aggregate: str, post: str, leaf=lambda r: r.integers(1, 8) / 64) -> t
 
 @pytest.mark.parametrize("aggregate", ["MIN", "MAX"])
 def test_least_and_largest_of_trees(aggregate: str, tmp_path: Path) -> None:
-    made, x = values(aggregate, "NONE", lambda r: np.float32(r.normal(0, 9)))
-    check(made, x, tmp_path, 1e-5)
+    model_file, x = values(aggregate, "NONE", lambda r: np.float32(r.normal(0, 9)))
+    check(model_file, x, tmp_path, 1e-5)
     assert tinyc.build(tmp_path / "forest.onnx", "cortex-m4", out=tmp_path / "b", inputs=x[:20]).report.passed
 
 
 def test_probit(tmp_path: Path) -> None:
-    made, x = values("SUM", "PROBIT")
-    file = saved(made, tmp_path)
+    model_file, x = values("SUM", "PROBIT")
+    file = saved(model_file, tmp_path)
     built = tinyc.build(file, "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision="float32")
     assert built.report.passed
-    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(made, x)[0], rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(model_file, x)[0], rtol=2e-5, atol=2e-6)
 
 
 def test_probit_of_a_linear_model(tmp_path: Path) -> None:
     node = helper.make_node(
         "LinearRegressor", ["x"], ["y"], **ML, coefficients=[0.25, -0.125], intercepts=[0.5], post_transform="PROBIT"
     )
-    made, x = model([node], 2, VALUE), np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(np.float32)
-    built = tinyc.build(saved(made, tmp_path), "host", out=tmp_path / "b", inputs=x[:20], precision="float32")
+    model_file, x = model([node], 2, VALUE), np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(np.float32)
+    built = tinyc.build(saved(model_file, tmp_path), "host", out=tmp_path / "b", inputs=x[:20], precision="float32")
     assert built.report.passed
-    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(made, x)[0], rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(ours(tmp_path / "b", x), theirs(model_file, x)[0], rtol=2e-5, atol=2e-6)
 
 
 def asks_for_members(sets: list[float], tracks: int) -> onnx.ModelProto:
@@ -187,37 +187,37 @@ def asks_for_members(sets: list[float], tracks: int) -> onnx.ModelProto:
         nodes_falsenodeids=[2, 1, 3], nodes_falseleafs=[0, 1, 1], nodes_missing_value_tracks_true=[0, tracks, tracks],
         **{name: numpy_helper.from_array(array) for name, array in tensors.items()},
     )  # fmt: skip
-    made = model([node], 2, VALUE)
-    made.opset_import[1].version = 5
-    return made
+    model_file = model([node], 2, VALUE)
+    model_file.opset_import[1].version = 5
+    return model_file
 
 
 @pytest.mark.parametrize("tracks", [0, 1])
 def test_sets_of_whole_numbers(tracks: int, tmp_path: Path) -> None:
     """ONNX Runtime takes no others."""
-    made = asks_for_members([3, 12, 7, 8, np.nan, 1, np.nan], tracks)
+    model_file = asks_for_members([3, 12, 7, 8, np.nan, 1, np.nan], tracks)
     x = np.array([[a, b] for a in (0.4, 0.6) for b in (*range(-3, 40), 1e9, -1e9)], np.float32)
-    check(made, x, tmp_path)
+    check(model_file, x, tmp_path)
 
 
 def test_sets_of_any_numbers(tmp_path: Path) -> None:
-    made = asks_for_members([3, -1.5, 7, np.nan, 5.5, np.nan], 0)
+    model_file = asks_for_members([3, -1.5, 7, np.nan, 5.5, np.nan], 0)
     sizes = [3, -1.5, 7, 5.5, 0.0, -0.0, 2.9999998, 3.0000002, -1.5000001, 8, -9, np.inf, -np.inf, np.nan]
     x = np.array([[a, b] for a in (0.4, 0.6) for b in sizes], np.float32)
-    graph = normalize(load_model(saved(made, tmp_path)))
+    graph = normalize(load_model(saved(model_file, tmp_path)))
     run = prepare_int(graph, Numerics.ONNX)
     got = np.concatenate([run({"x": row[None]})["y"] for row in x])
-    (want,) = ReferenceEvaluator(made).run(None, {"x": x})
+    (want,) = ReferenceEvaluator(model_file).run(None, {"x": x})
     np.testing.assert_array_equal(graph.values["y"].quant.dequantize(got), want)
 
 
 def encoder(keys: dict, elem: int, count: int, opset: int = 2) -> onnx.ModelProto:
     node = helper.make_node("LabelEncoder", ["x"], ["y"], **ML, **keys)
     kind = TensorProto.FLOAT if "values_floats" in keys else TensorProto.INT64
-    made = model([node], count, [("y", kind)])
-    made.opset_import[1].version = opset
-    made.graph.input[0].type.tensor_type.elem_type = elem
-    return made
+    model_file = model([node], count, [("y", kind)])
+    model_file.opset_import[1].version = opset
+    model_file.graph.input[0].type.tensor_type.elem_type = elem
+    return model_file
 
 
 @pytest.mark.parametrize(
@@ -230,16 +230,16 @@ def encoder(keys: dict, elem: int, count: int, opset: int = 2) -> onnx.ModelProt
 )
 @pytest.mark.parametrize(("last", "opset"), [(4.0, 2), (float("nan"), 2), (float("nan"), 4)])
 def test_labels_of_floats(values: dict, last: float, opset: int, tmp_path: Path) -> None:
-    made = encoder({"keys_floats": [0.1, -2.5, 0.0, last], **values}, TensorProto.FLOAT, 2, opset)
+    model_file = encoder({"keys_floats": [0.1, -2.5, 0.0, last], **values}, TensorProto.FLOAT, 2, opset)
     hits = np.float32([0.1, -2.5, 0.0, -0.0, 4.0])
     near = [*hits, *np.nextafter(hits, np.float32(9)), *np.nextafter(hits, np.float32(-9))]
     x = np.array([[a, b] for b in (0.1, -0.0, 4.0) for a in near], np.float32)
     odd = np.array([[a, b] for a in (np.nan, np.inf, -np.inf) for b in (0.1, np.nan, np.inf)], np.float32)
-    check(made, np.concatenate([x, odd]), tmp_path)
+    check(model_file, np.concatenate([x, odd]), tmp_path)
     precision = "float32" if "values_floats" in values else "integer"
     built = tinyc.build(tmp_path / "forest.onnx", "cortex-m4", out=tmp_path / "b", inputs=x[:20], precision=precision)
     assert built.report.passed
-    np.testing.assert_array_equal(ours(tmp_path / "b", x), theirs(made, x)[0])
+    np.testing.assert_array_equal(ours(tmp_path / "b", x), theirs(model_file, x)[0])
 
 
 def test_one_tree_that_votes(tmp_path: Path) -> None:
@@ -250,29 +250,29 @@ def test_one_tree_that_votes(tmp_path: Path) -> None:
         "TreeEnsembleClassifier", ["x"], ["label", "scores"], **ML, **trees.attributes("class"),
         classlabels_int64s=[0, 1, 2],
     )  # fmt: skip
-    made, x = model([node], 4, CLASS), trees.samples(69)[9:]
-    assert tinyc.build(saved(made, tmp_path), "cortex-m4", out=tmp_path / "b", inputs=x[:20]).report.passed
+    model_file, x = model([node], 4, CLASS), trees.samples(69)[9:]
+    assert tinyc.build(saved(model_file, tmp_path), "cortex-m4", out=tmp_path / "b", inputs=x[:20]).report.passed
     label, _ = tinyc.load(tmp_path / "b").run(x)
-    np.testing.assert_array_equal(label.ravel(), theirs(made, x)[0])
+    np.testing.assert_array_equal(label.ravel(), theirs(model_file, x)[0])
 
 
 def test_labels_of_integers(tmp_path: Path) -> None:
-    made = encoder({"keys_int64s": [-5, 70000, 3], "values_int64s": [1, 2, 3]}, TensorProto.INT64, 1)
+    model_file = encoder({"keys_int64s": [-5, 70000, 3], "values_int64s": [1, 2, 3]}, TensorProto.INT64, 1)
     x = np.array([[-5], [-4], [70000], [3], [2], [0], [2**31 - 1], [-(2**31)]])
-    built = tinyc.build(saved(made, tmp_path), "cortex-m4", out=tmp_path / "b", inputs=x.astype(np.int32))
+    built = tinyc.build(saved(model_file, tmp_path), "cortex-m4", out=tmp_path / "b", inputs=x.astype(np.int32))
     assert built.report.passed
     got = ours(tmp_path / "b", x.astype(np.int32))
-    np.testing.assert_array_equal(got, theirs(made, x)[0])
+    np.testing.assert_array_equal(got, theirs(model_file, x)[0])
 
 
 def test_texts_are_their_indices(tmp_path: Path) -> None:
     texts = {"values_strings": ["cat", "dog", "cat"], "default_string": "other"}
-    made = encoder({"keys_floats": [1.0, 2.0, 3.0], **texts}, TensorProto.FLOAT, 1)
-    made.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
+    model_file = encoder({"keys_floats": [1.0, 2.0, 3.0], **texts}, TensorProto.FLOAT, 1)
+    model_file.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
     x = np.float32([[1], [2], [3], [4]])
-    tinyc.build(saved(made, tmp_path), "host", out=tmp_path / "b", inputs=x)
+    tinyc.build(saved(model_file, tmp_path), "host", out=tmp_path / "b", inputs=x)
     names = np.array(["cat", "dog", "other"])
-    np.testing.assert_array_equal(names[ours(tmp_path / "b", x)], theirs(made, x)[0])
+    np.testing.assert_array_equal(names[ours(tmp_path / "b", x)], theirs(model_file, x)[0])
 
 
 @pytest.mark.parametrize(

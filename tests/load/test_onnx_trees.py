@@ -29,18 +29,18 @@ def vote(rng: np.random.Generator) -> float:
     return rng.integers(-4, 5) / 8
 
 
-def theirs(made: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
+def theirs(model_file: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model_file.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x})
 
 
-def check(made: onnx.ModelProto, x: np.ndarray, folder: Path, atol: float = 1e-6) -> Graph:
+def check(model_file: onnx.ModelProto, x: np.ndarray, folder: Path, atol: float = 1e-6) -> Graph:
     """The model in integers; asserts that labels are equal and reals close to ONNX Runtime's."""
-    graph = normalize(load_model(saved(made, folder)))
+    graph = normalize(load_model(saved(model_file, folder)))
     run = prepare_int(graph, Numerics.ONNX)
-    for name, want in zip(graph.outputs, theirs(made, x), strict=True):
+    for name, want in zip(graph.outputs, theirs(model_file, x), strict=True):
         got = np.stack([run({"x": row[None]})[name][0] for row in x])
         quant = graph.values[name].quant
         if quant is None:
@@ -123,11 +123,11 @@ def test_scaler_and_imputer_go_into_the_thresholds(tmp_path: Path) -> None:
         ),
     ]  # fmt: skip
     columns = numpy_helper.from_array(np.array([3, 0, 4, 1]), "columns")
-    wanted = trees.samples(300)[:, :4].clip(-1e30, 1e30) / np.array([3.0, -0.7, 1e-3, 1.0]) + np.array(
+    features = trees.samples(300)[:, :4].clip(-1e30, 1e30) / np.array([3.0, -0.7, 1e-3, 1.0]) + np.array(
         [0.1, 2.0, -0.3, 0.0]
     )
     x = rng.normal(size=(300, 5)).astype(np.float32)
-    x[:, [3, 0, 4, 1]] = wanted
+    x[:, [3, 0, 4, 1]] = features
     x[100:200] = np.where(rng.random((100, 5)) < 0.3, np.nan, x[100:200])
     graph = check(model(nodes, 5, CLASS, [columns]), x, tmp_path)
     assert [node.op for node in graph.nodes] == ["tree_ensemble", "argmax"]
@@ -148,10 +148,10 @@ def test_trees_behind_layers_that_compute_run_in_float32(tmp_path: Path) -> None
     ]  # fmt: skip
     mean = numpy_helper.from_array(np.array([0.5, -0.25, 1.0, 0.0], np.float32), "mean")
     axes = numpy_helper.from_array((rng.integers(-4, 5, (4, 3)) / 4).astype(np.float32), "axes")
-    made = model(nodes, 4, CLASS, [mean, axes])
-    file = saved(made, tmp_path)
+    model_file = model(nodes, 4, CLASS, [mean, axes])
+    file = saved(model_file, tmp_path)
     x = (rng.integers(-32, 33, (200, 4)) / 16).astype(np.float32)
-    graph = check(made, x, tmp_path)
+    graph = check(model_file, x, tmp_path)
     assert [node.op for node in graph.nodes] == ["fully_connected", "tree_ensemble", "argmax", "gather"]
     with pytest.raises(TinycError) as refused:
         tinyc.build(file, "host", out=tmp_path / "int8", precision="integer", proof=False)
@@ -159,8 +159,8 @@ def test_trees_behind_layers_that_compute_run_in_float32(tmp_path: Path) -> None
     built = tinyc.build(file, "cortex-m4", out=tmp_path / "f32", inputs=x[:20], precision="float32")
     assert built.report.passed
     label, scores = tinyc.load(tmp_path / "f32").run(x)
-    np.testing.assert_array_equal(label.ravel(), theirs(made, x)[0])
-    np.testing.assert_array_equal(graph.values["scores"].quant.dequantize(scores), theirs(made, x)[1])
+    np.testing.assert_array_equal(label.ravel(), theirs(model_file, x)[0])
+    np.testing.assert_array_equal(graph.values["scores"].quant.dequantize(scores), theirs(model_file, x)[1])
 
 
 def test_tree_ensemble_of_the_newest_operator_set(tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_tree_ensemble_of_the_newest_operator_set(tmp_path: Path) -> None:
         nodes_falsenodeids=[1, 3, 3], nodes_falseleafs=[1, 1, 1],
         **{name: numpy_helper.from_array(array) for name, array in tensors.items()},
     )  # fmt: skip
-    made = model([node], 2, [("y", TensorProto.FLOAT)])
-    made.opset_import[1].version = 5
+    model_file = model([node], 2, [("y", TensorProto.FLOAT)])
+    model_file.opset_import[1].version = 5
     x = np.array([[a, b] for a in (0.4, 0.5, 0.6) for b in (-1.5, -1.0, 0, 2.0, 2.5)], np.float32)
-    check(made, x, tmp_path)
+    check(model_file, x, tmp_path)
 
 
 @pytest.mark.parametrize(

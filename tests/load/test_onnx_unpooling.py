@@ -35,8 +35,8 @@ def test_numbers_go_back_to_where_the_maxima_were(tmp_path: Path) -> None:
     model = segments(HALVES, 1, 3, 7, 8)
     imported(model, tmp_path)
     onnx.save(model, tmp_path / "segments.onnx")
-    made = build_library(tmp_path / "segments.onnx", board="host", precision="float32", out=tmp_path / "made")
-    assert made.report.passed
+    library = build_library(tmp_path / "segments.onnx", board="host", precision="float32", out=tmp_path / "made")
+    assert library.report.passed
 
 
 def test_pytorch_counts_in_planes(tmp_path: Path) -> None:

@@ -26,13 +26,13 @@ from tinyc.reference.interpreter import prepare_int
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
-def check(made: onnx.ModelProto, folder: Path, features: int = FEATURES, count: int = 60) -> Graph:
+def check(model_file: onnx.ModelProto, folder: Path, features: int = FEATURES, count: int = 60) -> Graph:
     """Asserts that in float32 labels are equal, and reals near ONNX Runtime's."""
-    graph = normalize(load_model(saved(made, folder)), True)
+    graph = normalize(load_model(saved(model_file, folder)), True)
     run = prepare_int(graph, Numerics.OURS)
     x = (1.5 * np.random.default_rng(1).standard_normal((count, features))).astype(np.float32)
     rows = [run({"x": row[None]}) for row in x]
-    for name, want in zip(graph.outputs, theirs(made, x), strict=True):
+    for name, want in zip(graph.outputs, theirs(model_file, x), strict=True):
         got = np.concatenate([row[name] for row in rows])
         assert got.shape == want.shape
         if want.dtype.kind == "i":
@@ -53,8 +53,8 @@ def test_classifier(kernel: str, counts: list[int], proba: bool, tmp_path: Path)
 
 
 def test_linear_vectors_become_a_row_for_each_pair(tmp_path: Path) -> None:
-    made = classifier(np.random.default_rng(3), "LINEAR", [40, 30, 20])
-    graph = normalize(load_model(saved(made, tmp_path)), True)
+    model_file = classifier(np.random.default_rng(3), "LINEAR", [40, 30, 20])
+    graph = normalize(load_model(saved(model_file, tmp_path)), True)
     shapes = {graph.values[node.inputs[1]].shape for node in graph.nodes if node.op == "fully_connected"}
     assert (3, FEATURES) in shapes
     assert max(n for shape in shapes for n in shape) <= FEATURES
@@ -79,18 +79,23 @@ def test_neighbours(metric: str, weighted: bool, tmp_path: Path) -> None:
 def test_distances_of_onnxruntimes_own_operator(metric: str, tmp_path: Path) -> None:
     rows = numpy_helper.from_array(np.random.default_rng(8).standard_normal((9, FEATURES)).astype(np.float32), "rows")
     node = helper.make_node("CDist", ["x", "rows"], ["y"], domain="com.microsoft", metric=metric)
-    made = model([node], FEATURES, [("y", TensorProto.FLOAT)], [rows])
-    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    check(made, tmp_path)
+    model_file = model([node], FEATURES, [("y", TensorProto.FLOAT)], [rows])
+    model_file.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    check(model_file, tmp_path)
 
 
 def test_naive_bayes(tmp_path: Path) -> None:
-    made = naive_bayes(np.random.default_rng(9), 4)
-    check(made, tmp_path)
+    model_file = naive_bayes(np.random.default_rng(9), 4)
+    check(model_file, tmp_path)
     data = np.random.default_rng(1).standard_normal((32, FEATURES)).astype(np.float32)
     with pytest.raises(TinycError) as refused:  # the class is a real in the file, which int8 would not hold
         api.build(
-            saved(made, tmp_path), "host", out=tmp_path / "int8", calibration=data, precision="integer", proof=False
+            saved(model_file, tmp_path),
+            "host",
+            out=tmp_path / "int8",
+            calibration=data,
+            precision="integer",
+            proof=False,
         )
     assert "--precision float32" in refused.value.hint
 
@@ -129,21 +134,21 @@ def test_on_boards(board: str, kind: str, tmp_path: Path) -> None:
     ids=str,
 )
 def test_what_is_refused(changed: dict, message: str, tmp_path: Path) -> None:
-    made = classifier(np.random.default_rng(2), "RBF", [2, 2, 2])
-    node = made.graph.node[0]
-    kept = [attribute for attribute in node.attribute if attribute.name not in changed]
+    model_file = classifier(np.random.default_rng(2), "RBF", [2, 2, 2])
+    node = model_file.graph.node[0]
+    unchanged = [attribute for attribute in node.attribute if attribute.name not in changed]
     del node.attribute[:]
-    node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in changed.items())])
+    node.attribute.extend([*unchanged, *(helper.make_attribute(name, value) for name, value in changed.items())])
     with pytest.raises(TinycError, match=message):
-        load_model(saved(made, tmp_path))
+        load_model(saved(model_file, tmp_path))
 
 
 def test_a_loop_of_anything_else_is_unrolled(tmp_path: Path) -> None:
     """Its body and the graph around it have a tensor of one name, `far`."""
-    made = neighbours(np.random.default_rng(2), 5, 2)
-    body = made.graph.node[0].attribute[0].g
+    model_file = neighbours(np.random.default_rng(2), 5, 2)
+    body = model_file.graph.node[0].attribute[0].g
     next(node for node in body.node if node.op_type == "Sub").op_type = "Add"
-    graph = check(made, tmp_path)
+    graph = check(model_file, tmp_path)
     assert "distance" not in {node.op for node in graph.nodes}
 
 
@@ -154,15 +159,15 @@ def test_one_hot_of_numbers_that_are_no_category(tmp_path: Path) -> None:
         helper.make_node("OneHotEncoder", ["whole"], ["y"], cats_int64s=[-2, 0, 1, 7], zeros=1, domain="ai.onnx.ml"),
         helper.make_node("OneHotEncoder", ["x"], ["z"], cats_int64s=[1, 3, 0], zeros=1, domain="ai.onnx.ml"),
     ]
-    made = model(nodes, 3, [("y", TensorProto.FLOAT), ("z", TensorProto.FLOAT)])
-    graph = normalize(load_model(saved(made, tmp_path)), True)
+    model_file = model(nodes, 3, [("y", TensorProto.FLOAT), ("z", TensorProto.FLOAT)])
+    graph = normalize(load_model(saved(model_file, tmp_path)), True)
     run = prepare_int(graph, Numerics.OURS)
     x = np.array([[-2, 0, 7], [5, 1, -1], [1.75, 3.5, 0.25]], np.float32)
-    wanted = dict(zip(graph.outputs, theirs(made, x), strict=True))
-    assert wanted["y"].any()
+    reference = dict(zip(graph.outputs, theirs(model_file, x), strict=True))
+    assert reference["y"].any()
     for k, row in enumerate(x):
         got = run({"x": row[None]})
-        for name, want in wanted.items():
+        for name, want in reference.items():
             np.testing.assert_array_equal(got[name][0], want[k])
 
 
@@ -174,12 +179,12 @@ def test_columns_of_a_table_at_computed_places(shape: tuple[int, ...], tmp_path:
         helper.make_node("Cast", ["x"], ["places"], to=TensorProto.INT64),
         helper.make_node("ArrayFeatureExtractor", ["table", "places"], ["y"], domain="ai.onnx.ml"),
     ]
-    made = model(nodes, 2, [("y", TensorProto.FLOAT)], [numpy_helper.from_array(table, "table")])
-    run = prepare_int(normalize(load_model(saved(made, tmp_path)), True), Numerics.OURS)
+    model_file = model(nodes, 2, [("y", TensorProto.FLOAT)], [numpy_helper.from_array(table, "table")])
+    run = prepare_int(normalize(load_model(saved(model_file, tmp_path)), True), Numerics.OURS)
     for places in ([0, 3], [2, 2]):
         x = np.array([places], np.float32)
-        (wanted,) = theirs(made, x)
-        np.testing.assert_array_equal(run({"x": x})["y"], wanted)
+        (reference,) = theirs(model_file, x)
+        np.testing.assert_array_equal(run({"x": x})["y"], reference)
 
 
 def test_calibration_that_onnxruntime_refuses(tmp_path: Path) -> None:
@@ -190,9 +195,9 @@ def test_calibration_that_onnxruntime_refuses(tmp_path: Path) -> None:
         helper.make_node("ArrayFeatureExtractor", ["table", "x"], ["found"], domain="ai.onnx.ml"),
         helper.make_node("MatMul", ["found", "weights"], ["y"]),
     ]
-    made = model(nodes, 2, [("y", TensorProto.FLOAT)], [table, weights])
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    graph = normalize(load_model(saved(made, tmp_path)))
+    model_file = model(nodes, 2, [("y", TensorProto.FLOAT)], [table, weights])
+    model_file.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    graph = normalize(load_model(saved(model_file, tmp_path)))
     x = np.full((40, 1, 2), 9, np.int32)
     x[0] = 1  # a model that does not even run once is one that onnxruntime lacks something of
     calibration = Calibration({"x": x}, "test", proven=True, model=tmp_path / "forest.onnx")
@@ -212,16 +217,16 @@ def test_classes_with_names_are_quantized(zipped: bool, tmp_path: Path) -> None:
     if zipped:
         nodes.append(helper.make_node("ZipMap", ["p"], ["maps"], classlabels_strings=names, **ml))
         outputs[1] = ("maps", TensorProto.UNDEFINED)
-    made = model(nodes, 2, outputs)
+    model_file = model(nodes, 2, outputs)
     if zipped:
         maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
-        made.graph.output[1].type.CopyFrom(helper.make_sequence_type_proto(maps))
+        model_file.graph.output[1].type.CopyFrom(helper.make_sequence_type_proto(maps))
     x = np.random.default_rng(7).normal(size=(40, 1, 2)).astype(np.float32)
     built = api.build(
-        saved(made, tmp_path), "host", calibration=x, out=tmp_path / "out", precision="integer", proof=False
+        saved(model_file, tmp_path), "host", calibration=x, out=tmp_path / "out", precision="integer", proof=False
     )
     library = built.load()
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    session = onnxruntime.InferenceSession(model_file.SerializeToString())
     agreed = 0
     for row in x:
         label, _ = library.run(row[0])
@@ -240,14 +245,14 @@ def test_missing_numbers_before_a_linear_model(tmp_path: Path) -> None:
         helper.make_node("Scaler", ["filled"], ["scaled"], offset=[0.1, 2.0, -0.3], scale=[3.0, -0.7, 1.5], **ml),
         helper.make_node("LinearRegressor", ["scaled"], ["y"], coefficients=numbers[:3].tolist(), **ml),
     ]
-    made = model(nodes, 3, [("y", TensorProto.FLOAT)])
-    run = prepare_int(normalize(load_model(saved(made, tmp_path)), True), Numerics.OURS)
+    model_file = model(nodes, 3, [("y", TensorProto.FLOAT)])
+    run = prepare_int(normalize(load_model(saved(model_file, tmp_path)), True), Numerics.OURS)
     x = np.random.default_rng(9).normal(size=(20, 3)).astype(np.float32)
     x[np.random.default_rng(10).random(x.shape) < 0.3] = np.nan
-    (wanted,) = theirs(made, x)
+    (reference,) = theirs(model_file, x)
     assert np.isnan(x).any()
-    assert not np.isnan(wanted).any()
-    for row, want in zip(x, wanted, strict=True):
+    assert not np.isnan(reference).any()
+    for row, want in zip(x, reference, strict=True):
         np.testing.assert_allclose(run({"x": row[None]})["y"][0], want, rtol=1e-5, atol=1e-5)
     built = api.build(tmp_path / "forest.onnx", "host", precision="float32", out=tmp_path / "out", proof=False)
     assert built.folder.exists()

@@ -46,8 +46,8 @@ def test_onnx(tmp_path: Path) -> None:
         load_model(path)
     graph = load_model(path, ("z", "r"))
     assert graph.outputs == ("z", "r")
-    found = run_float(graph, {"x": np.ones((1, 4), np.float32)})
-    np.testing.assert_array_equal(found["r"], np.maximum(found["z"], 0))
+    outputs = run_float(graph, {"x": np.ones((1, 4), np.float32)})
+    np.testing.assert_array_equal(outputs["r"], np.maximum(outputs["z"], 0))
 
 
 def test_tflite(tmp_path: Path) -> None:

@@ -30,14 +30,14 @@ AXES = 3
 FLOATS = (np.float32, np.float64)
 
 
-def write(path: Path, nodes: list[onnx.NodeProto], given: Sequence[int], made: Sequence[int], **consts: Any) -> Path:
+def write(path: Path, nodes: list[onnx.NodeProto], given: Sequence[int], y_shape: Sequence[int], **consts: Any) -> Path:
     """A model of `x` -> `y`, opset 20; numbers are float32, whole ones int64."""
     arrays = {name: np.asarray(value) for name, value in consts.items()}
     tensors = [
         numpy_helper.from_array(a.astype(np.float32) if a.dtype in FLOATS else a, name) for name, a in arrays.items()
     ]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, given)
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, made)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, y_shape)
     graph = helper.make_graph(nodes, "g", [x], [y], tensors)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
     return path
@@ -146,10 +146,10 @@ def halves(path: Path, first: int = 0, axis: int = 1) -> Path:
         op("Add", "re2 im2", "power"),
         op("Sqrt", "power", "y"),
     ]
-    made = (1, 33, 6) if axis == 1 else (1, 66, 3)
-    size = made[axis]
+    shape = (1, 33, 6) if axis == 1 else (1, 66, 3)
+    size = shape[axis]
     consts = {"first": [first], "middle": [first + size], "late": [size], "end": [2 * size], "axis": [axis]}
-    return write(path, nodes, (1, AXES, 128), made, rows=rows[:, None], two=2.0, shape=[1, 1, AXES * 128], **consts)
+    return write(path, nodes, (1, AXES, 128), shape, rows=rows[:, None], two=2.0, shape=[1, 1, AXES * 128], **consts)
 
 
 MODELS = [norms, norms_of_100, powers, both_sides, scaled, products, frames, halves]
@@ -175,8 +175,8 @@ def operators(graph: Graph) -> list[str]:
 
 def integers(path: Path, x: Array, tmp_path: Path, recipe: Recipe) -> Graph:
     np.savez(tmp_path / "data.npz", x=x[:, None])
-    wanted = Options("host", calibration=tmp_path / "data.npz", recipe=recipe)
-    return make_integers(path, load_board("host"), wanted, Progress()).graph
+    options = Options("host", calibration=tmp_path / "data.npz", recipe=recipe)
+    return make_integers(path, load_board("host"), options, Progress()).graph
 
 
 def grid(graph: Graph, name: str) -> tuple[float, int]:
@@ -196,16 +196,16 @@ def test_becomes_one_operator_with_onnxruntimes_numbers(
     x = shaken(path)
     graph = normalize(load_model(path))
     assert operators(graph) == ["spectrum_sizes"]
-    wanted = of_onnxruntime(path, x)
-    exact = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(wanted.shape)
-    np.testing.assert_allclose(exact, wanted, atol=2e-5 * np.abs(wanted).max())
-    made = integers(path, x, tmp_path, Recipe(activations="int16") if wide else Recipe())
-    assert made.values["x"].dtype == "s16"
-    (x_scale, _), (scale, zero) = grid(made, "x"), grid(made, "y")
+    theirs = of_onnxruntime(path, x)
+    exact = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(theirs.shape)
+    np.testing.assert_allclose(exact, theirs, atol=2e-5 * np.abs(theirs).max())
+    integer = integers(path, x, tmp_path, Recipe(activations="int16") if wide else Recipe())
+    assert integer.values["x"].dtype == "s16"
+    (x_scale, _), (scale, zero) = grid(integer, "x"), grid(integer, "y")
     counts = np.round(x / x_scale).astype(np.int16)
     reals = of_onnxruntime(path, (counts * x_scale).astype(np.float32))
-    found = [run_int(made, {"x": sample[None]}, Numerics.OURS)["y"] for sample in counts]
-    off = np.abs(scale * (np.stack(found).reshape(reals.shape).astype(float) - zero) - reals)
+    outputs = [run_int(integer, {"x": sample[None]}, Numerics.OURS)["y"] for sample in counts]
+    off = np.abs(scale * (np.stack(outputs).reshape(reals.shape).astype(float) - zero) - reals)
     assert off.max() < (0.8 if wide else 0.51) * scale
 
 
@@ -221,9 +221,9 @@ def test_other_powers_of_magnitudes_are_layers_behind_them(exponent: float, tmp_
     path = write(tmp_path / "m.onnx", nodes, (1, 128, AXES), (1, 65, AXES), last=[-1], axis=1, exponent=float(exponent))
     graph, x = normalize(load_model(path)), shaken(path, 2)
     assert operators(graph) == ["spectrum_sizes", "power"]
-    wanted = of_onnxruntime(path, x)
-    found = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(wanted.shape)
-    np.testing.assert_allclose(found, wanted, atol=2e-5 * np.abs(wanted).max())
+    theirs = of_onnxruntime(path, x)
+    y = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(theirs.shape)
+    np.testing.assert_allclose(y, theirs, atol=2e-5 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize(("first", "axis"), [(1, 1), (33, 1), (0, 2)], ids=["bins", "sines twice", "frames"])
@@ -232,9 +232,9 @@ def test_other_parts_of_a_convolution_stay_one(first: int, axis: int, tmp_path: 
     graph, x = normalize(load_model(path)), shaken(path, 1)
     assert "conv2d" in operators(graph)
     assert "spectrum_sizes" not in operators(graph)
-    wanted = of_onnxruntime(path, x)
-    exact = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(wanted.shape)
-    np.testing.assert_allclose(exact, wanted, atol=2e-5 * np.abs(wanted).max())
+    theirs = of_onnxruntime(path, x)
+    exact = np.stack([run_float(graph, {"x": sample[None]})["y"] for sample in x]).reshape(theirs.shape)
+    np.testing.assert_allclose(exact, theirs, atol=2e-5 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("make", [norms, norms_of_100, frames, halves])
@@ -246,8 +246,8 @@ def test_in_floats_it_is_a_transform(make: Callable[[Path], Path], tmp_path: Pat
     assert "stft" in operators(graph)
     for sample in x:
         exact = run_float(normalize(load_model(path)), {"x": sample[None]})["y"]
-        found = run_int(graph, {"x": sample[None]}, Numerics.OURS)["y"]
-        np.testing.assert_allclose(found, exact, atol=2e-7 * np.abs(exact).max())
+        y = run_int(graph, {"x": sample[None]}, Numerics.OURS)["y"]
+        np.testing.assert_allclose(y, exact, atol=2e-7 * np.abs(exact).max())
 
 
 def test_other_transforms_are_products(tmp_path: Path) -> None:
@@ -294,15 +294,17 @@ def test_peaks_and_crossings(tmp_path: Path) -> None:
     path = peaks(tmp_path / "model.onnx")
     x = shaken(path, 24)
     assert "spectrum_sizes" in operators(normalize(load_model(path)))
-    made = integers(path, x, tmp_path, Recipe())
-    assert made.values["x"].dtype == "s16"  # what a signal is computed from has its width
-    wanted = of_onnxruntime(path, x)
-    quant = made.values["y"].quant
+    integer = integers(path, x, tmp_path, Recipe())
+    assert integer.values["x"].dtype == "s16"  # what a signal is computed from has its width
+    theirs = of_onnxruntime(path, x)
+    quant = integer.values["y"].quant
     assert quant is not None
     scale = np.reshape(quant.scale, (-1, 1)) * np.ones((5, 1))  # of each quantity; of one scale, the same for all
-    x_scale, _ = grid(made, "x")
-    found = [run_int(made, {"x": np.round(each / x_scale).astype(np.int16)[None]}, Numerics.OURS)["y"] for each in x]
-    off = np.abs(np.stack([quant.reals(y)[0] for y in found]) - wanted)
+    x_scale, _ = grid(integer, "x")
+    outputs = [
+        run_int(integer, {"x": np.round(each / x_scale).astype(np.int16)[None]}, Numerics.OURS)["y"] for each in x
+    ]
+    off = np.abs(np.stack([quant.reals(y)[0] for y in outputs]) - theirs)
     assert np.mean(off[:, 0] <= 0.6 * scale[0]) > 0.95
     assert np.mean(off[:, 1] <= 0.6 * scale[1]) > 0.8  # second peaks of noise are near each other
     assert (off[:, 2:4] <= scale[2:4]).all()

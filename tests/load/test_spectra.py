@@ -32,11 +32,11 @@ WEIGHTS = Mel(BANDS, 100, 7000).matrix(LENGTH, 16000).astype(np.float32)
 Nodes = list[onnx.NodeProto]
 
 
-def write(path: Path, nodes: Nodes, made: Sequence[int], **consts: Any) -> Path:
+def write(path: Path, nodes: Nodes, y_shape: Sequence[int], **consts: Any) -> Path:
     """A model of `x` [1, SAMPLES] -> `y`."""
     tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in consts.items()]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, SAMPLES))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, made)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, y_shape)
     graph = helper.make_graph(nodes, "g", [x], [y], tensors)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), str(path))
     return path
@@ -176,32 +176,32 @@ def operators(graph: Graph) -> list[str]:
 @pytest.mark.parametrize("make", [exported, decibels, convolved, empty_bands, torchaudios, of_90, convolved_480])
 def test_becomes_one_operator_with_onnxruntimes_numbers(make: Any, tmp_path: Path) -> None:
     path, x = make(tmp_path / "model.onnx"), inputs()
-    wanted = of_onnxruntime(path, x)
+    theirs = of_onnxruntime(path, x)
     graph = normalize(load_model(path))
     assert operators(graph) == ["log_mel"]
     exact = np.stack([run_float(graph, {"x": sample[None]})["y"][0] for sample in x])
     if make in (torchaudios, of_90):  # its float32 transforms of these lengths are far less exact than others
-        np.testing.assert_allclose(exact, wanted, atol=0.1)
-        wanted = exact
-    np.testing.assert_allclose(exact, wanted, atol=2e-3)
+        np.testing.assert_allclose(exact, theirs, atol=0.1)
+        theirs = exact
+    np.testing.assert_allclose(exact, theirs, atol=2e-3)
     np.savez(tmp_path / "data.npz", x=x[:, None])
     options = Options("host", calibration=tmp_path / "data.npz")
-    made = make_integers(path, load_board("host"), options, Progress()).graph
-    assert made.values["x"].dtype == "s16"
-    scale, zero = made.values["y"].quant.per_tensor
-    for sample, reals in zip(x, wanted, strict=True):
+    integer = make_integers(path, load_board("host"), options, Progress()).graph
+    assert integer.values["x"].dtype == "s16"
+    scale, zero = integer.values["y"].quant.per_tensor
+    for sample, reals in zip(x, theirs, strict=True):
         counts = np.round(sample * 32768).astype(np.int16)
-        (found,) = run_int(made, {"x": counts[None]}, Numerics.OURS).values()
-        off = np.abs(scale * (found[0].astype(float).reshape(reals.shape) - zero) - reals)
+        (outputs,) = run_int(integer, {"x": counts[None]}, Numerics.OURS).values()
+        off = np.abs(scale * (outputs[0].astype(float).reshape(reals.shape) - zero) - reals)
         assert off.max() < 0.505 * scale
 
 
 def test_faint_bands_beside_loud_ones_are_onnxruntimes(tmp_path: Path) -> None:
     path, x = cubes(tmp_path / "model.onnx"), inputs()
-    graph, wanted = normalize(load_model(path)), of_onnxruntime(path, x)
-    found = np.concatenate([run_float(graph, {"x": sample[None]})["y"] for sample in x])
-    assert np.ptp(wanted) > 15  # nepers
-    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    graph, theirs = normalize(load_model(path)), of_onnxruntime(path, x)
+    y = np.concatenate([run_float(graph, {"x": sample[None]})["y"] for sample in x])
+    assert np.ptp(theirs) > 15  # nepers
+    np.testing.assert_allclose(y, theirs, atol=2e-3)
     np.savez(tmp_path / "data.npz", x=x[:, None])
     assert build(path, "host", out=tmp_path / "out", calibration=tmp_path / "data.npz").report.passed
 
@@ -216,12 +216,12 @@ def test_what_is_no_transform_stays_a_convolution(tmp_path: Path) -> None:
 def test_in_floats_it_is_a_transform(make: Any, tmp_path: Path) -> None:
     """Nearer to the real numbers than ONNX Runtime's, and C gives the reference's bytes."""
     path, x = make(tmp_path / "model.onnx"), inputs()
-    made = make_integers(path, load_board("host"), Options("host", precision="float32"), Progress()).graph
-    assert operators(made).count("stft") == 1
-    assert "conv2d" not in operators(made)
+    integer = make_integers(path, load_board("host"), Options("host", precision="float32"), Progress()).graph
+    assert operators(integer).count("stft") == 1
+    assert "conv2d" not in operators(integer)
     exact = np.stack([run_float(normalize(load_model(path)), {"x": sample[None]})["y"] for sample in x])
-    found = np.stack([run_int(made, {"x": sample[None]}, Numerics.OURS)["y"] for sample in x])
-    np.testing.assert_allclose(found, exact, atol=1e-3)
+    outputs = np.stack([run_int(integer, {"x": sample[None]}, Numerics.OURS)["y"] for sample in x])
+    np.testing.assert_allclose(outputs, exact, atol=1e-3)
     np.savez(tmp_path / "data.npz", x=x[:, None])
     assert build(path, "host", out=tmp_path / "out", inputs=tmp_path / "data.npz", precision="float32").report.passed
 
@@ -232,9 +232,9 @@ def test_stored_exports(path: Path | None) -> None:
     if path is None:
         pytest.skip("no ../shared/frontend")
     graph, stored = normalize(load_model(path)), np.load(path.with_suffix(".npz"))
-    (found,) = run_float(graph, {"x": stored["x"]}).values()
+    (y,) = run_float(graph, {"x": stored["x"]}).values()
     assert ("spectrum_sizes" if path.stem.startswith("melspec") else "log_mel") in operators(graph)
-    np.testing.assert_allclose(found, stored["onnxruntime"], rtol=2e-5, atol=2e-3)  # a band is up to 187
+    np.testing.assert_allclose(y, stored["onnxruntime"], rtol=2e-5, atol=2e-3)  # a band is up to 187
 
 
 def stft_model(path: Path, window: int = LENGTH, **attributes: Any) -> Path:
@@ -256,11 +256,11 @@ def test_other_uses_are_convolutions(window: int, onesided: int, tmp_path: Path)
     in_floats = normalize(load_model(path), in_floats=True)
     assert operators(in_floats) == ["stft" if onesided else "conv2d", "sum"]
     np.savez(tmp_path / "data.npz", x=x[:, None])
-    wanted = of_onnxruntime(path, x)
+    theirs = of_onnxruntime(path, x)
     for options in ({"precision": "float32"}, {"calibration": tmp_path / "data.npz"}):
         assert build(path, "host", out=tmp_path / "out", inputs=tmp_path / "data.npz", **options).report.passed
-    (found,) = run_float(graph, {"x": x[0][None]}).values()
-    np.testing.assert_allclose(found.reshape(-1), wanted[0].reshape(-1), rtol=1e-4)
+    (outputs,) = run_float(graph, {"x": x[0][None]}).values()
+    np.testing.assert_allclose(outputs.reshape(-1), theirs[0].reshape(-1), rtol=1e-4)
 
 
 def test_samples_that_are_picked_before_a_transform_have_16_bits(tmp_path: Path) -> None:

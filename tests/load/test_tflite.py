@@ -408,8 +408,8 @@ def test_all_unsupported_operators_are_listed(refuse: Any, tmp_path: Path) -> No
     )
     path = tmp_path / "m.tflite"
     problems = unsupported(path)
-    found = [(p.where.node, p.where.op) for p in problems if p.where]
-    assert found == [(0, "HASHTABLE"), (2, "HASHTABLE"), (3, "MAX_POOL_2D")]
+    places = [(p.where.node, p.where.op) for p in problems if p.where]
+    assert places == [(0, "HASHTABLE"), (2, "HASHTABLE"), (3, "MAX_POOL_2D")]
     path.write_bytes(network_bytes())
     assert unsupported(path) == []
 

@@ -109,19 +109,19 @@ COMPUTED: dict[str, tuple[str, list[Any], str, dict[str, Any], Any]] = {
 def test_numbers_are_computed(tmp_path, name):
     """The result times an input: float(x) * y."""
     code, inputs, options, fields, expected = COMPUTED[name]
-    wanted = np.array(expected, np.int32)
+    exact = np.array(expected, np.int32)
     arrays = [np.array(array, np.int32) for array in inputs]
     tensors = [Tensor(f"i{k}", array.shape, "s32", data=array) for k, array in enumerate(arrays)]
-    tensors += [Tensor("r", wanted.shape, "s32"), Tensor("f", wanted.shape, "f32")]
-    tensors += [Tensor("x", (1,), "f32"), Tensor("y", wanted.shape or (1,), "f32")]
+    tensors += [Tensor("r", exact.shape, "s32"), Tensor("f", exact.shape, "f32")]
+    tensors += [Tensor("x", (1,), "f32"), Tensor("y", exact.shape or (1,), "f32")]
     operators = [
         Operator(code, tuple(f"i{k}" for k in range(len(arrays))), ("r",), options, fields),
         Operator("CAST", ("r",), ("f",), "CastOptions"),
         Operator("MUL", ("x", "f"), ("y",), "MulOptions"),
     ]
     graph = load(tmp_path, build_model(tensors, operators, ["x"], ["y"]))
-    found = run_float(graph, {"x": np.float32([2])})["y"]
-    np.testing.assert_array_equal(found, 2 * wanted.reshape(found.shape))
+    y = run_float(graph, {"x": np.float32([2])})["y"]
+    np.testing.assert_array_equal(y, 2 * exact.reshape(y.shape))
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ SLICES = {
 def test_slices_are_numpys_and_litert(tmp_path, name):
     masks, begin, end, step, index = SLICES[name]
     x = random_s8(1, (3, 4, 5))
-    wanted = x[index]
+    exact = x[index]
     options = {"BeginMask": 0, "EndMask": 0, "ShrinkAxisMask": 0, "NewAxisMask": 0, "EllipsisMask": 0, **masks}
     lists = [numbers(n, values) for n, values in zip("bes", (begin, end, step), strict=True)]
     operator = Operator("STRIDED_SLICE", ("x", "b", "e", "s"), ("y",), "StridedSliceOptions", options)
-    content = single(operator, [act("x", 3, 4, 5), *lists, act("y", *wanted.shape)])
-    np.testing.assert_array_equal(run_int(load(tmp_path, content), {"x": x}, Numerics.TFLM)["y"], wanted)
-    np.testing.assert_array_equal(run_litert(content, x)[0], wanted)
+    content = single(operator, [act("x", 3, 4, 5), *lists, act("y", *exact.shape)])
+    np.testing.assert_array_equal(run_int(load(tmp_path, content), {"x": x}, Numerics.TFLM)["y"], exact)
+    np.testing.assert_array_equal(run_litert(content, x)[0], exact)
 
 
 def test_a_dense_layer_on_time_and_channels_with_an_open_batch(tmp_path: Path) -> None:
@@ -234,8 +234,8 @@ def test_a_dense_layer_on_time_and_channels_with_an_open_batch(tmp_path: Path) -
     path = tmp_path / "dense.tflite"
     path.write_bytes(build_model(tensors, operators, ("x",), ("y",)))
     x = np.random.default_rng(1).normal(size=(1, 32, 9)).astype(np.float32)
-    found = run_float(load_model(path), {"x": x})["y"]
-    np.testing.assert_allclose(found, x @ w.T, rtol=1e-5, atol=1e-5)
+    y = run_float(load_model(path), {"x": x})["y"]
+    np.testing.assert_allclose(y, x @ w.T, rtol=1e-5, atol=1e-5)
 
 
 def test_truth_becomes_one_or_zero(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def plain(code: str, inputs: str, output: str) -> Operator:
     )
 
 
-def set_item(rows: str, item: str, made: str) -> Parts:
+def set_item(rows: str, item: str, target: str) -> Parts:
     """rows with row `time` replaced, as the converter lowers TensorListSetItem: a slice, the item, a slice."""
     tensors = [
         numbers("minus", [-1, -1]), numbers("origin", [0, 0, 0]), numbers("nil", [0, 0]), count("time1", 1),
@@ -68,7 +68,7 @@ def set_item(rows: str, item: str, made: str) -> Parts:
         Operator("CONCATENATION", ("after", "nil"), ("start",), "ConcatenationOptions", joined),
         Operator("SLICE", (rows, "start", "ones"), ("tail",), "SliceOptions"),
         Operator("EXPAND_DIMS", (item, "axis0"), ("row",), "ExpandDimsOptions"),
-        Operator("CONCATENATION", ("head", "row", "tail"), (made,), "ConcatenationOptions", joined),
+        Operator("CONCATENATION", ("head", "row", "tail"), (target,), "ConcatenationOptions", joined),
     ]
     return tensors, operators
 
@@ -160,8 +160,8 @@ def in_int8(tensor: Tensor) -> Tensor:
     """A float tensor as a file that was quantized has it: the same in every step."""
     if tensor.dtype != "f32":
         return tensor
-    known = ((scale, zero) for names, scale, zero in _SCALES if tensor.name in names.split())
-    scale, zero = next(known, (0.05, -3))
+    grids = ((scale, zero) for names, scale, zero in _SCALES if tensor.name in names.split())
+    scale, zero = next(grids, (0.05, -3))
     data = tensor.data
     if data is not None:
         data = np.clip(np.rint(data / scale) + zero, -127, 127).astype(np.int8)
@@ -210,12 +210,12 @@ def of_litert(content: bytes, samples: Sequence[Array]) -> Array:
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs ai-edge-litert")
     runtime = litert.Interpreter(model_content=content)
     runtime.allocate_tensors()
-    found = []
+    outputs = []
     for x in samples:
         runtime.set_tensor(runtime.get_input_details()[0]["index"], x)
         runtime.invoke()
-        found.append(runtime.get_tensor(runtime.get_output_details()[0]["index"]))
-    return np.stack(found)
+        outputs.append(runtime.get_tensor(runtime.get_output_details()[0]["index"]))
+    return np.stack(outputs)
 
 
 @pytest.mark.parametrize("sequences", [True, False])
@@ -229,8 +229,8 @@ def test_layers_of_keras(cell: str, sequences: bool, tmp_path: Path) -> None:
     assert ops.count("recurrent") == (cell != "simple")
     assert ops.count("fully_connected") == (2 * STEPS - 1) * (cell == "simple")
     x = np.random.default_rng(2).normal(0, 1, (8, 1, STEPS, INPUTS)).astype(np.float32)
-    found = np.stack([run_float(graph, {graph.inputs[0]: sample})[graph.outputs[0]] for sample in x])
-    np.testing.assert_allclose(found, of_litert(content, list(x)), rtol=1e-5, atol=1e-6)
+    outputs = np.stack([run_float(graph, {graph.inputs[0]: sample})[graph.outputs[0]] for sample in x])
+    np.testing.assert_allclose(outputs, of_litert(content, list(x)), rtol=1e-5, atol=1e-6)
     np.savez(tmp_path / "data.npz", x=x)
     for given in ({"precision": "float32", "inputs": tmp_path / "data.npz"}, {"calibration": tmp_path / "data.npz"}):
         assert build_library(tmp_path / "m.tflite", "host", out=tmp_path / "out", **given).report.passed
@@ -243,8 +243,8 @@ def test_quantized_steps_stay_as_they_are(tmp_path: Path) -> None:
     graph = normalize(load_model(tmp_path / "m.tflite"))
     assert "recurrent" not in [node.op for node in graph.nodes]
     x = np.random.default_rng(3).integers(-128, 128, (8, 1, STEPS, INPUTS)).astype(np.int8)
-    found = np.stack([run_int(graph, {"x": sample}, Numerics.LITERT)["y"] for sample in x])
-    np.testing.assert_array_equal(found, of_litert(content, list(x)))
+    outputs = np.stack([run_int(graph, {"x": sample}, Numerics.LITERT)["y"] for sample in x])
+    np.testing.assert_array_equal(outputs, of_litert(content, list(x)))
     for numerics in ("litert", "tflm"):
         assert build_library(tmp_path / "m.tflite", "host", out=tmp_path / "out", numerics=numerics).report.passed
 

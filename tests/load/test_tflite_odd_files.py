@@ -31,8 +31,8 @@ def outputs_of(folder: Path, model: bytes, numerics: Numerics, *inputs: Array) -
     """Ours."""
     (folder / "m.tflite").write_bytes(model)
     graph = normalize(load_model(folder / "m.tflite"))
-    made = run_int(graph, dict(zip(graph.inputs, inputs, strict=True)), numerics)
-    return [made[name] for name in graph.outputs]
+    results = run_int(graph, dict(zip(graph.inputs, inputs, strict=True)), numerics)
+    return [results[name] for name in graph.outputs]
 
 
 NEAREST = {"HalfPixelCenters": True}

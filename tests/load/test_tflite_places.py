@@ -142,11 +142,11 @@ def branching(condition: Tensor) -> bytes:
 
 
 @pytest.mark.parametrize("holds", [False, True])
-@pytest.mark.parametrize("known", [False, True])
-def test_branches(tmp_path: Path, holds: bool, known: bool) -> None:
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_branches(tmp_path: Path, holds: bool, is_constant: bool) -> None:
     x, c = np.array([-100, -3, 5, 90], np.int8), np.array([holds])
-    content = branching(truth("c", 1, data=c if known else None))
-    given = {"x": x} if known else {"c": c, "x": x}
+    content = branching(truth("c", 1, data=c if is_constant else None))
+    given = {"x": x} if is_constant else {"c": c, "x": x}
     assert_theirs(tmp_path, content, **given)
 
 

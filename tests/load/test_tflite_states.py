@@ -148,5 +148,5 @@ def test_float_models_with_state_are_refused_with_a_hint(tmp_path: Path) -> None
     ]
     svdf = Operator("SVDF", ("x", "w", "t", "", "s"), ("y",), "SVDFOptions", {"Rank": 1})
     graph = load(build_model(tensors, [svdf], ("x",), ("y",)), tmp_path)
-    found = prepare_int(graph, Numerics.TFLM).sequence({"x": np.full((1, 4), k, np.float32)} for k in (1, 2))
-    assert [made["y"].tolist() for made in found] == [[[4, 4]], [[12, 12]]]
+    runs = prepare_int(graph, Numerics.TFLM).sequence({"x": np.full((1, 4), k, np.float32)} for k in (1, 2))
+    assert [run["y"].tolist() for run in runs] == [[[4, 4]], [[12, 12]]]

@@ -67,10 +67,10 @@ def test_network_equals_litert(tmp_path: Path, seed: int) -> None:
     assert {graph.values[name].dtype for name in (*graph.inputs, *graph.outputs)} == {"u8"}
     assert [node.op for node in graph.nodes].count("requantize") == 3  # one bit at each port
     x = np.random.default_rng(seed + 100).integers(0, 256, (1, 9, 9, 4)).astype(np.uint8)
-    found = run_int(graph, {"x": x}, Numerics.LITERT)
+    outputs = run_int(graph, {"x": x}, Numerics.LITERT)
     for name, theirs in zip(("y", "d"), run_litert(path.read_bytes(), x), strict=True):
-        np.testing.assert_array_equal(found[name], theirs)
-    assert len(np.unique(found["d"])) > 20
+        np.testing.assert_array_equal(outputs[name], theirs)
+    assert len(np.unique(outputs["d"])) > 20
     w = next(node for node in graph.nodes if node.op == "conv2d").inputs[1]
     assert graph.values[w].dtype == "s16"
 
@@ -124,8 +124,8 @@ def test_pixels_become_floats(tmp_path: Path, scale: tuple[float, ...]) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(content)
     x = np.random.default_rng(5).integers(0, 256, (1, 4, 4, 3)).astype(np.uint8)
-    found = run_int(normalize(load_tflite(path)), {"x": x}, Numerics.TFLM)
-    np.testing.assert_array_equal(found["y"], run_litert(content, x)[0])
+    outputs = run_int(normalize(load_tflite(path)), {"x": x}, Numerics.TFLM)
+    np.testing.assert_array_equal(outputs["y"], run_litert(content, x)[0])
 
 
 def test_messages_say_what_the_file_says(tmp_path: Path) -> None:

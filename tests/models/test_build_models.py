@@ -107,8 +107,8 @@ def test_the_emulated_cortex_m4(firmware: Make, models_dir: Path, file: str) -> 
 def test_real_pictures_of_a_person_and_of_none(firmware: Make, models_dir: Path, options: Options) -> None:
     pair = "vww_gray_pair"
     got = run_on(firmware("vww_int8.tflite", options, options is ON_HOST), models_dir, None, data=pair)
-    wanted = np.load(models_dir / "mlperf_tiny" / f"{pair}_ref_outputs.npz")["int8_tflm"]
-    np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+    reference = np.load(models_dir / "mlperf_tiny" / f"{pair}_ref_outputs.npz")["int8_tflm"]
+    np.testing.assert_array_equal(got, reference.reshape(got.shape))
 
 
 @pytest.mark.parametrize(

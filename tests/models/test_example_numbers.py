@@ -18,4 +18,4 @@ import example_numbers
 def test_the_page_says_what_the_build_does(name: str) -> None:
     """What the third page says, tests/frontend/test_listening.py holds to a build of its own."""
     stated = example_numbers.STATED[name]
-    assert stated.found() == stated.made(), "run scripts/example_numbers.py"
+    assert stated.stated() == stated.computed(), "run scripts/example_numbers.py"

@@ -33,8 +33,8 @@ LIMITS = 8  # of each kind
 @pytest.mark.parametrize("model", ["kws", "ad", "sww", "vww", "ic"])
 def test_a_larger_limit_is_never_worth_less_when_built(models_dir: Path, tmp_path: Path, model: str) -> None:
     file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
-    made = make_integers(file, load_board(BOARD), Options(BOARD), Progress())
-    ends = [_lowered(made, prefer=prefer) for prefer in ("flash", "ram", "time")]
+    integers = make_integers(file, load_board(BOARD), Options(BOARD), Progress())
+    ends = [_lowered(integers, prefer=prefer) for prefer in ("flash", "ram", "time")]
     sizes = [estimate(model, end.program, load_board(BOARD)) for end in ends]
     flashes, arenas = (
         np.geomspace(min(own), 1.1 * max(own), LIMITS).astype(int).tolist()
@@ -44,7 +44,7 @@ def test_a_larger_limit_is_never_worth_less_when_built(models_dir: Path, tmp_pat
     for (i, flash), (j, ram) in itertools.product(enumerate(flashes), enumerate(arenas)):
         options = Options(BOARD, samples=1, flash=flash, ram=ram)
         try:
-            compiled = compile_integers(made, load_board(BOARD), options, Progress())
+            compiled = compile_integers(integers, load_board(BOARD), options, Progress())
         except TinycError:  # nothing is within the limits
             continue
         if compiled.program.arena_bytes > ram:
@@ -65,8 +65,8 @@ def test_a_larger_limit_is_never_worth_less_when_built(models_dir: Path, tmp_pat
     assert np.exp(values[there] - better[there]).max() <= 1 + TOLERANCE
 
 
-def _lowered(made: IntegerModel, **words: Any) -> Lowered:
-    return lower_integers(made, load_board(BOARD), Options(BOARD, **words), Progress())
+def _lowered(integers: IntegerModel, **words: Any) -> Lowered:
+    return lower_integers(integers, load_board(BOARD), Options(BOARD, **words), Progress())
 
 
 def _figures(compiled: Compiled, options: Options) -> tuple[int, int, int] | None:

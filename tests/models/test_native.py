@@ -46,10 +46,12 @@ RUNS = [
 @pytest.mark.parametrize(("model", "inputs", "outputs", "board"), RUNS)
 def test_bytes(models_dir: Path, tmp_path: Path, model: str, inputs: str, outputs: str, board: str) -> None:
     folder = models_dir / "mlperf_tiny"
-    made = compile_model(folder / f"{model}_int8.tflite", load_board(board), Options(board, flash=1 << 20), Progress())
-    for name, text in made.files.items():
+    compiled = compile_model(
+        folder / f"{model}_int8.tflite", load_board(board), Options(board, flash=1 << 20), Progress()
+    )
+    for name, text in compiled.files.items():
         (tmp_path / name).write_text(text)
     library = tinyc.load(tmp_path, "balanced")
-    with np.load(folder / f"{inputs}.npz") as given, np.load(folder / f"{outputs}.npz") as wanted:
+    with np.load(folder / f"{inputs}.npz") as given, np.load(folder / f"{outputs}.npz") as reference:
         x = given["x"].reshape(-1, *library.inputs[0].sample_shape)
-        np.testing.assert_array_equal(library(x).reshape(len(x), -1), wanted["int8_tflm"].reshape(len(x), -1))
+        np.testing.assert_array_equal(library(x).reshape(len(x), -1), reference["int8_tflm"].reshape(len(x), -1))

@@ -81,16 +81,16 @@ def integer_outputs(integer: Graph, x: Array) -> Array:
     x_quant, y_quant = (integer.values[name].quant for name in (integer.inputs[0], integer.outputs[0]))
     assert x_quant is not None
     assert y_quant is not None
-    found = []
+    rows = []
     for sample in x:
         q = quantize_array(sample, *x_quant.per_tensor, -128, 127).astype(np.int8)
-        found.append(y_quant.dequantize(program({integer.inputs[0]: q})[integer.outputs[0]]).ravel())
-    return np.stack(found)
+        rows.append(y_quant.dequantize(program({integer.inputs[0]: q})[integer.outputs[0]]).ravel())
+    return np.stack(rows)
 
 
-def sqnr_db(found: Array, expected: Array) -> float:
+def sqnr_db(integer_y: Array, expected: Array) -> float:
     wide = expected.astype(np.float64)
-    return float(10 * np.log10(np.square(wide).sum() / np.square(wide - found).sum()))
+    return float(10 * np.log10(np.square(wide).sum() / np.square(wide - integer_y).sum()))
 
 
 def prepared(models: Path, task: Task) -> tuple[Graph, Calibration]:
@@ -107,8 +107,8 @@ def test_float_graph_equals_onnxruntime(models_dir: Path, task: Task) -> None:
     for graph, count in ((loaded, 3), (normal, 20)):
         program = prepare_float(graph)
         for sample, y in zip(x[:count], expected[:count], strict=True):
-            found = program({graph.inputs[0]: sample})[graph.outputs[0]].ravel()
-            np.testing.assert_allclose(found, y, rtol=0, atol=task.tolerance)
+            float_y = program({graph.inputs[0]: sample})[graph.outputs[0]].ravel()
+            np.testing.assert_allclose(float_y, y, rtol=0, atol=task.tolerance)
 
 
 @each_task
@@ -129,7 +129,7 @@ def quick_outputs(models_dir: Path, shared_folder: SharedFolder) -> Callable[[Ta
         with file.open("wb") as stream:
             np.save(stream, integer_outputs(integer, calibration.inputs[graph.inputs[0]]))
 
-    return lambda task: np.load(shared_folder.made(("quick outputs", task.name), partial(make, task)))
+    return lambda task: np.load(shared_folder.folder_of(("quick outputs", task.name), partial(make, task)))
 
 
 @pytest.mark.quick_cases(2)
@@ -145,8 +145,8 @@ def test_accuracy_on_inputs_not_calibrated_with(models_dir: Path, task: Task) ->
     graph, calibration = prepared(models_dir, task)
     name = graph.inputs[0]
     half = replace(calibration, inputs={name: calibration.inputs[name][::2]})
-    found = integer_outputs(quantize_model(graph, half), calibration.inputs[name][1::2])
-    assert sqnr_db(found, outputs(models_dir, task)[1::2]) >= task.other_half_db
+    ours = integer_outputs(quantize_model(graph, half), calibration.inputs[name][1::2])
+    assert sqnr_db(ours, outputs(models_dir, task)[1::2]) >= task.other_half_db
 
 
 @pytest.mark.slow
@@ -157,10 +157,10 @@ def test_keyword_model_in_four_bits(models_dir: Path) -> None:
     name = graph.inputs[0]
     half = replace(calibration, inputs={name: calibration.inputs[name][::2]})
     recipe = Recipe("mse", equalize=False, rounding="learned", weights="int4")
-    found = integer_outputs(quantize_model(graph, half, recipe), calibration.inputs[name][1::2])
+    ours = integer_outputs(quantize_model(graph, half, recipe), calibration.inputs[name][1::2])
     expected = outputs(models_dir, task)[1::2]
-    assert sqnr_db(found, expected) >= 20
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.95
+    assert sqnr_db(ours, expected) >= 20
+    assert (ours.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.95
 
 
 @pytest.mark.slow
@@ -171,17 +171,17 @@ def test_keywords_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
     graph, calibration = prepared(models_dir, task)
     x, expected = calibration.inputs[graph.inputs[0]], outputs(models_dir, task)
     full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if has_weights(node))
-    found = np.empty_like(expected)
+    ours = np.empty_like(expected)
     for first in (0, 1):
         half = replace(calibration, inputs={graph.inputs[0]: x[first::2]})
-        made = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
-        assert weight_bytes(made) <= 0.55 * full
-        found[1 - first :: 2] = integer_outputs(made, x[1 - first :: 2])
-        assert sqnr_db(found[1 - first :: 2], expected[1 - first :: 2]) >= 22
+        integer = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
+        assert weight_bytes(integer) <= 0.55 * full
+        ours[1 - first :: 2] = integer_outputs(integer, x[1 - first :: 2])
+        assert sqnr_db(ours[1 - first :: 2], expected[1 - first :: 2]) >= 22
     with np.load(input_file(models_dir, task), allow_pickle=False) as held:
         labels = held["y"]
-    right, wanted = ((y.argmax(axis=1) == labels).mean() for y in (found, expected))
-    assert right > wanted - 0.005
+    right, of_floats = ((y.argmax(axis=1) == labels).mean() for y in (ours, expected))
+    assert right > of_floats - 0.005
 
 
 @pytest.mark.slow
@@ -192,21 +192,21 @@ def test_pictures_with_55_percent_of_the_weight_bytes(models_dir: Path) -> None:
     name = graph.inputs[0]
     half = replace(calibration, inputs={name: calibration.inputs[name][::2]})
     full = sum(graph.values[node.inputs[1]].elements for node in graph.nodes if has_weights(node))
-    made = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
-    assert weight_bytes(made) <= 0.55 * full
-    found, expected = integer_outputs(made, calibration.inputs[name][1::2]), outputs(models_dir, task)[1::2]
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.9
+    integer = quantize(graph, half, Recipe(weights="auto", weight_bytes=full * 55 // 100)).graph
+    assert weight_bytes(integer) <= 0.55 * full
+    ours, expected = integer_outputs(integer, calibration.inputs[name][1::2]), outputs(models_dir, task)[1::2]
+    assert (ours.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.9
 
 
 def test_keyword_model_keeps_its_accuracy(models_dir: Path, quick_outputs: Callable[[Task], Array]) -> None:
     """Issue A: top-1 of at least 91 %, agreement with float of at least 98 %, 27 dB."""
     task = TASKS[0]
-    found, expected = quick_outputs(task), outputs(models_dir, task)
+    ours, expected = quick_outputs(task), outputs(models_dir, task)
     with np.load(input_file(models_dir, task), allow_pickle=False) as held:
         labels = held["y"]
-    assert (found.argmax(axis=1) == labels).mean() >= 0.91
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.98
-    assert sqnr_db(found, expected) >= 27
+    assert (ours.argmax(axis=1) == labels).mean() >= 0.91
+    assert (ours.argmax(axis=1) == expected.argmax(axis=1)).mean() >= 0.98
+    assert sqnr_db(ours, expected) >= 27
 
 
 @pytest.mark.slow
@@ -220,8 +220,8 @@ def test_model_of_the_onnx_zoo(models_dir: Path) -> None:
     program = prepare_float(graph)
     samples = x.reshape(-1, *graph.values[graph.inputs[0]].shape).astype(np.float32)
     for sample, y in zip(samples, golden.reshape(len(samples), -1), strict=True):
-        found = program({graph.inputs[0]: sample})[graph.outputs[0]].ravel()
-        np.testing.assert_allclose(found, y, rtol=1e-4, atol=1e-2)
+        float_y = program({graph.inputs[0]: sample})[graph.outputs[0]].ravel()
+        np.testing.assert_allclose(float_y, y, rtol=1e-4, atol=1e-2)
     integer = quantize_model(graph, Calibration({graph.inputs[0]: samples}, "zoo", proven=True, model=path))
     assert sqnr_db(integer_outputs(integer, samples), golden.reshape(len(samples), -1)) > 30
 
@@ -235,22 +235,22 @@ def _silero(models: Path) -> tuple[Path, Graph, Array, Array]:
 
 
 def test_silero_keeps_its_state_as_onnxruntime_does_when_it_is_fed_back(models_dir):
-    _, graph, x, wanted = _silero(models_dir)
+    _, graph, x, theirs = _silero(models_dir)
     assert [(state.name, state.after) for state in graph.states] == [("state", "stateN")]
-    found = [run["output"].item() for run in prepare_float(graph).sequence({"input": sample} for sample in x)]
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    ours = [run["output"].item() for run in prepare_float(graph).sequence({"input": sample} for sample in x)]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 @pytest.mark.slow  # 60 CPU seconds: the whole search
 def test_silero_decides_as_onnxruntime_with_its_loop_closed(models_dir, tmp_path):
-    path, graph, x, wanted = _silero(models_dir)
+    path, graph, x, of_runtime = _silero(models_dir)
     np.save(tmp_path / "x.npy", x)
     data = calibrate(path, graph, tmp_path / "x.npy")
     assert data.sequences is not None
     integer = quantize(graph, data).graph
     assert integer.values["state"].dtype == "s16"
-    found = closed_loop(integer, data.sequences)["output"].ravel()
-    assert ((found > 0.5) != (wanted > 0.5)).sum() <= 2  # of 93; 0 where this was written
+    of_integers = closed_loop(integer, data.sequences)["output"].ravel()
+    assert ((of_integers > 0.5) != (of_runtime > 0.5)).sum() <= 2  # of 93; 0 where this was written
     others = _recordings(models_dir)
     if not others:
         pytest.skip("no ../shared/frontend")
@@ -269,10 +269,10 @@ def test_silero_decides_as_onnxruntime_with_its_loop_closed(models_dir, tmp_path
 
 def _recordings(models: Path) -> list[Array]:
     """Steps [81,1,576] of recordings that the model was not calibrated with: 512 samples behind the 64 before them."""
-    found = []
+    windows_of_recordings = []
     for path in sorted((models.parent / "frontend" / "signal").glob("*speech*.npz")):
         with np.load(path) as stored:
             sound = np.concatenate([np.zeros(64, np.float32), stored["pcm"].astype(np.float32) / 32768])
         windows = np.lib.stride_tricks.sliding_window_view(sound, 576)[::512]
-        found.append(np.ascontiguousarray(windows)[:, None])
-    return found
+        windows_of_recordings.append(np.ascontiguousarray(windows)[:, None])
+    return windows_of_recordings

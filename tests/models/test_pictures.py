@@ -53,9 +53,9 @@ def test_every_format_before_a_published_model(
     camera = load_camera(line).of((height, width), channels)
     given = frames(camera, 2, zlib.crc32(line.encode()))
     quantized = camera.quantized(given, *x.quant.per_tensor)
-    wanted = np.stack([run_int(graph, {x.name: one[None]}, Numerics.TFLM)[graph.outputs[0]] for one in quantized])
+    reference = np.stack([run_int(graph, {x.name: one[None]}, Numerics.TFLM)[graph.outputs[0]] for one in quantized])
     np.savez(tmp_path / "in.npz", frame=given.reshape(-1, *camera.frame_shape))
-    np.savez(tmp_path / "wanted.npz", **{graph.outputs[0]: wanted})
+    np.savez(tmp_path / "wanted.npz", **{graph.outputs[0]: reference})
     options = Options(
         "cortex-m4",
         picture=line,
@@ -69,5 +69,5 @@ def test_every_format_before_a_published_model(
     assert report.passed
     assert report.arena_bytes < given[0].nbytes or not input_rows
     library = tinyc.load(folder)
-    for frame, output in zip(given.reshape(-1, *camera.frame_shape), wanted, strict=True):
+    for frame, output in zip(given.reshape(-1, *camera.frame_shape), reference, strict=True):
         np.testing.assert_array_equal(library(frame), output[0])

@@ -67,8 +67,8 @@ def run(graph: Graph, numerics: Numerics, x: Array) -> Array:
 def test_mlperf_tiny(models_dir: Path, model: str, inputs: str, outputs: str, numerics: Numerics, key: str) -> None:
     folder = models_dir / "mlperf_tiny"
     graph = load_model(folder / f"{model}_int8.tflite")
-    found = run(graph, numerics, read(folder / f"{inputs}.npz")["x"])
-    np.testing.assert_array_equal(found, read(folder / f"{outputs}.npz")[key])
+    y = run(graph, numerics, read(folder / f"{inputs}.npz")["x"])
+    np.testing.assert_array_equal(y, read(folder / f"{outputs}.npz")[key])
 
 
 @pytest.mark.parametrize("model", ZOO)
@@ -99,19 +99,19 @@ def test_models_with_state(models_dir: Path, model: str) -> None:
     steps = [{name: x.reshape(graph.values[name].shape)} for x in io["in0"]]
     sequences = [steps] if io["mode"] == "stateful" else [[step] for step in steps]
     run = prepare_int(graph, Numerics.TFLM)
-    found = [made[graph.outputs[0]] for sequence in sequences for made in run.sequence(sequence)]
-    np.testing.assert_array_equal(np.stack(found), io["out0_tflm"])
+    y = [step[graph.outputs[0]] for sequence in sequences for step in run.sequence(sequence)]
+    np.testing.assert_array_equal(np.stack(y), io["out0_tflm"])
 
 
 def test_detector_with_float_ports(models_dir: Path) -> None:
     """mcunet: residual blocks, two resized maps, three outputs, one image."""
     graph = normalize(load_model(models_dir / "zoo" / "mcunet_detection_int8.tflite"))
     io = read(models_dir / "zoo" / "mcunet_detection_int8_io.npz")
-    found = prepare_int(graph, Numerics.TFLM)(
+    outputs = prepare_int(graph, Numerics.TFLM)(
         {graph.inputs[0]: io["in0"][0].reshape(graph.values[graph.inputs[0]].shape)}
     )
     for k, name in enumerate(graph.outputs):
-        np.testing.assert_array_equal(found[name].ravel(), io[f"out{k}_tflm"][0].ravel())
+        np.testing.assert_array_equal(outputs[name].ravel(), io[f"out{k}_tflm"][0].ravel())
 
 
 @pytest.mark.parametrize("operator", SEANET)
@@ -124,12 +124,12 @@ def test_16_bit_activations(models_dir: Path, operator: str) -> None:
         feeds = {name: io[f"in{k}"].reshape(graph.values[name].shape) for k, name in enumerate(graph.inputs)}
         # Those of leaky_relu are desktop LiteRT's: TensorFlow Lite Micro itself differs by 1 here and there.
         numerics = Numerics.LITERT if operator == "leaky_relu" else Numerics.TFLM
-        found = prepare_int(graph, numerics)(feeds)[graph.outputs[0]]
-        np.testing.assert_array_equal(found.ravel(), io["golden"].ravel(), err_msg=file.stem)
+        y = prepare_int(graph, numerics)(feeds)[graph.outputs[0]]
+        np.testing.assert_array_equal(y.ravel(), io["golden"].ravel(), err_msg=file.stem)
         if operator == "leaky_relu":
             (theirs,) = run_tflm(file.read_bytes(), *feeds.values())
-            found = prepare_int(graph, Numerics.TFLM)(feeds)[graph.outputs[0]]
-            np.testing.assert_array_equal(found.ravel(), theirs.ravel(), err_msg=file.stem)
+            y = prepare_int(graph, Numerics.TFLM)(feeds)[graph.outputs[0]]
+            np.testing.assert_array_equal(y.ravel(), theirs.ravel(), err_msg=file.stem)
 
 
 def test_dynamic_range_weights_are_read_as_floats(models_dir: Path) -> None:
@@ -149,18 +149,18 @@ def test_quantized_onnx_equals_onnxruntime(models_dir: Path, model: str, key: st
     scale, zero = x.quant.per_tensor
     real = read(folder / "kws_inputs_dev.npz")["x_f32"]
     samples = np.clip(np.rint(real / np.float32(scale)) + zero, -128, 127).astype(np.int8)
-    found = run(graph, Numerics.ONNX, samples)
+    integers = run(graph, Numerics.ONNX, samples)
     expected = read(folder / "kws_dev_quantized_variants_outputs.npz")[key]
-    np.testing.assert_array_equal(y.quant.dequantize(found), expected)
+    np.testing.assert_array_equal(y.quant.dequantize(integers), expected)
 
 
 @pytest.mark.parametrize(("model", "inputs", "outputs"), MLPERF)
 def test_float_models_are_close_to_litert(models_dir: Path, model: str, inputs: str, outputs: str) -> None:
     folder = models_dir / "mlperf_tiny"
     graph = load_model(folder / f"{model}_fp32.tflite")
-    found = prepare_float(graph)({graph.inputs[0]: reals(read(folder / f"{inputs}.npz"))})[graph.outputs[0]]
+    reals_of_graph = prepare_float(graph)({graph.inputs[0]: reals(read(folder / f"{inputs}.npz"))})[graph.outputs[0]]
     expected = read(folder / f"{outputs}.npz")["float_tflite_ref"]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_allclose(reals_of_graph, expected, rtol=0, atol=2e-4 * max(1.0, np.abs(expected).max()))
 
 
 def test_the_integer_graph_means_the_float_graph(models_dir: Path) -> None:
@@ -168,10 +168,10 @@ def test_the_integer_graph_means_the_float_graph(models_dir: Path) -> None:
     folder = models_dir / "mlperf_tiny"
     graph = load_model(folder / "ic_int8.tflite")
     x = reals(read(folder / "ic_inputs_synthetic.npz"))
-    found = prepare_float(graph)({graph.inputs[0]: x})[graph.outputs[0]]
+    reals_of_graph = prepare_float(graph)({graph.inputs[0]: x})[graph.outputs[0]]
     expected = read(folder / "ic_synthetic_ref_outputs.npz")["float_tflite_ref"]
-    assert np.abs(found - expected).max() < 0.1
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.95
+    assert np.abs(reals_of_graph - expected).max() < 0.1
+    assert (reals_of_graph.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.95
 
 
 def test_int4_weights_and_float_islands(models_dir: Path) -> None:
@@ -187,7 +187,7 @@ def test_int4_weights_and_float_islands(models_dir: Path) -> None:
     assert y.quant is not None
     scale, zero = x.quant.per_tensor
     samples = np.rint(read(folder / "kws_inputs_dev.npz")["x_f32"] / np.float32(scale)) + zero
-    found = y.quant.dequantize(run(graph, Numerics.TFLM, np.clip(samples, -128, 127).astype(np.int8)))
+    reals_of_graph = y.quant.dequantize(run(graph, Numerics.TFLM, np.clip(samples, -128, 127).astype(np.int8)))
     expected = read(folder / "kws_dev_quantized_variants_outputs.npz")["w4a8_litert_ref"]
-    assert np.abs(found - expected).max() <= 5 / 256
-    np.testing.assert_array_equal(found.argmax(axis=1), expected.argmax(axis=1))
+    assert np.abs(reals_of_graph - expected).max() <= 5 / 256
+    np.testing.assert_array_equal(reals_of_graph.argmax(axis=1), expected.argmax(axis=1))

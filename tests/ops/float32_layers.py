@@ -149,7 +149,7 @@ def best_cases() -> Iterator[Graph]:
         yield one_node("top_k", TopK(-2, 1), [image])
 
 
-def kept_loop(attrs: RecurrentKept, units: int, in_c: int, steps: int) -> Graph:
+def stateful_loop(attrs: RecurrentKept, units: int, in_c: int, steps: int) -> Graph:
     """One call of a recurrent loop with random weights, its states as inputs and outputs."""
     rng, rows = np.random.default_rng(units), GATES[attrs.cell] * units
     shapes = {"w": (rows, in_c), "b": (rows,), "r": (rows, units)}
@@ -158,17 +158,17 @@ def kept_loop(attrs: RecurrentKept, units: int, in_c: int, steps: int) -> Graph:
         shapes["late"] = (units,)
     weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     fixed = [tensor(name, shape, dtype="f32") for name, shape in shapes.items()]
-    kept = [tensor(name, (1, units), dtype="f32") for name in states]
+    state_tensors = [tensor(name, (1, units), dtype="f32") for name in states]
     absent = [None] if attrs.cell == "lstm" else []
     others = [tensor(f"{name}2", (1, units), dtype="f32") for name in states]
-    inputs = [tensor("x", (steps, in_c), dtype="f32"), *fixed, *absent, *kept]
+    inputs = [tensor("x", (steps, in_c), dtype="f32"), *fixed, *absent, *state_tensors]
     return one_node("recurrent_kept", attrs, inputs, consts=weights, others=others)
 
 
 def other_cases() -> Iterator[Graph]:
     """One-node graphs with several outputs, or outputs that are no floats."""
-    yield kept_loop(RecurrentKept("lstm"), 4, 3, 3)
-    yield kept_loop(RecurrentKept("gru", reverse=True, sequence=False), 5, 2, 2)
+    yield stateful_loop(RecurrentKept("lstm"), 4, 3, 3)
+    yield stateful_loop(RecurrentKept("gru", reverse=True, sequence=False), 5, 2, 2)
     yield lstm(3, 4, 3)
     yield lstm(5, 2, 2, 0.25)
     yield svdf(3, 2, 4, 5)

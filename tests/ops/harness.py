@@ -46,11 +46,11 @@ class OneStepPlan:
         """(offset, bytes) of every tensor and, behind them, of scratch: of `node`, or of ""."""
         scratch = self.scratch_bytes if isinstance(self.scratch_bytes, Mapping) else {"": self.scratch_bytes}
         sizes = {name: v.size_bytes for name, v in self.graph.values.items() if name not in self.graph.consts}
-        found, at = {}, 0
+        places, at = {}, 0
         for name, size in (sizes | {f" {node}": size for node, size in scratch.items()}).items():
-            found[name] = at, size
+            places[name] = at, size
             at += -(-size // 16) * 16 + 16
-        return found
+        return places
 
     def offset(self, name: str) -> int:
         return self._places[name][0]
@@ -249,8 +249,8 @@ def run_plan(
     compiler: str = COMPILER,
 ) -> list[list[Array]]:
     """Outputs of each sample from the generated library with the given kernels and places."""
-    gaps, made = (plan.gaps, plan.plan(choices)) if isinstance(plan, OneStepPlan) else ((), plan)
-    return run_program(graph, lower(graph, made, numerics, "unit"), inputs, compiler, gaps)
+    gaps, placed = (plan.gaps, plan.plan(choices)) if isinstance(plan, OneStepPlan) else ((), plan)
+    return run_program(graph, lower(graph, placed, numerics, "unit"), inputs, compiler, gaps)
 
 
 def run_program(
@@ -275,7 +275,7 @@ def run_program(
 
 def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
     values = [graph.values[name] for name in graph.outputs]
-    found: list[list[Array]] = []
+    outputs: list[list[Array]] = []
     at = 0
     for _ in range(count):
         sample = []
@@ -283,9 +283,9 @@ def _split(graph: Graph, blob: bytes, count: int) -> list[list[Array]]:
             part: Array = np.frombuffer(blob, NUMPY_DTYPE[value.dtype], value.elements, at)
             sample.append(part.reshape(value.shape))
             at += value.size_bytes
-        found.append(sample)
+        outputs.append(sample)
     assert at == len(blob)
-    return found
+    return outputs
 
 
 def _main(graph: Graph, gaps: Sequence[tuple[int, int]]) -> str:

@@ -51,13 +51,13 @@ def cases(
         offers = [(kernel, ask(kernel, site, isa, params)) for kernel in op.every_kernel]
         offered = [(k, form) for k, offer in offers if isinstance(offer, Offer) for form in offer.row_forms()]
     offered = [(kernel, form) for kernel, form in offered if scalar in (None, is_scalar(kernel))]
-    found: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms
+    by_form: dict[tuple[str, int | None, int], Case] = {}  # kernels share forms
     for kernel, form in [(kernel, moved) for kernel, one in offered for moved in phases(one)]:
         ways = (None, *form.inplace)
         for way in ways[-1:] if form.call.rows is not None and form.call.rows.phase else ways:
             case = Case(graph, kernel, form, way)
-            found.setdefault((case.function, way, case.rows.phase), case)
-    return list(found.values())
+            by_form.setdefault((case.function, way, case.rows.phase), case)
+    return list(by_form.values())
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Layers:
     program: RowProgram
     names: list[str]  # of the graph of each case
     inputs: list[list[bytes]]  # [sample][case]
-    wanted: list[list[Array]]
+    expected: list[list[Array]]
 
     @classmethod
     def of(
@@ -88,23 +88,23 @@ class Layers:
                 parts.append(([], []))
             parts[-1][0].extend([name] * len(own))
             parts[-1][1].extend(own)
-        return [cls.of_cases(layers, names, found, numerics) for names, found in parts]
+        return [cls.of_cases(layers, names, own_cases, numerics) for names, own_cases in parts]
 
     @classmethod
-    def of_cases(cls, layers: Mapping[str, Layer], names: list[str], found: list[Case], numerics: Numerics) -> Layers:
+    def of_cases(cls, layers: Mapping[str, Layer], names: list[str], own: list[Case], numerics: Numerics) -> Layers:
         """These cases, each of the layer that is named."""
-        program = RowProgram(found)
-        inputs, wanted = [], []
+        program = RowProgram(own)
+        inputs, expected = [], []
         for number in range(len(next(iter(layers.values()))[1])):
             arrays = {name: (layers[name][0], layers[name][1][number]) for name in dict.fromkeys(names)}
-            made = {name: run_int(graph, x, numerics)[graph.outputs[0]] for name, (graph, x) in arrays.items()}
-            wanted.append([made[name] for name in names])
+            outputs = {name: run_int(graph, x, numerics)[graph.outputs[0]] for name, (graph, x) in arrays.items()}
+            expected.append([outputs[name] for name in names])
             inputs.append([port for i, name in enumerate(names) for port in program.ports(i, arrays[name][1])])
-        return cls(program, names, inputs, wanted)
+        return cls(program, names, inputs, expected)
 
     def compare(self, number: int, outputs: Sequence[bytes]) -> None:
         """Assert that the sample's outputs, one per case, are the reference's bytes."""
-        for name, case, got, want in zip(self.names, self.program.cases, outputs, self.wanted[number], strict=True):
+        for name, case, got, want in zip(self.names, self.program.cases, outputs, self.expected[number], strict=True):
             array = np.frombuffer(got, want.dtype).reshape(want.shape)
             np.testing.assert_array_equal(array, want, err_msg=f"{name}: {case.name}")
 
@@ -125,7 +125,7 @@ def check_rows(
         blob = b"".join(port for sample in work.inputs for port in sample)
         said = sanitized(Path(folder), ["main.c", "unit.c"], blob, compiler)
     at = 0
-    for number, arrays in enumerate(work.wanted):
+    for number, arrays in enumerate(work.expected):
         outputs = []
         for array in arrays:
             outputs.append(said[at : at + array.nbytes])

@@ -82,13 +82,13 @@ class Case:
 class RowProgram:
     """A library `unit` of hand-made steps, one per case: each makes its layer from rows and joins them to an output."""
 
-    def __init__(self, found: Sequence[Case]) -> None:
-        self.cases = list(found)
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self.cases = list(cases)
         self._size = 0
         self._gaps: list[tuple[int, int]] = []
-        self.tensors = [[self._place(case.tensor_bytes(i)) for i in case.inputs] for case in found]
-        self.results = [self._place(case.out_rows * case.rows.out_row_bytes) for case in found]
-        self.texts = [self._case(number, case) for number, case in enumerate(found)]
+        self.tensors = [[self._place(case.tensor_bytes(i)) for i in case.inputs] for case in cases]
+        self.results = [self._place(case.out_rows * case.rows.out_row_bytes) for case in cases]
+        self.texts = [self._case(number, case) for number, case in enumerate(cases)]
         self._place(0)
 
     @property
@@ -117,13 +117,13 @@ class RowProgram:
 
     def _row_places(self, rows: int, size: int) -> list[int]:
         """Rows lie to words as in a tensor: the second of 5-byte rows starts one byte past a word."""
-        found = []
+        starts = []
         for row in range(rows):
             shift = row * size % 4
             start = self._place(size + shift) + shift
-            found.append(start)
+            starts.append(start)
             self._gaps.append((start - shift, start))
-        return found
+        return starts
 
     def _case(self, number: int, case: Case) -> str:
         rows, form = case.rows, case.form

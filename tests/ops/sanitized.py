@@ -49,7 +49,7 @@ def _program(folder: Path, compiler: str, options: Sequence[str], sources: Seque
 
     key = key_of([*options, *(folder / source for source in sources)]) if programs and "-g" not in options else None
     if programs and key:
-        return programs.made((_version(compiler), *key), make)
+        return programs.folder_of((_version(compiler), *key), make)
     make(folder / "unit")
     return folder / "unit"
 

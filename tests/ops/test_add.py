@@ -98,13 +98,13 @@ def test_onnx_is_the_rounded_sum_of_reals(setting):
     real = np.float32(scale0) * (x0.astype(np.float64) - zero0) + np.float32(scale1) * (x1.astype(np.float64) - zero1)
     ratio = real.astype(np.float64) / float(np.float32(y_scale))
     lo, hi = act.range_of(graph.values["y"])
-    wanted = np.clip(np.rint(ratio) + y_zero, lo, hi).astype(np.int8)
-    found = run_int(graph, {"a": x0, "b": x1}, Numerics.ONNX)["y"]
+    reference = np.clip(np.rint(ratio) + y_zero, lo, hi).astype(np.int8)
+    y = run_int(graph, {"a": x0, "b": x1}, Numerics.ONNX)["y"]
     near_half = np.abs(np.abs(ratio - np.rint(ratio)) - 0.5) < 1e-4
-    np.testing.assert_array_equal(found[~near_half], wanted[~near_half])
-    assert np.abs(found.astype(int) - wanted).max() <= 1
+    np.testing.assert_array_equal(y[~near_half], reference[~near_half])
+    assert np.abs(y.astype(int) - reference).max() <= 1
     if setting == "ties":
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(y, reference)
 
 
 def test_kernel_that_rounds_to_even():

@@ -48,8 +48,8 @@ def test_long_rows():
     graph = attention_graph(heads)
     joined = join_attention(graph, Numerics.TFLM)
     for sample in edges(heads):
-        wanted = run_int(graph, sample, Numerics.TFLM)["y"]
-        np.testing.assert_array_equal(run_int(joined, sample, Numerics.TFLM)["y"], wanted)
+        reference = run_int(graph, sample, Numerics.TFLM)["y"]
+        np.testing.assert_array_equal(run_int(joined, sample, Numerics.TFLM)["y"], reference)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_long_rows_of_nearly_equal_scores(keys):
     equal = {name: np.full(sides.shapes[name], 20, np.int8) for name in ("q", "k")}
     one = {"q": equal["q"], "k": np.where(np.arange(keys)[:, None] == 7, 127, equal["k"]).astype(np.int8)}
     joined = join_attention(crossed_graph(sides), Numerics.OURS)
-    samples = [{**made, "v": values} for made in (equal, one)]
+    samples = [{**scores, "v": values} for scores in (equal, one)]
     assert len(check_kernels(joined, samples, Numerics.OURS)) == 3
     assert (run_int(joined, samples[0], Numerics.OURS)["y"] == OUT[1]).all() == (keys > 511)
 

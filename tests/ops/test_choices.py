@@ -51,9 +51,9 @@ def test_models_that_tinyc_quantizes_compare_by_the_larger_scale(scales, dtype):
     inputs = [tensor(name, x0.shape, scales[k], 0, dtype) for k, name in enumerate("ab")]
     graph = one_node("compare", Compare("less"), inputs)
     assert check_kernels(graph, [{"a": x0, "b": x1}], Numerics.OURS) == [f"tc_compare_{dtype}"]
-    found = run_int(graph, {"a": x0, "b": x1}, Numerics.OURS)["y"]
+    y = run_int(graph, {"a": x0, "b": x1}, Numerics.OURS)["y"]
     apart = np.abs(x0 * scales[0] - x1 * scales[1]) > max(scales) / 100
-    np.testing.assert_array_equal(found[apart], (x0 * scales[0] < x1 * scales[1])[apart])
+    np.testing.assert_array_equal(y[apart], (x0 * scales[0] < x1 * scales[1])[apart])
 
 
 @pytest.mark.parametrize(

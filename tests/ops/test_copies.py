@@ -43,8 +43,8 @@ def test_picks_are_numpys(shape, axis, dtype):
     attrs = Pick(axis, (3, 0, 0, 4))
     graph = one_node("pick", attrs, [tensor("x", shape, 0.1, 0, dtype)], 0.1)
     x = random_s8(1, shape).astype(np.int8 if dtype == "s8" else np.int16)
-    found = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
-    np.testing.assert_array_equal(found, np.take(x, attrs.indices, axis))
+    y = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(y, np.take(x, attrs.indices, axis))
     assert check_kernels(graph, [{"x": x}]) == copying("tc_gather")
 
 

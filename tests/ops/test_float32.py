@@ -74,8 +74,8 @@ def assert_kernels(layers: list[Layer], compiler: str = COMPILER, isa: frozenset
     plan = OneStepPlan(graph, max(choice.scratch_bytes for choice in choices.values()))
     got = run_plan(graph, choices, plan, inputs, Numerics.OURS, compiler)
     with np.errstate(all="ignore"):
-        wanted = [run_int(graph, sample, Numerics.OURS) for sample in inputs]
-    for arrays, want in zip(got, wanted, strict=True):
+        reference = [run_int(graph, sample, Numerics.OURS) for sample in inputs]
+    for arrays, want in zip(got, reference, strict=True):
         for node, array in zip(graph.nodes, arrays, strict=True):
             expected = want[node.outputs[0]]
             assert expected.dtype == np.float32
@@ -106,9 +106,9 @@ def test_reference_is_near_what_the_operator_means():
     layers = OTHERS + [Layer(attrs, (NUMBERS,)) for attrs in UNARY]
     graph = graph_of(layers, rng)
     sample = {name: np.abs(rng.standard_normal(graph.values[name].shape)).astype("f4") for name in graph.inputs}
-    exact, known = run_int(graph, sample, Numerics.OURS), graph.consts | sample
+    exact, arrays = run_int(graph, sample, Numerics.OURS), graph.consts | sample
     for node in graph.nodes:
-        wide = [None if name is None else np.asarray(known[name], np.float64) for name in node.inputs]
+        wide = [None if name is None else np.asarray(arrays[name], np.float64) for name in node.inputs]
         meant = all_ops()[node.op].float_ref(node.attrs, *wide)[0]
         np.testing.assert_allclose(exact[node.outputs[0]], meant, rtol=2e-5, atol=2e-6, err_msg=node.op)
 
@@ -153,13 +153,13 @@ def test_fma_of_c_is_that_of_python(tmp_path: Path) -> None:
     if platform.machine() not in ("x86_64", "AMD64"):
         command.remove("-mno-fma")
     subprocess.run(command, cwd=tmp_path, check=True)
-    found = np.empty_like(a)
-    ctypes.CDLL(str(tmp_path / "fma.so")).run(len(a), *(ctypes.c_void_p(v.ctypes.data) for v in (a, b, c, found)))
+    sums = np.empty_like(a)
+    ctypes.CDLL(str(tmp_path / "fma.so")).run(len(a), *(ctypes.c_void_p(v.ctypes.data) for v in (a, b, c, sums)))
     with np.errstate(all="ignore"):
-        wanted = float32.fma(a, b, c)
-    real = ~np.isnan(wanted)
-    assert np.array_equal(np.isnan(found), ~real)
-    np.testing.assert_array_equal(found[real].view(np.int32), wanted[real].view(np.int32))
+        exact = float32.fma(a, b, c)
+    real = ~np.isnan(exact)
+    assert np.array_equal(np.isnan(sums), ~real)
+    np.testing.assert_array_equal(sums[real].view(np.int32), exact[real].view(np.int32))
 
 
 def _is_nearest(result: np.float32, exact: Fraction) -> bool:
@@ -203,9 +203,9 @@ def test_errors_of_functions(case):
     rng = np.random.default_rng(case)
     x = np.concatenate([rng.uniform(lo, hi, 20000), rng.uniform(max(lo, -1.0), max(lo, -1.0) + 2, 20000)])
     x = x[x <= hi].astype(np.float32)
-    wanted = theirs(x.astype(np.float64))
-    unit = np.spacing(np.abs(wanted).astype(np.float32)).astype(np.float64)
-    assert (np.abs(mine(x) - wanted) / unit).max() <= most
+    exact = theirs(x.astype(np.float64))
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    assert (np.abs(mine(x) - exact) / unit).max() <= most
 
 
 def test_twins_of_assembly():
@@ -239,8 +239,8 @@ def test_compilers_find_nothing_to_contract(compiler):
 def random_layers(seed: int, count: int) -> list[Layer]:
     """Convolutions, depthwise and dense layers, and pools of any shape."""
     rng = np.random.default_rng(seed)
-    found: list[Layer] = []
-    while len(found) < count:
+    layers: list[Layer] = []
+    while len(layers) < count:
         number = rng.integers
         pads = Padding(*(int(n) for n in number(0, 3, 4)))
         stride, kernel = Pair(*(int(n) for n in number(1, 4, 2))), [int(n) for n in number(1, 5, 2)]
@@ -260,8 +260,8 @@ def random_layers(seed: int, count: int) -> list[Layer]:
             op_with(layer.attrs).infer(layer.attrs, *values)
         except TinycError:
             continue  # a window that misses the image
-        found.append(layer)
-    return found
+        layers.append(layer)
+    return layers
 
 
 @pytest.mark.slow

@@ -114,9 +114,9 @@ def test_weighted_layers_are_tflms(name: str, bias: str) -> None:
     graph = weighted(name, bias)
     x = random_s16(1, graph.values["x"].shape)
     (theirs,) = run_tflm(weighted_tflite(graph), x)
-    found = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
-    np.testing.assert_array_equal(found, theirs.reshape(found.shape))
-    assert len(np.unique(found)) > 2
+    y = run_int(graph, {"x": x}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(y, theirs.reshape(y.shape))
+    assert len(np.unique(y)) > 2
 
 
 @pytest.mark.quick_cases(4)
@@ -129,9 +129,9 @@ def test_weighted_kernels(name: str) -> None:
     graph = weighted(name, bias)
     shape = graph.values["x"].shape
     samples = [{"x": random_s16(2, shape)}, {"x": np.full(shape, -32768, np.int16)}]
-    found = check_kernels(graph, samples, numerics)
+    kernels = check_kernels(graph, samples, numerics)
     fast = {"depthwise": "tc_depthwise_conv2d_s16", "depthwise, two per input": ""}.get(name, "tc_conv2d_s16")
-    assert found == [*([f"{fast}_mve", f"{fast}_dsp"] if fast else []), "tc_conv2d_s16"]
+    assert kernels == [*([f"{fast}_mve", f"{fast}_dsp"] if fast else []), "tc_conv2d_s16"]
 
 
 @pytest.mark.parametrize(("name", "numerics"), [("depthwise", Numerics.TFLM), ("conv", Numerics.LITERT)])
@@ -192,10 +192,10 @@ def test_any_zero_points_in_onnx(op: str, attrs: Any, kernel: str) -> None:
     sample = {"a": random_s16(1, (1, 5, 200)), "b": random_s16(2, (1, 5, 200))}
     a, b = (graph.values[n].quant.dequantize(sample[n]).astype(np.float64) for n in "ab")
     ratio = (a + b if op == "add" else a * b) / graph.values["y"].quant.scale[0]
-    wanted = np.clip(np.rint(ratio) + zeros[2], -32768, 32767)
-    found = run_int(graph, sample, Numerics.ONNX)["y"]
+    exact = np.clip(np.rint(ratio) + zeros[2], -32768, 32767)
+    y = run_int(graph, sample, Numerics.ONNX)["y"]
     clear = np.abs(ratio - np.floor(ratio) - 0.5) > 0.01
-    np.testing.assert_array_equal(found[clear], wanted[clear])
+    np.testing.assert_array_equal(y[clear], exact[clear])
     assert check_kernels(graph, [sample], Numerics.ONNX) == [kernel]
 
 
@@ -244,8 +244,8 @@ def test_mean(y_scale: float) -> None:
     for numerics in (Numerics.TFLM, Numerics.LITERT) if y_scale == 0.001 else ():
         assert check_kernels(graph, samples, numerics) == ["tc_mean_s16"]
     real = samples[0]["x"].mean(axis=(1, 2)) * 0.001 / y_scale
-    found = run_int(graph, samples[0], Numerics.TFLM)["y"]
-    assert np.abs(found - np.clip(real, -32768, 32767)).max() <= 1
+    y = run_int(graph, samples[0], Numerics.TFLM)["y"]
+    assert np.abs(y - np.clip(real, -32768, 32767)).max() <= 1
 
 
 @pytest.mark.parametrize(("scale", "depth"), [(0.0003, 7), (0.002, 3), (0.00001, 100), (0.1, 2)])

@@ -56,5 +56,5 @@ def test_the_dsp_kernel_is_chosen() -> None:
 
 
 def test_row_forms() -> None:
-    found = check_rows(ROWS, Numerics.OURS, all_forms=True)
-    assert {CONV, DEPTHWISE, "tc_mean_rows_s16"} <= {case.function for case in found}
+    forms = check_rows(ROWS, Numerics.OURS, all_forms=True)
+    assert {CONV, DEPTHWISE, "tc_mean_rows_s16"} <= {case.function for case in forms}

@@ -79,11 +79,11 @@ def test_products_are_tflites(adj_x: bool, adj_y: bool, depth: int, scale: float
 def test_functions_are_near(name: str) -> None:
     """Inputs over [-6, 6], in steps of 2^-15: what interpolation between 512 entries misses, most beside a bend."""
     reals = EVERY * (6 / 32768)
-    (wanted,) = all_ops()["function"].float_ref(Function(name), reals.astype(np.float32))
-    y_scale = float(np.abs(wanted).max()) * 1.01 / 32767
+    (exact,) = all_ops()["function"].float_ref(Function(name), reals.astype(np.float32))
+    y_scale = float(np.abs(exact).max()) * 1.01 / 32767
     graph = of_every("function", Function(name), 6 / 32768, y_scale)
-    found = run_int(graph, {"x": EVERY}, Numerics.OURS)["y"]
-    assert np.abs(found - wanted / y_scale).max() <= (7 if name == "softsign" else 3)
+    y = run_int(graph, {"x": EVERY}, Numerics.OURS)["y"]
+    assert np.abs(y - exact / y_scale).max() <= (7 if name == "softsign" else 3)
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_roots_are_exact(scales: tuple[float, float]) -> None:
     """To the nearest integer, but where that is nearly a half; of negative numbers the largest."""
     graph = of_every("power", Power(0.5), *scales)
     assert check_kernels(graph, [{"x": EVERY}], Numerics.OURS) == ["tc_root_s16"]
-    found = run_int(graph, {"x": EVERY}, Numerics.OURS)["y"].ravel()
+    y = run_int(graph, {"x": EVERY}, Numerics.OURS)["y"].ravel()
     x_scale, y_scale = (float(graph.values[name].quant.scale[0]) for name in "xy")
-    wanted = np.sqrt(np.maximum(EVERY.ravel(), 0) * x_scale) / y_scale
-    assert np.abs(found - np.minimum(wanted, 32767))[EVERY.ravel() >= 0].max() <= 0.51
-    assert (found[EVERY.ravel() < 0] == 32767).all()
+    exact = np.sqrt(np.maximum(EVERY.ravel(), 0) * x_scale) / y_scale
+    assert np.abs(y - np.minimum(exact, 32767))[EVERY.ravel() >= 0].max() <= 0.51
+    assert (y[EVERY.ravel() < 0] == 32767).all()
 
 
 def test_an_inverse_root_is_near_away_from_zero() -> None:
-    found = run_int(of_every("power", Power(-0.5), 0.0003, 0.001), {"x": EVERY}, Numerics.OURS)["y"].ravel()
+    y = run_int(of_every("power", Power(-0.5), 0.0003, 0.001), {"x": EVERY}, Numerics.OURS)["y"].ravel()
     reals = EVERY.ravel() * 0.0003
     far = reals > 0.3
-    assert np.abs(found[far] * 0.001 - reals[far] ** -0.5).max() < 0.005
+    assert np.abs(y[far] * 0.001 - reals[far] ** -0.5).max() < 0.005

@@ -89,8 +89,8 @@ def test_kernels_with_the_least_weights(layer):
 def test_kernels(name):
     numerics = list(Numerics)[list(LAYERS).index(name) % 3]
     names = check_kernels(graph_of(LAYERS[name]), samples(LAYERS[name]), numerics)
-    kept = ("w4" in kernel or kernel.startswith("tc_conv2d_3x3") for kernel in names)
-    assert all(kept), "only exact fast convolutions widen the weights"
+    is_exact = ("w4" in kernel or kernel.startswith("tc_conv2d_3x3") for kernel in names)
+    assert all(is_exact), "only exact fast convolutions widen the weights"
     assert names[-1] == f"tc_{LAYERS[name].op}_s8_w4"
 
 
@@ -107,14 +107,14 @@ def test_int4_takes_half_the_flash():
     graph = graph_of(layer)
     assert graph.values["w"].size_bytes == 8 * 64 // 2
     assert Value("odd", (3,), "s4").size_bytes == 2
-    found = select(graph, frozenset(), Numerics.TFLM, {"layer": "tc_conv2d_s8_w4"})["layer"]
+    choice = select(graph, frozenset(), Numerics.TFLM, {"layer": "tc_conv2d_s8_w4"})["layer"]
     eight = select(graph_of(replace(layer, bits=8)), frozenset(), Numerics.TFLM, {"layer": "tc_conv2d_s8"})["layer"]
-    assert found.cost.flash_bytes < eight.cost.flash_bytes
+    assert choice.cost.flash_bytes < eight.cost.flash_bytes
 
 
 def fewest_cycles(layer: Layer) -> float:
-    found = candidates(graph_of(layer), load_board("cortex-m4").isa, Numerics.TFLM)["layer"]
-    return min(choice.cost.cycles for choice in found)
+    choices = candidates(graph_of(layer), load_board("cortex-m4").isa, Numerics.TFLM)["layer"]
+    return min(choice.cost.cycles for choice in choices)
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_compare(kind: str) -> None:
 
 def test_division_as_onnx_has_it() -> None:
     a, b = np.array([7, -7, 7, -7, 5], np.int32), np.array([2, 2, -2, -2, 0], np.int32)
-    wanted = {"div": [3, -3, -3, 3, 0], "mod": [1, 1, -1, -1, 0], "rest": [1, -1, 1, -1, 0]}
-    for kind, numbers in wanted.items():
+    results = {"div": [3, -3, -3, 3, 0], "mod": [1, 1, -1, -1, 0], "rest": [1, -1, 1, -1, 0]}
+    for kind, numbers in results.items():
         np.testing.assert_array_equal(KINDS[kind].numpy(a.astype(np.int64), b.astype(np.int64)), numbers)
 
 
@@ -83,10 +83,10 @@ def test_integers_as_reals_of_a_scale(dtype: DType, scale: float, zero: int) -> 
     x = np.array([[0, 1, -1, 57, 114, -200, 327, 328, 10**6, 2**31 - 1, -(2**31)]], np.int32)
     graph = one_node("convert", Convert(dtype), [plain("x", x.shape, "s32")], scale, zero)
     assert check_kernels(graph, [{"x": x}]) == ["tc_convert"]
-    (found,) = run_int(graph, {"x": x}, Numerics.OURS).values()
+    (y,) = run_int(graph, {"x": x}, Numerics.OURS).values()
     lo, hi = INT_RANGE[dtype]
     exact = x / graph.values["y"].quant.per_tensor[0] + zero
-    assert (np.abs(found - np.clip(exact, lo, hi)) <= 0.5 + 1e-6).all()
+    assert (np.abs(y - np.clip(exact, lo, hi)) <= 0.5 + 1e-6).all()
     truth = one_node("convert", Convert(dtype), [plain("x", (2,), "bool")], scale, zero)
     assert check_kernels(truth, [{"x": np.array([True, False])}]) == ["tc_convert"]
 

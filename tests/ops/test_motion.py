@@ -49,8 +49,8 @@ def test_kernels(case: tuple[Motion, int, int]) -> None:
     samples = [{name: arrays[k] for name, arrays in inputs.items()} for k in range(5)]
     t = case[0].transform
     of_two = ["tc_motion_spectrum_s16_mve", "tc_motion_spectrum_s16"]
-    wanted = ["tc_motion_s16"] if t is None else of_two if t.is_power_of_two else ["tc_motion_mixed_s16"]
-    assert check_kernels(one, samples) == wanted
+    kernels = ["tc_motion_s16"] if t is None else of_two if t.is_power_of_two else ["tc_motion_mixed_s16"]
+    assert check_kernels(one, samples) == kernels
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -58,7 +58,7 @@ def test_numbers_are_those_of_reals(case: tuple[Motion, int, int]) -> None:
     """Less than a step of 1 / window apart; sizes of bins by what the table's and the sums' rounding makes at most."""
     attrs = case[0]
     for x in moves((4, attrs.window, attrs.axes)):
-        found, reals = moved(attrs, x).astype(float), x.astype(float)
+        moments, reals = moved(attrs, x).astype(float), x.astype(float)
         exact = {
             "mean": reals.mean(1),
             "rms": np.sqrt((reals**2).mean(1)),
@@ -69,15 +69,15 @@ def test_numbers_are_those_of_reals(case: tuple[Motion, int, int]) -> None:
         for k, name in enumerate(attrs.features):
             if name == "crossings":
                 above = attrs.window * x.astype(np.int64) >= x.sum(1, keepdims=True, dtype=np.int64)
-                np.testing.assert_array_equal(found[..., k] / 2**COUNT_BITS, (above[:, 1:] != above[:, :-1]).sum(1))
+                np.testing.assert_array_equal(moments[..., k] / 2**COUNT_BITS, (above[:, 1:] != above[:, :-1]).sum(1))
             else:
-                assert np.abs(found[..., k] / attrs.window - exact[name]).max() <= 1 / attrs.window
+                assert np.abs(moments[..., k] / attrs.window - exact[name]).max() <= 1 / attrs.window
         spectrum = np.abs(np.fft.rfft(reals, axis=1))[:, 1 : (attrs.window - 1) // 2 + 1].transpose(0, 2, 1)
         unit = attrs.window / attrs.size_unit  # of a size
         largest = np.abs(reals - reals.mean(1, keepdims=True)).sum(1) / 32768  # what the table's rounding makes of it
         for k in range(attrs.peaks):
-            bins = np.round(found[..., len(attrs.features) + 2 * k] / 2**COUNT_BITS).astype(int)
-            size = found[..., len(attrs.features) + 2 * k + 1] / unit
+            bins = np.round(moments[..., len(attrs.features) + 2 * k] / 2**COUNT_BITS).astype(int)
+            size = moments[..., len(attrs.features) + 2 * k + 1] / unit
             own = np.take_along_axis(spectrum, bins[..., None] - 1, -1)[..., 0]
             ranked = -np.sort(-spectrum, axis=-1)[..., k]
             assert (np.abs(size - own) <= largest * 1.5 + 3 / unit).all()

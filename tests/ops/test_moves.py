@@ -190,9 +190,9 @@ def test_absolute(y_scale: float) -> None:
 def test_argmax(axis: int, largest: bool) -> None:
     graph = one_node("argmax", ArgMax(axis, largest), [tensor("x", (1, 5, 4, 6), 0.1, 3)])
     sample = {"x": random_s8(3, (1, 5, 4, 6)) // 32}  # many equals
-    found = run_int(graph, sample, Numerics.TFLM)["y"]
-    wanted = sample["x"].argmax(axis) if largest else sample["x"].argmin(axis)
-    np.testing.assert_array_equal(found, wanted)
+    y = run_int(graph, sample, Numerics.TFLM)["y"]
+    places = sample["x"].argmax(axis) if largest else sample["x"].argmin(axis)
+    np.testing.assert_array_equal(y, places)
     assert check_kernels(graph, [sample]) == ["tc_argmax_s8"]
 
 
@@ -201,8 +201,8 @@ def test_top_k_takes_the_first_of_equals(axis: int, k: int, largest: bool) -> No
     graph = one_node("top_k", TopK(axis, k, largest), [tensor("x", (1, 5, 4, 6), 0.1, 3)])
     sample = {"x": random_s8(3, (1, 5, 4, 6)) // 32}  # many equals
     order = np.argsort(-sample["x"].astype(int) if largest else sample["x"], axis, kind="stable")
-    wanted = np.take(order, range(k), axis)
-    np.testing.assert_array_equal(run_int(graph, sample, Numerics.TFLM)["y"], wanted)
+    places = np.take(order, range(k), axis)
+    np.testing.assert_array_equal(run_int(graph, sample, Numerics.TFLM)["y"], places)
     assert check_kernels(graph, [sample]) == ["tc_top_k_s8"]
 
 
@@ -210,8 +210,8 @@ def test_lookup() -> None:
     table = random_s8(4, (256,))
     values = [tensor("x", (1, 256), 0.1, 3), Value("t", (256,), "s8", Quant((0.2,), (1,)))]
     graph = one_node("lookup", Lookup(), values, 0.2, 1, {"t": table})
-    found = run_int(graph, {"x": every_byte()}, Numerics.ONNX)["y"][0]
-    np.testing.assert_array_equal(of_bytes(found), table)
+    y = run_int(graph, {"x": every_byte()}, Numerics.ONNX)["y"][0]
+    np.testing.assert_array_equal(of_bytes(y), table)
     assert check_kernels(graph, [{"x": every_byte()}]) == ["tc_lut_s8_mve", "tc_lut_s8"]
     with pytest.raises(TinycError, match="256 entries"):
         one_node("lookup", Lookup(), [values[0], tensor("t", (255,), 0.1)], 0.2)

@@ -78,9 +78,9 @@ def test_inverse_roots_are_tflites(scales, theirs):
 @pytest.mark.parametrize("exponent", [0.5, -0.5, -1.0, 3.0])
 def test_power_rounds_the_reals(exponent):
     graph = one_node("power", Power(exponent), [tensor("x", (1, 256), 0.01, -100)], 0.02, -110)
-    found = run_int(graph, {"x": every_byte()}, Numerics.OURS)["y"]
+    rounded = run_int(graph, {"x": every_byte()}, Numerics.OURS)["y"]
     real = (every_byte().astype(np.float64) + 100) * float(np.float32(0.01))
-    for v, q in zip(real.ravel(), found.ravel(), strict=True):
+    for v, q in zip(real.ravel(), rounded.ravel(), strict=True):
         if (v == 0 and exponent < 0) or (v < 0 and exponent != int(exponent)):
             assert q == 127
         else:

@@ -41,22 +41,22 @@ def whole(name: str, height: int, width: int, channels: int = 3) -> Graph:
 
 def edges() -> dict[str, Layer]:
     """Small frames, odd widths, borders."""
-    found = {f"case {number}": graph for number, graph in enumerate(picture_cases())}
+    graphs = {f"case {number}": graph for number, graph in enumerate(picture_cases())}
     for name in FORMATS:
         least = 2 if name in BAYER else 1
-        found[f"{name}, least"] = whole(name, least, least)
-        found[f"{name}, odd"] = whole(name, 3, 5, 1)
-        found[f"{name}, corner"] = picture(Picture(name, (3,), (4,), swapped=True), 4, 5)
-    found["rows again"] = picture(Picture("rgb888", (0, 0, 2, 2), (1, 1, 0)), 3, 2)
+        graphs[f"{name}, least"] = whole(name, least, least)
+        graphs[f"{name}, odd"] = whole(name, 3, 5, 1)
+        graphs[f"{name}, corner"] = picture(Picture(name, (3,), (4,), swapped=True), 4, 5)
+    graphs["rows again"] = picture(Picture("rgb888", (0, 0, 2, 2), (1, 1, 0)), 3, 2)
     pixels = tensor("x", (1, 5, 9, 3), 1.0, -128)
     for resize in ("area", "pillow-box", "pillow-bilinear"):
         for n, m in ((5, 1), (5, 5), (5, 8)):
             taps = ResampleRows(taps_of(resize, n, m))
-            found[f"{resize}, {n} to {m} rows"] = one_node("resample_rows", taps, [pixels], 1.0, -128)
+            graphs[f"{resize}, {n} to {m} rows"] = one_node("resample_rows", taps, [pixels], 1.0, -128)
         for n, m in ((9, 1), (9, 4), (9, 11)):
             taps_across = ResampleColumns(taps_of(resize, n, m))
-            found[f"{resize}, {n} to {m} columns"] = one_node("resample_columns", taps_across, [pixels], 1.0, -128)
-    return {name: layer(graph) for name, graph in found.items()}
+            graphs[f"{resize}, {n} to {m} columns"] = one_node("resample_columns", taps_across, [pixels], 1.0, -128)
+    return {name: layer(graph) for name, graph in graphs.items()}
 
 
 def test_row_by_row() -> None:
@@ -92,11 +92,11 @@ def test_rgb565_is_the_nearest_of_8_bits(name: str) -> None:
     """What is cut off of a color comes back within its own step, and both ends are kept."""
     pixels = np.arange(1 << 16, dtype=np.uint16).astype("<u2" if name == "rgb565" else ">u2")
     frame = pixels.view(np.uint8).reshape(1, 256, 256, 2)
-    found = decoded(Picture(name, tuple(range(256)), tuple(range(256))), frame).view(np.uint8) ^ 128
+    back = decoded(Picture(name, tuple(range(256)), tuple(range(256))), frame).view(np.uint8) ^ 128
     v = np.arange(1 << 16).reshape(1, 256, 256)
     exact = np.stack([(v >> 11) * 255 / 31, (v >> 5 & 63) * 255 / 63, (v & 31) * 255 / 31], -1)
-    assert np.abs(found - exact).max() <= 0.75
-    np.testing.assert_array_equal(found[exact % 255 == 0], exact[exact % 255 == 0])
+    assert np.abs(back - exact).max() <= 0.75
+    np.testing.assert_array_equal(back[exact % 255 == 0], exact[exact % 255 == 0])
 
 
 @pytest.mark.parametrize("video", [False, True])
@@ -109,14 +109,14 @@ def test_yuv_is_bt601(name: str, video: bool) -> None:
     frame = np.zeros((1, 64, 50, 4), np.uint8)
     frame[0, ..., luma], frame[0, ..., luma + 2] = y[0, :, ::2], y[0, :, 1::2]
     frame[0, ..., at_u], frame[0, ..., at_v] = u, v
-    found = decoded(Picture(name, tuple(range(64)), tuple(range(100)), video=video), frame).view(np.uint8) ^ 128
+    pixels = decoded(Picture(name, tuple(range(64)), tuple(range(100)), video=video), frame).view(np.uint8) ^ 128
     light = (y[0] - 16) * 255 / 219 if video else y[0].astype(float)
     cb, cr = (np.repeat(c - 128, 2, 1) * (255 / 224 if video else 1) for c in (u, v))
     k_r, k_b = 0.299, 0.114
     r, b = light + 2 * (1 - k_r) * cr, light + 2 * (1 - k_b) * cb
     g = light - (2 * k_b * (1 - k_b) * cb + 2 * k_r * (1 - k_r) * cr) / (1 - k_r - k_b)
     exact = np.clip(np.stack([r, g, b], -1), 0, 255)
-    assert np.abs(found[0] - exact).max() < 0.51
+    assert np.abs(pixels[0] - exact).max() < 0.51
 
 
 @pytest.mark.parametrize("name", BAYER)
@@ -127,16 +127,16 @@ def test_a_mosaic_of_one_color_is_that_color(name: str) -> None:
     lines, columns = np.arange(6)[:, None] % 2 == row, np.arange(5) % 2 == column
     frame = np.where(lines & columns, 200, np.where(lines | columns, 90, 7)).astype(np.uint8)
     assert (lines ^ columns).any()
-    found = decoded(picked, frame.reshape(1, 6, 5, 1)).view(np.uint8) ^ 128
-    np.testing.assert_array_equal(found, np.broadcast_to(np.array([200, 90, 7]), found.shape))
+    pixels = decoded(picked, frame.reshape(1, 6, 5, 1)).view(np.uint8) ^ 128
+    np.testing.assert_array_equal(pixels, np.broadcast_to(np.array([200, 90, 7]), pixels.shape))
 
 
 def test_grey_is_pillows() -> None:
     image = pytest.importorskip("PIL.Image", reason="needs Pillow")
     colors = np.random.default_rng(1).integers(0, 256, (40, 50, 3)).astype(np.uint8)
     theirs = np.asarray(image.fromarray(colors).convert("L"))
-    found = decoded(Picture("rgb888", tuple(range(40)), tuple(range(50)), 1), colors[None])[0, ..., 0]
-    np.testing.assert_array_equal(found.view(np.uint8) ^ 128, theirs)
+    pixels = decoded(Picture("rgb888", tuple(range(40)), tuple(range(50)), 1), colors[None])[0, ..., 0]
+    np.testing.assert_array_equal(pixels.view(np.uint8) ^ 128, theirs)
 
 
 BAD = [

@@ -49,7 +49,7 @@ def graph_dtype(graph: Graph, name: str) -> type:
 
 def as_file(graph: Graph, code: str, options: str, fields: Mapping[str, object], names: tuple[str, ...]) -> bytes:
     """The graph's node as a TFLite file; its states are variable tensors."""
-    kept = {state.name for state in graph.states}
+    state_names = {state.name for state in graph.states}
     afters = {state.after for state in graph.states}
     tensors = [
         Tensor(
@@ -59,7 +59,7 @@ def as_file(graph: Graph, code: str, options: str, fields: Mapping[str, object],
             value.quant.scale if value.quant else (),
             value.quant.zero if value.quant else (),
             data=graph.consts.get(value.name),
-            variable=value.name in kept,
+            variable=value.name in state_names,
         )
         for value in graph.values.values()
         if value.name not in afters
@@ -129,15 +129,15 @@ def test_float_files_are_litert_and_the_c_library(kind, clip, tmp_path):
             "cell",
         )
         fields = {"FusedActivationFunction": 4, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": False}
-        kept, operator = {"hidden": "hidden2", "cell": "cell2"}, "UNIDIRECTIONAL_SEQUENCE_LSTM"
+        states_after, operator = {"hidden": "hidden2", "cell": "cell2"}, "UNIDIRECTIONAL_SEQUENCE_LSTM"
         options, names = "UnidirectionalSequenceLSTMOptions", (*names, "", "", "", "")
     else:
         graph, names, fields = float32_layers.svdf(4, 2, 3, 6), ("x", "w", "t", "b", "state"), {"Rank": 2}
         fields["FusedActivationFunction"] = 1
-        kept, operator, options = {"state": "after"}, "SVDF", "SVDFOptions"
-    outputs = tuple(name for name in graph.outputs if name not in kept.values())
-    states = tuple(State(name, after, bytes(graph.values[name].size_bytes)) for name, after in kept.items())
-    inputs = tuple(name for name in graph.inputs if name not in kept)
+        states_after, operator, options = {"state": "after"}, "SVDF", "SVDFOptions"
+    outputs = tuple(name for name in graph.outputs if name not in states_after.values())
+    states = tuple(State(name, after, bytes(graph.values[name].size_bytes)) for name, after in states_after.items())
+    inputs = tuple(name for name in graph.inputs if name not in states_after)
     graph = replace(graph, inputs=inputs, outputs=outputs, states=states)
     model = as_file(graph, operator, options, fields, names)
     samples = [np.random.default_rng(k).standard_normal(graph.values["x"].shape).astype("f4") for k in range(RUNS)]
@@ -184,11 +184,11 @@ def test_a_clip_at_the_end_of_int16_is_symmetric():
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
-    found = {}
+    arrays = {}
     for name in graph.inputs:
         info = np.iinfo(graph_dtype(graph, name))
-        found[name] = rng.integers(info.min, info.max + 1, graph.values[name].shape).astype(graph_dtype(graph, name))
-    return found
+        arrays[name] = rng.integers(info.min, info.max + 1, graph.values[name].shape).astype(graph_dtype(graph, name))
+    return arrays
 
 
 @pytest.mark.parametrize(("name", "state", "zero"), [("rank 2", "s16", 0), ("long", "s8", 0), ("long", "s8", 50)])

@@ -57,9 +57,9 @@ LAYERS = {  # units, numbers, steps, whether states are given
 def test_kernels(name):
     graph = loop(*LAYERS[name])
     cell = LAYERS[name][0].cell
-    made = check_kernels(graph, [random_inputs(graph, seed) for seed in range(2)], Numerics.OURS)
+    kernels = check_kernels(graph, [random_inputs(graph, seed) for seed in range(2)], Numerics.OURS)
     bits = "_w4" if "int4" in name else ""
-    assert made == [f"tc_{cell}_loop{bits}_mve", f"tc_{cell}_loop{bits}_asm", f"tc_{cell}_loop{bits}"]
+    assert kernels == [f"tc_{cell}_loop{bits}_mve", f"tc_{cell}_loop{bits}_asm", f"tc_{cell}_loop{bits}"]
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -92,13 +92,13 @@ def test_integers_are_near_the_float_layer(name):
             inputs = {
                 name: np.clip(a, *((-21845, 21845) if name == "h" else (None, None))) for name, a in inputs.items()
             }
-        real, found = run_float(as_float(graph), reals(graph, inputs)), run_int(graph, inputs, Numerics.OURS)
-        steps = 1 if found["y"].dtype == np.int8 else 256  # of the output in what is a step of 8 bits
-        wanted = np.clip(real["y"] / y.scale[0] + y.zero[0], -128 * steps, 128 * steps - 1)
-        assert np.abs(found["y"] - wanted).max() < (0.75 if steps == 1 else 0.25 * steps)
-        for kept in graph.outputs[1:]:  # a quarter of such a step
-            state = graph.values[kept].quant.dequantize(found[kept])
-            assert np.abs(state - real[kept]).max() < 1 / 480
+        real, integers = run_float(as_float(graph), reals(graph, inputs)), run_int(graph, inputs, Numerics.OURS)
+        steps = 1 if integers["y"].dtype == np.int8 else 256  # of the output in what is a step of 8 bits
+        exact = np.clip(real["y"] / y.scale[0] + y.zero[0], -128 * steps, 128 * steps - 1)
+        assert np.abs(integers["y"] - exact).max() < (0.75 if steps == 1 else 0.25 * steps)
+        for state_name in graph.outputs[1:]:  # a quarter of such a step
+            state = graph.values[state_name].quant.dequantize(integers[state_name])
+            assert np.abs(state - real[state_name]).max() < 1 / 480
 
 
 @pytest.mark.parametrize("name", ["lstm, backward, from states", "gru, backward, last step, from a state"])
@@ -110,8 +110,8 @@ def test_samples_side_by_side_are_each_as_alone(name):
     (node,) = graph.nodes
     stacked = {key: np.stack([one[key] for one in given]).astype(np.float32) for key in graph.inputs}
     inputs = [None if not key else graph.consts.get(key, stacked.get(key)) for key in node.inputs]
-    (found,) = compute(graph, node, inputs, len(given))
-    np.testing.assert_array_equal(found, np.stack(alone))
+    (together,) = compute(graph, node, inputs, len(given))
+    np.testing.assert_array_equal(together, np.stack(alone))
 
 
 def test_the_hidden_state_has_as_many_bits_as_its_products_leave():

@@ -122,8 +122,8 @@ def test_a_table_of_functions_between_the_two(tmp_path, ratio, code):
     x, y = (Tensor(name, (1, 256), "s8", (s,), (z,)) for name, s, z in zip("xy", ratio, (5, -9), strict=True))
     _, model = by_float(tmp_path, (code,), x, y)
     options = Options("host", numerics=Numerics.LITERT)
-    made = make_integers(tmp_path / "m.tflite", load_board("host"), options, Progress())
-    assert_equals_litert(made.graph, model, {"x": every_byte()})
+    integers = make_integers(tmp_path / "m.tflite", load_board("host"), options, Progress())
+    assert_equals_litert(integers.graph, model, {"x": every_byte()})
 
 
 @pytest.mark.parametrize(("x_dtype", "y_dtype"), [("u8", "s8"), ("s8", "u8")])

@@ -51,8 +51,8 @@ def exactly(acc: int, mult: int, shift: int, rounding: Rounding) -> int:
 @pytest.mark.parametrize("rounding", [Rounding.SINGLE, Rounding.DOUBLE])
 def test_python_is_the_definition(rounding: Rounding) -> None:
     acc, mult, shift = cases(20_000)
-    wanted = [exactly(*(int(v) for v in case), rounding) for case in zip(acc, mult, shift, strict=True)]
-    np.testing.assert_array_equal(requantize(acc, mult, shift, rounding), wanted)
+    exact = [exactly(*(int(v) for v in case), rounding) for case in zip(acc, mult, shift, strict=True)]
+    np.testing.assert_array_equal(requantize(acc, mult, shift, rounding), exact)
 
 
 @pytest.mark.parametrize("rounding", [Rounding.SINGLE, Rounding.DOUBLE])

@@ -228,8 +228,8 @@ def test_all_weighted_layers(layers: Mapping[str, Layer], numerics: Numerics) ->
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
 def test_pools_and_sums(numerics: Numerics) -> None:
-    found = check_rows(POOLS | SUMS, numerics, all_forms=True)
+    forms = check_rows(POOLS | SUMS, numerics, all_forms=True)
     grown = check_rows(TRANSPOSED, numerics)
     assert all(case.rows.starts is not None for case in grown)
-    assert {case.in_place for case in found if case.graph.nodes[0].op == "add"} == {None, 0, 1}
-    assert sum(case.form.accumulator_bytes > 0 for case in found) >= 10
+    assert {case.in_place for case in forms if case.graph.nodes[0].op == "add"} == {None, 0, 1}
+    assert sum(case.form.accumulator_bytes > 0 for case in forms) >= 10

@@ -37,9 +37,9 @@ MORE = {
 
 
 def test_equal_the_reference() -> None:
-    found = check_rows(group(every(2, LAYERS, Numerics.OURS)), Numerics.OURS, scalar=True)
-    assert {case.rows.out_rows for case in found} == {1, 2, 3, 4}
-    assert {case.in_place for case in found} == {None, 0}
+    forms = check_rows(group(every(2, LAYERS, Numerics.OURS)), Numerics.OURS, scalar=True)
+    assert {case.rows.out_rows for case in forms} == {1, 2, 3, 4}
+    assert {case.in_place for case in forms} == {None, 0}
 
 
 @pytest.mark.slow
@@ -47,5 +47,5 @@ def test_equal_the_reference() -> None:
 def test_all_equal_the_reference(numerics: Numerics) -> None:
     weighted = {f"conv2d {name}": layer for name, layer in CONVS.items() if layer.w_shape[1] in (1, 3)}
     layers = {**LAYERS, **MORE, **weighted, **{f"depthwise {name}": layer for name, layer in DEPTHWISES.items()}}
-    found = {name: made for name, made in group(layers).items() if cases(made[0], numerics, scalar=True)}
-    check_rows(found, numerics, compiler="gcc", scalar=True)
+    rows_of = {name: pair for name, pair in group(layers).items() if cases(pair[0], numerics, scalar=True)}
+    check_rows(rows_of, numerics, compiler="gcc", scalar=True)

@@ -36,7 +36,7 @@ def samples(graph: Graph) -> Iterator[Mapping[str, Array]]:
     """Random, silent, at both ends, small, and of single peaks; some with a -32768 among small ones."""
     rng = np.random.default_rng(11)
     for kind in range(KINDS):
-        found = {}
+        arrays = {}
         for name in graph.inputs:
             value = graph.values[name]
             info = np.iinfo(NUMPY_DTYPE[value.dtype])
@@ -46,8 +46,8 @@ def samples(graph: Graph) -> Iterator[Mapping[str, Array]]:
             peak.flat[value.elements // 2] = info.min if info.min else info.max
             shifted = drawn // info.dtype.type(1 << rng.integers(0, 8 * info.dtype.itemsize - 1))
             ends = np.where(drawn > info.max // 2, info.max, info.min).astype(info.dtype)
-            found[name] = (drawn, drawn * 0, ends, small, peak, peak + small, shifted, -small)[kind].astype(info.dtype)
-        yield {name: np.asarray(array).reshape(graph.values[name].shape) for name, array in found.items()}
+            arrays[name] = (drawn, drawn * 0, ends, small, peak, peak + small, shifted, -small)[kind].astype(info.dtype)
+        yield {name: np.asarray(array).reshape(graph.values[name].shape) for name, array in arrays.items()}
 
 
 def side_by_side() -> tuple[Graph, dict[str, str], list[dict[str, Array]]]:
@@ -68,10 +68,10 @@ def side_by_side() -> tuple[Graph, dict[str, str], list[dict[str, Array]]]:
         for sample, drawn in zip(inputs, samples(case), strict=True):
             sample.update({f"c{number}_{name}": array for name, array in drawn.items()})
         for kernel in kernels:
-            made = tuple(f"c{number}_{kernel}_{y}" for y in node.outputs)
-            values |= {new: replace(case.values[y], name=new) for new, y in zip(made, node.outputs, strict=True)}
+            new_outputs = tuple(f"c{number}_{kernel}_{y}" for y in node.outputs)
+            values |= {new: replace(case.values[y], name=new) for new, y in zip(new_outputs, node.outputs, strict=True)}
             taken = tuple(f"c{number}_{x}" for x in node.inputs)
-            nodes.append(Node(f"c{number}_{kernel}", node.op, taken, made, node.attrs))
+            nodes.append(Node(f"c{number}_{kernel}", node.op, taken, new_outputs, node.attrs))
             prefer[nodes[-1].name] = kernel
     outputs = tuple(y for node in nodes for y in node.outputs)
     return Graph("all", tuple(inputs[0]), outputs, tuple(nodes), values, consts), prefer, inputs
@@ -82,10 +82,10 @@ def test_kernels(compiler: str) -> None:
     graph, prefer, inputs = side_by_side()
     choices = select(graph, HOST_ISA, Numerics.TFLM, prefer=prefer)
     plan = OneStepPlan(graph, max(choice.scratch_bytes for choice in choices.values()))
-    found = run_plan(graph, choices, plan, inputs, Numerics.TFLM, compiler)
+    outputs = run_plan(graph, choices, plan, inputs, Numerics.TFLM, compiler)
     with np.errstate(over="ignore"):
-        wanted = [run_int(graph, sample, Numerics.TFLM) for sample in inputs]
-    for arrays, reference in zip(found, wanted, strict=True):
+        by_reference = [run_int(graph, sample, Numerics.TFLM) for sample in inputs]
+    for arrays, reference in zip(outputs, by_reference, strict=True):
         for name, array in zip(graph.outputs, arrays, strict=True):
             np.testing.assert_array_equal(array, reference[name], err_msg=name)
 
@@ -94,9 +94,9 @@ def test_roots_are_the_nearest_integers() -> None:
     """At squares, half way between two, and at the ends of 32 and 64 bits."""
     near = [k * k + d for k in (1, 2, 255, 46340, 65535, 65536, 2**31, 2**32 - 1) for d in (-1, 0, 1, k - 1, k, k + 1)]
     x = np.array([v for v in (*near, 0, 2**32 - 1, 2**32, 2**64 - 1) if v < 2**64], np.uint64)
-    for v, found in zip(x.tolist(), roots(x).tolist(), strict=True):
+    for v, root in zip(x.tolist(), roots(x).tolist(), strict=True):
         top = 65535 if v < 2**32 else 2**32 - 1
-        assert found == min(
+        assert root == min(
             next(r for r in (math.isqrt(v), math.isqrt(v) + 1) if abs(r * r - v) <= abs((r + 1) ** 2 - v)), top
         )
 
@@ -118,23 +118,23 @@ def assert_runs_are_tflms(content: bytes, graph: Graph, inputs: Sequence[Sequenc
     """Every run of a sequence; where the second output says that the first is not there, only that it says so."""
     theirs = tflm_sequence(content, inputs)
     named = [dict(zip(graph.inputs, sample, strict=True)) for sample in inputs]
-    for run, (ours, wanted) in enumerate(zip(prepare_int(graph, Numerics.TFLM).sequence(named), theirs, strict=True)):
+    for run, (ours, expected) in enumerate(zip(prepare_int(graph, Numerics.TFLM).sequence(named), theirs, strict=True)):
         for index, name in reversed(list(enumerate(graph.outputs))):
             if valid and index == 0 and not ours[graph.outputs[1]]:
                 continue
-            np.testing.assert_array_equal(ours[name].reshape(-1), wanted[index].reshape(-1), f"run {run}, {name}")
+            np.testing.assert_array_equal(ours[name].reshape(-1), expected[index].reshape(-1), f"run {run}, {name}")
 
 
 def counts(seed: int, *shape: int, dtype: type = np.int16) -> list[Array]:
     """Runs of random numbers: whole range, small, the ends, silence."""
     rng = np.random.default_rng(seed)
     info = np.iinfo(dtype)
-    found = []
+    runs = []
     for run in range(RUNS):
         x = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
         top = np.where(x > info.max // 2, info.max, info.min)
-        found.append((x, x >> (3 * run % 15), top, x * 0)[run % 4].astype(dtype))
-    return found
+        runs.append((x, x >> (3 * run % 15), top, x * 0)[run % 4].astype(dtype))
+    return runs
 
 
 TFLM: dict[str, tuple[str, dict[str, Any], list[Tensor], list[str]]] = {
@@ -326,8 +326,8 @@ def test_stored_runs(path: Path | None) -> None:
     stored, graph = np.load(path.with_suffix(".npz")), load_tflite(path)
     x = graph.values[graph.inputs[0]]
     runs = prepare_int(graph, Numerics.TFLM).sequence({x.name: a.reshape(x.shape)} for a in stored["x"])
-    for ours, wanted in zip(runs, stored["y"], strict=True):
-        np.testing.assert_array_equal(ours[graph.outputs[0]].reshape(-1), wanted.reshape(-1))
+    for ours, expected in zip(runs, stored["y"], strict=True):
+        np.testing.assert_array_equal(ours[graph.outputs[0]].reshape(-1), expected.reshape(-1))
 
 
 RECORDINGS = [path for path in sorted((STORED / "signal").glob("*.npz")) if path.stem != "tables"]
@@ -342,10 +342,10 @@ def test_the_audio_preprocessor(path: Path | None) -> None:
     graph = load_tflite(STORED / "signal" / "audio_preprocessor_int8.tflite")
     (x,) = graph.inputs
     with np.load(path) as stored:
-        pcm, wanted, window, step = (stored[k] for k in ("pcm", "features_int8", "window", "step"))
+        pcm, expected, window, step = (stored[k] for k in ("pcm", "features_int8", "window", "step"))
     frames = np.lib.stride_tricks.sliding_window_view(pcm, int(window))[:: int(step)]
     runs = prepare_int(graph, Numerics.TFLM).sequence({x: frame[None]} for frame in frames)
-    np.testing.assert_array_equal([run[graph.outputs[0]] for run in runs], wanted)
+    np.testing.assert_array_equal([run[graph.outputs[0]] for run in runs], expected)
 
 
 @pytest.mark.quick_cases(2)
@@ -357,11 +357,11 @@ def test_the_library_of_the_audio_preprocessor_with_floats(board: str) -> None:
         pytest.skip("no ../shared/frontend")
     with np.load(STORED / "signal" / "noisy_speech_0.npz") as stored:
         frames = np.lib.stride_tricks.sliding_window_view(stored["pcm"], 480)[::320][:40]
-        wanted = stored["features_float"][:40]
-    assert tinyc.verify(file, board, inputs=frames, expect=wanted, precision="float32").passed
-    with pytest.raises(TinycError, match="computes with integers only") as found:
+        expected = stored["features_float"][:40]
+    assert tinyc.verify(file, board, inputs=frames, expect=expected, precision="float32").passed
+    with pytest.raises(TinycError, match="computes with integers only") as refused:
         tinyc.verify(file, board, inputs=frames)
-    assert "--precision float32" in (found.value.hint or "")
+    assert "--precision float32" in (refused.value.hint or "")
 
 
 @pytest.mark.quick_cases(1)
@@ -372,8 +372,8 @@ def test_the_library_of_the_audio_preprocessor(board: str) -> None:
         pytest.skip("no ../shared/frontend")
     with np.load(STORED / "signal" / "noisy_speech_0.npz") as stored:
         frames = np.lib.stride_tricks.sliding_window_view(stored["pcm"], 480)[::320][:40]
-        wanted = stored["features_int8"][:40]
-    assert tinyc.verify(file, board, inputs=frames, expect=wanted).passed
+        expected = stored["features_int8"][:40]
+    assert tinyc.verify(file, board, inputs=frames, expect=expected).passed
 
 
 def chain(tmp_path: Path, cut: tuple[int, int], pad: int = 0) -> tuple[bytes, Graph]:
@@ -427,7 +427,7 @@ def test_zeroing_and_steps_are_joined_where_nothing_changes(
     short = normalize(graph)
     assert len(short.nodes) == left
     samples = [{"x": x} for x in counts(6, 18)]
-    for ours, wanted in zip(*(prepare_int(g, Numerics.TFLM).sequence(samples) for g in (short, graph)), strict=True):
-        np.testing.assert_array_equal(ours["y"], wanted["y"])
+    for ours, expected in zip(*(prepare_int(g, Numerics.TFLM).sequence(samples) for g in (short, graph)), strict=True):
+        np.testing.assert_array_equal(ours["y"], expected["y"])
     if cut[0] >= 2 and cut[1] <= 7:  # else its interpreter reads bins that it has not written
         assert_runs_are_tflms(content, short, [[sample["x"]] for sample in samples])

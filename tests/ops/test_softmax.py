@@ -75,8 +75,8 @@ def test_long_rows_of_nearly_equal_elements(depth, y_scale):
     x[2, 0] = 127
     graph = one_node("softmax", Softmax(), [tensor("x", x.shape, 0.05, 0)], y_scale, -128)
     assert len(check_kernels(graph, [{"x": x}], Numerics.OURS)) == 3
-    found = run_int(graph, {"x": x}, Numerics.OURS)["y"]
-    assert (found[0] == -128).all() == (2 / y_scale <= depth)
+    y = run_int(graph, {"x": x}, Numerics.OURS)["y"]
+    assert (y[0] == -128).all() == (2 / y_scale <= depth)
 
 
 @pytest.mark.parametrize("setting", [SETTINGS[1], SETTINGS[4], SETTINGS[6], SETTINGS[8]])
@@ -89,10 +89,10 @@ def test_a_whole_one(setting):
     assert names == ["tc_softmax_many_whole_s8_mve", "tc_softmax_many_whole_s8"] * (x.size >= 1024) + [
         "tc_softmax_whole_s8"
     ]
-    found = run_int(graph, {"x": x}, Numerics.OURS)["y"]
-    wanted = float_ref(Softmax(beta), ((x.astype(np.float64) - zero) * scale).astype(np.float32))[0] * 255 - 128
-    assert np.abs(found - wanted).max() <= 0.51
-    assert (found.max(axis=1) == 127).any() == (wanted.max() > 126.5)
+    y = run_int(graph, {"x": x}, Numerics.OURS)["y"]
+    exact = float_ref(Softmax(beta), ((x.astype(np.float64) - zero) * scale).astype(np.float32))[0] * 255 - 128
+    assert np.abs(y - exact).max() <= 0.51
+    assert (y.max(axis=1) == 127).any() == (exact.max() > 126.5)
 
 
 def test_every_sum_of_a_long_table():

@@ -79,19 +79,21 @@ def compare(name: str, seed: int, numerics: Numerics, folder: Path) -> bool:
     programs = prepared(layer, folder, numerics)
     if not programs or crashes(layer, numerics):
         return False
-    wanted = theirs(layer, numerics, feeds)
+    reference = theirs(layer, numerics, feeds)
     tolerance = BILINEAR_TOLERANCE if name == "RESIZE_BILINEAR" else TOLERANCE
     for program in programs:
-        for found, outputs in zip(program.sequence(feeds), wanted, strict=False):
+        for outputs_here, outputs in zip(program.sequence(feeds), reference, strict=False):
             for key, array in zip(program.graph.outputs, outputs, strict=True):
-                expected, what = array.reshape(found[key].shape), f"{name} {seed} {layer.operator.fields}"
+                expected, what = array.reshape(outputs_here[key].shape), f"{name} {seed} {layer.operator.fields}"
                 if is_float(layer):
-                    np.testing.assert_allclose(found[key], expected, rtol=TOLERANCE, atol=tolerance, err_msg=what)
+                    np.testing.assert_allclose(
+                        outputs_here[key], expected, rtol=TOLERANCE, atol=tolerance, err_msg=what
+                    )
                 elif numerics is Numerics.LITERT and name in A_STEP_IN_LITERT:
-                    np.testing.assert_allclose(found[key], expected, atol=1, err_msg=what)
+                    np.testing.assert_allclose(outputs_here[key], expected, atol=1, err_msg=what)
                 else:
-                    np.testing.assert_array_equal(found[key], expected, err_msg=what)
-    return bool(wanted)
+                    np.testing.assert_array_equal(outputs_here[key], expected, err_msg=what)
+    return bool(reference)
 
 
 def crashes(layer: Layer, numerics: Numerics) -> bool:

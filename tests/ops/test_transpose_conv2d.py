@@ -64,9 +64,9 @@ def graph_of(tmp_path):
 def test_equals_tflm(graph_of, name):
     x = random_s8(2, LAYERS[name][0])
     (theirs,) = run_tflm(model(name), x)
-    found = run_int(graph_of(name), {"x": x}, Numerics.TFLM)["y"]
-    np.testing.assert_array_equal(found, theirs)
-    assert len(np.unique(found)) > 2
+    y = run_int(graph_of(name), {"x": x}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(y, theirs)
+    assert len(np.unique(y)) > 2
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.ONNX])
@@ -81,12 +81,12 @@ def test_float_is_the_definition():
     rng = np.random.default_rng(5)
     x, w = rng.standard_normal((1, 3, 4, 2)), rng.standard_normal((3, 2, 3, 2))
     a = TransposeConv2D(Pair(2, 2), Pair(1, 0), Pair(5, 9))
-    wanted = np.zeros((1, 5, 9, 3))
+    exact = np.zeros((1, 5, 9, 3))
     for r, c, ky, kx in np.ndindex(3, 4, 2, 3):
         row, column = 2 * r - 1 + ky, 2 * c + kx
         if 0 <= row < 5 and 0 <= column < 9:
-            wanted[0, row, column] += w[:, ky, kx] @ x[0, r, c]
-    np.testing.assert_allclose(float_ref(a, x, w)[0], wanted, rtol=1e-5, atol=1e-6)
+            exact[0, row, column] += w[:, ky, kx] @ x[0, r, c]
+    np.testing.assert_allclose(float_ref(a, x, w)[0], exact, rtol=1e-5, atol=1e-6)
 
 
 def test_errors():

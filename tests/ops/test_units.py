@@ -32,14 +32,14 @@ def test_integers_stay_and_mean_what_the_floats_are() -> None:
     assert quant == Quant((0.125, 2.0, 0.25), (-3, -3, -3), -2)
     graph = graph_of(quant)
     check(graph, "test", all_ops())
-    made = run_int(graph, {"x": X}, Numerics.OURS)["y"]
-    np.testing.assert_array_equal(made, X)
+    y = run_int(graph, {"x": X}, Numerics.OURS)["y"]
+    np.testing.assert_array_equal(y, X)
     floats = replace(
         graph, values={name: replace(value, dtype="f32", quant=None) for name, value in graph.values.items()}
     )
-    wanted = run_float(floats, {"x": Quant((0.25,), (-3,)).dequantize(X)})["y"]
-    np.testing.assert_array_equal(quant.dequantize(made), wanted)
-    np.testing.assert_array_equal(quant.dequantize(made[None]), wanted[None])  # with an axis of samples in front
+    reals = run_float(floats, {"x": Quant((0.25,), (-3,)).dequantize(X)})["y"]
+    np.testing.assert_array_equal(quant.dequantize(y), reals)
+    np.testing.assert_array_equal(quant.dequantize(y[None]), reals[None])  # with an axis of samples in front
 
 
 def test_other_scales_are_refused() -> None:

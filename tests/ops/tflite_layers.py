@@ -39,9 +39,11 @@ class Layer:
     @property
     def inputs(self) -> list[Tensor]:
         operators = (*self.before, self.operator, *self.after)
-        made = {name for operator in operators for name in operator.outputs}
+        written = {name for operator in operators for name in operator.outputs}
         read = {name for operator in operators for name in operator.inputs}
-        return [t for t in self.tensors if t.data is None and not t.variable and t.name not in made and t.name in read]
+        return [
+            t for t in self.tensors if t.data is None and not t.variable and t.name not in written and t.name in read
+        ]
 
     def model(self, operator: Operator | None = None) -> bytes:
         """The file, perhaps with another operator in the place of its own."""

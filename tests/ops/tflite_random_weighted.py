@@ -46,14 +46,14 @@ def weights(
     y = act(r, "y", (), x.dtype, max(spread / math.sqrt(3), 1e-9))
     is_narrow = x.dtype == "s8" or r.random() < 0.3
     most = 20000 if x.dtype == "s8" else 2_000_000
-    made = r.integers(-most, most, shape[axis])
+    bias_numbers = r.integers(-most, most, shape[axis])
     b = Tensor(
         "b",
         (shape[axis],),
         "s32" if is_narrow else "s64",
         tuple(float(np.float32(x.scale[0] * s)) for s in scales),
         (0,) * count,
-        data=made.astype(np.int32 if is_narrow else np.int64),
+        data=bias_numbers.astype(np.int32 if is_narrow else np.int64),
     )
     return w, b, y
 
@@ -149,11 +149,11 @@ def svdf(r: Generator) -> Layer:
     bias = r.integers(-limit, limit, units).astype(np.int32)
     b = Tensor("b", (units,), "s32", (s_scale * t_scale,), (0,), data=bias)
     s_zero = pick(r, 0, 50, -128, 13, 127) if state == "s8" else 0
-    kept = Tensor("state", (1, filters * memory), state, (s_scale,), (s_zero,), variable=True)
+    state_tensor = Tensor("state", (1, filters * memory), state, (s_scale,), (s_zero,), variable=True)
     y = act(r, "y", (1, units), "s8", pick(r, 0.02, 0.2, 0.002))
     names = ("x", "w", "t", "b", "state")
     fields = {"Rank": rank, "FusedActivationFunction": pick(r, 0, 1)}
-    return Layer(Operator("SVDF", names, ("y",), "SVDFOptions", fields), (x, w, t, b, kept, y), runs=memory + 4)
+    return Layer(Operator("SVDF", names, ("y",), "SVDFOptions", fields), (x, w, t, b, state_tensor, y), runs=memory + 4)
 
 
 def lstm(r: Generator) -> Layer:

@@ -23,24 +23,24 @@ def arduino(sketch: Path, libraries: Mapping[str, Path], there: Path) -> str:
     """By Arduino's own builder, with a platform whose flags are those of Arduino's: C++, -fpermissive, -Os, -flto. Runs
     in QEMU until the first delay. libraries: by the names of their folders."""
     builder, ctags, _ = needed("arduino-builder"), needed("arduino-ctags"), needed("arm-none-eabi-g++")
-    hardware, installed, made = there / "hardware", there / "libraries", there / "made"
+    hardware, installed, build_folder = there / "hardware", there / "libraries", there / "made"
     shutil.copytree(HERE / "arduino_platform", hardware / "tinyc")
     for name, library in libraries.items():
         shutil.copytree(library, installed / name)
-    made.mkdir()
+    build_folder.mkdir()
     pattern = (
         f'"{ctags}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{{source_file}}"'
     )
     said = ran(
         *(builder, "-compile", "-hardware", hardware, "-tools", there, "-libraries", installed),
-        *("-fqbn", "tinyc:emulated:m4", "-build-path", made, "-ide-version", "10819", "-verbose"),
+        *("-fqbn", "tinyc:emulated:m4", "-build-path", build_folder, "-ide-version", "10819", "-verbose"),
         *(f"-prefs=tools.ctags.pattern={pattern}", "-prefs=compiler.path="),
         sketch,
         cwd=there,
     )
     assert "-flto" in said
     assert "-fpermissive" in said
-    return emulated(made / f"{sketch.name}.elf")
+    return emulated(build_folder / f"{sketch.name}.elf")
 
 
 def platformio(there: Path) -> dict[str, str]:
@@ -71,38 +71,38 @@ def kconfig(root: Path, *chosen: str) -> Any:
         return kconfiglib.Kconfig(str(root), warn_to_stderr=False)
 
 
-def zephyr(package: Path, application: Path, made: Path) -> str:
+def zephyr(package: Path, application: Path, build_folder: Path) -> str:
     """Kconfig by Zephyr's own reader; CMake with stand-ins of Zephyr's functions, and of its kernel on a computer."""
     cmake, stand_in = needed("cmake"), HERE / "zephyr_stand_in"
-    made.mkdir()
-    root = made / "Kconfig"
+    build_folder.mkdir()
+    root = build_folder / "Kconfig"
     root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
     config = kconfig(root)
     config.load_config(str(application / "prj.conf"))
     assert config.warnings == []
     uses_fpu = "/tc_fpu.h" in "".join(map(str, package.rglob("*.h")))
     assert config.syms["FPU"].str_value == "ny"[uses_fpu]  # implied by a model whose kernels use it
-    config.write_autoconf(str(made / "autoconf.h"))
-    config.write_config(str(made / ".config"))
-    settings = {"ZEPHYR_STAND_IN_MADE": str(made)}
-    ran(cmake, "-S", application, "-B", made, f"-DZephyr_DIR={stand_in}", cwd=made, env=settings)
-    ran(cmake, "--build", made, cwd=made)
-    return ran(made / "app", cwd=made)
+    config.write_autoconf(str(build_folder / "autoconf.h"))
+    config.write_config(str(build_folder / ".config"))
+    settings = {"ZEPHYR_STAND_IN_MADE": str(build_folder)}
+    ran(cmake, "-S", application, "-B", build_folder, f"-DZephyr_DIR={stand_in}", cwd=build_folder, env=settings)
+    ran(cmake, "--build", build_folder, cwd=build_folder)
+    return ran(build_folder / "app", cwd=build_folder)
 
 
-def esp_idf(package: Path, application: Path, made: Path, *settings: str) -> str:
+def esp_idf(package: Path, application: Path, build_folder: Path, *settings: str) -> str:
     """Kconfig by ESP-IDF's own reader; CMake with stand-ins of ESP-IDF's functions, and of FreeRTOS on a computer.
     settings: lines of a project's sdkconfig.defaults."""
     cmake, stand_in = needed("cmake"), HERE / "esp_idf_stand_in"
-    made.mkdir()
-    root, chosen = made / "Kconfig", made / "sdkconfig.defaults"
+    build_folder.mkdir()
+    root, chosen = build_folder / "Kconfig", build_folder / "sdkconfig.defaults"
     root.write_text((stand_in / "Kconfig").read_text() + f'source "{package}/Kconfig"\n')
     chosen.write_text("".join(f"{line}\n" for line in settings))
-    outputs = [word for form in ("header", "cmake") for word in ("--output", form, made / f"sdkconfig.{form}")]
-    said = ran(*needed_module("kconfgen"), "--kconfig", root, "--defaults", chosen, *outputs, cwd=made)
+    outputs = [word for form in ("header", "cmake") for word in ("--output", form, build_folder / f"sdkconfig.{form}")]
+    said = ran(*needed_module("kconfgen"), "--kconfig", root, "--defaults", chosen, *outputs, cwd=build_folder)
     assert "warning" not in said.lower(), said
-    (made / "sdkconfig.header").rename(made / "sdkconfig.h")
-    idf = {"IDF_PATH": str(stand_in), "SDKCONFIG_FOLDER": str(made)}
-    ran(cmake, "-S", application, "-B", made, cwd=application, env=idf)
-    ran(cmake, "--build", made, cwd=application)
-    return ran(made / "app", cwd=made)
+    (build_folder / "sdkconfig.header").rename(build_folder / "sdkconfig.h")
+    idf = {"IDF_PATH": str(stand_in), "SDKCONFIG_FOLDER": str(build_folder)}
+    ran(cmake, "-S", application, "-B", build_folder, cwd=application, env=idf)
+    ran(cmake, "--build", build_folder, cwd=application)
+    return ran(build_folder / "app", cwd=build_folder)

@@ -49,13 +49,13 @@ def component(layer: Path) -> tuple[list[Source], list[Path]]:
     root = (layer.parent / pack["path"]).resolve()
     package = ElementTree.parse(root / f"{vendor}.{name}.pdsc").getroot()
     assert (package.findtext("vendor"), package.findtext("name")) == (vendor, name)
-    found = [
+    components = [
         each
         for each in package.iter("component")
         if f"{vendor}::{each.get('Cclass')}:{each.get('Cgroup')}:{each.get('Csub')}" == named["component"]
     ]
-    assert len(found) == 1, named["component"]
-    files = [(each.get("category"), root / str(each.get("name"))) for each in found[0].iter("file")]
+    assert len(components) == 1, named["component"]
+    files = [(each.get("category"), root / str(each.get("name"))) for each in components[0].iter("file")]
     assert [str(file) for _, file in files if not file.exists()] == []
     sources = [Source(file, named["optimize"]) for category, file in files if category == "source"]
     return sources, [file for category, file in files if category == "include"]

@@ -52,12 +52,12 @@ def profile(clock_hz: int = 100_000_000, name: str = "conv") -> Profile:
     )  # fmt: skip
 
 
-def check_trace(found: dict[str, Any]) -> list[dict[str, Any]]:
+def check_trace(trace: dict[str, Any]) -> list[dict[str, Any]]:
     """By the rules of the Trace Event Format: names, phases, times, and spans of a thread that nest, in the numbers
     that a reader computes. The spans."""
-    spans = [event for event in found["traceEvents"] if event["ph"] == "X"]
-    assert all(event["ph"] in "XM" and isinstance(event["name"], str) for event in found["traceEvents"])
-    assert all(isinstance(event[key], int) for event in found["traceEvents"] for key in ("pid", "tid"))
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert all(event["ph"] in "XM" and isinstance(event["name"], str) for event in trace["traceEvents"])
+    assert all(isinstance(event[key], int) for event in trace["traceEvents"] for key in ("pid", "tid"))
     assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in spans)
     open_until: list[float] = []
     for event in sorted(spans, key=lambda each: (each["ts"], -each["dur"])):
@@ -65,7 +65,7 @@ def check_trace(found: dict[str, Any]) -> list[dict[str, Any]]:
             open_until.pop()
         assert not open_until or event["ts"] + event["dur"] <= open_until[-1]
         open_until.append(event["ts"] + event["dur"])
-    assert found["displayTimeUnit"] in ("ms", "ns")
+    assert trace["displayTimeUnit"] in ("ms", "ns")
     return spans
 
 
@@ -162,15 +162,15 @@ def inspection(*problems: ImportProblem) -> Inspection:
 
 def test_findings_are_sarif_by_another_s_model_of_it() -> None:
     problem = ImportProblem("tinyc does not import Foo", "kws.onnx: node 3 'x' (Foo)", "export without it")
-    found = sarif(inspection(problem, ImportProblem(MOST, None, "")))
+    log = sarif(inspection(problem, ImportProblem(MOST, None, "")))
     code = (
         "import sys, json, sarif_pydantic as s\n"
         "x = s.Sarif.model_validate_json(sys.stdin.read())\n"
         "run, = x.runs\n"
         "print(x.version, run.tool.driver.name, [(r.rule_id, r.level.value) for r in run.results])\n"
     )
-    assert by_tools(code, json.dumps(found)).split(" ", 2)[:2] == ["2.1.0", "tinyc"]
-    (run,) = found["runs"]
+    assert by_tools(code, json.dumps(log)).split(" ", 2)[:2] == ["2.1.0", "tinyc"]
+    (run,) = log["runs"]
     first, second = run["results"]
     assert first["message"]["text"] == "tinyc does not import Foo. export without it"
     assert first["ruleId"] == run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"]
@@ -183,8 +183,8 @@ def test_findings_are_sarif_by_another_s_model_of_it() -> None:
 
 def test_model_explorer_s_own_classes_write_the_same_node_data() -> None:
     layers = (replace(small_report().layers[0], tensor="conv1_out", cycles=123), small_report().layers[0])
-    found = node_data(replace(small_report(), layers=layers))
-    assert found["results"] == {"conv1_out": {"value": 123}}
+    data = node_data(replace(small_report(), layers=layers))
+    assert data["results"] == {"conv1_out": {"value": 123}}
     code = (
         "import importlib.util, json, pathlib, sys, types\n"
         "where = importlib.util.find_spec('model_explorer')\n"
@@ -203,8 +203,8 @@ def test_model_explorer_s_own_classes_write_the_same_node_data() -> None:
         "gradient = [GradientItem(**v) for v in given.pop('gradient')]\n"
         "print(GraphNodeData(results=results, gradient=gradient, **given).to_json_string())\n"
     )
-    theirs = json.loads(by_tools(code, json.dumps(found)))
-    assert {key: theirs[key] for key in found} == found
+    theirs = json.loads(by_tools(code, json.dumps(data)))
+    assert {key: theirs[key] for key in data} == data
 
 
 WRITTEN_FOR_GITHUB = {
@@ -247,9 +247,9 @@ def test_the_commands_print_one_document(tinyc, model: Path, tmp_path: Path) -> 
     assert findings.code == 0
     assert json.loads(findings.out)["version"] == "2.1.0"
     odd = write_model(tmp_path / "odd.onnx", op="Det")
-    found = tinyc("inspect", odd, "--format", "sarif")
-    assert found.code == 1
-    assert "Det" in json.loads(found.out)["runs"][0]["results"][0]["message"]["text"]
+    listing = tinyc("inspect", odd, "--format", "sarif")
+    assert listing.code == 1
+    assert "Det" in json.loads(listing.out)["runs"][0]["results"][0]["message"]["text"]
     both = tinyc("inspect", model, "--format", "sarif", "--json")
     assert both.code == 2
     assert "two ways" in both.err
@@ -261,8 +261,8 @@ def test_a_real_profile(tinyc, model: Path, form: str) -> None:  # noqa: F811
     ran = tinyc("profile", model, "--board", "cortex-m4", "--format", form)
     if "is not installed" in ran.err or "no emulator" in ran.err or "no compiler" in ran.err:
         pytest.skip(ran.err)
-    found = json.loads(ran.out)
+    trace = json.loads(ran.out)
     if form == "perfetto":
-        assert len([span for span in check_trace(found) if span["cat"] == "layer"]) == 5
+        assert len([span for span in check_trace(trace) if span["cat"] == "layer"]) == 5
     else:
-        assert found["profiles"][0]["endValue"] == sum(found["profiles"][0]["weights"])
+        assert trace["profiles"][0]["endValue"] == sum(trace["profiles"][0]["weights"])

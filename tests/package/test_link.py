@@ -171,7 +171,7 @@ def test_the_board_computes_what_the_proofs_did(libraries: list[Path], tmp_path:
     ran(compiler, *flags, *placed, *objects, start / "startup.c", "-o", "all.elf", cwd=tmp_path / "all")
     assert ": equal" in emulated(tmp_path / "all" / "all.elf")
     broken = (tmp_path / "all" / "large_selftest.h").read_text()
-    wrong = re.sub(r"(_DIGEST \d*)(\d)u", lambda found: f"{found[1]}{9 - int(found[2])}u", broken)
+    wrong = re.sub(r"(_DIGEST \d*)(\d)u", lambda match: f"{match[1]}{9 - int(match[2])}u", broken)
     assert wrong != broken
     (tmp_path / "all" / "large_selftest.h").write_text(wrong)
     ran(

@@ -62,10 +62,10 @@ def test_wrappers_of_every_kind_of_library_compile(facts: Facts, tmp_path: Path,
     if ports == "several" and "rows" in changed:
         pytest.skip("only libraries of one input take it by rows")
     compiler = needed("g++")
-    made = replace(several(facts) if ports == "several" else facts, **changed)
-    for path, text in package_files(made, kinds_of("cpp")[0], "1.0.0").items():
+    changed_facts = replace(several(facts) if ports == "several" else facts, **changed)
+    for path, text in package_files(changed_facts, kinds_of("cpp")[0], "1.0.0").items():
         (tmp_path / path).write_text(text)
-    (tmp_path / "kws.h").write_text(_header(made))
+    (tmp_path / "kws.h").write_text(_header(changed_facts))
     flags = ("-std=c++14", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fsyntax-only")
     done = subprocess.run([compiler, *flags, "example.cpp"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -74,11 +74,11 @@ def test_wrappers_of_every_kind_of_library_compile(facts: Facts, tmp_path: Path,
 @pytest.mark.parametrize("kind", CHANGED)
 def test_what_is_constructed_has_forgotten_what_was_in_its_arena(facts: Facts, tmp_path: Path, kind: str) -> None:
     """Arenas are shared, and on a stack they hold anything: a session resets its own if the library has state."""
-    compiler, made = needed("g++"), replace(facts, **CHANGED[kind])
-    for path, text in package_files(made, kinds_of("arduino")[0], "1.0.0").items():
+    compiler, changed_facts = needed("g++"), replace(facts, **CHANGED[kind])
+    for path, text in package_files(changed_facts, kinds_of("arduino")[0], "1.0.0").items():
         if path.endswith("kws.hpp"):
             (tmp_path / "kws.hpp").write_text(text)
-    (tmp_path / "kws.h").write_text(_header(made))
+    (tmp_path / "kws.h").write_text(_header(changed_facts))
     (tmp_path / "session.cpp").write_text(_SESSION.replace("RESETS", "0" if kind in ("plain", "rows") else "1"))
     subprocess.run([compiler, "-std=c++14", "session.cpp", "-o", "session"], cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "session"], check=False).returncode == 0

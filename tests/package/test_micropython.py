@@ -137,25 +137,25 @@ def program(package: Path, folder: Path, *flags: str) -> Path:
     return folder / "program"
 
 
-def said(made: Path, size: int) -> str:
-    return subprocess.run([made, str(size)], capture_output=True, text=True, check=True).stdout
+def said(program_file: Path, size: int) -> str:
+    return subprocess.run([program_file, str(size)], capture_output=True, text=True, check=True).stdout
 
 
 def size_of(package: Path, name: str) -> int:
-    found = re.search(rf"KWS_{name} (\d+)", (package / "kws.h").read_text())
-    assert found is not None
-    return int(found[1])
+    match = re.search(rf"KWS_{name} (\d+)", (package / "kws.h").read_text())
+    assert match is not None
+    return int(match[1])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_module_computes_what_the_proof_did(form: str, packed: Packed, tmp_path: Path) -> None:
     package = packed("micropython")
-    made = program(package, tmp_path, *FORMS[form])
-    equal, output = said(made, size_of(package, "INPUT_0_BYTES")).split()
+    program_file = program(package, tmp_path, *FORMS[form])
+    equal, output = said(program_file, size_of(package, "INPUT_0_BYTES")).split()
     assert equal == "1"
     assert len(output) == 2 * size_of(package, "OUTPUT_0_BYTES")
     assert len(set(re.findall("..", output))) > 1
-    assert said(made, size_of(package, "INPUT_0_BYTES") - 1) == "1 ValueError: wrong size of input"
+    assert said(program_file, size_of(package, "INPUT_0_BYTES") - 1) == "1 ValueError: wrong size of input"
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -174,9 +174,9 @@ def test_a_stream_is_pushed(form: str, packed_stream: Packed, tmp_path: Path) ->
 def test_several_inputs_and_outputs(form: str, tmp_path: Path) -> None:
     nodes = [op("Add", "a b", "sum"), op("Sub", "a b", "difference")]
     onnx.save(build(nodes, {"a": [1, 8], "b": [1, 8]}, ("sum", "difference")), tmp_path / "kws.onnx")
-    made = tinyc.build(tmp_path / "kws.onnx", "host", out=tmp_path / "kws", samples=1, precision="float32")
+    built = tinyc.build(tmp_path / "kws.onnx", "host", out=tmp_path / "kws", samples=1, precision="float32")
     package = tmp_path / "kws-micropython"
-    write_package(read_facts(made.folder), kinds_of("micropython")[0], DEFAULT_VERSION, package)
+    write_package(read_facts(built.folder), kinds_of("micropython")[0], DEFAULT_VERSION, package)
     assert "run(x0, x1)" in (package / "README.md").read_text()
     equal, outputs, count = said(program(package, tmp_path, *FORMS[form]), 32).split()
     assert (equal, len(outputs), count) == ("1", 2 * 2 * 32, "2")

@@ -141,7 +141,7 @@ def library(shared_folder: SharedFolder) -> Callable[[str], Path]:
                     main()
             assert end.value.code == 0, said.getvalue()
 
-        return shared_folder.made(("the library of the projects", board), make) / "kws"
+        return shared_folder.folder_of(("the library of the projects", board), make) / "kws"
 
     return build
 

@@ -37,8 +37,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "Could not find a version" in done.stderr or "No matching distribution" in done.stderr:
         pytest.skip("pip reaches no package index: hatchling, which builds the wheel, is not to be had")
     assert done.returncode == 0, done.stderr
-    (made,) = folder.glob("*.whl")
-    return made
+    (wheel_file,) = folder.glob("*.whl")
+    return wheel_file
 
 
 def python(version: str) -> Path:
@@ -101,8 +101,8 @@ def test_an_sdist_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     own = tmp_path / "env" / "bin" / "python"
     ran(sys.executable, "-m", "pip", "--python", own, "install", "--quiet", "hatchling", cwd=ROOT, seconds=600)
     ran(own, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "out", cwd=ROOT)
-    (made,) = (tmp_path / "out").glob("*.tar.gz")
-    with tarfile.open(made) as held:
+    (sdist,) = (tmp_path / "out").glob("*.tar.gz")
+    with tarfile.open(sdist) as held:
         held.extractall(tmp_path / "src", filter="data")
     (source,) = (tmp_path / "src").iterdir()
     for name in ("LICENSE", "examples/kws/kws.onnx", "skills/tinyc/SKILL.md", "Dockerfile", "docs/install.md"):

@@ -19,10 +19,10 @@ STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 def test_cmake_installs_and_is_found(packed: Packed, tmp_path: Path) -> None:
     cmake = needed("cmake")
     package = packed("cmake")
-    made, app = tmp_path / "made", tmp_path / "app"
-    ran(cmake, "-S", package, "-B", made, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}", cwd=tmp_path)
-    assert "-O3" in ran(cmake, "--build", made, "--verbose", cwd=tmp_path)
-    ran(cmake, "--install", made, cwd=tmp_path)
+    build_folder, app = tmp_path / "made", tmp_path / "app"
+    ran(cmake, "-S", package, "-B", build_folder, f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}", cwd=tmp_path)
+    assert "-O3" in ran(cmake, "--build", build_folder, "--verbose", cwd=tmp_path)
+    ran(cmake, "--install", build_folder, cwd=tmp_path)
     shutil.move(package / "examples" / "find_package", tmp_path / "source")
     shutil.rmtree(package)  # what is installed stands alone
     ran(cmake, "-S", "source", "-B", app, f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}", cwd=tmp_path)

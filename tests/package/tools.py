@@ -22,10 +22,10 @@ def tools_folder() -> Path:
 
 def needed(program: str) -> str:
     """The path of a program."""
-    found = shutil.which(program) or shutil.which(program, path=str(Path(os.environ.get("TINYC_TOOLS", OWN))))
-    if found is None:
+    path = shutil.which(program) or shutil.which(program, path=str(Path(os.environ.get("TINYC_TOOLS", OWN))))
+    if path is None:
         pytest.skip(f"{program} is not installed")
-    return found
+    return path
 
 
 def needed_module(module: str) -> tuple[str, str, str]:

@@ -26,8 +26,14 @@ pytest.importorskip("matplotlib")
 
 def row(model: str, board: str, options: str = "", **figures: object) -> ResultRow:
     key = hashlib.sha256(repr((model, board, options, figures)).encode()).hexdigest()
-    known = {"instructions": 1000, "cycles": 2000, "milliseconds": 2.0, "arena_bytes": 300, "flash_bytes": 4000}
-    facts = {**known, "status": "passed", **figures}
+    figures_of_row = {
+        "instructions": 1000,
+        "cycles": 2000,
+        "milliseconds": 2.0,
+        "arena_bytes": 300,
+        "flash_bytes": 4000,
+    }
+    facts = {**figures_of_row, "status": "passed", **figures}
     return ResultRow(key, model, board, "prove", options, **facts)  # type: ignore[arg-type]
 
 
@@ -43,9 +49,9 @@ def rows() -> list[ResultRow]:
     ]
 
 
-def written(path: Path, found: list[ResultRow]) -> Path:
+def written(path: Path, results: list[ResultRow]) -> Path:
     with Store(path) as store:
-        for each in found:
+        for each in results:
             store.add(each)
     return path
 
@@ -78,28 +84,28 @@ def test_hostile_names_are_text() -> None:
     most = "".join(name for name in HOSTILE if len(name) < 100)
 
     def one(name: str) -> list[ResultRow]:
-        found = [replace(row(name, name, name), arena_bytes=ram, tinyc=name) for ram in (1, 2)]
-        return [*found, replace(found[0], status="refused", reason=name)]
+        lines = [replace(row(name, name, name), arena_bytes=ram, tinyc=name) for ram in (1, 2)]
+        return [*lines, replace(lines[0], status="refused", reason=name)]
 
-    made = Page(sweep_page(one(most), most))
-    assert made.count == Page(sweep_page(one("x"), "x")).count
-    assert visible(most).strip() in "".join(made.texts)
+    page = Page(sweep_page(one(most), most))
+    assert page.count == Page(sweep_page(one("x"), "x")).count
+    assert visible(most).strip() in "".join(page.texts)
 
 
 def test_the_front_is_what_no_other_row_beats() -> None:
     rng = random.Random(0)
     figures = ("milliseconds", "arena_bytes", "flash_bytes", "sqnr_db")
-    found = [row("m", "b", str(i), **{name: rng.randrange(1, 6) for name in figures}) for i in range(60)]
+    results = [row("m", "b", str(i), **{name: rng.randrange(1, 6) for name in figures}) for i in range(60)]
 
     def beats(a: ResultRow, b: ResultRow) -> bool:
         pairs = [(getattr(a, name), getattr(b, name)) for name in figures[:3]]
         pairs.append((-(a.sqnr_db or 0), -(b.sqnr_db or 0)))
         return all(x <= y for x, y in pairs) and any(x < y for x, y in pairs)
 
-    front = [on_front(each, found) for each in found]
-    assert front == [not any(beats(other, each) for other in found) for each in found]
+    front = [on_front(each, results) for each in results]
+    assert front == [not any(beats(other, each) for other in results) for each in results]
     assert 0 < sum(front) < 60
-    assert on_front(row("m", "b", milliseconds=None, instructions=9**9), found), "nothing to compare it with"
+    assert on_front(row("m", "b", milliseconds=None, instructions=9**9), results), "nothing to compare it with"
 
 
 def test_the_last_row_of_a_job_counts(tmp_path: Path) -> None:
@@ -131,9 +137,9 @@ def test_the_last_row_of_a_job_counts(tmp_path: Path) -> None:
 def test_what_got_worse(tmp_path: Path, changed: dict[str, object], worse: list[str]) -> None:
     old = written(tmp_path / "old.sqlite", rows())
     new = written(tmp_path / "new.sqlite", [replace(rows()[0], **changed), *rows()[1:]])  # type: ignore[arg-type]
-    found = compare_sweeps(old, new)
-    assert [change.figure for change in found if change.worse] == worse
-    assert {(change.model, change.where) for change in found} <= {("kws.onnx --prefer time", "cortex-m4")}
+    changes = compare_sweeps(old, new)
+    assert [change.figure for change in changes if change.worse] == worse
+    assert {(change.model, change.where) for change in changes} <= {("kws.onnx --prefer time", "cortex-m4")}
     assert not any(change.worse for change in compare_sweeps(old, old))
 
 

@@ -48,9 +48,9 @@ CONTENTS = {hashlib.sha256(MODEL).hexdigest(): MODEL}
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path)
-    yield made
-    made.end()
+    pool = Machines(tmp_path)
+    yield pool
+    pool.end()
 
 
 @pytest.mark.slow
@@ -94,8 +94,8 @@ def test_a_scheduler_that_is_killed_is_said_and_the_next_run_goes_on(machines: M
     with Store(tmp_path / "r.sqlite") as store:
         with pytest.raises(TinycError, match="the scheduler went away with 6 jobs"):
             run_sweep(asked, CONTENTS, store, Cluster(machines.address), heard, work.noted)
-        kept = {row.key for row in store.rows(job.key for job in asked)}
-        assert len(kept) == 4
+        stored = {row.key for row in store.rows(job.key for job in asked)}
+        assert len(stored) == 4
         before = (tmp_path / "notes").read_text().splitlines()
         (tmp_path / "again").mkdir()
         other = Machines(tmp_path / "again")
@@ -106,7 +106,7 @@ def test_a_scheduler_that_is_killed_is_said_and_the_next_run_goes_on(machines: M
             for process in other.running:
                 process.kill()
         after = [line.split()[0] for line in (tmp_path / "notes").read_text().splitlines()[len(before) :]]
-        assert not kept & set(after), "what was written is not done again"
+        assert not stored & set(after), "what was written is not done again"
         assert len(store.rows(job.key for job in asked)) == 10
 
 
@@ -186,15 +186,15 @@ def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TINYC_CACHE", str(folder / "cache"))
     monkeypatch.chdir(folder)
     code, said = sweep(folder, "--json")
-    found = json.loads(said)
+    report = json.loads(said)
     assert code == 0
-    assert found["ran"] == len(found["rows"]) == 8
-    assert {row["status"] for row in found["rows"]} == {"estimated"}
-    assert {(row["model"], row["board"], row["options"]) for row in found["rows"]} >= {
+    assert report["ran"] == len(report["rows"]) == 8
+    assert {row["status"] for row in report["rows"]} == {"estimated"}
+    assert {(row["model"], row["board"], row["options"]) for row in report["rows"]} >= {
         ("large.onnx", "cortex-m4", "--prefer ram")
     }
     again = json.loads(sweep(folder, "--json")[1])
-    assert (again["ran"], again["rows"]) == (0, found["rows"])
+    assert (again["ran"], again["rows"]) == (0, report["rows"])
     assert sweep(folder, "--format", "github") == (0, "::notice title=tinyc sweep::8 of 8 passed\n")
     assert 'tests="8" failures="0"' in sweep(folder, "--format", "junit")[1]
     code, table = sweep(folder, "--csv")
@@ -210,8 +210,8 @@ def test_a_proof_in_a_worker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     text = 'models = ["small.onnx"]\nboards = ["host"]\n[options]\nram = [100000, 1]\n'
     text += '[inputs]\nsmall = "data.npz"\n'
     (folder / "s.toml").write_text(text)
-    made = load_sweep(folder / "s.toml")
-    good, bad = (run_job(job, made.contents) for job in made.jobs)
+    loaded = load_sweep(folder / "s.toml")
+    good, bad = (run_job(job, loaded.contents) for job in loaded.jobs)
     assert (good.status, bad.status) == ("passed", "refused")
     assert json.loads(good.report or "")["verify"]["mismatches"] == 0
     assert "RAM" in (bad.reason or "") or "arena" in (bad.reason or "")
@@ -224,10 +224,10 @@ def test_the_file_of_the_page(folder: Path) -> None:
     for name in ("kws.onnx", "zoo/a.tflite", "kws.calib.npz", "test.npz"):
         (folder / name).write_bytes(name.encode())
     shutil.copy(ROOT / "boards" / "cortex-m4.toml", folder / "our-board.toml")
-    made = load_sweep(folder / "s.toml")
-    assert len(made.jobs) == 2 * 3 * 2 * 2
-    assert {len(job.files) for job in made.jobs} == {2, 3, 4}
-    assert len(made.contents) == 5
+    loaded = load_sweep(folder / "s.toml")
+    assert len(loaded.jobs) == 2 * 3 * 2 * 2
+    assert {len(job.files) for job in loaded.jobs} == {2, 3, 4}
+    assert len(loaded.contents) == 5
 
 
 @pytest.mark.parametrize(

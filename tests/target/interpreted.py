@@ -40,7 +40,7 @@ from tinyc.toolchain.disassembly import disassemble
 from tinyc.toolchain.elf import Elf, read_elf
 
 _CODE, _OWN = 0x10000, 0x4000000  # where the linker puts all, and where functions from the text are
-_FOUND = 0.9  # of the instructions, at least, have a caller that a debugger can find
+_LEAST_SHARE = 0.9  # of the instructions, at least, have a caller that a debugger can find
 _ARENA, _STACK, _STACK_BYTES = 0x20000000, 0x30000000, 8192
 _MISREAD = frozenset({"tc_mean_s8_mve"})  # ends in C, with long shifts
 _HELPERS = """
@@ -55,20 +55,20 @@ void *memset(void *to, int value, size_t n)
 
 
 def outputs_of(
-    made: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path, core: str = "cortex-m4"
+    network: Together, board: Board, compiler: Toolchain, numerics: Numerics, folder: Path, core: str = "cortex-m4"
 ) -> list[bytes]:
     """The bytes of every output of the graph, after a run of the library that is compiled for the board. core: whose
     order instructions have.
 
     Every tensor, every constant and the scratch are objects of their own; an access beyond one is a Fault. So is an
     instruction of a function in assembly at which a debugger would not find the caller as it is."""
-    program, graph = write_library(made, folder, board.isa, numerics, written_for(core)), made.graph
+    program, graph = write_library(network, folder, board.isa, numerics, written_for(core)), network.graph
     places = OneStepPlan(graph, 0)
     sizes = {name: (places.offset(name), graph.values[name].size_bytes) for name in (*graph.inputs, *graph.outputs)}
     start = places.scratch_offset("")
     sizes["scratch"] = start, program.arena_bytes - start
     areas = {name: Area(name, _ARENA + at, bytearray(b"\xa5" * size)) for name, (at, size) in sizes.items()}
-    for name, data in zip(graph.inputs, made.requests[0], strict=True):
+    for name, data in zip(graph.inputs, network.requests[0], strict=True):
         areas[name].data[:] = data
     assert _called(folder, "all", "all_run", areas.values(), compiler) == 0
     return [bytes(areas[name].data) for name in graph.outputs]
@@ -78,12 +78,14 @@ def check_rows_interpreted(name: str, layer: Layer, board: Board, compiler: Tool
     """Assert that the row forms in assembly give the reference's bytes, where every row of a tensor is an object of its
     own; how many there are. For a core with Helium only those with vectors: the others are as elsewhere, and the
     disassembler misreads what compilers make of C for such a core."""
-    found = [case for case in cases(layer[0], isa=board.isa, all_forms=True, scalar=False) if _is_assembly(case)]
-    found = [case for case in found if "mve" in case.kernel.isa or "mve" not in board.isa]
-    found = [case for case in found if case.kernel.name not in _MISREAD]
-    if not found:
+    assembly_cases = [
+        case for case in cases(layer[0], isa=board.isa, all_forms=True, scalar=False) if _is_assembly(case)
+    ]
+    assembly_cases = [case for case in assembly_cases if "mve" in case.kernel.isa or "mve" not in board.isa]
+    assembly_cases = [case for case in assembly_cases if case.kernel.name not in _MISREAD]
+    if not assembly_cases:
         return 0
-    work = Layers.of_cases({name: layer}, [name] * len(found), found, Numerics.TFLM)
+    work = Layers.of_cases({name: layer}, [name] * len(assembly_cases), assembly_cases, Numerics.TFLM)
     for file, text in work.program.files().items():
         (folder / file).write_text(text)
     areas = {at: Area(f"{at}", _ARENA + at, bytearray(b"\xa5" * size)) for at, size in work.program.places}
@@ -92,7 +94,7 @@ def check_rows_interpreted(name: str, layer: Layer, board: Board, compiler: Tool
         areas[at].data[:] = data
     _called(folder, "unit", "unit_all", areas.values(), compiler)
     work.compare(0, [bytes(areas[at].data) for at in work.program.results])
-    return len(found)
+    return len(assembly_cases)
 
 
 def _is_assembly(case: Case) -> bool:
@@ -110,7 +112,7 @@ def _called(folder: Path, name: str, entry: str, areas: Iterable[Area], compiler
         machine: Rv32Watched | Watched = Rv32Watched(_riscv_program(elf, text, tables, told), memory, told)
     else:
         machine = Watched(_program(elf, text, tables, told), memory, told)
-    assert told.known > _FOUND
+    assert told.share > _LEAST_SHARE
     return machine.call(elf.symbol(entry).address, [_ARENA], stack)
 
 
@@ -123,12 +125,14 @@ def run_alone(folder: Path, compiler: Toolchain, objects: Sequence[tuple[int, by
 
 def linked(folder: Path, compiler: Toolchain, name: str = "all") -> Elf:
     """The library by itself. The compiler's own code has no vectors: the disassembler does not know them."""
-    helpers, made = folder / "helpers.c", folder / f"{name}.elf"
+    helpers, program_file = folder / "helpers.c", folder / f"{name}.elf"
     helpers.write_text(_HELPERS)
     flags = ["-std=c99", "-g1", "-O1", "-ffreestanding", "-fno-builtin", "-fno-tree-vectorize", "-fno-branch-count-reg"]
     places = ["-nostdlib", f"-Wl,-Ttext={_CODE:#x}", f"-Wl,-e,{name}_run", "-Wl,--no-warn-rwx-segments"]
-    compiler.run([*flags, *places, helpers, folder / f"{name}.c", "-lgcc", "-o", made], "linking the library alone")
-    return read_elf(made)
+    compiler.run(
+        [*flags, *places, helpers, folder / f"{name}.c", "-lgcc", "-o", program_file], "linking the library alone"
+    )
+    return read_elf(program_file)
 
 
 def _constants(elf: Elf) -> list[Area]:
@@ -165,25 +169,25 @@ def _riscv_program(elf: Elf, text: str, tables: Tables, told: Told) -> Program:
     return program
 
 
-def for_core(made: Together, board: Board, core: str) -> Together:
+def for_core(network: Together, board: Board, core: str) -> Together:
     """Those of the nodes whose kernel is for the core, too."""
     written = written_for(core)
 
     def is_for(node: Node) -> bool:
-        site = Site(made.graph, node, Numerics.TFLM, written, board.isa)
+        site = Site(network.graph, node, Numerics.TFLM, written, board.isa)
         kernels = {kernel.name: kernel for kernel in all_ops()[node.op].every_kernel}
-        return not isinstance(ask(kernels[made.prefer[node.name]], site, board.isa), Refused)
+        return not isinstance(ask(kernels[network.prefer[node.name]], site, board.isa), Refused)
 
-    return made._of(tuple(node for node in made.graph.nodes if is_for(node)))
+    return network._of(tuple(node for node in network.graph.nodes if is_for(node)))
 
 
-def in_assembly(made: Together, feature: str, every: int = 1) -> Together:
+def in_assembly(network: Together, feature: str, every: int = 1) -> Together:
     """Only the nodes whose kernel is a function written for the layer, for a core with this feature; of these every so
     many. Of a core with Helium without what compilers end in long shifts, which the disassembler misreads."""
-    graph = made.graph
+    graph = network.graph
     written = {k.name for op in all_ops().values() for k in op.every_kernel if k.written and feature in k.isa}
     written -= _MISREAD
-    nodes = tuple(node for node in graph.nodes if made.prefer[node.name] in written)[::every]
+    nodes = tuple(node for node in graph.nodes if network.prefer[node.name] in written)[::every]
     used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
     inputs = tuple(name for name in graph.inputs if name in used)
     values = {name: value for name, value in graph.values.items() if name in used}
@@ -191,6 +195,6 @@ def in_assembly(made: Together, feature: str, every: int = 1) -> Together:
     outputs = tuple(name for name in graph.outputs if name in used)
     return Together(
         Graph("all", inputs, outputs, nodes, values, consts),
-        {node.name: made.prefer[node.name] for node in nodes},
-        {name: made.inputs[name] for name in inputs},
+        {node.name: network.prefer[node.name] for node in nodes},
+        {name: network.inputs[name] for name in inputs},
     )

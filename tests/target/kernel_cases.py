@@ -176,31 +176,31 @@ ONE_VALUE = {"least": Act(hi=-1e9), "middle": Act(0.25, 0.25), "greatest": Act(l
 
 def clamped_to_one(which: str) -> list[Graph]:
     """Of the cases those with a fused activation, which leaves a single value: at an end of the range or within."""
-    found = []
+    clamped_graphs = []
     for graph in cases():
         (node,) = graph.nodes
         if hasattr(node.attrs, "act"):
             clamped = replace(node, attrs=replace(node.attrs, act=ONE_VALUE[which]))
-            found.append(replace(graph, nodes=(clamped,)))
-    return found
+            clamped_graphs.append(replace(graph, nodes=(clamped,)))
+    return clamped_graphs
 
 
 def samples_of(graph: Graph) -> Mapping[str, Array]:
     """Random inputs over the whole range."""
     rng = np.random.default_rng(5)
-    found = {}
+    arrays = {}
     for name in graph.inputs:
         value = graph.values[name]
         if value.dtype == "f32":
-            found[name] = rng.normal(0, 8, value.shape).astype(np.float32)
+            arrays[name] = rng.normal(0, 8, value.shape).astype(np.float32)
         elif value.dtype == "u64":
-            found[name] = rng.integers(0, 2**64, value.shape, np.uint64)
+            arrays[name] = rng.integers(0, 2**64, value.shape, np.uint64)
         elif value.dtype == "bool":
-            found[name] = rng.integers(0, 2, value.shape).astype(np.bool_)
+            arrays[name] = rng.integers(0, 2, value.shape).astype(np.bool_)
         else:
             info = np.iinfo(NUMPY_DTYPE[value.dtype])
-            found[name] = rng.integers(info.min, info.max + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
-    return found
+            arrays[name] = rng.integers(info.min, info.max + 1, value.shape).astype(NUMPY_DTYPE[value.dtype])
+    return arrays
 
 
 def kernels_for(isa: frozenset[str]) -> Coverage:
@@ -285,7 +285,7 @@ def with_cases() -> Coverage:
 def together(
     isa: frozenset[str],
     numerics: Numerics,
-    wanted: Callable[[Kernel], bool] = lambda _: True,
+    takes: Callable[[Kernel], bool] = lambda _: True,
     graphs: Sequence[Graph] | None = None,
 ) -> Together:
     """All cases with all their kernels, or those that are wanted, in one graph; or other graphs of one node. Those of a
@@ -298,7 +298,7 @@ def together(
     for number, case in enumerate(cases() if graphs is None else graphs):
         (node,) = case.nodes
         site = Site(case, node, numerics)
-        kernels = [kernel for kernel in all_ops()[node.op].every_kernel if wanted(kernel)]
+        kernels = [kernel for kernel in all_ops()[node.op].every_kernel if takes(kernel)]
         params = _params(site)
         takers = [kernel.name for kernel in kernels if _takes(kernel, site, isa, params)]
         if not takers:
@@ -310,10 +310,10 @@ def together(
         inputs |= {renamed[name]: array for name, array in samples_of(case).items()}
         for taker in takers:
             name = f"c{number}_{taker}"
-            made = tuple(f"{name}_{y}" for y in node.outputs)
-            values |= {new: replace(case.values[y], name=new) for new, y in zip(made, node.outputs, strict=True)}
+            new_outputs = tuple(f"{name}_{y}" for y in node.outputs)
+            values |= {new: replace(case.values[y], name=new) for new, y in zip(new_outputs, node.outputs, strict=True)}
             taken = tuple(renamed[x] if x else "" for x in node.inputs)
-            nodes.append(Node(name, node.op, taken, made, node.attrs))
+            nodes.append(Node(name, node.op, taken, new_outputs, node.attrs))
             prefer[name] = taker
     outputs = tuple(y for node in nodes for y in node.outputs)
     return Together(Graph("all", tuple(inputs), outputs, tuple(nodes), values, consts), prefer, inputs)
@@ -328,7 +328,7 @@ def roomy(board: Board) -> Board:
 
 
 def run_together(
-    made: Together,
+    network: Together,
     board: Board,
     compiler: Toolchain,
     numerics: Numerics,
@@ -343,25 +343,25 @@ def run_together(
         folder = Path(name)
         if library is None:
             library = folder
-            write_library(made, folder, board.isa, numerics)
+            write_library(network, folder, board.isa, numerics)
         try:
             firmware = compile_firmware(Sources(library, "all"), board, compiler, optimize, folder / "firmware")
         except TinycError as error:
-            if "does not fit the board" not in error.message or len(made.graph.nodes) == 1:
+            if "does not fit the board" not in error.message or len(network.graph.nodes) == 1:
                 raise
-            for half in made.halves():
+            for half in network.halves():
                 run_together(half, board, compiler, numerics, optimize=optimize)
             return
         check_links_alone(firmware)
-        ran = target_for(board.name, None).run(firmware, made.requests)
-    check(made, ran, numerics, f"{board.name}, {compiler}")
+        ran = target_for(board.name, None).run(firmware, network.requests)
+    check(network, ran, numerics, f"{board.name}, {compiler}")
 
 
 def write_library(
-    made: Together, folder: Path, isa: frozenset[str], numerics: Numerics, core: Core = CORTEX_M4
+    network: Together, folder: Path, isa: frozenset[str], numerics: Numerics, core: Core = CORTEX_M4
 ) -> Program:
     """The library, called `all`, for a core with these features; its program. core: whose order instructions have."""
-    program = lowered(made, isa, numerics, core)
+    program = lowered(network, isa, numerics, core)
     for file, text in emit_library(program, Info("all", "0" * 64, "test")).items():
         (folder / file).write_text(text)
     return program
@@ -371,38 +371,38 @@ def write_library(
 class KernelLibrary:
     """The library of all kernels of a core, and what was put into it. Nobody changes the folder."""
 
-    made: Together
+    network: Together
     folder: Path
 
     @classmethod
     def shared(cls, shared: SharedFolder, isa: frozenset[str], numerics: Numerics) -> KernelLibrary:
         def make(folder: Path) -> None:
             folder.mkdir()
-            made = together(isa, numerics)
-            write_library(made, folder, isa, numerics)
-            (folder / "made.pickle").write_bytes(pickle.dumps(made))
+            network = together(isa, numerics)
+            write_library(network, folder, isa, numerics)
+            (folder / "made.pickle").write_bytes(pickle.dumps(network))
 
-        folder = shared.made(("all kernels", sorted(isa), numerics.value), make)
+        folder = shared.folder_of(("all kernels", sorted(isa), numerics.value), make)
         return cls(pickle.loads((folder / "made.pickle").read_bytes()), folder)
 
 
-def lowered(made: Together, isa: frozenset[str], numerics: Numerics, core: Core) -> Program:
+def lowered(network: Together, isa: frozenset[str], numerics: Numerics, core: Core) -> Program:
     """The program, called `all`, for a core with these features. core: whose order instructions have."""
-    choices = select(made.graph, isa, numerics, prefer=made.prefer, core=core)
-    plan = OneStepPlan(made.graph, max(choice.scratch_bytes for choice in choices.values()))
-    return lower(made.graph, plan.plan(choices), numerics, "all")
+    choices = select(network.graph, isa, numerics, prefer=network.prefer, core=core)
+    plan = OneStepPlan(network.graph, max(choice.scratch_bytes for choice in choices.values()))
+    return lower(network.graph, plan.plan(choices), numerics, "all")
 
 
-def check(made: Together, ran: RunResult, numerics: Numerics, where: str) -> None:
+def check(network: Together, ran: RunResult, numerics: Numerics, where: str) -> None:
     """Assert that every node gave the reference's bytes, and that nothing around the arena was damaged."""
-    graph = made.graph
-    wanted = run_int(graph, made.inputs, numerics)
-    found = dict(zip(graph.outputs, ran.outputs[0], strict=True))
+    graph = network.graph
+    reference = run_int(graph, network.inputs, numerics)
+    given = dict(zip(graph.outputs, ran.outputs[0], strict=True))
     differ = [
-        f"{node.op}: {made.prefer[node.name]} (case {node.name.split('_')[0]})"
+        f"{node.op}: {network.prefer[node.name]} (case {node.name.split('_')[0]})"
         for node in graph.nodes
         for y in node.outputs
-        if found[y] != np.ascontiguousarray(wanted[y]).tobytes()
+        if given[y] != np.ascontiguousarray(reference[y]).tobytes()
     ]
     assert not differ, f"{where}: other bytes than the reference from {differ}"
     assert not ran.damaged_guards

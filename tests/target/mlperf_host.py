@@ -71,9 +71,9 @@ class Host:
         """Microseconds of all runs, and the results."""
         lines = self.ask(f"infer {count} {warmups}")
         shape = r"m-warmup-start-{}\nm-warmup-done\nm-infer-start-{}\nm-lap-us-(\d+)\nm-lap-us-(\d+)\nm-infer-done\n"
-        found = re.fullmatch(shape.format(warmups, count) + r"m-results-\[([-\d.,]+)\]", "\n".join(lines))
-        assert found, lines
-        return int(found[2]) - int(found[1]), [float(text) for text in found[3].split(",")]
+        match = re.fullmatch(shape.format(warmups, count) + r"m-results-\[([-\d.,]+)\]", "\n".join(lines))
+        assert match, lines
+        return int(match[2]) - int(match[1]), [float(text) for text in match[3].split(",")]
 
 
 def wake(port: str) -> None:

@@ -49,7 +49,7 @@ class Measured:
 
 def baud_of(devices: Path, usb: tuple[int, int], mode: str) -> tuple[int, str]:
     """Baud rate and name of the board under test behind a port with these USB ids."""
-    found = [
+    boards = [
         device
         for device in yaml.safe_load(devices.read_text())
         for vendor, products in device["usb"].items()
@@ -57,8 +57,8 @@ def baud_of(devices: Path, usb: tuple[int, int], mode: str) -> tuple[int, str]:
         and vendor == usb[0]
         and usb[1] in (products if isinstance(products, list) else [products])
     ]
-    assert len(found) == 1, f"no board with the ids {usb}"
-    return int(found[0]["baud"][mode]), found[0]["check_name"]
+    assert len(boards) == 1, f"no board with the ids {usb}"
+    return int(boards[0]["baud"][mode]), boards[0]["check_name"]
 
 
 def says_its_name(port: str, baud: int, name: str) -> bool:
@@ -75,8 +75,8 @@ def finds_its_name(port: str, baud: int) -> str | None:
         said, deadline = "", time.monotonic() + HANGS_SECONDS
         while (more := line.read(1).decode("utf-8")) or (not said and time.monotonic() < deadline):
             said += more
-    found = re.search(r"m-name-dut-\[(.*)\]", said)
-    return found[1] if found else None
+    match = re.search(r"m-name-dut-\[(.*)\]", said)
+    return match[1] if match else None
 
 
 class Runner:

@@ -109,10 +109,10 @@ def _checked(
         ran = target.run(firmware, [[sample[x].tobytes() for x in graph.inputs] for sample in samples])
     assert not ran.damaged_guards
     for sample, outputs in zip(samples, ran.outputs, strict=True):
-        wanted = run_int(graph, sample, numerics)
-        for output, found in zip(graph.outputs, outputs, strict=True):
+        reference = run_int(graph, sample, numerics)
+        for output, data in zip(graph.outputs, outputs, strict=True):
             np.testing.assert_array_equal(
-                np.frombuffer(found, wanted[output].dtype).reshape(wanted[output].shape), wanted[output]
+                np.frombuffer(data, reference[output].dtype).reshape(reference[output].shape), reference[output]
             )
     return ran, [layer.node for layer in plan.layers]
 

@@ -79,9 +79,9 @@ class renode_keywords:  # noqa: N801  Robot Framework looks for the file's name
             self.position += 1
             if any(text in line for text in self.failing):
                 raise AssertionError(f"the line '{line}' must not come")
-            found = re.search(content if treatAsRegex else re.escape(content), line)
-            if found is not None:
-                return SimpleNamespace(Line=line, Groups=list(found.groups()), Timestamp=0.0)
+            match = re.search(content if treatAsRegex else re.escape(content), line)
+            if match is not None:
+                return SimpleNamespace(Line=line, Groups=list(match.groups()), Timestamp=0.0)
         raise AssertionError(f"Terminal tester failed! Next line event: timeout; waiting for '{content}'")
 
     def should_not_be_in_log(self, pattern: str, timeout: float | None = None) -> None:
@@ -116,11 +116,11 @@ class renode_keywords:  # noqa: N801  Robot Framework looks for the file's name
         assert self.machine is not None
         assert self.monitor.platform is not None
         mode = os.environ.get("TINYC_FAKE_RENODE")
-        known = disassembles(self.monitor.platform.text("cpu", "cpuType")) and mode != "blind"
+        is_readable = disassembles(self.monitor.platform.text("cpu", "cpuType")) and mode != "blind"
         with path.open("x", encoding="ascii") as file:
             for block in self.machine.executed:
                 for address in block:
-                    if not known or (mode == "gaps" and address // 2 % 3 == 0):
+                    if not is_readable or (mode == "gaps" and address // 2 % 3 == 0):
                         file.write(f"Couldn't disassemble opcode at PC 0x{address:X}\n")
                         break
                     file.write(f"0x{address:X}\n")

@@ -170,11 +170,11 @@ class Monitor:
     def _do_GetSymbolAddress(self, _: str, name: str) -> str:  # noqa: N802
         if self.elf is None:
             raise ValueError("no ELF file is loaded")
-        found = [symbol for symbol in read_elf(self.elf).symbols if symbol.name == name]
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} symbols are named '{name}'")
+        symbols = [symbol for symbol in read_elf(self.elf).symbols if symbol.name == name]
+        if len(symbols) != 1:
+            raise ValueError(f"{len(symbols)} symbols are named '{name}'")
         self.symbols.append(name)
-        return f"0x{found[0].address:X}"
+        return f"0x{symbols[0].address:X}"
 
     def _do_CreateFileBackend(self, uart: str, path: str, immediate: str = "false") -> None:  # noqa: N802
         if immediate != "true":

@@ -25,9 +25,9 @@ class Platform:
     entries: dict[str, Entry]
 
     def address(self, name: str) -> int:
-        found = self.entries[name].address
-        assert found is not None
-        return found
+        value = self.entries[name].address
+        assert value is not None
+        return value
 
     def number(self, name: str, attribute: str) -> int:
         return int(self.entries[name].attributes[attribute], 0)
@@ -36,8 +36,8 @@ class Platform:
         return self.entries[name].attributes[attribute].strip('"')
 
     def size(self, name: str) -> int:
-        known = PERIPHERALS[self.entries[name].type].size
-        return self.number(name, "size") if known is None else known
+        declared = PERIPHERALS[self.entries[name].type].size
+        return self.number(name, "size") if declared is None else declared
 
 
 _ENTRY = re.compile(r"([a-z]\w*): ([A-Z]\w+\.\w+) @ sysbus(?: (0x[0-9A-Fa-f_]+))?")
@@ -84,22 +84,22 @@ def _add_line(entry: Entry, code: str, where: str) -> None:
 
 def _check_entry(platform: Platform, name: str) -> None:
     entry = platform.entries[name]
-    known = PERIPHERALS.get(entry.type)
-    if known is None:
+    kind_of_entry = PERIPHERALS.get(entry.type)
+    if kind_of_entry is None:
         raise ValueError(f"{name}: Renode has no {entry.type}")
     for attribute, value in entry.attributes.items():
-        kind = known.parameters.get(attribute)
+        kind = kind_of_entry.parameters.get(attribute)
         if kind is None:
             raise ValueError(f"{name}: {entry.type} has no parameter '{attribute}'")
         if not _is_a(platform, value, kind):
             raise ValueError(f"{name}: {attribute}: {value} is not there or no {kind}")
-    for attribute in known.required:
+    for attribute in kind_of_entry.required:
         if attribute not in entry.attributes:
             raise ValueError(f"{name}: {entry.type} needs '{attribute}'")
-    if (known.size == 0) != (entry.address is None):
+    if (kind_of_entry.size == 0) != (entry.address is None):
         raise ValueError(f"{name}: {entry.type} {'has no' if entry.address is not None else 'needs an'} address")
     for output, target, line in entry.interrupts:
-        if output not in known.outputs and not (output == "" and len(known.outputs) == 1):
+        if output not in kind_of_entry.outputs and not (output == "" and len(kind_of_entry.outputs) == 1):
             raise ValueError(f"{name}: {entry.type} has no interrupt '{output}'")
         if target not in platform.entries:
             raise ValueError(f"{name}: '{target}' is not there")

@@ -42,7 +42,7 @@ def check_rows_on_core(
         compiler = find_toolchain(board, toolchain)
     except TinycError as error:
         pytest.skip(error.message)
-    found: list[tuple[str, Case, int]] = []
+    forms_run: list[tuple[str, Case, int]] = []
     for work in Layers.of(layers, numerics, board.isa, all_forms, most_bytes, scalar):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -55,5 +55,5 @@ def check_rows_on_core(
         for number, outputs in enumerate(ran.outputs):
             work.compare(number, outputs)
         steps = ran.counts[0].steps if ran.counts else {}
-        found += [(work.names[i], case, steps[i]) for i, case in enumerate(work.program.cases)]
-    return found
+        forms_run += [(work.names[i], case, steps[i]) for i, case in enumerate(work.program.cases)]
+    return forms_run

@@ -27,11 +27,11 @@ def board_at_port(board: Board, elf: Path) -> Iterator[str]:
     with started(board, elf, "pty") as process:
         assert process.stdout is not None
         said = ""
-        while (found := re.search(r"redirected to (\S+)", said)) is None:
+        while (match := re.search(r"redirected to (\S+)", said)) is None:
             line = process.stdout.readline()
             assert line, f"QEMU ended: {said}"
             said += line
-        yield found[1]
+        yield match[1]
 
 
 @contextmanager

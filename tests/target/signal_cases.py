@@ -272,11 +272,11 @@ def signal_cases() -> Iterator[Graph]:
     yield node_of("signal_overlap_add", SignalOverlapAdd(5), [count("x", (2, 3, 12)), count("held", (2, 12))])
     yield node_of("signal_history", SignalHistory(), [count("x", (2, 6)), count("held", (2, 10))])
     yield node_of("signal_history", SignalHistory(), [count("x", (1, 9)), count("held", (1, 4))])
-    for wanted in (
+    for like in (
         AxesScale(38, -100, 120),
         AxesScale(30, cuts=True),
         AxesScale(29, -32768, 32767, False, "s16"),
     ):
-        yield axes_scale(wanted)
+        yield axes_scale(like)
     yield node_of("integer_map", IntegerMap(TO_INT8, "s8"), [count("x", (21,))])
     yield node_of("integer_map", IntegerMap((("shr", 3), ("mul", -77)), "s32"), [count("x", (21,), "u32")])

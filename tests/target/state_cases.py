@@ -23,21 +23,21 @@ def svdf(units: int, rank: int, memory: int, in_c: int, state: DType = "s16", ze
     rng = np.random.default_rng(units + memory)
     s_scale, t_scale = (2.0**-12, 2.0**-17) if state == "s16" else (0.03, 0.01)
     most = 8000 if state == "s16" else 127
-    kept = tensor("state", (1, filters * memory), s_scale, zero, state)
+    state_before = tensor("state", (1, filters * memory), s_scale, zero, state)
     times = rng.integers(-most, most + 1, (filters, memory)).astype(np.int16 if state == "s16" else np.int8)
     inputs = [
         tensor("x", (1, in_c), 0.05, 7),
         tensor("w", (filters, in_c), 0.005),
         tensor("t", (filters, memory), t_scale, 0, state),
         Value("b", (units,), "s32", Quant((s_scale * t_scale,), (0,))),
-        kept,
+        state_before,
     ]
     consts = {
         "w": np.maximum(random_s8(1, (filters, in_c)), -127),
         "t": times,
         "b": rng.integers(-(2**20), 2**20, units).astype(np.int32),
     }
-    after = tensor("after", kept.shape, s_scale, zero, state)
+    after = tensor("after", state_before.shape, s_scale, zero, state)
     return one_node("svdf", Svdf(rank, RELU), inputs, 0.02, -128, consts, others=[after])
 
 
@@ -48,12 +48,12 @@ def lstm(units: int, in_c: int, steps: int, clip: float = 0.0, power: int = -12,
     shapes |= {f"r{k}": (units, units) for k in "ifgo"}
     weights = {name: np.maximum(random_s8(k, shape), -127) for k, (name, shape) in enumerate(shapes.items())}
     biases = {f"b{k}": rng.integers(-20000, 20000, units).astype(np.int32) for k in "ifgo"}
-    kept = [tensor("hidden", (1, units), 1 / 120, 3), tensor("cell", (1, units), 2.0**power, 0, "s16")]
+    state = [tensor("hidden", (1, units), 1 / 120, 3), tensor("cell", (1, units), 2.0**power, 0, "s16")]
     inputs = [
         tensor("x", (1, steps, in_c), 0.02, -5),
         *(tensor(name, array.shape, scale) for name, array in weights.items()),
         *(Value(name, (units,), "s32", Quant((0.02 * scale,), (0,))) for name in biases),
-        *kept,
+        *state,
     ]
     others = [tensor("hidden2", (1, units), 1 / 120, 3), tensor("cell2", (1, units), 2.0**power, 0, "s16")]
     return one_node("lstm", Lstm(clip), inputs, 1 / 120, 3, {**weights, **biases}, others=others)
@@ -71,8 +71,8 @@ def loop(
 ) -> Graph:
     """A recurrent layer with random weights up to `most`; of one that is kept, the hidden state reaches beyond 1. wide:
     int16 instead of int8. narrow: weights of 4 bits, -8 to 7."""
-    kept = {"h": 1.5 / 2**15, "c": 3e-4} if isinstance(attrs, RecurrentKept) else {}
-    kept = {"h": kept["h"]} if kept and attrs.cell == "gru" else kept
+    scale_of_state = {"h": 1.5 / 2**15, "c": 3e-4} if isinstance(attrs, RecurrentKept) else {}
+    scale_of_state = {"h": scale_of_state["h"]} if scale_of_state and attrs.cell == "gru" else scale_of_state
     rng = np.random.default_rng(units + in_c)
     rows = GATES[attrs.cell] * units
     shapes: tuple[Shape, Shape] = ((rows, in_c), (rows, units))
@@ -93,11 +93,11 @@ def loop(
         Value("b", (rows,), "s32", Quant(tuple(0.02 / finer * scale for scale in scales["w"]), zeros, 0)),
         Value("r", r.shape, "s4" if narrow else "s8", Quant(scales["r"], zeros, 0)),
         Value("late", (units,), "f32") if attrs.cell == "gru" else None,
-        *([value("h", (1, units), 0.009, 4)] if states and not kept else []),
-        *([value("c", (1, units), 0.02, -7)] if states and not kept and attrs.cell == "lstm" else []),
-        *([tensor(name, (1, units), scale, 0, "s16") for name, scale in kept.items()] if states else []),
+        *([value("h", (1, units), 0.009, 4)] if states and not scale_of_state else []),
+        *([value("c", (1, units), 0.02, -7)] if states and not scale_of_state and attrs.cell == "lstm" else []),
+        *([tensor(name, (1, units), scale, 0, "s16") for name, scale in scale_of_state.items()] if states else []),
     ]
-    others = [tensor(f"{name}2", (1, units), scale, 0, "s16") for name, scale in kept.items()]
+    others = [tensor(f"{name}2", (1, units), scale, 0, "s16") for name, scale in scale_of_state.items()]
     consts: dict[str, Array] = {
         "w": w,
         "r": r,
@@ -105,7 +105,7 @@ def loop(
     }
     if attrs.cell == "gru":
         consts["late"] = rng.standard_normal(units).astype(np.float32)
-    name = "recurrent_kept" if kept else "recurrent"
+    name = "recurrent_kept" if scale_of_state else "recurrent"
     scale, zero = (1 / 120 / 256, 0) if wide else (1 / 120, 3)
     return one_node(name, attrs, inputs, scale, zero, consts, others=others)
 

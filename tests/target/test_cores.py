@@ -182,11 +182,11 @@ def test_threads_give_the_bytes_of_the_reference(
     values = [graph.values[name] for name in graph.inputs]
     inputs = [{v.name: random.integers(-128, 128, v.shape).astype(np.int8) for v in values} for _ in range(3)]
     flags = f"gcc -include {tmp_path / 'threads.h'} -fno-sanitize=all -fsanitize=thread -pthread -std=gnu11"
-    found = run_program(graph, replace(built.program, name="unit"), inputs, flags)
-    for sample, outputs in zip(inputs, found, strict=True):
-        wanted = run_int(graph, sample, built.program.numerics)
+    outputs_by_sample = run_program(graph, replace(built.program, name="unit"), inputs, flags)
+    for sample, outputs in zip(inputs, outputs_by_sample, strict=True):
+        reference = run_int(graph, sample, built.program.numerics)
         for name, output in zip(graph.outputs, outputs, strict=True):
-            np.testing.assert_array_equal(output, wanted[name])
+            np.testing.assert_array_equal(output, reference[name])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -207,8 +207,8 @@ def test_two_emulated_cores_give_the_bytes_of_the_reference(
     ran = replace(machine, plugin=None, stall_seconds=60).run(firmware, input_bytes(built.graph, samples))
     assert len(ran.outputs) == len(samples) > 1
     for number, outputs in enumerate(ran.outputs):
-        wanted = run_int(built.graph, samples.sample(number, built.graph), built.program.numerics)
-        assert outputs == tuple(wanted[name].tobytes() for name in built.graph.outputs)
+        reference = run_int(built.graph, samples.sample(number, built.graph), built.program.numerics)
+        assert outputs == tuple(reference[name].tobytes() for name in built.graph.outputs)
 
 
 @dataclass

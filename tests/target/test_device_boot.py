@@ -83,12 +83,12 @@ def boot_once(board: Board, compiler: str, folder: Path) -> Booted:
 
 def ready_bits(board: Board) -> dict[int, tuple[int, int]]:
     """Of registers that are waited for: the bits, and what they are when everything is ready."""
-    found: dict[int, tuple[int, int]] = {}
+    bits_by_address: dict[int, tuple[int, int]] = {}
     for step in board.setup:
         if step.op == "wait":
-            bits, value = found.get(step.address, (0, 0))
-            found[step.address] = bits | step.bits, value | step.value
-    return found
+            bits, value = bits_by_address.get(step.address, (0, 0))
+            bits_by_address[step.address] = bits | step.bits, value | step.value
+    return bits_by_address
 
 
 def factory_pairs(board: Board) -> list[tuple[int, int]]:

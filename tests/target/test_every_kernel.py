@@ -63,7 +63,7 @@ def test_all_kernels(
     except TinycError as error:
         pytest.skip(error.message)
     library = kernel_library(board.isa, numerics)
-    run_together(library.made, board, compiler, numerics, library.folder)
+    run_together(library.network, board, compiler, numerics, library.folder)
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_all_kernels_at_other_levels(
     target_for(board_name, None)
     library = kernel_library(board.isa, Numerics.TFLM)
     compiler = find_toolchain(board, "gcc")
-    run_together(library.made, board, compiler, Numerics.TFLM, library.folder, optimize)
+    run_together(library.network, board, compiler, Numerics.TFLM, library.folder, optimize)
 
 
 ENDS = [(board, 1, which) for board in BOARDS for which in ("least", "greatest")]
@@ -93,8 +93,8 @@ def test_an_activation_leaves_one_value(board_name: str, step: int, which: str) 
     in so many."""
     board = load_board(board_name)
     target_for(board_name, None)
-    made = together(board.isa, Numerics.TFLM, graphs=clamped_to_one(which)[::step])
-    run_together(made, board, find_toolchain(board, "gcc"), Numerics.TFLM)
+    network = together(board.isa, Numerics.TFLM, graphs=clamped_to_one(which)[::step])
+    run_together(network, board, find_toolchain(board, "gcc"), Numerics.TFLM)
 
 
 @pytest.mark.parametrize("board_name", BOARDS)

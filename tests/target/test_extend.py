@@ -45,7 +45,7 @@ class House:
     def follow(self, section: str) -> None:
         """Put every block of the section where its first line says."""
         text = PAGE.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
-        blocks = [_as_it_stands(*found.groups()) for found in BLOCK.finditer(text)]
+        blocks = [_as_it_stands(*match.groups()) for match in BLOCK.finditer(text)]
         assert blocks, section
         for block in blocks:
             first, _, rest = block.partition("\n")
@@ -59,7 +59,7 @@ class House:
             file.write_text(text, encoding="utf-8")
             return
         old, marked = file.read_text(encoding="utf-8"), "\n".join(lines)
-        at = [found.start() for found in re.finditer(rf"^{re.escape(marked)}", old, re.MULTILINE)]
+        at = [match.start() for match in re.finditer(rf"^{re.escape(marked)}", old, re.MULTILINE)]
         assert len(at) == 1, f"{marked!r} stands {len(at)} times in {file}"
         end = old.index("\n", at[0] + len(marked)) + 1
         before, after = {"above": (at[0], at[0]), "below": (end, end), "instead of": (at[0], end)}[where]

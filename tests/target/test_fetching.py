@@ -89,13 +89,13 @@ def test_a_dma_that_is_late(model: Path, board: str, tmp_path: Path) -> None:
     assert program.arena_bytes >= compiled.plan.arena_bytes + program.fetch_bytes
     (tmp_path / "dma.h").write_text(LATE)
     inputs = _inputs(compiled)
-    found = run_program(compiled.graph, program, inputs, f"clang -include {tmp_path / 'dma.h'}")
+    outputs_by_sample = run_program(compiled.graph, program, inputs, f"clang -include {tmp_path / 'dma.h'}")
     usual = run_program(compiled.graph, program, inputs)
-    for sample, late, at_once in zip(inputs, found, usual, strict=True):
-        wanted = run_int(compiled.graph, sample, program.numerics)
+    for sample, late, at_once in zip(inputs, outputs_by_sample, usual, strict=True):
+        reference = run_int(compiled.graph, sample, program.numerics)
         for name, one, other in zip(compiled.graph.outputs, late, at_once, strict=True):
-            np.testing.assert_array_equal(one, wanted[name])
-            np.testing.assert_array_equal(other, wanted[name])
+            np.testing.assert_array_equal(one, reference[name])
+            np.testing.assert_array_equal(other, reference[name])
 
 
 @pytest.mark.parametrize(("board", "emulator"), [("cortex-m4", "qemu"), ("nucleo-l4r5zi", "unicorn")])

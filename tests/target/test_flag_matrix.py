@@ -25,10 +25,10 @@ from tinyc.ops.transpose import Transpose
 
 
 def compiler_of(name: str, board: str) -> flag_matrix.Compiler:
-    found = [c for c in flag_matrix.compilers() if c.name.startswith(name) and c.board == board]
-    if not found:
+    compilers = [c for c in flag_matrix.compilers() if c.name.startswith(name) and c.board == board]
+    if not compilers:
         pytest.skip(f"{name} for {board} is not installed")
-    return found[0]
+    return compilers[0]
 
 
 def built(case: flag_matrix.Case, compiler: flag_matrix.Compiler, level: str) -> str | None:
@@ -55,7 +55,7 @@ def test_a_step_that_compilers_drop(level: str) -> None:
 
 def test_what_is_wrong_is_found() -> None:
     case, gcc = transposing_case(), compiler_of("arm-none-eabi-gcc", "cortex-m4")
-    assert built(replace(case, wanted=[[bytes(10)]]), gcc, "-O1") == "other bytes than the reference"
+    assert built(replace(case, expected=[[bytes(10)]]), gcc, "-O1") == "other bytes than the reference"
     broken = {**case.files, "turn.c": case.files["turn.c"].replace("tc_transpose(", "memset(")}
     assert "does not build" in str(built(replace(case, files=broken), gcc, "-O1"))
     version = subprocess.run(["arm-none-eabi-gcc", "-dumpfullversion"], capture_output=True, text=True, check=True)
@@ -68,10 +68,10 @@ def test_what_is_wrong_is_found() -> None:
     ("name", "board", "seed"), [("arm-none-eabi-gcc", "cortex-m4", 0), ("clang", "cortex-m4", 1), ("gcc", "host", 2)]
 )
 def test_a_network(name: str, board: str, seed: int) -> None:
-    found = flag_matrix.Found()
+    tally = flag_matrix.Tally()
     compiler = replace(compiler_of(name, board), levels=("-O1", "-Os"))
-    flag_matrix.try_network(seed, [compiler], found)
-    assert (found.cases, sum(found.runs.values()), found.wrong) == (1, 2, [])
+    flag_matrix.try_network(seed, [compiler], tally)
+    assert (tally.cases, sum(tally.runs.values()), tally.wrong) == (1, 2, [])
 
 
 @pytest.mark.slow

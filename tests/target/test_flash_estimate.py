@@ -48,9 +48,9 @@ def _library(program: Program, board: str, folder: Path) -> Path:
 def _written(name: str, choice: Choice, folder: Path) -> int:
     """Bytes of the functions in assembly that run the layer on a board, as the compiler makes them."""
     program = _program(choice)
-    made = _library(program, name, folder)
+    library_file = _library(program, name, folder)
     names = tuple(special.name for special in program.specials)
-    return sum(s.size for s in read_elf(made).symbols if s.is_function and s.name.startswith(names))
+    return sum(s.size for s in read_elf(library_file).symbols if s.is_function and s.name.startswith(names))
 
 
 @pytest.mark.parametrize(("board", "few"), [("cortex-m4", 0.02), ("cortex-m7", 0.02), ("cortex-m33", 0.02)])
@@ -59,8 +59,8 @@ def test_the_bytes_of_functions_are_those_of_the_core(board: str, few: float, ke
     """With single loads in the place of LDM on cores that have an order of their own."""
     with tempfile.TemporaryDirectory() as folder:
         isa, core = load_board(board).isa, written_for(board)
-        found = candidates(graph_of(ROWS), isa, Numerics.TFLM, {"layer": kernel}, core=core)
-        choice = next(iter(found.values()))[0]
+        choices = candidates(graph_of(ROWS), isa, Numerics.TFLM, {"layer": kernel}, core=core)
+        choice = next(iter(choices.values()))[0]
         code = choice.offer.cost.code if choice.offer.cost is not None else None
         assert choice.kernel.name == kernel
         assert code is not None
@@ -74,19 +74,19 @@ def test_the_bytes_of_functions_are_those_of_the_core(board: str, few: float, ke
 def test_flash_of_a_library_is_as_planned(models_dir: Path, tmp_path: Path, board: str, model: str) -> None:
     target = load_board(board)
     file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
-    made = compile_model(file, target, Options(board), Progress())
-    for name, text in made.files.items():
+    compiled = compile_model(file, target, Options(board), Progress())
+    for name, text in compiled.files.items():
         (tmp_path / name).write_text(text)
     toolchain = find_toolchain(target)
     (tmp_path / "out").mkdir()
-    sources = Sources(tmp_path, made.program.name)
+    sources = Sources(tmp_path, compiled.program.name)
     size = library_size(
         compile_library(sources, toolchain, "speed", tmp_path / "out" / "model.o"),
         toolchain,
         target,
         tmp_path / "out",
     )
-    assert made.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=0.07)
+    assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=0.07)
 
 
 TREES = {
@@ -104,8 +104,8 @@ TREES = {
 def test_code_of_trees_as_branches_is_as_estimated(tmp_path: Path, forest: str, board: str) -> None:
     """It grows with the forest; estimate and choice of the kernel know it alike."""
     graph, target = TREES[forest], load_board(board)
-    found = next(iter(candidates(graph, target.isa, Numerics.TFLM, {}, core=written_for(target.core)).values()))
-    branches = [choice for choice in found if choice.kernel.name.startswith("tc_tree_branches")]
+    choices = next(iter(candidates(graph, target.isa, Numerics.TFLM, {}, core=written_for(target.core)).values()))
+    branches = [choice for choice in choices if choice.kernel.name.startswith("tc_tree_branches")]
     assert len(branches) == 4
     for choice in branches:
         folder = tmp_path / choice.kernel.name

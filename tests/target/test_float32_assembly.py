@@ -49,12 +49,12 @@ def compiler() -> Toolchain:
 
 
 def test_gives_the_reference_and_touches_nothing_else(tmp_path: Path) -> None:
-    made = in_assembly(layers(), "fpu")
-    assert {node.op for node in made.graph.nodes} == {"conv2d", "depthwise_conv2d", "fully_connected"}
-    found = outputs_of(made, BOARD, compiler(), Numerics.OURS, tmp_path)
-    wanted = run_int(made.graph, made.inputs, Numerics.OURS)
-    for name, data in zip(made.graph.outputs, found, strict=True):
-        assert data == np.ascontiguousarray(wanted[name]).tobytes(), name
+    network = in_assembly(layers(), "fpu")
+    assert {node.op for node in network.graph.nodes} == {"conv2d", "depthwise_conv2d", "fully_connected"}
+    outputs = outputs_of(network, BOARD, compiler(), Numerics.OURS, tmp_path)
+    reference = run_int(network.graph, network.inputs, Numerics.OURS)
+    for name, data in zip(network.graph.outputs, outputs, strict=True):
+        assert data == np.ascontiguousarray(reference[name]).tobytes(), name
 
 
 def test_subnormal_numbers_are_kept_with_helium() -> None:

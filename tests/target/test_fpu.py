@@ -36,15 +36,17 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Firmware]:
     floats = {name: array.astype(np.float32) for name, array in constants.items()}
     onnx.save(build(nodes, {"x": (1, 32, 8, 8)}, ["y"], floats), folder / "m.onnx")
     np.savez(folder / "m.calib.npz", x=rng.standard_normal((4, 32, 8, 8)).astype(np.float32))
-    made = {}
+    firmware_by_name = {}
     for name in ("cortex-m4", "cortex-m4+nofp"):
         board, place = load_board(name), folder / name
         place.mkdir()
         compiled = compile_model(folder / "m.onnx", board, Options(name, recipe=hurried(Recipe())), Progress())
         for file, text in compiled.files.items():
             (place / file).write_text(text, encoding="utf-8")
-        made[name] = compile_firmware(Sources(place, "m"), board, find_toolchain(board), "balanced", place / "firmware")
-    return made
+        firmware_by_name[name] = compile_firmware(
+            Sources(place, "m"), board, find_toolchain(board), "balanced", place / "firmware"
+        )
+    return firmware_by_name
 
 
 ZEPHYR = ["-D__ZEPHYR__=1", "-DCONFIG_MULTITHREADING=1"]
@@ -96,7 +98,7 @@ def test_a_switch_of_threads_that_forgets_the_fpu_is_seen(libraries: dict[str, F
     (tmp_path / "c.c").write_text(
         '#include <stdint.h>\n#include "tc_fpu.h"\n'
         "int keeps(const uint16_t *c) { return tc_switch_keeps_fpu(c); }\n"
-        "int kept(const uint32_t *s) { return tc_fpu_is_kept(s); }\n"
+        "int intact(const uint32_t *s) { return tc_fpu_is_kept(s); }\n"
     )
     headers = paths.runtime_dir() / "dsp"
     compiler.run(["-shared", "-fPIC", f"-I{headers}", tmp_path / "c.c", "-o", tmp_path / "c.so"], "a test")
@@ -126,7 +128,7 @@ def test_a_switch_of_threads_that_forgets_the_fpu_is_seen(libraries: dict[str, F
         (5 << 20, 1 << 31, 0),
     ):
         scs[0xD88 // 4], scs[0xF34 // 4] = cpacr, fpccr
-        assert c.kept(scs.ctypes.data_as(ctypes.c_void_p)) == right
+        assert c.intact(scs.ctypes.data_as(ctypes.c_void_p)) == right
 
 
 def in_qemu(firmware: Firmware, folder: Path, *defines: str) -> dict[str, tuple[int, ...]]:

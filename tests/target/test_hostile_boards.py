@@ -30,9 +30,9 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def firmware(sources: Sources, *_: object) -> Path:
         (tmp_path / "renode" / "parts").mkdir(parents=True, exist_ok=True)
-        made = tmp_path / "renode" / "parts" / "toy.elf"
-        made.touch()
-        return made
+        elf = tmp_path / "renode" / "parts" / "toy.elf"
+        elf.touch()
+        return elf
 
     monkeypatch.setattr(renode, "build_vectors", firmware)
 
@@ -49,31 +49,31 @@ def structure(text: str, tmp_path: Path) -> list[tuple[object, ...]]:
     """Every statement of a robot file but comments, by Robot Framework's own parser."""
     api = pytest.importorskip("robot.api", reason="Robot Framework is not installed: pip install robotframework")
     (tmp_path / "x.robot").write_text(text, encoding="utf-8")
-    found: list[tuple[object, ...]] = []
+    statements: list[tuple[object, ...]] = []
     for section in api.get_model(str(tmp_path / "x.robot")).sections:
-        found.append((type(section).__name__,))
+        statements.append((type(section).__name__,))
         for block in section.body:
             for item in (block, *getattr(block, "body", [])):
                 tokens = getattr(item, "data_tokens", ()) if type(item).__name__ != "Comment" else ()
-                found.append((type(item).__name__, *(token.value for token in tokens)))
+                statements.append((type(item).__name__, *(token.value for token in tokens)))
                 assert not getattr(item, "errors", ())
-    return found
+    return statements
 
 
 def test_renode_files(write, tmp_path: Path) -> None:
     harmless = write(PLAIN, "QEMU")
-    wanted = structure(harmless["test.robot"], tmp_path)
-    assert len(wanted) > 20
+    structure_there = structure(harmless["test.robot"], tmp_path)
+    assert len(structure_there) > 20
     for name in HOSTILE:
         files = write(replace(PLAIN, name=name, description=name), name)
         assert {file: text.count("\n") for file, text in files.items()} == {
             file: text.count("\n") for file, text in harmless.items()
         }
-        assert structure(files["test.robot"], tmp_path) == wanted
+        assert structure(files["test.robot"], tmp_path) == structure_there
         assert read_repl(files["board.repl"]) == read_repl(harmless["board.repl"])
-        (name_line, *commands), (_, *wanted_commands) = (text["run.resc"].split("\n") for text in (files, harmless))
+        (name_line, *commands), (_, *commands_there) = (text["run.resc"].split("\n") for text in (files, harmless))
         assert name_line.startswith(":name: toy on ")
-        assert commands == wanted_commands
+        assert commands == commands_there
 
 
 def test_linker_script_and_setup() -> None:

@@ -46,15 +46,17 @@ def test_gives_the_reference_and_touches_nothing_else(
     except TinycError as error:
         pytest.skip(error.message)
     is_shared = feature == "dsp"  # other tests need this library too
-    all_made = kernel_library(board.isa).made if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
-    made = for_core(in_assembly(all_made, feature, every), board, core)
-    assert len(made.graph.nodes) >= 5
-    found = outputs_of(made, board, compiler, Numerics.TFLM, tmp_path, core)
-    wanted = run_int(made.graph, made.inputs, Numerics.TFLM)
+    every_kernel = (
+        kernel_library(board.isa).network if is_shared else together(board.isa, Numerics.TFLM, needing(feature))
+    )
+    network = for_core(in_assembly(every_kernel, feature, every), board, core)
+    assert len(network.graph.nodes) >= 5
+    outputs = outputs_of(network, board, compiler, Numerics.TFLM, tmp_path, core)
+    reference = run_int(network.graph, network.inputs, Numerics.TFLM)
     differ = [
         name
-        for name, data in zip(made.graph.outputs, found, strict=True)
-        if data != np.ascontiguousarray(wanted[name]).tobytes()
+        for name, data in zip(network.graph.outputs, outputs, strict=True)
+        if data != np.ascontiguousarray(reference[name]).tobytes()
     ]
     assert differ == []
 

@@ -27,8 +27,8 @@ set(CMAKE_C_STANDARD_LIBRARIES -lgcc)
 def shown(language: str, holding: str) -> str:
     """The page's only block in the language that holds the words."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (found,) = (block for block in blocks if holding in block)
-    return found
+    (only_block,) = (block for block in blocks if holding in block)
+    return only_block
 
 
 @pytest.mark.parametrize("board", ["host", "cortex-m4"])
@@ -47,13 +47,13 @@ def test_cmake(tmp_path: Path, board: str) -> None:
     lists = "cmake_minimum_required(VERSION 3.13)\nproject(app C)\nadd_executable(app main.c)\n"
     (tmp_path / "CMakeLists.txt").write_text(lists + shown("cmake", "add_library"))
     (tmp_path / "core.cmake").write_text(CORTEX_M4 if board != "host" else "")
-    made = tmp_path / "made"
+    build_folder = tmp_path / "made"
     for command in (
-        ["cmake", "-S", str(tmp_path), "-B", str(made), "-DCMAKE_TOOLCHAIN_FILE=core.cmake"],
-        ["cmake", "--build", str(made), "--verbose"],
+        ["cmake", "-S", str(tmp_path), "-B", str(build_folder), "-DCMAKE_TOOLCHAIN_FILE=core.cmake"],
+        ["cmake", "--build", str(build_folder), "--verbose"],
     ):
         ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "-O3" in ran.stdout
     if board == "host":
-        assert subprocess.run([made / "app"], check=False).returncode == 0
+        assert subprocess.run([build_folder / "app"], check=False).returncode == 0

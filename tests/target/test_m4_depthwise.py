@@ -102,8 +102,8 @@ def test_the_output_takes_the_place_of_the_input(name: str) -> None:
     graph = graph_of(LAYERS[name])
     for kernel in [kernel for one, kernel in RUNS if one == name and not kernel.endswith("_rows")]:
         choices = select(graph, frozenset({"dsp"}), Numerics.TFLM, prefer={"layer": kernel})
-        found = plan_graph(graph, choices)
-        assert found.offset("x") == found.offset("y")
+        plan = plan_graph(graph, choices)
+        assert plan.offset("x") == plan.offset("y")
 
 
 @pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])

@@ -139,14 +139,14 @@ def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
 def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> dict[str, Layer]:
     """The layers that the kernel takes: all, (in FPU registers) most, (in a short loop) those with enough taps, (four
     pixels together) those by fours."""
-    found = {name: one for name, one in layers.items() if takes(kernel, graph_of(one), numerics)}
-    if "rolled" in kernel.name and not found:
+    taken_layers = {name: one for name, one in layers.items() if takes(kernel, graph_of(one), numerics)}
+    if "rolled" in kernel.name and not taken_layers:
         pytest.skip("too few taps for a loop")
     fewer = "fpu" in kernel.name or kernel in input_stationary.KERNELS
-    fours = kernel.name == FOUR_PIXELS and len(found) > 5
-    some = "rolled" in kernel.name or fours or (fewer and len(found) > len(layers) // 4)
-    assert len(found) == len(layers) or some
-    return found
+    fours = kernel.name == FOUR_PIXELS and len(taken_layers) > 5
+    some = "rolled" in kernel.name or fours or (fewer and len(taken_layers) > len(layers) // 4)
+    assert len(taken_layers) == len(layers) or some
+    return taken_layers
 
 
 @pytest.mark.quick_cases(3)
@@ -191,9 +191,13 @@ def test_extremes(numerics: Numerics) -> None:
     for name, kernel in KERNELS.items():
         op = "conv2d" if name in CONV else "fully_connected"
         layers = {what: (one, graph_of(one)) for what, one in EXTREMES.items() if one.op == op}
-        found = {what: made for what, made in layers.items() if takes(kernel, made[1], numerics)}
-        assert {"signs", "dense signs", "fours of signs"} & set(found)
-        cases += [(graph, samples(one), name) for one, graph in found.values()]
+        layers_taken = {
+            what: layer_and_graph
+            for what, layer_and_graph in layers.items()
+            if takes(kernel, layer_and_graph[1], numerics)
+        }
+        assert {"signs", "dense signs", "fours of signs"} & set(layers_taken)
+        cases += [(graph, samples(one), name) for one, graph in layers_taken.values()]
     check_together(cases, numerics)
 
 

@@ -54,8 +54,8 @@ def test_portable_twin_equals_the_reference(name: str) -> None:
     one = LAYERS[name]
     graph = graph_of(one)
     for numerics in (Numerics.TFLM, Numerics.OURS):
-        found = run_kernel(graph, graph.nodes[0], KERNEL, samples(one), numerics)
-        for sample, (y,) in zip(samples(one), found, strict=True):
+        outputs_by_sample = run_kernel(graph, graph.nodes[0], KERNEL, samples(one), numerics)
+        for sample, (y,) in zip(samples(one), outputs_by_sample, strict=True):
             np.testing.assert_array_equal(y, run_int(graph, sample, numerics)["y"])
 
 

@@ -92,8 +92,8 @@ def test_attention(numerics):
         graph = join_attention(attention_graph(heads), numerics)
         shown = np.tril(np.ones((heads.tokens, heads.tokens), bool))
         hiding = join_attention(masked(attention_graph(heads), shown, -128), numerics)
-        for made in (graph, hiding):
-            cases += [(made, edges(heads), f"tc_attention_{suffix}{dsp}") for dsp in ("_dsp", "")]
+        for attended in (graph, hiding):
+            cases += [(attended, edges(heads), f"tc_attention_{suffix}{dsp}") for dsp in ("_dsp", "")]
     check_together(cases, numerics)
 
 

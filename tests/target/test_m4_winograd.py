@@ -72,10 +72,10 @@ def check_on_host(layers: Sequence[Layer], kernel: str, numerics: Numerics) -> N
     graph, inputs, kernels = together([(graph_of(one), samples(one), kernel) for one in layers])
     choices = select(graph, HOST_ISA, numerics, prefer=kernels)
     plan = OneStepPlan(graph, {name: choice.scratch_bytes for name, choice in choices.items()})
-    for sample, found in zip(inputs, run_plan(graph, choices, plan, inputs, numerics), strict=True):
-        wanted = run_int(graph, sample, numerics)
-        for name, y in zip(graph.outputs, found, strict=True):
-            np.testing.assert_array_equal(y, wanted[name])
+    for sample, outputs in zip(inputs, run_plan(graph, choices, plan, inputs, numerics), strict=True):
+        reference = run_int(graph, sample, numerics)
+        for name, y in zip(graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(y, reference[name])
 
 
 @pytest.mark.quick_cases(4)

@@ -58,5 +58,5 @@ def _macs(layer: Layer) -> int:
 def test_row_by_row(optimize: Optimize) -> None:
     """Row forms, those for cores without Helium too: everything poisoned that they may not touch."""
     ran = check_rows_on_core(ROWS, Numerics.OURS, all_forms=True, board_name=BOARD, optimize=optimize)
-    found = {case.kernel.name for _, case, _ in ran}
-    assert {"tc_conv2d_s16_mve", "tc_depthwise_conv2d_s16_mve", "tc_conv2d_s16_dsp"} <= found
+    kernels_run = {case.kernel.name for _, case, _ in ran}
+    assert {"tc_conv2d_s16_mve", "tc_depthwise_conv2d_s16_mve", "tc_conv2d_s16_dsp"} <= kernels_run

@@ -193,8 +193,8 @@ def _promised(one: Layer, kernel: Kernel, ran: RunResult, spare: int) -> None:
 @pytest.mark.parametrize("name", ["tall", "3x3 same", "column, 9 taps"])
 def test_the_output_takes_the_place_of_the_input(name: str) -> None:
     choices = select(graph_of(DEPTHWISE[name]), ISA, Numerics.TFLM, {"layer": mve_depthwise.KERNELS[0].name})
-    found = plan_graph(graph_of(DEPTHWISE[name]), choices)
-    assert found.offset("x") == found.offset("y")
+    plan = plan_graph(graph_of(DEPTHWISE[name]), choices)
+    assert plan.offset("x") == plan.offset("y")
 
 
 @pytest.mark.quick_cases(1)

@@ -85,7 +85,7 @@ def test_attention(numerics):
         graph = join_attention(attention_graph(heads), numerics)
         shown = np.tril(np.ones((heads.tokens, heads.tokens), bool))
         hiding = join_attention(masked(attention_graph(heads), shown, -128), numerics)
-        cases += [(made, edges(heads), f"tc_attention_{suffix}_mve") for made in (graph, hiding)]
+        cases += [(attended, edges(heads), f"tc_attention_{suffix}_mve") for attended in (graph, hiding)]
     check_together(cases, numerics, board_name=BOARD)
 
 

@@ -59,5 +59,5 @@ def test_instructions(name: str) -> None:
     site, op = Site(graph, graph.nodes[0], Numerics.OURS), all_ops()[graph.nodes[0].op]
     executed = ran.counts[0].steps[0]
     assert executed <= most * op.macs(site)
-    (found,) = (one for one in op.every_kernel if one.name == kernel)
-    assert offer_of(found, site).cost.instructions == pytest.approx(executed, rel=0.1)
+    (own_kernel,) = (one for one in op.every_kernel if one.name == kernel)
+    assert offer_of(own_kernel, site).cost.instructions == pytest.approx(executed, rel=0.1)

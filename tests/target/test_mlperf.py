@@ -241,9 +241,9 @@ def test_frames_move_the_window_on(folder: Path) -> None:
         busy, header, listed = host.ask("stop")
         assert int(busy.removeprefix("m-lap-us-")) >= 0
         # What the runner looks for: the lines joined, a list in brackets between this header and m-ready.
-        found = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", header + listed + "m-ready")
-        assert found is not None
-        assert json.loads(found[1]) == expected
+        match = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", header + listed + "m-ready")
+        assert match is not None
+        assert json.loads(match[1]) == expected
     host.load(window)  # a whole window, as for every other task
     assert host.infer(1, 0)[1] == reference(LISTENS, window)
     assert process.end() == 0
@@ -282,15 +282,15 @@ def test_samples_become_activations(hearing: tuple[Path, Path, Path]) -> None:
     program, model, settings_file = hearing
     front = load_frontend(str(settings_file))
     samples = voice(0.2)[: 15 * 160]
-    wanted = [int(run.ravel()[0]) for run in expected(normalize(load_model(model)), front, samples)]
-    assert len(set(wanted)) > 5
+    expected_activations = [int(run.ravel()[0]) for run in expected(normalize(load_model(model)), front, samples)]
+    assert len(set(expected_activations)) > 5
     process = Process(program)
     for _ in range(2):  # `start` forgets
         assert process.host.ask("start") == ["m-detecting"]
         for hop in samples.reshape(-1, 160):
             process.host.load(hop.astype("<i2").tobytes())
-        found = json.loads(process.host.ask("stop")[2])
-        assert found == [-128] * (15 - len(wanted)) + wanted
+        activations = json.loads(process.host.ask("stop")[2])
+        assert activations == [-128] * (15 - len(expected_activations)) + expected_activations
     assert process.host.ask("db load 321") == ["e-[The input has 320 bytes]"]
     assert process.end() == 0
 

@@ -91,13 +91,13 @@ def test_the_runner_gets_the_results_of_tflm(tmp_path: Path, models_dir: Path, t
         wake(port)
         assert says_its_name(port, baud, name)
         with Runner(port, baud) as runner:
-            found = list(runner.run(device / "runner" / "tests_accuracy.yaml", tmp_path / "datasets", len(x)))
+            results_read = list(runner.run(device / "runner" / "tests_accuracy.yaml", tmp_path / "datasets", len(x)))
             runner.load((tmp_path / "datasets" / task / "0.bin").read_bytes())
             again = runner.infer(3, 1, "0.bin", 0)
-    assert len(found) == len(x)
-    results = np.array([one.results for one in found])
+    assert len(results_read) == len(x)
+    results = np.array([one.results for one in results_read])
     assert np.abs(results - expected(task, x, y, model)).max() < 0.0005
-    assert again.results == found[0].results
+    assert again.results == results_read[0].results
     assert again.seconds > 0
     check_performance(device / "runner" / "tests_performance.yaml", task, built)
 
@@ -111,12 +111,12 @@ def test_the_streaming_wakeword_frame_by_frame(tmp_path: Path, models_dir: Path)
     x = np.load(models_dir / "mlperf_tiny" / "sww_inputs_dev.npz")["x"][np.argsort(heard)[-2:]].astype(np.int8)
     frames = x.reshape(-1, 40)
     interpreter = runtime.Interpreter.from_file(str(model))
-    window, wanted = np.zeros_like(x[0]).reshape(-1, 40), []
+    window, reference = np.zeros_like(x[0]).reshape(-1, 40), []
     for frame in frames:
         window = np.concatenate([window[1:], frame[None]])
         interpreter.set_input(window.reshape(1, *x.shape[1:]), 0)
         interpreter.invoke()
-        wanted.append(int(interpreter.get_output(0).ravel()[0]))
+        reference.append(int(interpreter.get_output(0).ravel()[0]))
     options = Options(BOARD, samples=1, harness="mlperf", task="sww01")
     _, built = build(model, tmp_path / "built", options, Progress())
     assert not (built / "device" / "runner").exists()  # its test needs what the firmware has not
@@ -128,10 +128,10 @@ def test_the_streaming_wakeword_frame_by_frame(tmp_path: Path, models_dir: Path)
             runner.ask("start")
             for frame in frames:
                 runner.load(frame.tobytes())
-            found = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", "".join(runner.ask("stop")))
-    assert found is not None
-    assert json.loads(found[1]) == wanted
-    assert len(set(wanted)) > 3
+            match = re.search(r"target activations:\s*(\[.*?\])\s*m-ready", "".join(runner.ask("stop")))
+    assert match is not None
+    assert json.loads(match[1]) == reference
+    assert len(set(reference)) > 3
 
 
 @pytest.mark.slow
@@ -145,11 +145,11 @@ def test_the_streaming_wakeword_from_samples(tmp_path: Path, models_dir: Path) -
     hops = samples[: len(samples) // 512 * 512].reshape(-1, 512)
     features = front.quantized(hops.ravel(), *quantization(model, output=False))
     interpreter = runtime.Interpreter.from_file(str(model))
-    wanted = [-128] * 30
+    reference = [-128] * 30
     for last in range(30, len(features) + 1):
         interpreter.set_input(features[last - 30 : last].reshape(1, 30, 1, 40), 0)
         interpreter.invoke()
-        wanted.append(int(interpreter.get_output(0).ravel()[0]))
+        reference.append(int(interpreter.get_output(0).ravel()[0]))
     options = Options(BOARD, samples=1, harness="mlperf", task="sww01", frontend=str(SWW), incremental=1)
     report, built = build(model, tmp_path / "built", options, Progress())
     assert report.passed
@@ -161,11 +161,11 @@ def test_the_streaming_wakeword_from_samples(tmp_path: Path, models_dir: Path) -
             for hop in hops:
                 runner.load(hop.astype("<i2").tobytes())
             said = "".join(runner.ask("stop"))
-    found = re.search(r"m-lap-us-(\d+)\s*target activations:\s*(\[.*?\])\s*m-ready", said)
-    assert found is not None
-    assert json.loads(found[2]) == wanted
-    assert len(set(wanted)) > 8
-    assert 0 < int(found[1]) < len(hops) * 32_000  # less than the sound lasts
+    match = re.search(r"m-lap-us-(\d+)\s*target activations:\s*(\[.*?\])\s*m-ready", said)
+    assert match is not None
+    assert json.loads(match[2]) == reference
+    assert len(set(reference)) > 8
+    assert 0 < int(match[1]) < len(hops) * 32_000  # less than the sound lasts
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2])

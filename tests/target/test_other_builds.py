@@ -59,8 +59,8 @@ def library_of(folder: Path, graph: Graph) -> None:
 
 def calls_its_step(folder: Path, flag: str) -> bool:
     command = [cross_gcc(), *M4, flag, "-S", "turn.c", "-o", "-"]
-    made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
-    return "turn_step_0" in made.partition("\nturn_run:")[2].partition(".size")[0]
+    listing = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return "turn_step_0" in listing.partition("\nturn_run:")[2].partition(".size")[0]
 
 
 @pytest.mark.parametrize("flag", ["-O0", "-O1", "-O2", "-O3", "-Os"])
@@ -160,14 +160,14 @@ def test_initializers_leave_nothing_out() -> None:
     """Of elements that an initializer leaves out, and of many zeros, compilers make a call of memset."""
     wrong = []
     for name in header_names():
-        for found in re.finditer(r"^( *)([\w ]+?)\[(\d+)\] = \{([^{}]*)\};", header_of(name), re.MULTILINE):
-            indent, what, size, elements = found.groups()
+        for match in re.finditer(r"^( *)([\w ]+?)\[(\d+)\] = \{([^{}]*)\};", header_of(name), re.MULTILINE):
+            indent, what, size, elements = match.groups()
             while (flat := re.sub(r"\([^()]*\)|\[[^][]*\]", "x", elements)) != elements:
                 elements = flat
             given = elements.rstrip(", \n").count(",") + 1
             only_zeros = given > 2 and set(elements) <= set("0, \n")
             if indent and not what.startswith("static") and (given != int(size) or only_zeros):
-                wrong.append(f"{name}: {found[0]}")
+                wrong.append(f"{name}: {match[0]}")
     assert wrong == []
 
 
@@ -213,13 +213,13 @@ def test_other_levels(tmp_path: Path, board_name: str, feature: str, level: str)
         gcc = find_toolchain(board, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    made = together(board.isa, Numerics.TFLM, needing(feature))
-    write_library(made, tmp_path, board.isa, Numerics.TFLM)
+    network = together(board.isa, Numerics.TFLM, needing(feature))
+    write_library(network, tmp_path, board.isa, Numerics.TFLM)
     flags = (level, "-ffreestanding", "-ffunction-sections", "-fdata-sections")
     command = [*gcc.command, *gcc.target_flags, *flags, "-c", "all.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     firmware = firmware_around(tmp_path / "all.o", Sources(tmp_path, "all"), board, gcc, tmp_path / "firmware")
-    check(made, target_for(board_name, None).run(firmware, made.requests), Numerics.TFLM, f"{board_name} {level}")
+    check(network, target_for(board_name, None).run(firmware, network.requests), Numerics.TFLM, f"{board_name} {level}")
 
 
 OTHER_CORES = {  # another core than the library's, with the FPU of its kind
@@ -249,13 +249,13 @@ def test_other_cores(tmp_path: Path, isa_of: str, board_name: str) -> None:
     """The library of a core with more, compiled for one with less: the reference's bytes."""
     isa, board = load_board(isa_of).isa, load_board(board_name)
     feature = "mve" if isa_of == "cortex-m55" else "dsp"
-    made = together(
+    network = together(
         isa,
         Numerics.TFLM,
         lambda kernel: feature in kernel.isa and ("fpu" in board.isa or "fpu" not in kernel.isa),
     )
-    write_library(made, tmp_path, isa, Numerics.TFLM)
-    run_together(made, board, find_toolchain(board, "gcc"), Numerics.TFLM, tmp_path)
+    write_library(network, tmp_path, isa, Numerics.TFLM)
+    run_together(network, board, find_toolchain(board, "gcc"), Numerics.TFLM, tmp_path)
     for line in stack_usage(board, tmp_path):
         assert line[1] <= 1024, line  # what packages say: tinyc/package/facts.py
 
@@ -270,10 +270,10 @@ def stack_usage(board: Board, folder: Path) -> list[tuple[str, int]]:
 
 def portable_object(source: Path, folder: Path, compiler: str) -> Path:
     """The library `all` by a compiler that is not GNU C, or that is told to be none."""
-    known = {"tcc": ["tcc", "-std=c99"], "gcc": ["gcc", "-std=c99", "-pedantic-errors", "-O1", "-DTC_PORTABLE"]}
+    commands = {"tcc": ["tcc", "-std=c99"], "gcc": ["gcc", "-std=c99", "-pedantic-errors", "-O1", "-DTC_PORTABLE"]}
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    subprocess.run([*known[compiler], "-c", source, "-o", folder / "all.o"], check=True)
+    subprocess.run([*commands[compiler], "-c", source, "-o", folder / "all.o"], check=True)
     return folder / "all.o"
 
 
@@ -299,8 +299,8 @@ def test_portable(kernel_library: Callable[..., KernelLibrary], tmp_path: Path, 
     except TinycError as error:
         pytest.skip(error.message)
     firmware = firmware_around(library, Sources(kernels.folder, "all"), host, linker, tmp_path / "firmware")
-    ran = target_for("host", None).run(firmware, kernels.made.requests)
-    check(kernels.made, ran, Numerics.TFLM, f"{compiler}, for {isa_of}")
+    ran = target_for("host", None).run(firmware, kernels.network.requests)
+    check(kernels.network, ran, Numerics.TFLM, f"{compiler}, for {isa_of}")
 
 
 def test_portable_has_no_extension(kernel_library: Callable[..., KernelLibrary]) -> None:

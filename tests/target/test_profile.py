@@ -29,9 +29,9 @@ def run(firmware: Firmware, emulator: str | None = None) -> RunResult:
 
 
 def modelled(firmware: Firmware, emulator: str | None = None) -> ModelledCycles:
-    found = model_cycles(run(firmware, emulator), firmware.read_elf(), core_of(firmware.board.core))
-    assert found is not None
-    return found
+    modelled_cycles = model_cycles(run(firmware, emulator), firmware.read_elf(), core_of(firmware.board.core))
+    assert modelled_cycles is not None
+    return modelled_cycles
 
 
 @pytest.mark.quick_cases(2)
@@ -51,11 +51,11 @@ def test_both_emulators_give_the_same_cycles(build: Build, board: str, compiler:
 def test_every_instruction_is_in_the_lines_as_often_as_it_was_executed(build: Build, board: str) -> None:
     firmware = build(board, "gcc")
     ran = run(firmware)
-    found = model_cycles(ran, firmware.read_elf(), core_of(board))
-    assert found is not None
+    modelled_cycles = model_cycles(ran, firmware.read_elf(), core_of(board))
+    assert modelled_cycles is not None
     for step in (OVERHEAD, 0, 1, 2):
         counted = sum(c.overhead if step == OVERHEAD else c.steps[step] for c in ran.counts)
-        assert sum(line.executions for line in found.lines if line.step == step) == counted
+        assert sum(line.executions for line in modelled_cycles.lines if line.step == step) == counted
 
 
 @pytest.mark.quick_cases(2)
@@ -106,11 +106,11 @@ def _runs(indices: list[int]) -> list[list[int]]:
 
 def test_a_core_without_a_model_has_instructions_only(build: Build) -> None:
     firmware = build("cortex-m55", "gcc")
-    found = model_cycles(run(firmware), firmware.read_elf(), None)
-    assert found is not None
-    assert found.core is None
-    assert found.total == 0
-    assert sum(line.executions for line in found.lines) > 0
+    modelled_cycles = model_cycles(run(firmware), firmware.read_elf(), None)
+    assert modelled_cycles is not None
+    assert modelled_cycles.core is None
+    assert modelled_cycles.total == 0
+    assert sum(line.executions for line in modelled_cycles.lines) > 0
 
 
 def test_a_machine_that_does_not_count_gives_nothing(build: Build) -> None:
@@ -127,16 +127,16 @@ def test_layers_and_functions_share_the_same_total(build: Build) -> None:
     firmware = build("cortex-m0plus", "gcc")
     ran = run(firmware)
     elf = firmware.read_elf()
-    found = dataclasses.replace(modelled(firmware), inferences=1)  # sums, so that nothing is rounded
-    layers = layer_costs(found, elf, ran.jumps, LAYERS)
+    modelled_cycles = dataclasses.replace(modelled(firmware), inferences=1)  # sums, so that nothing is rounded
+    layers = layer_costs(modelled_cycles, elf, ran.jumps, LAYERS)
     assert [layer.step for layer in layers] == [0, 1, 2, OVERHEAD]
-    assert sum(layer.cost.cycles or 0 for layer in layers) == found.total
+    assert sum(layer.cost.cycles or 0 for layer in layers) == modelled_cycles.total
     by_function: Counter[str] = Counter()
     for layer in layers:
         assert sum(f.cost.instructions for f in layer.functions) == layer.cost.instructions
         for function in layer.functions:
             by_function[function.name] += function.cost.cycles or 0
-    assert {f.name: f.cost.cycles for f in function_costs(found, elf)} == dict(by_function)
+    assert {f.name: f.cost.cycles for f in function_costs(modelled_cycles, elf)} == dict(by_function)
 
 
 def test_functions_know_who_called_them(build: Build) -> None:
@@ -151,18 +151,18 @@ def test_source_lines(build: Build, compiler: str) -> None:
     """The dearest line of the toy is in its matrix product."""
     firmware = build("cortex-m4", compiler)
     sources = firmware.elf.parent / "library"
-    found = source_costs(modelled(firmware), firmware.elf, sources, 3)
-    assert [s.file for s in found] == ["toy.c"] * 3
+    lines = source_costs(modelled(firmware), firmware.elf, sources, 3)
+    assert [s.file for s in lines] == ["toy.c"] * 3
     text = (sources / "toy.c").read_text().splitlines()
-    assert all(s.text == text[s.line - 1].strip() for s in found)
-    assert any("acc" in s.text for s in found)
-    assert [s.cost.weight for s in found] == sorted((s.cost.weight for s in found), reverse=True)
+    assert all(s.text == text[s.line - 1].strip() for s in lines)
+    assert any("acc" in s.text for s in lines)
+    assert [s.cost.weight for s in lines] == sorted((s.cost.weight for s in lines), reverse=True)
 
 
 def test_hot_code(build: Build) -> None:
     firmware = build("cortex-m4", "gcc", Variant.COUNT_100)
-    found = modelled(firmware)
-    blocks = hot_blocks(found, firmware.read_elf(), 100)
+    modelled_cycles = modelled(firmware)
+    blocks = hot_blocks(modelled_cycles, firmware.read_elf(), 100)
     weights = [block.cost.weight for block in blocks]
     assert weights == sorted(weights, reverse=True)
     (block,) = (block for block in blocks if block.executions == 100)

@@ -52,8 +52,8 @@ def _program(board: Board, budget: int | None) -> Program:
     graph = graph_of(LAYER)
     flash = None if board.flash_timing is None else SlowFlash(board.flash_timing)
     kernel = "tc_conv2d_3x3_s8_tiles2_asm" if flash is None else "tc_conv2d_s8_rolled_asm"
-    found = candidates(graph, board.isa, Numerics.TFLM, {"layer": kernel}, flash=flash)
-    read_from_flash = {node: [one for one in own if not one.offer.copies] for node, own in found.items()}
+    every_choice = candidates(graph, board.isa, Numerics.TFLM, {"layer": kernel}, flash=flash)
+    read_from_flash = {node: [one for one in own if not one.offer.copies] for node, own in every_choice.items()}
     choices = fastest(read_from_flash)
     program = lower(graph, plan_graph(graph, choices, slide=True, work=0), Numerics.TFLM, "one")
     if budget is None:
@@ -97,8 +97,8 @@ def test_code_runs_from_ram(name: str, compiler: str, emulator: str, tmp_path: P
     board = _board(name)
     assert board.memory is not None
     firmware = _firmware(board, compiler, BUDGET, tmp_path / "ram")
-    found, executed = _run(firmware, board, emulator)
-    assert found == next(iter(run_int(graph_of(LAYER), samples(LAYER)[0], Numerics.TFLM).values())).tobytes()
+    output, executed = _run(firmware, board, emulator)
+    assert output == next(iter(run_int(graph_of(LAYER), samples(LAYER)[0], Numerics.TFLM).values())).tobytes()
     code = board.memory.code or CodeRam("RAM", board.memory.ram_origin, board.memory.ram_bytes)
     elf = firmware.read_elf()
     names = [symbol for symbol in elf.symbols if symbol.is_function and "_asm_" in symbol.name and symbol.size > 64]
@@ -107,7 +107,7 @@ def test_code_runs_from_ram(name: str, compiler: str, emulator: str, tmp_path: P
     stream = next(symbol for symbol in elf.symbols if symbol.name.endswith("conv2d_stream"))
     assert board.memory.ram_origin <= stream.address < board.memory.ram_origin + board.memory.ram_bytes
     usual = _firmware(board, compiler, None, tmp_path / "flash")
-    assert _run(usual, board, emulator)[0] == found
+    assert _run(usual, board, emulator)[0] == output
     assert abs(_run(usual, board, emulator)[1] - executed) < 100  # veneers
     size = library_size(firmware.library_object, firmware.toolchain, board, tmp_path / "ram" / "firmware")
     assert 0 < size.ram_code_bytes < size.code_bytes
@@ -137,24 +137,24 @@ def test_code_in_ram_does_not_wait(tmp_path: Path) -> None:
 def test_budgets_hold() -> None:
     board = _board("cortex-m4")
     taken = [_program(board, budget).in_ram for budget in (0, 1024, 2048, BUDGET)]
-    counts = [len(found.functions) + len(found.constants) for found in taken if found is not None]
+    counts = [len(in_ram.functions) + len(in_ram.constants) for in_ram in taken if in_ram is not None]
     assert counts[0] == 0
     assert counts[-1] == max(counts) >= 3
     stock = load_board("cortex-m4")
     assert not stock.runs_code_from_ram
-    found = _program(stock, BUDGET).in_ram
-    assert found is not None
-    assert not found.functions
-    assert found.constants
+    code_in_ram = _program(stock, BUDGET).in_ram
+    assert code_in_ram is not None
+    assert not code_in_ram.functions
+    assert code_in_ram.constants
 
 
 def test_kernels_are_chosen_with_ram_in_mind() -> None:
     """The dearer a byte of RAM is, the fewer are taken; at no price those that are fastest without waits win."""
     board = load_board("nucleo-l4r5zi")
     assert board.flash_timing is not None
-    found = candidates(graph_of(LAYER), board.isa, Numerics.TFLM, flash=SlowFlash(board.flash_timing))
+    choices = candidates(graph_of(LAYER), board.isa, Numerics.TFLM, flash=SlowFlash(board.flash_timing))
     best = [
-        fastest(repriced(found, SlowFlash(board.flash_timing, RamCode(price))))["layer"] for price in (0.0, 4.0, 64.0)
+        fastest(repriced(choices, SlowFlash(board.flash_timing, RamCode(price))))["layer"] for price in (0.0, 4.0, 64.0)
     ]
     bytes_taken = [choice.cost.ram_code + choice.cost.ram_consts for choice in best]
     assert bytes_taken == sorted(bytes_taken, reverse=True)
@@ -182,8 +182,8 @@ def test_by_default_a_board_with_slow_flash_has_in_ram_what_is_worth_it(models_d
 
     def copied(board: str, **words: Any) -> int | None:
         options = Options(board, **words)
-        made = make_integers(file, load_board(board), options, Progress())
-        program = lower_integers(made, load_board(board), options, Progress()).program
+        integers = make_integers(file, load_board(board), options, Progress())
+        program = lower_integers(integers, load_board(board), options, Progress()).program
         if program.in_ram is None:
             return None
         memory = load_board(board).memory

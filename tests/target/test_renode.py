@@ -230,14 +230,14 @@ def keywords(folder: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Name and arguments of every keyword call in test.robot, by Robot Framework's own parser."""
     api = pytest.importorskip("robot.api", reason="Robot Framework is not installed: pip install robotframework")
     model = api.get_model(str(folder / "test.robot"))
-    found = []
+    calls = []
     for section in model.sections:
         for block in getattr(section, "body", []):
             for item in getattr(block, "body", []):
                 assert not getattr(item, "errors", ()), f"{item}: {item.errors}"
                 if hasattr(item, "keyword"):
-                    found.append((item.keyword, tuple(item.args)))
-    return found
+                    calls.append((item.keyword, tuple(item.args)))
+    return calls
 
 
 def test_robot_file_parses(renode: Make) -> None:

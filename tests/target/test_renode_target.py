@@ -100,9 +100,9 @@ def test_addresses_count_as_blocks_do(make: Make, renode: Path) -> None:
         function = elf.function_at(address)
         return function.name, address - function.address
 
-    found = {place(ours, a): n for a, n in executions_by_address(ran.blocks, ours).items()}
-    wanted = {place(theirs, a): n for a, n in executions_by_address(other.blocks, theirs).items()}
-    assert found == wanted
+    by_place = {place(ours, a): n for a, n in executions_by_address(ran.blocks, ours).items()}
+    by_place_there = {place(theirs, a): n for a, n in executions_by_address(other.blocks, theirs).items()}
+    assert by_place == by_place_there
     jumps = sorted((j.step, place(ours, j.source), place(ours, j.target), j.executions) for j in ran.jumps)
     assert jumps == sorted(
         (j.step, place(theirs, j.source), place(theirs, j.target), j.executions) for j in other.jumps
@@ -189,20 +189,20 @@ def test_the_same_report_and_profile_as_on_unicorn(tmp_path: Path, renode: Path,
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), model)
     np.savez(tmp_path / "dense.calib.npz", x=rng.normal(0, 1, (4, 70)).astype(np.float32))
     quick = Recipe(method="minmax", equalize=False, rounding="nearest")
-    found = []
+    reports = []
     for emulator in ("renode", "unicorn"):
         options = Options("nucleo-l4r5zi", emulator=emulator, samples=1, recipe=quick)
         if profiled:
             profile = profile_model(model, options, Progress(), False, 5)
             assert profile.microjoules is not None
-            found.append(replace(profile, machine=""))
+            reports.append(replace(profile, machine=""))
         else:
             report = verify_model(model, options, Progress())
             assert report.passed
             assert report.machine.lower().startswith(emulator)
             assert report.energy is not None
-            found.append(replace(report, machine="", arguments=()))
-    assert found[0] == found[1]
+            reports.append(replace(report, machine="", arguments=()))
+    assert reports[0] == reports[1]
 
 
 # --- traces ---

@@ -97,23 +97,23 @@ DEPTHWISES = {
 
 def others() -> list[Graph]:
     """Pools and sums, lengths around those of vectors."""
-    found = []
+    graphs = []
     for shape in ((1, 7, 5, 9), (1, 4, 6, 133)):
         x = tensor("x", shape, 0.1, 7)
         for op, attrs in (("max_pool2d", MaxPool2D), ("avg_pool2d", AvgPool2D)):
             for kernel, stride, pad in ((2, 2, Padding(0, 0, 0, 0)), (3, 1, ONE), (3, 2, Padding(0, 1, 1, 1))):
                 sizes = (Pair(kernel, kernel), Pair(stride, stride), pad)
-                found.append(one_node(op, attrs(*sizes, act=RELU6 if kernel == 3 else Act()), [x], 0.1, 7))
-            found.append(one_node(op, attrs(Pair(*shape[1:3])), [x], 0.1, 7))
-        found.append(one_node("max_pool2d", MaxPool2D(Pair(2, 3), dilation=Pair(2, 2), pad=ONE), [x], 0.1, 7))
-        found.append(one_node("avg_pool2d", AvgPool2D(Pair(3, 2), pad=ONE, count_pad=True), [x], 0.1, 7))
+                graphs.append(one_node(op, attrs(*sizes, act=RELU6 if kernel == 3 else Act()), [x], 0.1, 7))
+            graphs.append(one_node(op, attrs(Pair(*shape[1:3])), [x], 0.1, 7))
+        graphs.append(one_node("max_pool2d", MaxPool2D(Pair(2, 3), dilation=Pair(2, 2), pad=ONE), [x], 0.1, 7))
+        graphs.append(one_node("avg_pool2d", AvgPool2D(Pair(3, 2), pad=ONE, count_pad=True), [x], 0.1, 7))
     least = tensor("x", (1, 17, 15, 5), 0.1, -128)
-    found.append(one_node("avg_pool2d", AvgPool2D(Pair(17, 15)), [least], 0.1, -128))
+    graphs.append(one_node("avg_pool2d", AvgPool2D(Pair(17, 15)), [least], 0.1, -128))
     for count in (1, 31, 32, 97):
         a, b = tensor("a", (1, count), 0.02, 11), tensor("b", (1, count), 0.03, -90)
-        found.append(one_node("add", Add(), [a, b], 0.05, -31))
-        found.append(one_node("sub", Sub(RELU), [a, b], 0.01, -100))
-    return found
+        graphs.append(one_node("add", Add(), [a, b], 0.05, -31))
+        graphs.append(one_node("sub", Sub(RELU), [a, b], 0.01, -100))
+    return graphs
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_depthwise_equals_the_reference(board_of: Callable[[int], str], bits: in
 
 def test_depthwise_layers_go_every_way() -> None:
     """Three products at a time, two, and any number of taps."""
-    found = set()
+    walks = set()
     for layer in DEPTHWISES.values():
         graph = graph_of(replace(layer, bits=8))
         taps = graph_of(layer).consts["w"].reshape(-1, layer.out_c).T
@@ -198,8 +198,8 @@ def test_depthwise_layers_go_every_way() -> None:
             all_ops()[layer.op].prepare(Site(graph, graph.nodes[0], Numerics.TFLM)), w=graph_of(layer).consts["w"]
         )
         assert p.w.size == taps.size
-        found.add(rvv_depthwise.walk(p))
-    assert {(3, True), (2, True), (1, False), (2, False)} <= found
+        walks.add(rvv_depthwise.walk(p))
+    assert {(3, True), (2, True), (1, False), (2, False)} <= walks
 
 
 @pytest.mark.parametrize("bits", CPUS)

@@ -38,7 +38,7 @@ class Call:
     header: str
     text: str
     objects: tuple[np.ndarray, ...]
-    wanted: np.ndarray
+    expected: np.ndarray
     adjoin: bool = False  # whether the last object lies right behind the first
 
 
@@ -53,9 +53,9 @@ def _modulo(sums: np.ndarray) -> np.ndarray:
 
 def _dot(board: str, taps: int) -> Call:
     x, w = _words(1, taps, 2), _words(2, taps, 8, bits=8)
-    wanted = _modulo(np.einsum("ti,tl->li", x, w[:, :4]))
+    expected = _modulo(np.einsum("ti,tl->li", x, w[:, :4]))
     objects = (x.astype(np.int32), w.astype(np.int8).ravel()[:-4], np.zeros(8, np.int32))
-    return Call("tc_scalar_dot.h", f"tc_scalar_dot4(a, b, {taps // 2}, c)", objects, wanted)
+    return Call("tc_scalar_dot.h", f"tc_scalar_dot4(a, b, {taps // 2}, c)", objects, expected)
 
 
 def _dense(board: str, taps: int) -> Call:
@@ -68,15 +68,15 @@ def _nibbles(board: str, taps: int) -> Call:
     x, w = _words(5, taps, 2), _words(6, taps, 4, bits=4)
     places = np.array([[28, 24, 12, 8], [20, 16, 4, 0]])
     words = ((w.reshape(-1, 2, 4) & 15) << places).sum(axis=(1, 2)).astype(np.uint32)
-    wanted = _modulo(np.einsum("ti,tl->li", x, w))
+    expected = _modulo(np.einsum("ti,tl->li", x, w))
     text = f"tc_scalar_nibbles4(a, b, (const int32_t *)a + {2 * taps}, c)"
-    return Call("tc_scalar_nibbles.h", text, (x.astype(np.int32), words, np.zeros(8, np.int32)), wanted)
+    return Call("tc_scalar_nibbles.h", text, (x.astype(np.int32), words, np.zeros(8, np.int32)), expected)
 
 
 def _tiles(narrow: bool, four: bool) -> Callable[[str, int], Call]:
     """Three dot products; four: the form of RV32 for four lanes."""
 
-    def made(board: str, taps: int) -> Call:
+    def call_of(board: str, taps: int) -> Call:
         lanes = 4 if four else LANES[board]
         x, w = _words(7, 3, taps, 2, bits=16 if narrow else 32), _words(8, 2, 3, taps, 4, bits=16)
         used = np.concatenate([w[0], w[1]], axis=2)[:, :, :lanes]
@@ -85,29 +85,29 @@ def _tiles(narrow: bool, four: bool) -> Callable[[str, int], Call]:
         weights = w.astype(np.int16)[: 2 if lanes == 8 else 1]
         flat = weights.ravel()[: weights.size - (4 - lanes if lanes < 4 else 0)]
         objects = (x.astype(np.int16 if narrow else np.int32), flat, np.zeros(6 * lanes, np.int32))
-        wanted = _modulo(np.einsum("pti,ptl->pli", x, used))
-        return Call(f"tc_scalar_{kind}.h", text, objects, wanted, adjoin=True)
+        expected = _modulo(np.einsum("pti,ptl->pli", x, used))
+        return Call(f"tc_scalar_{kind}.h", text, objects, expected, adjoin=True)
 
-    return made
+    return call_of
 
 
 def _pairs(segment: int) -> Callable[[str, int], Call]:
-    def made(board: str, taps: int) -> Call:
+    def call_of(board: str, taps: int) -> Call:
         words = taps // 4 * segment
         x, w = _words(9, words // segment, 1 + 2 * segment), _words(10, 2, words, 4) & 0xFFFFFFFF
         start, pairs = x[:, 0], x[:, 1:].reshape(-1, segment, 2)
         by_segment = w.transpose(1, 0, 2).reshape(-1, segment, 8)
         low, high = by_segment & 0x00FF00FF, by_segment >> 8 & 0x00FF00FF
         sums = start[:, None] + (pairs[:, :, :1] * low + pairs[:, :, 1:] * high).sum(axis=1)
-        wanted = _modulo((_modulo(sums).reshape(sums.shape).astype(np.int64) >> 16).sum(axis=0))
+        expected = _modulo((_modulo(sums).reshape(sums.shape).astype(np.int64) >> 16).sum(axis=0))
         objects = (x.astype(np.int32), w.astype(np.uint32), np.zeros(8, np.int32))
-        return Call("tc_scalar_pair_sums.h", f"tc_scalar_pairs_{segment}(a, b, {words}, c)", objects, wanted)
+        return Call("tc_scalar_pair_sums.h", f"tc_scalar_pairs_{segment}(a, b, {words}, c)", objects, expected)
 
-    return made
+    return call_of
 
 
 def _columns(stride: int) -> Callable[[str, int], Call]:
-    def made(board: str, taps: int) -> Call:
+    def call_of(board: str, taps: int) -> Call:
         n = taps + 1
         whole = -(-n // 3) * 3 if stride == 1 else n
         count = whole + 2 if stride == 1 else 2 * n + 1
@@ -115,14 +115,14 @@ def _columns(stride: int) -> Callable[[str, int], Call]:
         bytes_of = x & 0xFF
         column = bytes_of[:, 0] | bytes_of[:, 1] << 8 | bytes_of[:, 2] << 24
         sums = [sum((x[stride * i + k] * w[:, k]).sum() for k in range(3)) for i in range(whole)]
-        wanted = np.concatenate([np.array(sums, np.int32), _modulo(column[whole:])])
+        expected = np.concatenate([np.array(sums, np.int32), _modulo(column[whole:])])
         objects = (w.astype(np.int8), np.zeros(4, np.int8), _modulo(column))
-        return Call("tc_scalar_columns.h", f"tc_scalar_dw3x3_{stride}(c, a, {n})", objects, wanted)
+        return Call("tc_scalar_columns.h", f"tc_scalar_dw3x3_{stride}(c, a, {n})", objects, expected)
 
-    return made
+    return call_of
 
 
-MADE: Mapping[str, Callable[[str, int], Call]] = {
+MAKERS: Mapping[str, Callable[[str, int], Call]] = {
     "dot": _dot,
     "dense": _dense,
     "nibbles": _nibbles,
@@ -136,16 +136,16 @@ MADE: Mapping[str, Callable[[str, int], Call]] = {
 }
 
 
-def _made(board: str) -> Sequence[Call]:
+def _calls(board: str) -> Sequence[Call]:
     """Calls with one turn of the loop, and with several."""
-    found = []
-    for name, make in MADE.items():
+    calls = []
+    for name, make in MAKERS.items():
         if (name == "narrow tiles of four") <= (board == "riscv32imc"):
-            found += [make(board, 4), make(board, 12)]
+            calls += [make(board, 4), make(board, 12)]
     here = {function.core for header in NAMES for function in loops_of(header).functions}
     assert here == set(MACROS.values())
     cores = {header: {function.core for function in loops_of(header).functions} for header in NAMES}
-    return [call for call in found if not board or MACROS[board] in cores[call.header]]
+    return [call for call in calls if not board or MACROS[board] in cores[call.header]]
 
 
 @pytest.mark.parametrize("board_name", MACROS)
@@ -155,7 +155,7 @@ def test_every_core_by_what_its_instructions_mean(board_name: str, tmp_path: Pat
         compiler = find_toolchain(board, "gcc")
     except TinycError as error:
         pytest.skip(error.message)
-    calls, macro = _made(board_name), MACROS[board_name]
+    calls, macro = _calls(board_name), MACROS[board_name]
     assert len(calls) >= 10
     for name, text in with_included(["tc_scalar.h"]).items():
         (tmp_path / name).write_text(text)
@@ -168,8 +168,8 @@ def test_every_core_by_what_its_instructions_mean(board_name: str, tmp_path: Pat
         body = f"{names}\n    (void)a, (void)b, (void)c;\n    {call.text};\n    return {number};\n"
         (tmp_path / "unit.c").write_text(f'#include "unit.h"\nint unit_run(char *arena)\n{{\n{body}}}\n')
         data = [(at, one.tobytes()) for at, one in zip(places, call.objects, strict=True)]
-        found = run_alone(tmp_path, compiler, data)
-        assert found[2] == call.wanted.tobytes(), call.text
+        output = run_alone(tmp_path, compiler, data)
+        assert output[2] == call.expected.tobytes(), call.text
 
 
 def _of(header: str, macro: str) -> list:
@@ -177,7 +177,7 @@ def _of(header: str, macro: str) -> list:
 
 
 def test_the_c_of_other_machines(tmp_path: Path) -> None:
-    calls = _made("")
+    calls = _calls("")
     lines = [
         "#include <stdio.h>",
         "#include <stdlib.h>",
@@ -198,7 +198,7 @@ def test_the_c_of_other_machines(tmp_path: Path) -> None:
     for name, text in with_included(NAMES).items():
         (tmp_path / name).write_text(text)
     requests = b"".join(one.tobytes() for call in calls for one in call.objects)
-    assert sanitized(tmp_path, ["unit.c"], requests) == b"".join(call.wanted.tobytes() for call in calls)
+    assert sanitized(tmp_path, ["unit.c"], requests) == b"".join(call.expected.tobytes() for call in calls)
 
 
 def _typed(text: str) -> str:
@@ -234,11 +234,11 @@ def test_instructions_of_a_turn(loop: Products, thumb2: int, thumb1: int) -> Non
 @pytest.mark.parametrize("board_name", [*MACROS, "host"])
 def test_a_library_has_the_loops_of_its_core(board_name: str) -> None:
     board = load_board(board_name)
-    wanted = {MACROS[board_name]} if board_name in MACROS else set()
-    assert cores_of(board.core, board.isa) == wanted
+    expected_cores = {MACROS[board_name]} if board_name in MACROS else set()
+    assert cores_of(board.core, board.isa) == expected_cores
     for name in NAMES:
         text = header_text(name, cores_of(board.core, board.isa))
-        assert {macro for macro in ALL if macro in text} == wanted & {f.core for f in loops_of(name).functions}
+        assert {macro for macro in ALL if macro in text} == expected_cores & {f.core for f in loops_of(name).functions}
         assert loops_of(name).plain in text
 
 

@@ -32,7 +32,7 @@ def test_equal_the_reference(board_name: str, family: str) -> None:
 
 def test_costs() -> None:
     """On the Cortex-M3, whose instructions are estimated."""
-    found = check_rows_on_core(group(COSTS), board_name="cortex-m3", scalar=True, most_bytes=1)
-    for name, case, executed in found:
+    rows = check_rows_on_core(group(COSTS), board_name="cortex-m3", scalar=True, most_bytes=1)
+    for name, case, executed in rows:
         if case.form.special is not None:
             assert executed == pytest.approx(case.form.cost.instructions, rel=0.1), f"{name}: {case.name}"

@@ -112,9 +112,9 @@ def side_by_side(layers: Iterable[Layer], isa: frozenset[str], numerics: Numeric
 
 def _graphs(layers: Iterable[Layer]) -> Iterator[tuple[int, Graph, np.ndarray]]:
     for number, layer in enumerate(layers):
-        graph, found = graph_of(layer), samples(layer)
-        yield 2 * number, graph, found[0]["x"]
-        yield 2 * number + 1, graph, found[1]["x"]
+        graph, arrays = graph_of(layer), samples(layer)
+        yield 2 * number, graph, arrays[0]["x"]
+        yield 2 * number + 1, graph, arrays[1]["x"]
 
 
 @pytest.mark.parametrize(("board_name", "family"), RUNS)
@@ -125,9 +125,9 @@ def test_equals_the_reference(board_name: str, family: str) -> None:
         compiler = find_toolchain(board, family)
     except TinycError as error:
         pytest.skip(error.message)
-    made = side_by_side([*CONVS, *STRIDED, *DENSES], board.isa, Numerics.TFLM)
-    assert {kernel for _, kernel in made.covered} >= set(KERNELS)
-    run_together(made, board, compiler, Numerics.TFLM)
+    network = side_by_side([*CONVS, *STRIDED, *DENSES], board.isa, Numerics.TFLM)
+    assert {kernel for _, kernel in network.covered} >= set(KERNELS)
+    run_together(network, board, compiler, Numerics.TFLM)
 
 
 @pytest.mark.parametrize("form", [F2, F4, S2])
@@ -139,13 +139,13 @@ def test_products_are_multiples_of_the_outputs(form: BilinearForm) -> None:
     inputs, sums = np.array(form.inputs, np.int64), np.array(form.sums, np.int64)
     sides = np.einsum("ik,klc,jl->ijc", inputs, x, inputs).reshape(-1, 5)
     products = (factors(w, form) * sides).sum(axis=2).reshape(2, form.products, form.products)
-    found = np.einsum("ai,oij,bj->oab", sums, products, sums) % 2**32
+    sums_of_form = np.einsum("ai,oij,bj->oab", sums, products, sums) % 2**32
     for a in range(form.m):
         for b in range(form.m):
             at, left = form.stride * a, form.stride * b
-            wanted = (w.astype(np.int64) * x[at : at + 3, left : left + 3]).sum(axis=(1, 2, 3))
+            exact = (w.astype(np.int64) * x[at : at + 3, left : left + 3]).sum(axis=(1, 2, 3))
             multiple = form.unit**2 << (form.raised[a] + form.raised[b])
-            np.testing.assert_array_equal(found[:, a, b], wanted * multiple % 2**32)
+            np.testing.assert_array_equal(sums_of_form[:, a, b], exact * multiple % 2**32)
 
 
 def test_factors_of_int8_weights_fit_int16() -> None:

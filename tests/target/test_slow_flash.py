@@ -106,12 +106,12 @@ def test_the_energy_of_the_toy(build: Build) -> None:
     if counted is None:
         pytest.skip("unicorn is not installed: pip install unicorn")
     report = replace(small_report(), cycles=1_000_000)
-    found = _with_energy(report, firmware, INPUTS[:1]).energy
-    assert found is not None
-    assert found.cycles == 1_000_000 + sum(counted.values())
-    assert found.microjoules == pytest.approx(found.cycles * 541e-6, rel=1e-3)
-    assert found.least == pytest.approx(found.microjoules / 1.08 * 0.79, rel=1e-3)
-    assert found.most == pytest.approx(found.microjoules / 0.92 * 1.21, rel=1e-3)
+    energy = _with_energy(report, firmware, INPUTS[:1]).energy
+    assert energy is not None
+    assert energy.cycles == 1_000_000 + sum(counted.values())
+    assert energy.microjoules == pytest.approx(energy.cycles * 541e-6, rel=1e-3)
+    assert energy.least == pytest.approx(energy.microjoules / 1.08 * 0.79, rel=1e-3)
+    assert energy.most == pytest.approx(energy.microjoules / 0.92 * 1.21, rel=1e-3)
     silent = replace(firmware, board=replace(firmware.board, energy=None))
     assert _with_energy(report, silent, INPUTS[:1]).energy is None
 
@@ -162,8 +162,8 @@ def _check_copy(layer: Layer, choice: Choice, plain: Choice, compiler: Toolchain
     folder.mkdir()
     firmware, sample = _firmware(layer, choice, compiler, folder), samples(layer)[0]
     ran = target.run(firmware, [[sample["x"].tobytes()]])
-    wanted = run_int(graph_of(layer), sample, Numerics.TFLM)
-    assert ran.outputs[0][0] == next(iter(wanted.values())).tobytes()
+    reference = run_int(graph_of(layer), sample, Numerics.TFLM)
+    assert ran.outputs[0][0] == next(iter(reference.values())).tobytes()
     assert ran.instructions[0] == pytest.approx(choice.cost.instructions, rel=0.05)
     measured = flash_waits(target, timing, firmware, [[sample["x"].tobytes()]])[0]
     copying = choice.cost.instructions - plain.cost.instructions
@@ -185,12 +185,12 @@ def test_copied_constants_give_the_same_bytes_on_the_host(layer: Layer) -> None:
     timing = load_board("nucleo-l4r5zi").flash_timing
     copying = [choice for choice in _choices(layer, timing) if choice.offer.copies]
     assert len({choice.kernel.name for choice in copying}) >= 4
-    wanted = [run_int(graph, sample, Numerics.TFLM) for sample in inputs]
+    reference = [run_int(graph, sample, Numerics.TFLM) for sample in inputs]
     for choice in copying[::2]:
         plan = OneStepPlan(graph, {"layer": choice.scratch_bytes})
         outputs = run_plan(graph, {"layer": choice}, plan, inputs, Numerics.TFLM)
-        for (made,), want in zip(outputs, wanted, strict=True):
-            np.testing.assert_array_equal(made, next(iter(want.values())), err_msg=choice.kernel.name)
+        for (y,), want in zip(outputs, reference, strict=True):
+            np.testing.assert_array_equal(y, next(iter(want.values())), err_msg=choice.kernel.name)
 
 
 @pytest.mark.parametrize(

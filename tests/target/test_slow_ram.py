@@ -40,10 +40,10 @@ def options(**others: object) -> Options:
 
 @pytest.fixture(scope="module")
 def compiled(model: Path) -> Compiled:
-    made = compile_model(model, load_board(BOARD), options(), Progress())
-    assert made.plan.slow_bytes > 0
-    assert made.plan.arena_bytes <= BUDGET
-    return made
+    library = compile_model(model, load_board(BOARD), options(), Progress())
+    assert library.plan.slow_bytes > 0
+    assert library.plan.arena_bytes <= BUDGET
+    return library
 
 
 @pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
@@ -69,15 +69,15 @@ def test_both_rams_give_the_bytes_of_the_reference(compiled: Compiled, emulator:
 def test_boards_with_two_rams(model: Path, board: str, emulator: str) -> None:
     """An arena in both, and on those with a RAM for code some of that."""
     target_for(board, emulator)
-    found = load_board(board)
-    asked = options(board=board, emulator=emulator, ram=256, ram_code=4096 if found.code_ram else None)
-    report = prove(compile_model(model, found, asked, Progress()), found, asked, Progress())
+    target = load_board(board)
+    asked = options(board=board, emulator=emulator, ram=256, ram_code=4096 if target.code_ram else None)
+    report = prove(compile_model(model, target, asked, Progress()), target, asked, Progress())
     assert report.passed
     assert report.slow is not None
     assert report.slow.bytes > 0
     assert report.slow.waits > 0
     assert report.slow.counted == (emulator == "unicorn")
-    if found.code_ram is not None:
+    if target.code_ram is not None:
         assert report.ram_code is not None
         assert report.ram_code.code_bytes > 0
 

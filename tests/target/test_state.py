@@ -77,8 +77,8 @@ def delays() -> Graph:
 
 
 def library(graph: Graph, board: str) -> Program:
-    found = candidates(graph, load_board(board).isa, Numerics.TFLM)
-    best = Front(families_of(graph, found)).best(Worth(1 / 3, 1 / 3))
+    choices = candidates(graph, load_board(board).isa, Numerics.TFLM)
+    best = Front(families_of(graph, choices)).best(Worth(1 / 3, 1 / 3))
     assert best is not None
     plan = place_states(graph, best.plan)
     return lower(graph, plan, Numerics.TFLM, "toy")
@@ -96,7 +96,10 @@ def inputs_of(graph: Graph) -> list[Array]:
 
 def expected(graph: Graph, inputs: Sequence[Array]) -> list[list[bytes]]:
     run = prepare_int(graph, Numerics.TFLM)
-    return [[made[name].tobytes() for name in graph.outputs] for made in run.sequence({"x": x} for x in inputs)]
+    return [
+        [run_outputs[name].tobytes() for name in graph.outputs]
+        for run_outputs in run.sequence({"x": x} for x in inputs)
+    ]
 
 
 def test_only_what_all_readers_precede_is_written_in_place() -> None:
@@ -133,15 +136,15 @@ def test_sequences_give_the_bytes_of_the_reference(tmp_path: Path, name: str, bo
     target = target_for(board, None)
     folder = files_of(library(graph, board), tmp_path)
     compiler = find_toolchain(machine, "gcc")
-    made = compile_firmware(
+    firmware = compile_firmware(
         Sources(folder, "toy"), machine, compiler, "speed", tmp_path / "firmware", Checks(sanitize=machine.is_host)
     )
-    assert made.info.has_state
+    assert firmware.info.has_state
     inputs = inputs_of(graph)
-    once = target.run(made, [[x.tobytes()] for x in inputs])
+    once = target.run(firmware, [[x.tobytes()] for x in inputs])
     assert [list(outputs) for outputs in once.outputs] == expected(graph, inputs)
     assert not once.damaged_guards
-    again = target.run(replace(made, sequence=3), [[x.tobytes()] for x in inputs])
+    again = target.run(replace(firmware, sequence=3), [[x.tobytes()] for x in inputs])
     parts = [expected(graph, inputs[start : start + 3]) for start in range(0, STEPS, 3)]
     assert [list(outputs) for outputs in again.outputs] == [outputs for part in parts for outputs in part]
     assert once.outputs != again.outputs
@@ -151,9 +154,9 @@ def test_reference_outputs_reset_as_the_firmware_does() -> None:
     graph = delays()
     inputs = inputs_of(graph)
     program = library(graph, "host")
-    found = reference_outputs(graph, program, Samples({"x": np.stack(inputs)}, None, "test"), sequence=4)
+    outputs_by_sample = reference_outputs(graph, program, Samples({"x": np.stack(inputs)}, None, "test"), sequence=4)
     parts = [*expected(graph, inputs[:4]), *expected(graph, inputs[4:])]
-    assert [[array.tobytes() for array in outputs] for outputs in found] == parts
+    assert [[array.tobytes() for array in outputs] for outputs in outputs_by_sample] == parts
 
 
 def test_a_difference_late_in_a_sequence_is_traced_to_its_step() -> None:
@@ -174,6 +177,6 @@ def test_python_runs_samples_as_a_sequence(tmp_path: Path) -> None:
     inputs = inputs_of(graph)
     for _ in range(2):  # every call begins with a reset
         y, z = loaded.run(np.concatenate(inputs))
-        wanted = expected(graph, inputs)
-        assert [y[k].tobytes() for k in range(STEPS)] == [outputs[0] for outputs in wanted]
-        assert [z[k].tobytes() for k in range(STEPS)] == [outputs[1] for outputs in wanted]
+        reference = expected(graph, inputs)
+        assert [y[k].tobytes() for k in range(STEPS)] == [outputs[0] for outputs in reference]
+        assert [z[k].tobytes() for k in range(STEPS)] == [outputs[1] for outputs in reference]

@@ -43,18 +43,18 @@ PARTS = 12  # of all kernels, one by one in libraries of their own
 def run_all(folder: Path, board_name: str, *flags: str) -> tuple[Together, LinkedRun]:
     """Every kernel of the board in one library, built with these flags and called."""
     board = load_board(board_name)
-    made = together(board.isa, Numerics.TFLM)
-    return made, run(made, folder, board, *flags)[1]
+    network = together(board.isa, Numerics.TFLM)
+    return network, run(network, folder, board, *flags)[1]
 
 
-def run(made: Together, folder: Path, board: Board, *flags: str) -> tuple[Program, LinkedRun]:
-    program = write_library(made, folder, board.isa, Numerics.TFLM)
-    return program, run_linked(read_elf(linked(folder, "all", board, *flags)), program, board, made.requests)
+def run(network: Together, folder: Path, board: Board, *flags: str) -> tuple[Program, LinkedRun]:
+    program = write_library(network, folder, board.isa, Numerics.TFLM)
+    return program, run_linked(read_elf(linked(folder, "all", board, *flags)), program, board, network.requests)
 
 
-def aligned_run(made: Together, folder: Path, board: Board, *flags: str) -> Program:
+def aligned_run(network: Together, folder: Path, board: Board, *flags: str) -> Program:
     """Assert that steps of which the library says nothing made no unaligned access."""
-    program, ran = run(made, folder, board, *flags)
+    program, ran = run(network, folder, board, *flags)
     said = unaligned_steps(program)
     seen = {step for step, count in ran.in_steps.items() if count}
     others = {program.steps[step].choice.kernel.name for step in seen - set(said)}
@@ -90,7 +90,7 @@ def test_steps_that_say_none_make_none(
 ) -> None:
     """Of the kernels of a Cortex-M4 every so many: what is called once becomes part of its step, and has others."""
     board = load_board("cortex-m4")
-    whole = kernel_library(board.isa).made
+    whole = kernel_library(board.isa).network
     program = aligned_run(whole._of(whole.graph.nodes[first::PARTS]), tmp_path, board, "-O2")
     assert 0 < len(unaligned_steps(program)) < len(program.steps) / 2
 
@@ -101,7 +101,7 @@ def test_all_steps_that_say_none_make_none(
     kernel_library: Callable[..., KernelLibrary], tmp_path: Path, name: str, level: str
 ) -> None:
     board = load_board(name)
-    aligned_run(kernel_library(board.isa).made, tmp_path, board, level)
+    aligned_run(kernel_library(board.isa).network, tmp_path, board, level)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ WARNED = "-std=c99 -ffreestanding -fomit-frame-pointer -Wall -Wextra -Wpedantic 
 
 
 @pytest.mark.parametrize(
-    ("compiler", "flags", "found"),
+    ("compiler", "flags", "is_told"),
     [
         ("arm-none-eabi-gcc", "-g", True),
         ("arm-none-eabi-gcc", "-g -Os", True),
@@ -49,13 +49,13 @@ WARNED = "-std=c99 -ffreestanding -fomit-frame-pointer -Wall -Wextra -Wpedantic 
         (CLANG, "-funwind-tables -fasynchronous-unwind-tables -fexceptions", False),
     ],
 )
-def test_every_way_to_compile(compiler: str, flags: str, found: bool, tmp_path: Path) -> None:
+def test_every_way_to_compile(compiler: str, flags: str, is_told: bool, tmp_path: Path) -> None:
     depths = _depths(f"{compiler} {TARGET}", flags, _function(), tmp_path)
-    assert found == (depths >= {36, 44, 56})
+    assert is_told == (depths >= {36, 44, 56})
 
 
 @pytest.mark.parametrize(
-    ("compiler", "flags", "found"),
+    ("compiler", "flags", "is_told"),
     [
         ("riscv64-unknown-elf-gcc", "-g -Os", True),
         ("riscv64-unknown-elf-gcc", "", False),
@@ -64,7 +64,7 @@ def test_every_way_to_compile(compiler: str, flags: str, found: bool, tmp_path: 
         ("clang --target=riscv32-none-elf", "-g", False),
     ],
 )
-def test_rv32_too(compiler: str, flags: str, found: bool, tmp_path: Path) -> None:
+def test_rv32_too(compiler: str, flags: str, is_told: bool, tmp_path: Path) -> None:
     asm = RiscvAsm()
     asm.add("sp", "sp", -48)
     asm.words("sw", ("s0", "s11", "ra"), "sp", 4)
@@ -74,7 +74,7 @@ def test_rv32_too(compiler: str, flags: str, found: bool, tmp_path: Path) -> Non
     asm.op("ret")
     text = asm.function("subject", ("int8_t *y",))
     depths = _depths(f"{compiler} -march=rv32imc -mabi=ilp32", flags, text, tmp_path)
-    assert found == (48 in depths)
+    assert is_told == (48 in depths)
 
 
 def _depths(command: str, flags: str, function: str, folder: Path) -> set[int]:
@@ -89,6 +89,6 @@ def _depths(command: str, flags: str, function: str, folder: Path) -> set[int]:
     if "riscv" in command:  # whose relocations pyelftools does not know
         linked = "riscv64-unknown-elf-ld -m elf32lriscv -e call subject.o -o subject.elf"
         subprocess.run(linked.split(), cwd=folder, check=True)
-    made = folder / ("subject.elf" if "riscv" in command else "subject.o")
-    tables = frames(made).values() if "-g" in flags else ()
+    file = folder / ("subject.elf" if "riscv" in command else "subject.o")
+    tables = frames(file).values() if "-g" in flags else ()
     return {row["cfa"].offset for table in tables for row in table}

@@ -125,7 +125,7 @@ def program(pair: Pair, out: Path, *flags: str) -> Path:
     if compiler is None:
         pytest.skip("gcc is not installed")
     (out / "main.c").write_text(HOST_MAIN)
-    made = out / "program"
+    program_file = out / "program"
     command = [compiler, "-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall"]
     command += [
         "-Wextra",
@@ -136,20 +136,22 @@ def program(pair: Pair, out: Path, *flags: str) -> Path:
         f"-I{pair.folder}",
         str(pair.folder / "net.c"),
     ]
-    subprocess.run([*command, str(out / "main.c"), "-o", str(made)], check=True)
-    return made
+    subprocess.run([*command, str(out / "main.c"), "-o", str(program_file)], check=True)
+    return program_file
 
 
 def samples(compiled: Compiled) -> tuple[list[bytes], list[int]]:
     """Inputs of the library, and the outputs of the reference."""
-    _, found = proof_samples(compiled, Options("host", samples=6))
-    wanted = [run_int(compiled.graph, found.sample(i, compiled.graph), compiled.program.numerics) for i in range(6)]
-    outputs = [int(v) for one in wanted for v in one[compiled.graph.outputs[0]].ravel()]
-    return [b"".join(one) for one in input_bytes(compiled.graph, found)], outputs
+    _, inputs_drawn = proof_samples(compiled, Options("host", samples=6))
+    reference = [
+        run_int(compiled.graph, inputs_drawn.sample(i, compiled.graph), compiled.program.numerics) for i in range(6)
+    ]
+    outputs = [int(v) for one in reference for v in one[compiled.graph.outputs[0]].ravel()]
+    return [b"".join(one) for one in input_bytes(compiled.graph, inputs_drawn)], outputs
 
 
-def run(made: Path, blob: Path, inputs: list[bytes], *words: str) -> list[int]:
-    done = subprocess.run([made, blob, *words], input=b"".join(inputs), capture_output=True, check=True)
+def run(program_file: Path, blob: Path, inputs: list[bytes], *words: str) -> list[int]:
+    done = subprocess.run([program_file, blob, *words], input=b"".join(inputs), capture_output=True, check=True)
     return [int(word) for word in done.stdout.split()]
 
 
@@ -158,25 +160,25 @@ def test_old_code_with_new_weights(on_host: Pair, tmp_path: Path) -> None:
     assert on_host.new.blob is not None
     assert on_host.old.blob != on_host.new.blob
     (tmp_path / "new.blob").write_bytes(numbered(read_blob(on_host.new.blob, "new"), 41).data)
-    inputs, wanted = samples(on_host.new)
+    inputs, outputs = samples(on_host.new)
     _, before = samples(on_host.old)
-    assert wanted != before
-    assert run(program(on_host, tmp_path), tmp_path / "new.blob", inputs) == [0, 0, 41, *wanted]
+    assert outputs != before
+    assert run(program(on_host, tmp_path), tmp_path / "new.blob", inputs) == [0, 0, 41, *outputs]
     external = program(on_host, tmp_path, "-DNET_EXTERNAL_WEIGHTS")
-    assert run(external, tmp_path / "new.blob", inputs) == [4, 0, 41, *wanted], "without weights it does not run"
+    assert run(external, tmp_path / "new.blob", inputs) == [4, 0, 41, *outputs], "without weights it does not run"
 
 
 def test_what_is_attached_is_looked_at_first(on_host: Pair, tmp_path: Path) -> None:
     assert on_host.new.blob is not None
     inputs, before = samples(on_host.old)
-    made, good = program(on_host, tmp_path), bytearray(on_host.new.blob)
+    program_file, good = program(on_host, tmp_path), bytearray(on_host.new.blob)
 
     def answer(at: int, *words: str) -> list[int]:
         data = bytearray(good)
         if at >= 0:
             data[at] ^= 0x10
         (tmp_path / "bad.blob").write_bytes(data)
-        return run(made, tmp_path / "bad.blob", inputs, *words)
+        return run(program_file, tmp_path / "bad.blob", inputs, *words)
 
     for at, status in {
         0: 5,
@@ -214,12 +216,12 @@ def test_on_a_core(data: Path, tmp_path: Path, board: str) -> None:
     entries = [f"-Wl,-u,net_{name}" for name in ("run", "input_0", "output_0")]
     link = [*toolchain.command, *toolchain.target_flags, "-nostdlib", "-static", *entries, "-Wl,-e,net_run"]
     subprocess.run([*link, "net.o", "wrap.o", "-lgcc", "-o", "net.elf"], cwd=tmp_path, check=True)
-    _, found = proof_samples(pair.new, Options(board, samples=3))
-    wanted = reference_outputs(pair.new.graph, pair.new.program, found)
+    _, inputs_drawn = proof_samples(pair.new, Options(board, samples=3))
+    reference = reference_outputs(pair.new.graph, pair.new.program, inputs_drawn)
     ran = run_linked(
-        read_elf(tmp_path / "net.elf"), pair.old.program, load_board(board), input_bytes(pair.new.graph, found)
+        read_elf(tmp_path / "net.elf"), pair.old.program, load_board(board), input_bytes(pair.new.graph, inputs_drawn)
     )
-    assert [list(map(bytes, one)) for one in ran.result.outputs] == [list(map(bytes, one)) for one in wanted]
+    assert [list(map(bytes, one)) for one in ran.result.outputs] == [list(map(bytes, one)) for one in reference]
     assert not ran.result.damaged_guards
 
 
@@ -261,9 +263,9 @@ def test_no_library_to_be_like(data: Path, on_host: Pair, tmp_path: Path) -> Non
 
 
 def test_libraries_without_it_are_as_before(data: Path) -> None:
-    made = compile_model(data / "net0.onnx", load_board("cortex-m4"), Options("cortex-m4", name="net"), Progress())
-    assert made.blob is None
-    assert not any(re.search("blob|attach", text) for text in made.files.values())
+    compiled = compile_model(data / "net0.onnx", load_board("cortex-m4"), Options("cortex-m4", name="net"), Progress())
+    assert compiled.blob is None
+    assert not any(re.search("blob|attach", text) for text in compiled.files.values())
 
 
 def keys(folder: Path, name: str) -> tuple[Path, Path]:

@@ -78,9 +78,9 @@ def reference(tensors: Sequence[bytes]) -> Expected:
 def inputs(count: int, seed: int = 1) -> list[list[bytes]]:
     """Random inferences; the first two are at the ends of the range."""
     rng = random.Random(seed)
-    made = [[bytes([value]) * A, bytes([value]) * B] for value in (0x80, 0x7F)]
-    made += [[rng.randbytes(A), rng.randbytes(B)] for _ in range(count)]
-    return made[:count]
+    drawn = [[bytes([value]) * A, bytes([value]) * B] for value in (0x80, 0x7F)]
+    drawn += [[rng.randbytes(A), rng.randbytes(B)] for _ in range(count)]
+    return drawn[:count]
 
 
 def _clamp(v: int) -> int:

@@ -111,8 +111,8 @@ class Sercom(SerialLine):
             return
         assert not self.enabled, "locked while it is enabled"
         if offset == self.CTRLA:
-            kept = self.registers[self.CTRLA]
-            assert not value & 2 or not kept or kept == value & ~2, "the mode is set before it is enabled"
+            setting = self.registers[self.CTRLA]
+            assert not value & 2 or not setting or setting == value & ~2, "the mode is set before it is enabled"
             assert value >> 2 & 7 == 1, "USART, internal clock"
             assert value >> 13 & 7 == 0, "16 samples, arithmetic"
             assert (value >> 16 & 3, value >> 20 & 3) == (0, 1), "TX on pad 0, RX on pad 1"

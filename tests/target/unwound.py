@@ -27,8 +27,8 @@ _ARM_NAMES = {**{i: (f"r{i}",) for i in range(13)}, 13: ("sp",), 14: ("lr",)} | 
 }  # by DWARF's numbers: registers of the FPU are two words each
 _RV32_NAMES = {1: ("ra",), 2: ("sp",), 8: ("s0",), 9: ("s1",)} | {16 + i: (f"s{i}",) for i in range(2, 12)}
 _NAMES = {"cortex-m": _ARM_NAMES, "riscv": _RV32_NAMES}
-_KEPT = (*(f"r{i}" for i in range(4, 12)), "lr", *(f"s{i}" for i in range(16, 32)))  # by AAPCS
-_RV32_KEPT = ("ra", *(f"s{i}" for i in range(12)))
+_CALLEE_SAVED = (*(f"r{i}" for i in range(4, 12)), "lr", *(f"s{i}" for i in range(16, 32)))  # by AAPCS
+_RV32_CALLEE_SAVED = ("ra", *(f"s{i}" for i in range(12)))
 _OFTEN = 2  # an instruction is looked at the first times that it runs
 
 
@@ -40,7 +40,7 @@ class Rules:
     depth: int
     saved: Mapping[str, int]
     held: Mapping[str, str]
-    known: bool
+    is_certain: bool
 
 
 Table = Sequence[Mapping[Any, Any]]  # from which addresses (`pc`) on which rules hold, as pyelftools gives them
@@ -55,9 +55,9 @@ class Told:
     rules: dict[int, Rules] = field(default_factory=dict)
 
     @property
-    def known(self) -> float:
+    def share(self) -> float:
         """The share of the instructions from which the caller is found."""
-        return sum(rules.known for rules in self.rules.values()) / len(self.rules)
+        return sum(rules.is_certain for rules in self.rules.values()) / len(self.rules)
 
 
 def frames(path: Path) -> Tables:
@@ -69,20 +69,20 @@ def frames(path: Path) -> Tables:
 
 def _rules(row: Mapping[Any, Any], names: Mapping[int, tuple[str, ...]]) -> Rules:
     assert names[row["cfa"].reg] == ("sp",)
-    saved, held, known = dict[str, int](), dict[str, str](), True
+    saved, held, is_certain = dict[str, int](), dict[str, str](), True
     for number, rule in row.items():
         if not isinstance(number, int):
             continue
         if rule.type == "UNDEFINED":
             assert names[number][0] in ("lr", "ra")
-            known = False
+            is_certain = False
         elif rule.type == "REGISTER":
             held[names[number][0]] = names[rule.arg][0]
         else:
             assert rule.type == "OFFSET"
             for word, name in enumerate(names[number]):
                 saved[name] = rule.arg + 4 * word
-    return Rules(row["cfa"].offset, saved, held, known)
+    return Rules(row["cfa"].offset, saved, held, is_certain)
 
 
 def learn(told: Told, elf: Elf, table: Table, place: int, own: Program, lines: Sequence[str]) -> None:
@@ -100,9 +100,9 @@ def learn(told: Told, elf: Elf, table: Table, place: int, own: Program, lines: S
 
 
 class _Watching(Processor):
-    """Compares what is told with what is so. kept: registers of the caller."""
+    """Compares what is told with what is so. callee_saved: registers of the caller."""
 
-    kept: Sequence[str]
+    callee_saved: Sequence[str]
 
     def __init__(self, program: Program, memory: Bytes, told: Told) -> None:
         super().__init__(program, memory)
@@ -113,8 +113,8 @@ class _Watching(Processor):
         rules = self._told.rules.get(self._at)
         if rules is not None:
             if self._at in self._told.starts:
-                self._entry = {name: self._value(name) for name in (*self.kept, "sp")}
-            if rules.known and self.executed[self._at] <= _OFTEN:
+                self._entry = {name: self._value(name) for name in (*self.callee_saved, "sp")}
+            if rules.is_certain and self.executed[self._at] <= _OFTEN:
                 self._compare(rules)
         return super()._step(code)
 
@@ -129,22 +129,22 @@ class _Watching(Processor):
         frame = self._value("sp") + rules.depth
         if frame != self._entry["sp"]:
             raise Fault(f"a debugger takes {frame:#x} for the caller's stack pointer, not {self._entry['sp']:#x}")
-        for name in self.kept:
+        for name in self.callee_saved:
             at = rules.saved.get(name)
-            found = self._value(rules.held.get(name, name)) if at is None else self._memory.load(frame + at, 4)
-            if found != self._entry[name]:
-                raise Fault(f"a debugger takes {found:#x} for the caller's {name}, not {self._entry[name]:#x}")
+            value = self._value(rules.held.get(name, name)) if at is None else self._memory.load(frame + at, 4)
+            if value != self._entry[name]:
+                raise Fault(f"a debugger takes {value:#x} for the caller's {name}, not {self._entry[name]:#x}")
 
 
 class Watched(_Watching, Machine):
     """A core with Thumb instructions."""
 
-    kept = _KEPT
+    callee_saved = _CALLEE_SAVED
     _foreign = staticmethod(Machine._foreign)
 
 
 class Rv32Watched(_Watching, Rv32Machine):
     """A core of RV32IM."""
 
-    kept = _RV32_KEPT
+    callee_saved = _RV32_CALLEE_SAVED
     _foreign = staticmethod(Rv32Machine._foreign)

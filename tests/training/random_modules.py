@@ -47,10 +47,10 @@ class RandomImages(nn.Module):
         return (y, torch.sigmoid(x)) if self.ends_in_two else y
 
 
-Made = tuple[Any, int, int]  # a module or a function, and the channels and the size behind it
+Drawn = tuple[Any, int, int]  # a module or a function, and the channels and the size behind it
 
 
-def _conv(r: np.random.Generator, channels: int, size: int) -> Made:
+def _conv(r: np.random.Generator, channels: int, size: int) -> Drawn:
     kernel, stride = int(r.integers(1, 4)), int(r.integers(1, 3))
     pad = int(r.integers(0, kernel))
     out = 2 * int(r.integers(2, 6))
@@ -72,17 +72,17 @@ def _activation(r: np.random.Generator) -> nn.Module:
     return kinds[int(r.integers(len(kinds)))]()
 
 
-def _depthwise(r: np.random.Generator, channels: int, size: int) -> Made:
+def _depthwise(r: np.random.Generator, channels: int, size: int) -> Drawn:
     times = int(r.integers(1, 3))
     layer = nn.Conv2d(channels, channels * times, 3, 1, 1, groups=channels)
     return nn.Sequential(layer, _activation(r)), channels * times, size
 
 
-def _residual(r: np.random.Generator, channels: int, size: int) -> Made:
+def _residual(r: np.random.Generator, channels: int, size: int) -> Drawn:
     return nn.Sequential(nn.Conv2d(channels, channels, 3, 1, 1), _activation(r)), channels, size
 
 
-def _transposed(r: np.random.Generator, channels: int, size: int) -> Made:
+def _transposed(r: np.random.Generator, channels: int, size: int) -> Drawn:
     kernel = int(r.integers(2, 4))
     extra = int(r.integers(2))
     after = (size - 1) * 2 + kernel - 2 + extra
@@ -91,14 +91,14 @@ def _transposed(r: np.random.Generator, channels: int, size: int) -> Made:
     return nn.ConvTranspose2d(channels, 4, kernel, 2, 1, extra), 4, after
 
 
-def _pool(r: np.random.Generator, channels: int, size: int) -> Made:
+def _pool(r: np.random.Generator, channels: int, size: int) -> Drawn:
     if size < 4:
         return _residual(r, channels, size)
     layer = [nn.MaxPool2d(2), nn.AvgPool2d(2), nn.MaxPool2d(3, 2, 1), nn.AvgPool2d(3, 2, 1)][int(r.integers(4))]
     return layer, channels, (size + 1) // 2 if layer.padding else size // 2
 
 
-def _moves(r: np.random.Generator, channels: int, size: int) -> Made:
+def _moves(r: np.random.Generator, channels: int, size: int) -> Drawn:
     def flipped(x: torch.Tensor) -> torch.Tensor:
         return x.transpose(2, 3)
 
@@ -120,14 +120,14 @@ def _moves(r: np.random.Generator, channels: int, size: int) -> Made:
     return kinds[int(r.integers(len(kinds)))]
 
 
-def _gated(r: np.random.Generator, channels: int, size: int) -> Made:
+def _gated(r: np.random.Generator, channels: int, size: int) -> Drawn:
     def gated(x: torch.Tensor) -> torch.Tensor:
         return x * torch.sigmoid(x.mean((2, 3), keepdim=True)) - x / 4
 
     return gated, channels, size
 
 
-_LAYERS: dict[str, Callable[[np.random.Generator, int, int], Made]] = {
+_LAYERS: dict[str, Callable[[np.random.Generator, int, int], Drawn]] = {
     "conv": _conv,
     "depthwise": _depthwise,
     "gated": _gated,

@@ -36,14 +36,14 @@ def network(torch: Any) -> Any:
     return nn.Sequential(*body, nn.Conv2d(8, 8, 3, groups=8), nn.SiLU(), nn.Flatten(), nn.Linear(32, 4)).eval()
 
 
-def some_steps(torch: Any, module: Any, inputs: Any, wanted: Any, count: int = 4) -> list[float]:
+def some_steps(torch: Any, module: Any, inputs: Any, targets: Any, count: int = 4) -> list[float]:
     """Training by the squared error; what it was before each step."""
     groups = [{"params": module.weights.parameters(), "lr": 2e-3}, {"params": module.steps.parameters(), "lr": 2e-2}]
     optimizer = torch.optim.Adam(groups)
     losses = []
     for _ in range(count):
         results = module(inputs)
-        pairs = zip(results, wanted, strict=True) if isinstance(wanted, tuple) else [(results, wanted)]
+        pairs = zip(results, targets, strict=True) if isinstance(targets, tuple) else [(results, targets)]
         loss = sum(((y - other.detach()) ** 2).mean() for y, other in pairs)
         optimizer.zero_grad()
         loss.backward()

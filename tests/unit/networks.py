@@ -105,8 +105,8 @@ class Network:
         """What a recurrent cell does: all is mixed with a state, which is an input, and what becomes of that."""
         name = f"state{len(self.others)}"
         self.others[name] = self.shape
-        before, kept = self.x, self.add("Sigmoid", self.x)
-        self.add("Mul", kept, name)
+        before, squashed = self.x, self.add("Sigmoid", self.x)
+        self.add("Mul", squashed, name)
         self.add("Add", self.x, before)
 
     def pad(self) -> None:

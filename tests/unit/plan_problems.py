@@ -78,16 +78,16 @@ def random_problem(seed: int, tasks: int, width: int = 4, largest: int = 24, ali
     rng = random.Random(seed)
     sizes = {f"in{i}": rng.randrange(1, largest) for i in range(rng.choice([1, 1, 2]))}
     inputs = tuple(sizes)
-    made = []
+    new_tasks = []
     for t in range(tasks):
         task, new = _random_task(rng, t, dict(sizes), width, largest)
         sizes |= new
-        made.append(task)
+        new_tasks.append(task)
     outputs = {name for name in sizes if rng.random() < 0.1} | {list(sizes)[-1]}
     views = {f"view of {name}": name for name in sizes if rng.random() < 0.2}
-    kept = tuple(name for name in sizes if name in outputs)
+    lasting = tuple(name for name in sizes if name in outputs)
     units = {"unit": align, "scratch_unit": max(align, rng.choice([4, 16]))}
-    return problem_of(tuple(made), sizes, inputs, kept, views=views, **units)
+    return problem_of(tuple(new_tasks), sizes, inputs, lasting, views=views, **units)
 
 
 def with_moves(problem: Problem, seed: int) -> Problem:
@@ -102,15 +102,15 @@ def with_moves(problem: Problem, seed: int) -> Problem:
         if not names:
             break
         offsets = [sum(sizes[name] for name in names[:i]) for i in range(len(names))]
-        made = f"join {number}"
-        joins[made] = tuple(Part(name, offset) for name, offset in zip(names, offsets, strict=True))
-        sizes[made] = sum(sizes[name] for name in names)
-        tasks.insert(_ready(tasks, names, problem.inputs), layer(made, tuple(names), (made,)))
+        join = f"join {number}"
+        joins[join] = tuple(Part(name, offset) for name, offset in zip(names, offsets, strict=True))
+        sizes[join] = sum(sizes[name] for name in names)
+        tasks.insert(_ready(tasks, names, problem.inputs), layer(join, tuple(names), (join,)))
         if rng.random() < 0.7:
-            sizes[f"of {made}"] = sizes[made]
-            reads, allowed = rng.choice([((made, rng.choice(names)), ()), ((made,), ()), ((made,), (made,))])
-            tasks.append(layer(f"t of {made}", reads, (f"of {made}",), allowed))
-    parts = {part.name for found in joins.values() for part in found}
+            sizes[f"of {join}"] = sizes[join]
+            reads, allowed = rng.choice([((join, rng.choice(names)), ()), ((join,), ()), ((join,), (join,))])
+            tasks.append(layer(f"t of {join}", reads, (f"of {join}",), allowed))
+    parts = {part.name for join_parts in joins.values() for part in join_parts}
     tasks = [_without(task, parts) for task in tasks]
     cut = rng.choice([name for name in sizes if name not in joins])
     offset = rng.randrange(sizes[cut] // problem.unit + 1) * problem.unit % sizes[cut]
@@ -127,8 +127,8 @@ def without_sliding(problem: Problem) -> Problem:
 
 def _ready(tasks: Sequence[Layer], names: Sequence[str], inputs: Sequence[str]) -> int:
     """Behind the last task that makes one of the tensors, and no earlier than any of them is read in place."""
-    made = [i for i, task in enumerate(tasks) if set(names) & set(task.writes)]
-    return max(made, default=-1) + 1
+    writers = [i for i, task in enumerate(tasks) if set(names) & set(task.writes)]
+    return max(writers, default=-1) + 1
 
 
 def _without(task: Layer, parts: set[str]) -> Layer:

@@ -105,9 +105,9 @@ class Machine:
     def __post_init__(self) -> None:
         problem = self.plan.problem
         self.arena = self.rng.integers(0, 256, self.plan.arena_bytes).astype(np.uint8)
-        self.wanted = run_int(self.graph, self.sample, self.numerics, keep="all")
+        self.reference = run_int(self.graph, self.sample, self.numerics, keep="all")
         self.rows = {
-            name: np.ascontiguousarray(self.wanted[name]).view(np.uint8).reshape(tensor.rows, -1)
+            name: np.ascontiguousarray(self.reference[name]).view(np.uint8).reshape(tensor.rows, -1)
             for name, tensor in problem.tensors.items()
         }
         self.nodes = {node.name: node for node in self.graph.nodes}
@@ -172,10 +172,10 @@ class Machine:
             self.noise(self.plan.accumulator_offsets[layer.node], layer.walk.accumulator_bytes)
             self.consumed |= seen
             seen = {key: data for key, data in self.consumed.items() if key[0] in layer.reads}
-        made = [(tensor.name, r) for tensor, rows in writes_of(self.plan.problem, turn) for r in rows]
-        if made:
+        written_rows = [(tensor.name, r) for tensor, rows in writes_of(self.plan.problem, turn) for r in rows]
+        if written_rows:
             outputs = self.compute(layer.node, seen)
-            for name, r in made:
+            for name, r in written_rows:
                 data = outputs[name].reshape(self.rows[name].shape)[r]
                 self.put(name, r, data)
                 if not np.array_equal(data, self.rows[name][r]):
@@ -193,12 +193,12 @@ class Machine:
             if not value or value in self.graph.consts:
                 arrays.append(self.graph.consts.get(value))
                 continue
-            known = self.graph.values[value]
+            like = self.graph.values[value]
             data = self.rng.integers(0, 256, self.rows[tensor].shape).astype(np.uint8)
-            for (name, r), found in seen.items():
+            for (name, r), row_bytes in seen.items():
                 if name == tensor:
-                    data[r] = found
-            arrays.append(data.reshape(-1).view(NUMPY_DTYPE[known.dtype]).reshape(known.shape))
+                    data[r] = row_bytes
+            arrays.append(data.reshape(-1).view(NUMPY_DTYPE[like.dtype]).reshape(like.shape))
         results = op.int_ref(self.params[node_name], *arrays)
         return {
             name: np.ascontiguousarray(result).view(np.uint8).reshape(-1)

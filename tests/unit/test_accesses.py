@@ -39,22 +39,22 @@ def core(r3: int, *halves: int) -> tuple[Any, Any, int]:
 def test_blocks_of_it_are_run_as_they_stand(way: None) -> None:
     """A hook of accesses must not make the instructions behind an IT block disappear."""
     engine, arm, end = core(DATA, *LOOP)
-    with accesses.watched(engine) as found:
+    with accesses.watched(engine) as counts:
         engine.emu_start(CODE | 1, end, count=1000)
     assert engine.reg_read(arm.UC_ARM_REG_R0) == 5
-    assert (found.unaligned, found.refused) == (0, None)
+    assert (counts.unaligned, counts.refused) == (0, None)
 
 
 def test_unaligned_accesses_are_counted(way: None) -> None:
     engine, _, end = core(DATA + 1, *LOOP, *LOAD_AT_ODD)
-    with accesses.watched(engine) as found:
+    with accesses.watched(engine) as counts:
         engine.emu_start(CODE | 1, end, count=1000)
-    assert (found.unaligned, found.refused) == (6, None)
+    assert (counts.unaligned, counts.refused) == (6, None)
 
 
 def test_what_cores_refuse_stops_the_engine(way: None) -> None:
     engine, arm, end = core(DATA + 2, *LOAD_TWO, *LOOP)
-    with accesses.watched(engine) as found:
+    with accesses.watched(engine) as counts:
         engine.emu_start(CODE | 1, end, count=1000)
-    assert found.refused == DATA + 2
+    assert counts.refused == DATA + 2
     assert engine.reg_read(arm.UC_ARM_REG_R0) == 0

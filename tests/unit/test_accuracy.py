@@ -31,8 +31,8 @@ ROWS = np.array([[0.1, 0.9, 0.0], [0.8, 0.1, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0
 OTHER = np.array([[0.6, 0.4, 0.0], [0.7, 0.2, 0.1], [0.2, 0.3, 0.5], [0.9, 0.0, 0.1]])
 
 
-def _agreement(graph: Graph, wanted: np.ndarray, made: np.ndarray) -> float | None:
-    return accuracy.agreement(*(classes(graph, {"y": rows}) for rows in (wanted, made)))
+def _agreement(graph: Graph, reference: np.ndarray, computed: np.ndarray) -> float | None:
+    return accuracy.agreement(*(classes(graph, {"y": rows}) for rows in (reference, computed)))
 
 
 def test_agreement_is_a_share_of_equal_decisions() -> None:
@@ -66,17 +66,17 @@ def test_agreement_of_what_is_no_decision_is_not_stated(shape: tuple[int, ...], 
 
 
 def test_sqnr_is_stated_of_a_signal_with_an_error() -> None:
-    found = accuracy.sqnr_db(ROWS, OTHER)
-    assert found == round(10 * math.log10((ROWS**2).sum() / ((ROWS - OTHER) ** 2).sum()), 2)
+    decibels_of_rows = accuracy.sqnr_db(ROWS, OTHER)
+    assert decibels_of_rows == round(10 * math.log10((ROWS**2).sum() / ((ROWS - OTHER) ** 2).sum()), 2)
     assert accuracy.sqnr_db(ROWS, ROWS) is None  # no error
     assert accuracy.sqnr_db(0 * ROWS, OTHER) is None  # no signal
     assert accuracy.sqnr_db(np.tile(ROWS[:1], (4, 1)), OTHER) is None  # the same for every input
     assert accuracy.sqnr_db(ROWS[:1], OTHER[:1]) is not None  # of one input that cannot be told
 
 
-@pytest.mark.parametrize(("found", "shown"), [(None, "-"), (200.0, "-"), (100.0, "-"), (-2980.0, "-"), (31.26, "31.3")])
-def test_no_ratio_is_shown_where_there_is_none(found: float | None, shown: str) -> None:
-    assert decibels(found) == shown
+@pytest.mark.parametrize(("ratio", "shown"), [(None, "-"), (200.0, "-"), (100.0, "-"), (-2980.0, "-"), (31.26, "31.3")])
+def test_no_ratio_is_shown_where_there_is_none(ratio: float | None, shown: str) -> None:
+    assert decibels(ratio) == shown
 
 
 def _quantized(folder: Path, w: np.ndarray, data: np.ndarray | None) -> QuantizeReport:
@@ -88,17 +88,17 @@ def _quantized(folder: Path, w: np.ndarray, data: np.ndarray | None) -> Quantize
     return quantize_file(folder / "m.onnx", options, None, None, Progress())
 
 
-def _is_finite(found: object) -> bool:
-    if isinstance(found, dict | list):
-        return all(map(_is_finite, found.values() if isinstance(found, dict) else found))
-    return not isinstance(found, float) or math.isfinite(found)
+def _is_finite(tree: object) -> bool:
+    if isinstance(tree, dict | list):
+        return all(map(_is_finite, tree.values() if isinstance(tree, dict) else tree))
+    return not isinstance(tree, float) or math.isfinite(tree)
 
 
 def test_quantize_states_no_agreement_on_inputs_that_it_made_up(tmp_path: Path) -> None:
     w = np.random.default_rng(0).standard_normal((3, 8))
-    made_up = _quantized(tmp_path, w, None).diagnosis
-    assert made_up.agreement is None
-    assert made_up.sqnr_db is not None
+    report = _quantized(tmp_path, w, None).diagnosis
+    assert report.agreement is None
+    assert report.sqnr_db is not None
     data = np.random.default_rng(1).standard_normal((40, 8)).astype(np.float32)
     assert _quantized(tmp_path, w, data).diagnosis.agreement is not None
 

@@ -77,9 +77,9 @@ def images(count: int = COUNT) -> np.ndarray:
 
 def integers(count: int = COUNT) -> np.ndarray:
     """As the library takes them, with extremes."""
-    made = np.random.default_rng(6).integers(-128, 128, (count, *SHAPE)).astype(np.int8)
-    made[0], made[1] = -128, 127
-    return made
+    x = np.random.default_rng(6).integers(-128, 128, (count, *SHAPE)).astype(np.int8)
+    x[0], x[1] = -128, 127
+    return x
 
 
 def compiled(model: Path, board: str) -> Compiled:
@@ -88,9 +88,9 @@ def compiled(model: Path, board: str) -> Compiled:
     return compile_model(model, load_board(board), Options(board, calibration=calibration), Progress())
 
 
-def write(made: Compiled, folder: Path) -> Path:
+def write(compiled_model: Compiled, folder: Path) -> Path:
     folder.mkdir()
-    for name, text in made.files.items():
+    for name, text in compiled_model.files.items():
         (folder / name).write_text(text)
     return folder
 
@@ -141,9 +141,9 @@ def test_without_calibration_is_warned_of(tmp_path: Path) -> None:
 
 def test_options_are_those_of_the_pipeline() -> None:
     """By the names of the command line, but for `--no-proof`."""
-    known = {keyword_of(field) for kind in (Options, Recipe, Pictures) for field in fields(kind)}
-    assert BuildOptions.__annotations__.keys() - {"example"} <= known
-    assert BenchedOptions.__annotations__.keys() <= known
+    keywords = {keyword_of(field) for kind in (Options, Recipe, Pictures) for field in fields(kind)}
+    assert BuildOptions.__annotations__.keys() - {"example"} <= keywords
+    assert BenchedOptions.__annotations__.keys() <= keywords
     of_build = {each.name for each in load_command("build").params if each.param_type_name == "option"}
     own = {"out", "package", "page", "save", "form", "json", "verbose", "color", "harness", "task", "baud"}
     arguments = {"board", "calibration", "inputs", "state_init"}  # of the function itself
@@ -189,37 +189,39 @@ def test_plan_is_that_of_the_build(tmp_path: Path) -> None:
     model = classifier(tmp_path)
     fast = tinyc.Recipe("minmax", equalize=False, rounding="nearest", augment=False)
     options = {"prefer": "time", "recipe": fast}
-    found, estimated = tinyc.memory_map(model, "host", **options), tinyc.estimate(model, "host", **options)
-    assert found.arena_bytes == estimated.arena_bytes >= found.lower_bound_bytes > 0
-    assert {tenant.name for tenant in found.at(0)} >= {"x"}
-    assert tinyc.memory_map(onnx.load(model), "host", **options) == found
+    memory, estimated = tinyc.memory_map(model, "host", **options), tinyc.estimate(model, "host", **options)
+    assert memory.arena_bytes == estimated.arena_bytes >= memory.lower_bound_bytes > 0
+    assert {tenant.name for tenant in memory.at(0)} >= {"x"}
+    assert tinyc.memory_map(onnx.load(model), "host", **options) == memory
 
 
 def test_quantize_measures_and_saves(tmp_path: Path) -> None:
     model = classifier(tmp_path)
     x = np.random.default_rng(3).normal(0, 1, (40, 3, 5, 7)).astype(np.float32)
     fast = tinyc.Recipe("minmax", equalize=False, rounding="nearest", augment=False)
-    found = tinyc.quantize(model, out=tmp_path / "q.tflite", calibration=x, evaluate={"x": x[:8]}, recipe=fast)
-    assert found.diagnosis.samples == 8
-    assert found.diagnosis.sqnr_db > 20
-    assert (found.method, found.learned) == ("minmax", False)
+    report = tinyc.quantize(model, out=tmp_path / "q.tflite", calibration=x, evaluate={"x": x[:8]}, recipe=fast)
+    assert report.diagnosis.samples == 8
+    assert report.diagnosis.sqnr_db > 20
+    assert (report.method, report.learned) == ("minmax", False)
     assert tinyc.inspect(tmp_path / "q.tflite").inputs
 
 
 def test_inspect(tmp_path: Path) -> None:
-    found = tinyc.inspect(str(classifier(tmp_path)))
-    assert found.macs > 0
-    assert not found.problems
+    inspected = tinyc.inspect(str(classifier(tmp_path)))
+    assert inspected.macs > 0
+    assert not inspected.problems
 
 
 @pytest.mark.parametrize("board", ["host", "cortex-m4", "cortex-m0plus"])
 def test_same_integers_as_the_reference(tmp_path: Path, board: str) -> None:
-    made = compiled(classifier(tmp_path), board)
-    library = tinyc.load(write(made, tmp_path / "lib"))
+    compiled_model = compiled(classifier(tmp_path), board)
+    library = tinyc.load(write(compiled_model, tmp_path / "lib"))
     x = integers()
-    (name,) = made.graph.inputs
-    wanted = [run_int(made.graph, {name: one[np.newaxis]}, made.program.numerics)["y"][0] for one in x]
-    np.testing.assert_array_equal(library(x), wanted)
+    (name,) = compiled_model.graph.inputs
+    reference = [
+        run_int(compiled_model.graph, {name: one[np.newaxis]}, compiled_model.program.numerics)["y"][0] for one in x
+    ]
+    np.testing.assert_array_equal(library(x), reference)
 
 
 def test_sample_and_batch(library: tinyc.Library) -> None:
@@ -270,10 +272,10 @@ def test_quantization_is_that_of_the_c_helpers(built: tinyc.Built, library: tiny
 
 def test_threads_have_arenas_of_their_own(library: tinyc.Library) -> None:
     x = integers(64)
-    wanted = library(x)
+    reference = library(x)
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(library, [x[i % 64] for i in range(256)]))
-    np.testing.assert_array_equal(got, wanted[np.arange(256) % 64])
+    np.testing.assert_array_equal(got, reference[np.arange(256) % 64])
 
 
 def test_two_models_at_once(tmp_path: Path, library: tinyc.Library) -> None:
@@ -299,8 +301,8 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
 
 def test_verify_against_given_outputs(tmp_path: Path) -> None:
     model, x = classifier(tmp_path), images()
-    made = compiled(model, "host")
-    library = tinyc.load(write(made, tmp_path / "lib"))
+    compiled_model = compiled(model, "host")
+    library = tinyc.load(write(compiled_model, tmp_path / "lib"))
     y = library(np.moveaxis(x, 1, -1), real=False)
     assert tinyc.verify(model, "host", inputs=x, calibration=x, expect=y).passed
     y[2, 1] ^= 1

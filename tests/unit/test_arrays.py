@@ -38,9 +38,9 @@ def shaped(shape: str, dtype: str = "'<f4'", data: bytes = bytes(48)) -> bytes:
 
 
 def archive(path: Path, method: int = zipfile.ZIP_STORED, **members: bytes) -> Path:
-    with zipfile.ZipFile(path, "w", method) as made:
+    with zipfile.ZipFile(path, "w", method) as archive_file:
         for name, content in members.items():
-            made.writestr(f"{name}.npy", content)
+            archive_file.writestr(f"{name}.npy", content)
     return path
 
 
@@ -65,12 +65,12 @@ def test_what_numpy_writes_is_read(tmp_path: Path, method: int) -> None:
         "text": np.array("abc"),        "big": GOOD.astype(">f8"), "flags": np.array([True, False]), "file": GOOD,
         "half": GOOD.astype(np.float16),
     }  # fmt: skip
-    found = load_npz(archive(tmp_path / "x.npz", method, **{name: npy(array) for name, array in given.items()}))
-    assert list(found) == list(given)
+    read = load_npz(archive(tmp_path / "x.npz", method, **{name: npy(array) for name, array in given.items()}))
+    assert list(read) == list(given)
     for name, array in given.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
-        assert found[name].flags.writeable
+        assert read[name].dtype == array.dtype
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].flags.writeable
     np.save(tmp_path / "x.npy", GOOD)
     np.testing.assert_array_equal(load_npz(tmp_path / "x.npy")["arr_0"], GOOD)
     np.savez_compressed(tmp_path / "y.npz", x=GOOD)
@@ -131,12 +131,12 @@ def test_damaged_archives(tmp_path: Path) -> None:
         for change in (0x01, 0xFF)[: 1 + at % 2]:
             path.write_bytes(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :])
             try:
-                found = load_npz(path)
+                read = load_npz(path)
             except TinycError:
                 errors += 1
             else:
                 for name, array in (("x", GOOD), ("y", np.arange(4))):
-                    assert name not in found or np.array_equal(found[name], array)
+                    assert name not in read or np.array_equal(read[name], array)
     assert errors > len(whole) // 2
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
@@ -168,24 +168,24 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_strange_archives(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("x.npy", npy(GOOD))
+    with zipfile.ZipFile(path, "w") as archive_file:
+        archive_file.writestr("x.npy", npy(GOOD))
         with pytest.warns(UserWarning, match="Duplicate"):
-            made.writestr("x.npy", npy(GOOD + 1))
+            archive_file.writestr("x.npy", npy(GOOD + 1))
     refused(path, "two arrays 'x'")
     locked = bytearray(archive(path, x=npy(GOOD)).read_bytes())
     for at in (6, locked.index(b"PK\1\2") + 8):
         locked[at] |= 1  # encrypted
     path.write_bytes(locked)
     refused(path, "password required")
-    unknown = bytearray(archive(path, x=npy(GOOD)).read_bytes())
-    for at in (8, unknown.index(b"PK\1\2") + 10):
-        unknown[at] = 99  # compressed in a way that nobody knows
-    path.write_bytes(unknown)
+    compressed = bytearray(archive(path, x=npy(GOOD)).read_bytes())
+    for at in (8, compressed.index(b"PK\1\2") + 10):
+        compressed[at] = 99  # compressed in a way that nobody knows
+    path.write_bytes(compressed)
     refused(path, "not supported")
     assert load_npz(archive(path, **{"../../x": npy(GOOD)})).keys() == {"../../x"}  # a key, never a path
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("read.me", b"x")
+    with zipfile.ZipFile(path, "w") as archive_file:
+        archive_file.writestr("read.me", b"x")
     assert load_npz(path) == {}
 
 

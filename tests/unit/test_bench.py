@@ -84,14 +84,14 @@ def test_board_and_runs(report: tinyc.BenchReport) -> None:
 )
 def test_float_layers_are_benched(tmp_path: Path, options: dict[str, Any], arithmetic: str) -> None:
     given = {"inputs": data()} | ({} if "precision" in options else {"calibration": data()})
-    made = tinyc.bench(classifier(tmp_path), "host", seconds=0.05, **given, **options)
-    (model,) = made.models
+    benched = tinyc.bench(classifier(tmp_path), "host", seconds=0.05, **given, **options)
+    (model,) = benched.models
     c, cpu = model.references
-    assert made.passed
+    assert benched.passed
     assert (c.arithmetic, c.parity.sqnr_db) == (arithmetic, None)
     assert cpu.parity.agreement is not None
-    wanted = 120 if arithmetic == "float32" else 25
-    assert cpu.parity.sqnr_db is None or cpu.parity.sqnr_db > wanted
+    least_db = 120 if arithmetic == "float32" else 25
+    assert cpu.parity.sqnr_db is None or cpu.parity.sqnr_db > least_db
 
 
 def test_gpu_runs_or_says_why_not(report: tinyc.BenchReport) -> None:
@@ -175,8 +175,8 @@ def test_turns_are_taken() -> None:
 
 def test_latency_and_ratio() -> None:
     taken = np.array([1000, 2000, 3000, 4000, 101_000])
-    found = timing.latency(taken)
-    assert (found.median_us, found.p90_us, found.runs) == (3.0, 62.2, 5)
+    latency = timing.latency(taken)
+    assert (latency.median_us, latency.p90_us, latency.runs) == (3.0, 62.2, 5)
     assert timing.ratio(taken, taken * 2) == 0.5
 
 
@@ -204,17 +204,17 @@ def integer_graph() -> Graph:
 def test_parity_of_integers() -> None:
     ours = outputs([10, 20, 30], [40, 10, 10])
     theirs = outputs([10, 20, 30], [10, 41, 10])
-    found = parity(theirs, ours, integer_graph(), np.array([2, 0]))
-    assert (found.different, found.agreement) == (2, 0.5)
-    assert (found.top1_reference, found.top1_board) == (0.5, 1.0)
+    figures = parity(theirs, ours, integer_graph(), np.array([2, 0]))
+    assert (figures.different, figures.agreement) == (2, 0.5)
+    assert (figures.top1_reference, figures.top1_board) == (0.5, 1.0)
     signal = (5**2 + 10**2) + 15.5**2
-    assert found.sqnr_db == round(10 * np.log10(signal / (15**2 + 15.5**2)), 2)
+    assert figures.sqnr_db == round(10 * np.log10(signal / (15**2 + 15.5**2)), 2)
 
 
 def test_parity_of_reals() -> None:
     exact = [[np.array([[0.0, 5.0, 10.0]], np.float32)]]
-    found = parity(exact, outputs([10, 20, 30]), integer_graph(), None)
-    assert (found.different, found.sqnr_db, found.agreement, found.top1_board) == (None, None, 1.0, None)
+    figures = parity(exact, outputs([10, 20, 30]), integer_graph(), None)
+    assert (figures.different, figures.sqnr_db, figures.agreement, figures.top1_board) == (None, None, 1.0, None)
 
 
 def write_report(path: Path, **changes: float | None) -> Path:
@@ -248,9 +248,9 @@ def write_report(path: Path, **changes: float | None) -> Path:
 )
 def test_what_is_worse(tmp_path: Path, changes: dict, worse: list[str]) -> None:
     old, new = write_report(tmp_path / "old.json"), write_report(tmp_path / "new.json", **changes)
-    found = compare_files(old, new, threshold=0.01)
-    assert [change.figure for change in found if change.worse] == worse
-    assert {change.figure for change in found} == set(changes)
+    changes_seen = compare_files(old, new, threshold=0.01)
+    assert [change.figure for change in changes_seen if change.worse] == worse
+    assert {change.figure for change in changes_seen} == set(changes)
 
 
 def test_latencies_count_when_asked_for(tmp_path: Path) -> None:

@@ -34,16 +34,16 @@ def test_our_cycles_are_those_of_a_turn(lines: tuple[str, ...], cycles: int) -> 
     assert mca.our_cycles("cortex-m4", Piece("f", lines, Addresses())) == cycles
 
 
-@pytest.mark.parametrize("core", mca.KNOWN)
+@pytest.mark.parametrize("core", mca.SCHEDULED)
 def test_products_and_an_addition_take_what_our_rules_say(core: str) -> None:
-    theirs = mca.mca_cycles(mca_program(), mca.KNOWN[core], PRODUCTS)
+    theirs = mca.mca_cycles(mca_program(), mca.SCHEDULED[core], PRODUCTS)
     assert theirs == pytest.approx(mca.our_cycles(core, Piece("f", PRODUCTS, Addresses())), abs=0.05)
 
 
 def test_llvm_takes_an_ldm_for_one_cycle_which_the_page_says() -> None:
-    assert mca.mca_cycles(mca_program(), mca.KNOWN["cortex-m4"], MANY) == pytest.approx(1, abs=0.05)
+    assert mca.mca_cycles(mca_program(), mca.SCHEDULED["cortex-m4"], MANY) == pytest.approx(1, abs=0.05)
 
 
 def test_what_llvm_does_not_know_is_said() -> None:
     with pytest.raises(TinycError, match="no cycles of a slice for cortex-m4"):
-        mca.mca_cycles(mca_program(), mca.KNOWN["cortex-m4"], ("no_such_instruction r0",))
+        mca.mca_cycles(mca_program(), mca.SCHEDULED["cortex-m4"], ("no_such_instruction r0",))

@@ -28,7 +28,7 @@ from tinyc.cli.main import main
 pytest.importorskip("matplotlib")
 
 
-def made(name: str = "kws.onnx") -> BenchReport:
+def bench_report(name: str = "kws.onnx") -> BenchReport:
     """Two boards, of which one has no cycle model, and two desktop runs, of which one gives no integers."""
     board = BoardResult(
         "cortex-m4", "QEMU", "gcc", 2_256_560, 3_611_502, 30.1, 3452, 520, 12_264, 53_048, 20, 240, 0, "M4"
@@ -46,7 +46,7 @@ def made(name: str = "kws.onnx") -> BenchReport:
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return bench_page(made())
+    return bench_page(bench_report())
 
 
 def test_the_page_says_what_the_report_does(text: str) -> None:
@@ -57,7 +57,7 @@ def test_the_page_says_what_the_report_does(text: str) -> None:
     assert "Some board gave other bytes" in words
     assert page.count["table"] == 3
     assert page.count["svg"] == 2  # one bar says nothing
-    right = replace(made(), models=made().models[1:])
+    right = replace(bench_report(), models=bench_report().models[1:])
     assert "Every board gave the reference's bytes." in bench_page(right)
     ids = [value for name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
@@ -68,15 +68,15 @@ def test_the_page_says_what_the_report_does(text: str) -> None:
 @pytest.mark.slow
 def test_hostile_names_are_text(text: str) -> None:
     most = "".join(name for name in HOSTILE if len(name) < 100 and set(name) & set("<&\"'$"))
-    assert Page(bench_page(made(most))).count == Page(text).count
+    assert Page(bench_page(bench_report(most))).count == Page(text).count
 
 
 def test_the_file_is_read_back(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "bench.json"
-    file.write_text(json.dumps(made().to_json()))
-    assert read_bench(file) == made()
+    file.write_text(json.dumps(bench_report().to_json()))
+    assert read_bench(file) == bench_report()
     monkeypatch.setattr("sys.argv", ["tinyc", "report", str(file)])
     with pytest.raises(SystemExit) as end:
         main()

@@ -109,17 +109,17 @@ def test_figures_of_other_boards_stay(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     tables.write_figures(file, "m4", [measured("kws")])
     tables.write_figures(file, "m0", [measured("vww")])
-    found = json.loads(file.read_text())
-    assert found["m4"]["kws"]["flash_bytes"] == 16000
-    assert found["m0"]["vww"]["cycles"] == 3_000_000
+    boards = json.loads(file.read_text())
+    assert boards["m4"]["kws"]["flash_bytes"] == 16000
+    assert boards["m0"]["vww"]["cycles"] == 3_000_000
 
 
 def test_peers_are_complete() -> None:
-    found, published = peers.read_peers()
-    tflm = found[0]
+    read, published = peers.read_peers()
+    tflm = read[0]
     for figures in (tflm.arena_bytes, tflm.stack_bytes, tflm.code_bytes, tflm.flash_bytes, *tflm.instructions.values()):
         assert set(figures) == set(peers.MODELS)
-    assert all(peer.how and peer.instructions["cortex-m4"].keys() <= set(peers.MODELS) for peer in found)
+    assert all(peer.how and peer.instructions["cortex-m4"].keys() <= set(peers.MODELS) for peer in read)
     assert all(row.keys() <= set(peers.MODELS) for row in published.cycles.values())
 
 
@@ -127,8 +127,8 @@ def test_board_estimates_stand_beside_what_was_published_for_that_board() -> Non
     _, published = peers.read_peers()
     own = {"kws": 4_000_000, "person": 9_300_000}
     asked = {board_estimates.PLAIN: own, "`--prefer time`": {model: cycles // 2 for model, cycles in own.items()}}
-    found = {published.board: asked, "stm32f4-discovery": {board_estimates.PLAIN: {"kws": 3_000_000}}}
-    text = board_estimates.section(found, published)
+    by_board = {published.board: asked, "stm32f4-discovery": {board_estimates.PLAIN: {"kws": 3_000_000}}}
+    text = board_estimates.section(by_board, published)
     mine, *others = [
         line for line in text.splitlines() if line.startswith("| ") and "---" not in line and "product" not in line
     ]
@@ -154,10 +154,10 @@ def test_picture(tmp_path: Path) -> None:
     tables.write_figures(tmp_path / "f.json", "cortex-m4", [measured(m) for m in peers.MODELS])
     ours = json.loads((tmp_path / "f.json").read_text())["cortex-m4"]
     estimated = dict.fromkeys(peers.MODELS, 4000000)
-    found = peer_plot.panels(ours, estimated, *peers.read_peers())
+    panels = peer_plot.panels(ours, estimated, *peers.read_peers())
     rows = peer_plot.desktop_rows([bench_report("kws_int8.tflite").to_json(), bench_report("kws_fp32.onnx").to_json()])
     for name in ("one", "two"):
-        peer_plot.draw(found, rows, tmp_path / f"{name}.svg")
+        peer_plot.draw(panels, rows, tmp_path / f"{name}.svg")
     text = (tmp_path / "one.svg").read_text()
     assert text == (tmp_path / "two.svg").read_text()
     for words in (
@@ -239,13 +239,13 @@ def test_assembly_knows_what_it_takes_but_for_the_step_around_it() -> None:
 
 
 def test_cores_and_kernels_that_were_not_measured_keep_what_is_known_of_them() -> None:
-    known = {"kernels": {"cortex-m4": {"k_asm": (2.0,), "other": (3.0,)}, "cortex-m3": {"": (1.5,)}}}
+    earlier = {"kernels": {"cortex-m4": {"k_asm": (2.0,), "other": (3.0,)}, "cortex-m3": {"": (1.5,)}}}
     steps = [step("k_asm", 140, 120), step("k_asm", 1000, 980), step("k_asm", 2000, 1980)]
-    found = estimates.fit([record(name, "cortex-m4", *steps) for name in ("a_int8.tflite", "b_int8.tflite")], known)
-    assert found["kernels"]["cortex-m4"]["other"] == (3.0,)
-    assert found["kernels"]["cortex-m4"]["k_asm"] == (1.0, -20.0)
-    assert found["kernels"]["cortex-m3"] == {"": (1.5,)}
-    assert "cortex-m3" not in found["cycles"]
+    fitted = estimates.fit([record(name, "cortex-m4", *steps) for name in ("a_int8.tflite", "b_int8.tflite")], earlier)
+    assert fitted["kernels"]["cortex-m4"]["other"] == (3.0,)
+    assert fitted["kernels"]["cortex-m4"]["k_asm"] == (1.0, -20.0)
+    assert fitted["kernels"]["cortex-m3"] == {"": (1.5,)}
+    assert "cortex-m3" not in fitted["cycles"]
 
 
 def test_tables_keep_rows_and_columns_of_cores_that_were_not_measured(tmp_path: Path) -> None:

@@ -127,10 +127,10 @@ HOSTILE_TEXTS = [
 @pytest.mark.parametrize(("key", "text"), HOSTILE_TEXTS)
 def test_texts_that_are_not_for_a_board_to_say(tmp_path: Path, key: str, text: str | list[str]) -> None:
     """They go into generated files and onto command lines: refused, with the line."""
-    found = re.search(rf"^{key} = .*", GOOD, re.MULTILINE)
-    old = found[0] if found else "[emulator.qemu]"
+    line_there = re.search(rf"^{key} = .*", GOOD, re.MULTILINE)
+    old = line_there[0] if line_there else "[emulator.qemu]"
     line = f"{key} = {json.dumps([text] if key in ('gcc', 'zig') else text)}"
-    file = write(tmp_path, GOOD.replace(old, line if found else f"{old}\n{line}"))
+    file = write(tmp_path, GOOD.replace(old, line if line_there else f"{old}\n{line}"))
     with pytest.raises(TinycError) as caught:
         load_board(file)
     assert f"{key}'" in caught.value.message

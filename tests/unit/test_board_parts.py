@@ -117,5 +117,5 @@ def test_wrong_sections_are_refused_with_their_line(
     with pytest.raises(TinycError) as caught:
         load_board(file)
     assert message in caught.value.message
-    number = next(n for n, found in enumerate(text.splitlines(), 1) if found.startswith(line))
+    number = next(n for n, own_line in enumerate(text.splitlines(), 1) if own_line.startswith(line))
     assert str(caught.value.where) == f"{file}:{number}"

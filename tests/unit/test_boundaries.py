@@ -31,10 +31,10 @@ def gated() -> Graph:
 
 
 def said_of(graph: Graph, by_rows: bool = True) -> tuple[Boundary, ...]:
-    found = candidates(graph, frozenset(), NUMERICS)
+    kernels = candidates(graph, frozenset(), NUMERICS)
     plan = smallest_plan(graph) if by_rows else plan_graph(graph, select(graph, frozenset(), NUMERICS))
     assert plan is not None
-    return boundaries(graph, found, plan)
+    return boundaries(graph, kernels, plan)
 
 
 @pytest.fixture(scope="module")

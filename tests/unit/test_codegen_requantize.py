@@ -114,22 +114,22 @@ def test_nudges_alone_serve_every_accumulator(seed):
     every = np.full(8, 11)
     finish = finish_wide(Matrix(p, taps), 11, lambda steps: every)
     steps = steps_of(p, taps)
-    found = without_add(finish.scaling, steps, 8)
+    nudged = without_add(finish.scaling, steps, 8)
     assert finish.scaling.add.any()
-    assert not found.add.any()
+    assert not nudged.add.any()
     acc = all_accumulators(steps)
-    np.testing.assert_array_equal(np.clip(found.outputs(acc), -128, 127), definition(p, acc))
-    kept = without_add(finish.scaling, steps, 5)
-    assert not kept.add[:5].any()
-    np.testing.assert_array_equal(kept.add[5:], finish.scaling.add[5:])
+    np.testing.assert_array_equal(np.clip(nudged.outputs(acc), -128, 127), definition(p, acc))
+    half = without_add(finish.scaling, steps, 5)
+    assert not half.add[:5].any()
+    np.testing.assert_array_equal(half.add[5:], finish.scaling.add[5:])
 
 
 def test_a_constant_channel_needs_its_add():
     p = params([1e-9, 0.01], [4_000, 7])
     steps = steps_of(p, np.array([[100, -100], [3, 50]], np.int64)).without_dead()
-    found = solve(p, steps, Shifts(np.array([11, 11]), np.array([15, 15]), False), np.ones(2, np.int64))
-    assert found is not None
-    assert without_add(found, steps, 2) is None
+    scaling = solve(p, steps, Shifts(np.array([11, 11]), np.array([15, 15]), False), np.ones(2, np.int64))
+    assert scaling is not None
+    assert without_add(scaling, steps, 2) is None
 
 
 def test_relu_needs_no_sign_and_general_double_rounding_does():
@@ -147,12 +147,12 @@ def test_layers_with_other_scales_share_their_shift():
 def test_wrong_constants_are_not_proved():
     p, taps = random_layer(3, -128, Rounding.DOUBLE)
     steps = steps_of(p, taps)
-    found = finish_wide(Matrix(p, taps)).scaling
-    assert found.equals(steps).all()
+    scaling = finish_wide(Matrix(p, taps)).scaling
+    assert scaling.equals(steps).all()
     for bent in (
-        replace(found, add=found.add + 512),
-        replace(found, nudge=found.nudge + (1 << 20)),
-        replace(found, mult=found.mult - found.mult // 64),
+        replace(scaling, add=scaling.add + 512),
+        replace(scaling, nudge=scaling.nudge + (1 << 20)),
+        replace(scaling, mult=scaling.mult - scaling.mult // 64),
     ):
         assert not bent.equals(steps).any()
 
@@ -196,9 +196,9 @@ def test_registers_that_overflow_are_not_proved():
     p, taps = random_layer(6, -128, Rounding.SINGLE)
     steps = steps_of(p, taps)
     far = replace(steps, high=steps.high + 2**31)
-    found = finish_wide(Matrix(p, taps)).scaling
-    assert isinstance(found, ScalingConstants)
-    assert not found.fits(far).any()
+    scaling = finish_wide(Matrix(p, taps)).scaling
+    assert isinstance(scaling, ScalingConstants)
+    assert not scaling.fits(far).any()
 
 
 def test_channels_in_blocks_are_proved_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +247,8 @@ def test_the_nearest_nudge_is_that_of_trying_one_after_the_other(seed: int) -> N
     for g, r, s in zip(greatest, room, step, strict=True):
         good = ((g - order * s) & (2**32 - 1)) <= r
         nearest = int(order[good.argmax()]) if good.any() else None
-        (found,), (count,) = requantizing._near_nudge(np.array([g]), np.array([r]), np.array([s]))
-        if found:
+        (nudge,), (count,) = requantizing._near_nudge(np.array([g]), np.array([r]), np.array([s]))
+        if nudge:
             assert count == nearest
         else:
             count = requantizing._far_nudge(int(g), int(r), int(s))

@@ -20,16 +20,16 @@ def _outputs(samples: int) -> list[list[np.ndarray]]:
 
 
 def test_equal_outputs() -> None:
-    wanted = _outputs(4)
-    same = [[array.tobytes() for array in sample] for sample in wanted]
-    assert compare(GRAPH, same, wanted) == Comparison(inputs=4, output_bytes=4 * 7, mismatches=0, first_input=None)
+    reference = _outputs(4)
+    same = [[array.tobytes() for array in sample] for sample in reference]
+    assert compare(GRAPH, same, reference) == Comparison(inputs=4, output_bytes=4 * 7, mismatches=0, first_input=None)
 
 
 def test_bytes_count_one_by_one_and_the_first_input_is_told() -> None:
-    wanted = _outputs(4)
-    wrong = [[array.copy() for array in sample] for sample in wanted]
+    reference = _outputs(4)
+    wrong = [[array.copy() for array in sample] for sample in reference]
     wrong[1][0][[0, 2]] += 1  # two bytes of the first output
     wrong[1][1][1] ^= 0x0101  # both of a word of the second
     wrong[3][0][1] += 1
     got = [[array.tobytes() for array in sample] for sample in wrong]
-    assert compare(GRAPH, got, wanted) == Comparison(inputs=4, output_bytes=4 * 7, mismatches=5, first_input=1)
+    assert compare(GRAPH, got, reference) == Comparison(inputs=4, output_bytes=4 * 7, mismatches=5, first_input=1)

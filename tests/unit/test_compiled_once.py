@@ -25,12 +25,12 @@ class Compiling:
         chain = host_compiler()
         if chain is None:
             pytest.skip("no compiler for this computer")
-        self.folder, self.chain, self.made = folder, chain, list[str]()
+        self.folder, self.chain, self.compiled = folder, chain, list[str]()
         self._run = Toolchain.run
         self._once = CompiledOnce(SharedFolder(folder / "shared"), self._noted)
 
     def _noted(self, chain: Toolchain, arguments: Sequence[str | Path], what: str) -> None:
-        self.made += [Path(one).name for one in arguments if str(one).endswith((".c", ".S"))]
+        self.compiled += [Path(one).name for one in arguments if str(one).endswith((".c", ".S"))]
         self._run(chain, arguments, what)
 
     def run(self, *arguments: str | Path) -> None:
@@ -64,7 +64,7 @@ def compiling(tmp_path: Path) -> Compiling:
 
 def test_the_same_text_elsewhere_is_compiled_once(compiling: Compiling) -> None:
     assert compiling.library("a") == compiling.library("b")
-    assert compiling.made == ["m.c"]
+    assert compiling.compiled == ["m.c"]
 
 
 @pytest.mark.parametrize(("text", "times"), [("int f;\n", 1), ("const char *f = __FILE__;\n", 2)])
@@ -77,7 +77,7 @@ def test_a_shared_library_without_debug_information_is_the_same_in_each_folder(
         (folder / "m.c").write_text(text)
         compiling.run("-std=c99", "-fPIC", "-shared", folder / "m.c", "-o", folder / "m.so")
         assert (folder / "m.so").is_file()
-    assert compiling.made == ["m.c"] * times
+    assert compiling.compiled == ["m.c"] * times
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_shared_library_without_debug_information_is_the_same_in_each_folder(
 def test_what_differs_is_compiled(compiling: Compiling, other: Callable[[Compiling], bytes]) -> None:
     compiling.library("a")
     other(compiling)
-    assert compiling.made == ["m.c", "m.c"]
+    assert compiling.compiled == ["m.c", "m.c"]
 
 
 def test_of_other_places_only_what_has_the_same_debug_information(compiling: Compiling) -> None:
@@ -103,37 +103,37 @@ def test_of_other_places_only_what_has_the_same_debug_information(compiling: Com
         folder.mkdir()
         (folder / "m.c").write_text("int f;\n")
         compiling._once.run(compiling.chain, ["-g", "-c", folder / "m.c", "-o", folder / "m.o"], "compiling m.c")
-    assert compiling.made == ["m.c", "m.c"]
+    assert compiling.compiled == ["m.c", "m.c"]
 
 
 @pytest.mark.parametrize("line", ["#define NAME <stdint.h>\n#include NAME\n", "const char *made = __DATE__;\n"])
 def test_what_the_text_does_not_tell_is_compiled_each_time(compiling: Compiling, line: str) -> None:
     compiling.library("a", line + TEXT)
     compiling.library("b", line + TEXT)
-    assert compiling.made == ["m.c", "m.c"]
+    assert compiling.compiled == ["m.c", "m.c"]
 
 
 def test_programs_share_what_knows_no_other_macro(compiling: Compiling) -> None:
     for place, flags in (("a", []), ("b", ["-DTC_OF_NOBODY=3"]), ("c", ["-DTC_TWICE=1"])):
         compiling.library(place)
         compiling.program(place, *flags)
-    assert compiling.made == ["m.c", "main.c", "main.c"]
+    assert compiling.compiled == ["m.c", "main.c", "main.c"]
 
 
 def test_what_is_wrong_is_said_each_time(compiling: Compiling) -> None:
     for place in ("a", "b"):
         with pytest.raises(TinycError, match=r"compiling m\.c"):
             compiling.library(place, "int f(")
-    assert compiling.made == ["m.c", "m.c"]
+    assert compiling.compiled == ["m.c", "m.c"]
 
 
 def test_what_nobody_asks_for_is_forgotten(tmp_path: Path) -> None:
     shared = SharedFolder(tmp_path / "shared")
-    old, used = (shared.made(name, lambda path: path.mkdir()) for name in ("old", "used"))
-    file = shared.made("file", lambda path: path.touch())
+    old, used = (shared.folder_of(name, lambda path: path.mkdir()) for name in ("old", "used"))
+    file = shared.folder_of("file", lambda path: path.touch())
     for path in (tmp_path / "shared").iterdir():
         os.utime(path, (0, 0))
-    assert shared.made("used", lambda path: path.mkdir()) == used
+    assert shared.folder_of("used", lambda path: path.mkdir()) == used
     shared.forget(days=1)
     assert list((tmp_path / "shared").iterdir()) == [used]
     assert not old.exists()

@@ -20,23 +20,23 @@ from tinyc.toolchain.disassembly import decode
 
 def ops(code: str, start: int = 0x100) -> list[Decoded]:
     """Instructions from text, one per `;`. `.w` makes a long one; a condition is given as `bne` or `movne`."""
-    made = []
+    decoded = []
     for text in code.split(";"):
         mnemonic, _, operands = text.strip().partition(" ")
         name, _, width = mnemonic.partition(".w")
         size = 4 if mnemonic.endswith(".w") else 2
         condition = ""
-        if found := re.fullmatch(r"(b|mov|pop|bx|add)(ne|eq|lt|ge)", name):
-            name, condition = found[1], found[2]
-        made.append(parse(Instruction(start, bytes(size), name + width, operands, condition)))
+        if match := re.fullmatch(r"(b|mov|pop|bx|add)(ne|eq|lt|ge)", name):
+            name, condition = match[1], match[2]
+        decoded.append(parse(Instruction(start, bytes(size), name + width, operands, condition)))
         start += size
-    return made
+    return decoded
 
 
 def core(name: str) -> Core:
-    found = core_of(name)
-    assert found is not None
-    return found
+    core_model = core_of(name)
+    assert core_model is not None
+    return core_model
 
 
 def cycles(code: str, name: str = "cortex-m4", after: str = "") -> list[int]:
@@ -316,13 +316,13 @@ RV32 = [
 
 
 def riscv(code: str, start: int = 0x100) -> list[Decoded]:
-    made = []
+    decoded = []
     for text in code.split("; "):
         mnemonic, _, operands = text.partition(" ")
         size = 2 if mnemonic.startswith("c.") else 4
-        made.append(parse_riscv(Instruction(start, bytes(size), mnemonic, operands)))
+        decoded.append(parse_riscv(Instruction(start, bytes(size), mnemonic, operands)))
         start += size
-    return made
+    return decoded
 
 
 @pytest.mark.parametrize(("code", "expected"), RV32)

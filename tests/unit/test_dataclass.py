@@ -95,7 +95,7 @@ class Of(Generic[T]):
 class Inherits(Frozen):
     """No dataclass itself."""
 '''
-MADE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+CONSTRUCTIONS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Plain", (1,), {}),
     ("Plain", (1, [2], "d"), {}),
     ("Plain", (), {"a": 3}),
@@ -162,7 +162,7 @@ ASKED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("question", ASKED)
-@pytest.mark.parametrize(("name", "values", "named"), MADE)
+@pytest.mark.parametrize(("name", "values", "named"), CONSTRUCTIONS)
 def test_behaves_as_the_standard_library_s(
     twins: tuple[types.ModuleType, types.ModuleType],
     name: str,

@@ -51,9 +51,9 @@ class Net:
 
     def node(self, op: str, attrs: Any, *inputs: str, same_quant: bool = False) -> str:
         name = f"n{len(self.nodes)}"
-        known = [self.values[i] for i in inputs]
-        (kind,) = all_ops()[op].infer(attrs, *known)
-        self._value(f"{name}_y", kind.shape, kind.dtype, known[0].quant if same_quant else None)
+        read = [self.values[i] for i in inputs]
+        (kind,) = all_ops()[op].infer(attrs, *read)
+        self._value(f"{name}_y", kind.shape, kind.dtype, read[0].quant if same_quant else None)
         self.nodes.append(Node(name, op, inputs, (f"{name}_y",), attrs))
         return f"{name}_y"
 
@@ -90,9 +90,9 @@ class Net:
         return self.weighted("fully_connected", FullyConnected(), x, w, 0, self.bias(out_c))
 
     def graph(self, *outputs: str) -> Graph:
-        made = Graph("net", (self.x,), outputs, tuple(self.nodes), self.values, self.consts)
-        check(made, "test", all_ops())
-        return made
+        graph = Graph("net", (self.x,), outputs, tuple(self.nodes), self.values, self.consts)
+        check(graph, "test", all_ops())
+        return graph
 
 
 def _random_net(seed: int) -> Graph:
@@ -217,6 +217,6 @@ def test_numbers_without_a_shape(shape: tuple[int, ...]) -> None:
     graph = net.graph(net.node("add", Add(RELU), net.x, number), net.node("clip", Clip(RELU), net.x, same_quant=True))
     small = drop_dead_channels(graph, Numerics.OURS)
     x = {"x": np.arange(-128, 128).astype(np.int8).reshape(-1, *(1,) * len(shape)) * np.ones(shape, np.int8)}
-    found = prepare_int(small, Numerics.OURS)(x)
+    outputs = prepare_int(small, Numerics.OURS)(x)
     for name, array in prepare_int(graph, Numerics.OURS)(x).items():
-        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(outputs[name], array)

@@ -86,7 +86,7 @@ def commands(page: Path) -> Iterator[str]:
         shown = line.strip().split("  #")[0].split(" > ")[0]
         if shown.startswith("tinyc "):
             yield shown
-    yield from (found for found in re.findall(r"`(tinyc [^`]+)`", text) if not found.startswith(NOT_COMMANDS))
+    yield from (command for command in re.findall(r"`(tinyc [^`]+)`", text) if not command.startswith(NOT_COMMANDS))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

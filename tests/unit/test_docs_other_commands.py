@@ -73,8 +73,8 @@ def test_make_has_the_targets_and_variables() -> None:
         text = (folder / "Makefile").read_text(encoding="utf-8")
         for word in words[3:] if words[1] == "-C" else words[1:]:
             name, has_value, _ = word.partition("=")
-            wanted = rf"\$[({{(]+{name}\b" if has_value else rf"^(?:\.PHONY:.*\b)?{re.escape(name)}\b.*"
-            assert re.search(wanted, text, re.MULTILINE), words
+            pattern = rf"\$[({{(]+{name}\b" if has_value else rf"^(?:\.PHONY:.*\b)?{re.escape(name)}\b.*"
+            assert re.search(pattern, text, re.MULTILINE), words
 
 
 def test_scripts_are_there_with_their_options() -> None:
@@ -126,10 +126,12 @@ def test_pages_say_what_was_done_instead(program: str) -> None:
 
 def test_no_program_is_forgotten() -> None:
     """A line of a block that begins with a program of this computer, or of PROGRAMS, is one of those above."""
-    known = PROGRAMS | {"tinyc"}
+    programs = PROGRAMS | {"tinyc"}
     for page in PAGES:
         text = FENCED.sub("", page.read_text(encoding="utf-8"))
         for line in re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE):
             first = line.split()[0]
-            found = subprocess.run(["bash", "-c", f"type -t -- {shlex.quote(first)}"], capture_output=True, check=False)
-            assert found.stdout not in (b"file\n",) or first in known, f"{page.name}: {line}"
+            outcome = subprocess.run(
+                ["bash", "-c", f"type -t -- {shlex.quote(first)}"], capture_output=True, check=False
+            )
+            assert outcome.stdout not in (b"file\n",) or first in programs, f"{page.name}: {line}"

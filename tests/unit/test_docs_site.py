@@ -63,8 +63,8 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     done = build(tmp_path / "site")
     assert done.returncode == 0, done.stderr
     for name in docs_site.sections():
-        made = tmp_path / "site" / name.replace("README.md", "index.html").replace(".md", ".html")
-        assert made.is_file(), name
+        html = tmp_path / "site" / name.replace("README.md", "index.html").replace(".md", ".html")
+        assert html.is_file(), name
     assert (tmp_path / "site" / "docs" / "images" / "report.png").is_file()
     text = "".join(page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))
     assert "fonts.googleapis" not in text

@@ -64,9 +64,9 @@ def test_the_exact_form_of_a_sum_is_searched_once(tmp_path: Path, monkeypatch: p
 
     def search(p: sums.Sum, *args: Any) -> sums.Linear | None:
         searched.append(p)
-        return found(p, *args)
+        return own_search(p, *args)
 
-    found = sums._search
+    own_search = sums._search
     monkeypatch.setattr(sums, "_search", search)
     sums.linear_form.cache_clear()
     _compiled(tmp_path, 270, "cortex-m4")  # more than a cache of 256 holds
@@ -87,8 +87,8 @@ TENANTS = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TENANTS, max_size=12), st.integers(0, 14))
 def test_the_map_of_a_step_shows_what_is_alive_in_it(tenants: list[Tenant], steps: int) -> None:
-    found = make_map(100, 0, [("n", "add", None)] * steps, tenants)
-    for step, moment in enumerate(found.moments):
-        held = {byte for tenant in found.at(step) for byte in range(tenant.at, tenant.end)}
+    memory = make_map(100, 0, [("n", "add", None)] * steps, tenants)
+    for step, moment in enumerate(memory.moments):
+        held = {byte for tenant in memory.at(step) for byte in range(tenant.at, tenant.end)}
         assert moment.live_bytes == len(held)
         assert moment.top_bytes == max(held, default=-1) + 1

@@ -66,10 +66,10 @@ def _sizes(lines: list[str], folder: Path, compiler: str) -> list[int]:
         chain = find_toolchain(load_board("cortex-m4"), compiler)
     except TinycError as error:
         pytest.skip(error.message)
-    source, made = folder / "code.s", folder / "code.elf"
+    source, program = folder / "code.s", folder / "code.elf"
     source.write_text("\n".join([".syntax unified", ".thumb", ".text", ".global start", "start:", *lines]) + "\n")
-    chain.run(["-nostdlib", "-Wl,-e,start", source, "-o", made], "assembling")
-    return [instruction.size for instruction in disassemble(read_elf(made)).values()]
+    chain.run(["-nostdlib", "-Wl,-e,start", source, "-o", program], "assembling")
+    return [instruction.size for instruction in disassemble(read_elf(program)).values()]
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

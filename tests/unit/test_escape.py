@@ -58,9 +58,9 @@ def test_comments_of_c(compiler: tuple[str, ...], flags: tuple[str, ...]) -> Non
     if "charset" in " ".join(flags) and "conversion" in done.stderr:
         pytest.skip("this compiler reads one encoding only")
     assert done.returncode == 0, done.stderr
-    wanted = [f"int {letter}{i};" for i in range(len(HOSTILE)) for _ in "'/" for letter in "ab"]
+    declarations = [f"int {letter}{i};" for i in range(len(HOSTILE)) for _ in "'/" for letter in "ab"]
     assert re.findall(r"[^;]+;", done.stdout.replace("\n", " ").strip()) == [
-        f" {text}" if number else text for number, text in enumerate(wanted)
+        f" {text}" if number else text for number, text in enumerate(declarations)
     ]
 
 
@@ -171,13 +171,13 @@ def test_a_template_of_an_unknown_language_is_none(template) -> None:
 
 def test_comments_in_templates_leave_room() -> None:
     """Beside an escaped text in a comment there is a space or a quote, so that the two make nothing new."""
-    found = 0
+    count = 0
     for file in paths.templates_dir().rglob("*.j2"):
         for match in re.finditer(r"(.)\{\{[^}]*\| comment \}\}(.?)", file.read_text()):
-            found += 1
+            count += 1
             assert match[1] in " '{", (file.name, match[0])
             assert match[2] in " ',.;:{\n", (file.name, match[0])
-    assert found > 10
+    assert count > 10
     assert INJECTED.isidentifier()
 
 

@@ -123,8 +123,8 @@ def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, prefer: Prefe
     assert said.fits
     assert report.stack_bytes is not None
     assert said.stack_bytes is None or report.stack_bytes <= said.stack_bytes < report.stack_bytes + 800
-    known = json.loads(STACKS.read_text(encoding="utf-8"))["stack"]["cortex-m4"]
-    assert (said.stack_bytes is None) == any(layer.kernel not in known for layer in said.layers)
+    measured_kernels = json.loads(STACKS.read_text(encoding="utf-8"))["stack"]["cortex-m4"]
+    assert (said.stack_bytes is None) == any(layer.kernel not in measured_kernels for layer in said.layers)
 
 
 def test_what_was_measured_is_applied(tmp_path: Path) -> None:
@@ -134,11 +134,11 @@ def test_what_was_measured_is_applied(tmp_path: Path) -> None:
     program = compile_model(path, board, Options("cortex-m3"), Progress()).program
     plain = estimate("m", program, board, MeasuredCosts({}, {}))
     kernel = plain.layers[0].kernel
-    known = MeasuredCosts({"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {})
-    found = estimate("m", program, board, known)
-    assert found.layers[0].instructions > 1.9 * plain.layers[0].instructions
-    assert found.cycles is None  # no kernel knows the cycles of this core
-    assert found.milliseconds is None
+    measured = MeasuredCosts({"cortex-m3": {kernel: (2.0, 5.0), "": (1.0, 0.0)}}, {})
+    estimated = estimate("m", program, board, measured)
+    assert estimated.layers[0].instructions > 1.9 * plain.layers[0].instructions
+    assert estimated.cycles is None  # no kernel knows the cycles of this core
+    assert estimated.milliseconds is None
 
 
 def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
@@ -193,9 +193,11 @@ def test_no_stack_without_measurements(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_no_error_but_said() -> None:
-    found = tinyc.estimate(network(4, 210), "cortex-m0plus", prefer="time")  # the input alone is larger than its RAM
-    assert not found.fits
-    assert re.search(r"the arena takes [\d,]+ bytes, cortex-m0plus has [\d,]+ of RAM", found.problem or "")
+    estimated = tinyc.estimate(
+        network(4, 210), "cortex-m0plus", prefer="time"
+    )  # the input alone is larger than its RAM
+    assert not estimated.fits
+    assert re.search(r"the arena takes [\d,]+ bytes, cortex-m0plus has [\d,]+ of RAM", estimated.problem or "")
 
 
 def test_models_in_memory(tmp_path: Path) -> None:
@@ -213,8 +215,8 @@ def test_a_torch_module(capfd: pytest.CaptureFixture[str]) -> None:
     module = torch.nn.Sequential(
         torch.nn.Conv1d(4, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14, 3)
     )
-    found = tinyc.estimate(module, example=torch.randn(1, 4, 16))
-    assert found.macs == 14 * 8 * 4 * 3 + 8 * 14 * 3
+    estimated = tinyc.estimate(module, example=torch.randn(1, 4, 16))
+    assert estimated.macs == 14 * 8 * 4 * 3 + 8 * 14 * 3
     assert module.training
     printed = capfd.readouterr()
     assert printed.out == printed.err == ""
@@ -236,18 +238,18 @@ def test_a_torch_module_of_two_inputs(tmp_path: Path) -> None:
             return self.head(self.body(x).mean((2, 3)) + more)
 
     module, example = Two(), (torch.randn(1, 3, 12, 12), torch.randn(1, 8))
-    found = tinyc.estimate(module, "cortex-m0plus", example=example)
+    estimated = tinyc.estimate(module, "cortex-m0plus", example=example)
     torch.onnx.export(module.eval(), example, str(tmp_path / "two.onnx"), verbose=False)
     of_file = tinyc.estimate(tmp_path / "two.onnx", "cortex-m0plus")
-    assert (found.instructions, found.arena_bytes) == (of_file.instructions, of_file.arena_bytes)
+    assert (estimated.instructions, estimated.arena_bytes) == (of_file.instructions, of_file.arena_bytes)
     with pytest.raises(TinycError, match="cannot export the module: missing a required argument: 'more'"):
         tinyc.estimate(module, example=example[0])
 
 
 @pytest.mark.slow
 def test_the_search_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    found = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    code = max(found, key=len)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    code = max(blocks, key=len)
     assert len(code.splitlines()) <= 45
     exec(code, {})
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -18,15 +18,15 @@ def test_products_do_not_depend_on_the_order(shape: tuple[int, int, int]) -> Non
     rows, taps, columns = shape
     a = (rng.standard_normal((rows, taps)) * np.exp(rng.uniform(-5, 5, (rows, 1)))).astype(np.float32)
     b = rng.standard_normal((taps, columns)).astype(np.float32)
-    made, order = exact.product(a, b), rng.permutation(taps)
+    product, order = exact.product(a, b), rng.permutation(taps)
     for permuted in (order, order[::-1]):
-        np.testing.assert_array_equal(exact.product(a[:, permuted], b[permuted]), made)
+        np.testing.assert_array_equal(exact.product(a[:, permuted], b[permuted]), product)
         np.testing.assert_array_equal(exact.precise_product(a[:, permuted], b[permuted]), exact.precise_product(a, b))
         np.testing.assert_array_equal(exact.gram(a.T[permuted], b[permuted]), exact.gram(a.T, b))
     true, scale = a.astype(np.float64) @ b, np.abs(b).astype(np.float64).sum(axis=0)
-    assert (np.abs(made - true) <= 2.0**-17 * scale * np.abs(a).max(axis=1, keepdims=True)).all()
+    assert (np.abs(product - true) <= 2.0**-17 * scale * np.abs(a).max(axis=1, keepdims=True)).all()
     assert (np.abs(exact.precise_product(a, b) - true) <= 2.0**-36 * scale * np.abs(a).max()).all()
-    np.testing.assert_array_equal(exact.product(a[:1], b), made[:1])  # a row does not know of the others
+    np.testing.assert_array_equal(exact.product(a[:1], b), product[:1])  # a row does not know of the others
 
 
 def test_stacks_of_matrices() -> None:
@@ -55,10 +55,10 @@ def test_bands_are_as_exact_as_what_they_weigh() -> None:
     for band in range(8):
         bank[5 * band : 5 * band + 5, band] = rng.uniform(0.1, 1, 5)
     true, order = a.astype(np.float64) @ bank, rng.permutation(40)
-    found = exact.dot(a, bank)
-    np.testing.assert_allclose(found, true, rtol=1e-6)
-    np.testing.assert_array_equal(exact.dot(a[:, :, order], bank[order]), found)
-    np.testing.assert_array_equal(exact.dot(a[1, 2:3], bank), found[1, 2:3])
+    bands = exact.dot(a, bank)
+    np.testing.assert_allclose(bands, true, rtol=1e-6)
+    np.testing.assert_array_equal(exact.dot(a[:, :, order], bank[order]), bands)
+    np.testing.assert_array_equal(exact.dot(a[1, 2:3], bank), bands[1, 2:3])
 
 
 def test_functions_are_those_of_the_library_but_for_the_last_bits() -> None:
@@ -96,13 +96,13 @@ def test_sums_of_integers_are_those_of_whole_numbers(taps: int, most: int) -> No
     def sums(x: exact.Array, w: exact.Array) -> exact.Array:
         return np.asarray(x @ w.T)
 
-    made = exact.weighted(sums, x, real, (step, float(most)), steps)
-    np.testing.assert_allclose(made, (q @ w.T) * (step * steps), rtol=3e-7)
+    in_steps = exact.weighted(sums, x, real, (step, float(most)), steps)
+    np.testing.assert_allclose(in_steps, (q @ w.T) * (step * steps), rtol=3e-7)
     order = rng.permutation(taps)
-    for known in ((), ((step, float(most)),), ((step, float(most)), steps)):
-        whole = exact.weighted(sums, x, real, *known)
-        np.testing.assert_array_equal(exact.weighted(sums, x[:, order], real[:, order], *known), whole)
-        np.testing.assert_allclose(whole, made, rtol=1e-4, atol=1e-5 * np.abs(made).max())
+    for grids in ((), ((step, float(most)),), ((step, float(most)), steps)):
+        whole = exact.weighted(sums, x, real, *grids)
+        np.testing.assert_array_equal(exact.weighted(sums, x[:, order], real[:, order], *grids), whole)
+        np.testing.assert_allclose(whole, in_steps, rtol=1e-4, atol=1e-5 * np.abs(in_steps).max())
     rows = rng.integers(-most, most + 1, (500, min(taps, 30)))
     np.testing.assert_array_equal(exact.gram_of_integers(rows, rows, most * most), rows.T @ rows)
     h = rng.standard_normal((taps, 3))

@@ -23,9 +23,9 @@ def load(name: str) -> dict[str, np.ndarray]:
 
 def documented() -> tuple[int, int]:
     """The README's float result: clips found, clips tried."""
-    found = re.search(r"float, onnxruntime[^\n]*?(\d+) of (\d+)", (FOLDER / "README.md").read_text())
-    assert found
-    return int(found[1]), int(found[2])
+    figures = re.search(r"float, onnxruntime[^\n]*?(\d+) of (\d+)", (FOLDER / "README.md").read_text())
+    assert figures
+    return int(figures[1]), int(figures[2])
 
 
 def test_files_are_there_and_small() -> None:
@@ -73,8 +73,8 @@ def test_float_accuracy_is_the_documented_one() -> None:
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(str(MODEL), providers=["CPUExecutionProvider"])
     test = load("kws.test.npz")
-    found = np.array([np.argmax(session.run(None, {"mfcc": clip[None]})[0]) for clip in test["x"]])
+    classes = np.array([np.argmax(session.run(None, {"mfcc": clip[None]})[0]) for clip in test["x"]])
     right, tried = documented()
-    assert tried == len(found)
+    assert tried == len(classes)
     # One clip may be so close that another onnxruntime decides otherwise.
-    assert abs(int((found == test["y"]).sum()) - right) <= 1
+    assert abs(int((classes == test["y"]).sum()) - right) <= 1

@@ -32,11 +32,11 @@ def test_every_kernel_and_operator_is_explained() -> None:
     for op in all_ops().values():
         assert "operator" in [meaning.kind for meaning in explain(op.name)]
         for kernel in op.every_kernel:
-            (found,) = explain(kernel.name)
-            assert found.kind == "kernel"
-            assert op.name in found.of
-            assert set(kernel.isa) == set(found.core)
-            assert bool(found.contract) != kernel.written, kernel.name
+            (explained,) = explain(kernel.name)
+            assert explained.kind == "kernel"
+            assert op.name in explained.of
+            assert set(kernel.isa) == set(explained.core)
+            assert bool(explained.contract) != kernel.written, kernel.name
     for names, kind in ((ONNX, "ONNX operator"), (TFLITE, "TFLite operator")):
         for name in names:
             assert name in [meaning.name for meaning in explain(name) if meaning.kind == kind]
@@ -92,14 +92,14 @@ def test_messages_of_errors(name: str, tmp_path: Path) -> None:
     onnx.save(onnx_models.build([onnx_models.op("Det", "x", "y")], {"x": [4, 4]}, ["y"]), str(tmp_path / "det.onnx"))
     error = raised(lambda: ERRORS[name](tmp_path))
     for said in (error.message, str(error)):
-        (found,) = explain(said)
-        assert found.kind == "error"
-        assert re.search(".+?".join(map(re.escape, found.name.split(GAP))), error.message), found.name
-        page = re.search(r"More: (docs/\S+\.md)$", found.says)
+        (meaning,) = explain(said)
+        assert meaning.kind == "error"
+        assert re.search(".+?".join(map(re.escape, meaning.name.split(GAP))), error.message), meaning.name
+        page = re.search(r"More: (docs/\S+\.md)$", meaning.says)
         assert page
         assert (ROOT / page[1]).is_file()
         if name == "a file that is not there":  # others have hints that are made as they are raised
-            assert f"What to do: {error.hint}" in found.says
+            assert f"What to do: {error.hint}" in meaning.says
 
 
 def test_every_room_that_raises_errors_has_a_page() -> None:

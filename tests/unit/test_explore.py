@@ -38,12 +38,12 @@ def variants(
 
 
 def test_no_best_point_is_beaten_and_every_other_is(model: Path) -> None:
-    found = explore_model(model, variants(flash=(None, 100)), Progress())
-    assert len(found) == 4 * 2
-    failed = [point for point in found if point.problem]
+    points = explore_model(model, variants(flash=(None, 100)), Progress())
+    assert len(points) == 4 * 2
+    failed = [point for point in points if point.problem]
     assert all(point.flash == 100 and not point.best for point in failed)
     assert failed
-    there = [point for point in found if not point.problem]
+    there = [point for point in points if not point.problem]
     best = [point for point in there if point.best]
     for point in there:
         beats = [o for o in best if all(a <= b for a, b in zip(o.key, point.key, strict=True)) and o is not point]
@@ -79,8 +79,8 @@ def test_what_a_point_may_need_is_a_limit_of_its_own(model: Path) -> None:
     assert second.ram_bytes <= small.ram_bytes
     assert second.options() == f"--board cortex-m4 --prefer time --ram {small.ram_bytes}"
     assert "bytes of RAM, 16 allowed" in (third.problem or "")
-    found = explore_model(model, variants(("time", "ram"), flash=(1000,)), Progress())
-    assert all("1,000" in (point.problem or "") for point in found)
+    points = explore_model(model, variants(("time", "ram"), flash=(1000,)), Progress())
+    assert all("1,000" in (point.problem or "") for point in points)
 
 
 def test_accuracy_counts_between_proved_points() -> None:
@@ -140,9 +140,9 @@ def test_the_command(
     assert f"tinyc build {model} --board cortex-m4 --prefer" in out
     assert "<svg" in picture.read_text()
     assert run(monkeypatch, *words, "--json", "--pick", "ram<=64K") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["points"]) == 2
-    assert found["pick"]["options"].startswith("--board cortex-m4")
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["points"]) == 2
+    assert report["pick"]["options"].startswith("--board cortex-m4")
     assert run(monkeypatch, *words, "--pick", "ram<=1") == 1
     assert run(monkeypatch, *words, "--prefer", "least") == 2
     assert run(monkeypatch, *words, "--pick", "speed") == 2

@@ -35,11 +35,11 @@ def test_code_of_two_layers_is_counted_in_halves() -> None:
 @pytest.mark.parametrize("model", ["ad", "kws", "sww", pytest.param("vww", marks=pytest.mark.slow)])
 def test_more_ram_takes_no_more_time(models_dir: Path, model: str) -> None:
     """By the compiler's own figures, of the limits that a plan was found for, where time is all that is wanted."""
-    made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, Options("cortex-m4"), Progress())
-    offers = offers_of(made, M4, Options("cortex-m4", prefer="time"), Progress())
+    integers = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, Options("cortex-m4"), Progress())
+    offers = offers_of(integers, M4, Options("cortex-m4", prefer="time"), Progress())
 
     def planned(ram: int | None) -> Plan:
-        return lower_offers(offers, made, M4, Options("cortex-m4", ram=ram, prefer="time"), Progress()).plan
+        return lower_offers(offers, integers, M4, Options("cortex-m4", ram=ram, prefer="time"), Progress()).plan
 
     usual = planned(None).arena_bytes
     budgets = [usual * percent // 100 for percent in (80, 95, 100, 110, 125, 200)]
@@ -51,10 +51,10 @@ def test_more_ram_takes_no_more_time(models_dir: Path, model: str) -> None:
 def test_a_limit_of_flash_leaves_rows(models_dir: Path) -> None:
     """What the widest weights would not leave room for, narrower ones do."""
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
-    made = compile_model(file, M4, Options("cortex-m4", flash=40_000, ram=8_000), Progress())
-    assert made.plan.runs_by_rows
-    assert made.plan.arena_bytes <= 8_000
-    taken = library_flash(made.program, M4, "speed")
+    compiled = compile_model(file, M4, Options("cortex-m4", flash=40_000, ram=8_000), Progress())
+    assert compiled.plan.runs_by_rows
+    assert compiled.plan.arena_bytes <= 8_000
+    taken = library_flash(compiled.program, M4, "speed")
     assert taken is not None
     assert taken.total <= 40_000
 
@@ -68,8 +68,8 @@ def test_a_model_of_half_the_flash_is_as_fast_per_product_as_a_small_one(
     target = load_board(board)
     per_mac = []
     for file in ("mlperf_tiny/kws_int8.tflite", f"zoo/{model}_int8.tflite"):
-        made = make_integers(models_dir / file, target, Options(board), Progress())
-        plan = lower_integers(made, target, Options(board), Progress()).plan
+        integers = make_integers(models_dir / file, target, Options(board), Progress())
+        plan = lower_integers(integers, target, Options(board), Progress()).plan
         macs = sum(all_ops()[choice.site.node.op].macs(choice.site) for choice in plan.choices.values())
         per_mac.append(plan.cycles / macs)
     assert per_mac[1] < 2 * per_mac[0]

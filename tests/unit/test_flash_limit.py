@@ -34,8 +34,8 @@ def test_a_library_keeps_the_budget_by_the_estimate_of_all_its_code(models_dir: 
     free = library_flash(compile_model(file, M4, Options("cortex-m4", prefer="time"), Progress()).program, M4, "speed")
     assert free is not None
     budget = int(free.total * share)
-    made = compile_model(file, M4, Options("cortex-m4", flash=budget), Progress())
-    taken = library_flash(made.program, M4, "speed")
+    compiled = compile_model(file, M4, Options("cortex-m4", flash=budget), Progress())
+    taken = library_flash(compiled.program, M4, "speed")
     assert taken is not None
     assert 0.88 * budget < taken.total <= budget
 
@@ -47,8 +47,8 @@ def test_the_last_bytes_are_not_bought_with_all_time(models_dir: Path) -> None:
     taken = library_flash(small.program, M4, "speed")
     assert taken is not None
     for more in (1.02, 1.05, 1.1):
-        made = compile_model(file, M4, Options("cortex-m4", flash=int(taken.total * more) + 1000), Progress())
-        assert made.plan.cycles <= small.plan.cycles
+        compiled = compile_model(file, M4, Options("cortex-m4", flash=int(taken.total * more) + 1000), Progress())
+        assert compiled.plan.cycles <= small.plan.cycles
 
 
 def test_what_is_tried_warns_once(models_dir: Path) -> None:
@@ -62,15 +62,15 @@ def test_what_is_tried_warns_once(models_dir: Path) -> None:
 def test_a_compiled_library_over_its_budget_is_an_error(models_dir: Path) -> None:
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
     options = Options("cortex-m4", flash=42_000)
-    made = compile_model(file, M4, options, Progress())
-    check_compiled_flash(made, LibrarySize(10_000, 32_000), options)
-    check_compiled_flash(made, LibrarySize(10_000, 99_000), Options("cortex-m4"))
+    compiled = compile_model(file, M4, options, Progress())
+    check_compiled_flash(compiled, LibrarySize(10_000, 32_000), options)
+    check_compiled_flash(compiled, LibrarySize(10_000, 99_000), Options("cortex-m4"))
     with pytest.raises(TinycError, match="takes 43,000 bytes of flash, --flash is 42,000: 1,000 too few") as caught:
-        check_compiled_flash(made, LibrarySize(10_000, 33_000), options)
+        check_compiled_flash(compiled, LibrarySize(10_000, 33_000), options)
     assert caught.value.exit_code == 1
     assert "`--prefer flash` with the same limit takes less" in str(caught.value)
     with pytest.raises(TinycError, match="`--prefer flash` without --flash"):
-        check_compiled_flash(made, LibrarySize(10_000, 33_000), replace(options, prefer="flash"))
+        check_compiled_flash(compiled, LibrarySize(10_000, 33_000), replace(options, prefer="flash"))
 
 
 @pytest.mark.parametrize("weights", ["int8", "int4"])

@@ -17,11 +17,11 @@ PLAN = TracePlan(
 
 
 def watch(timing: FlashTiming = TIMING) -> FlashWatch:
-    made = FlashWatch(timing, PLAN)
-    made.block(0, 2)  # enters the model: one word of the run function
-    assert made.waits == {OVERHEAD: timing.wait_states}
-    made.waits.clear()
-    return made
+    watching = FlashWatch(timing, PLAN)
+    watching.block(0, 2)  # enters the model: one word of the run function
+    assert watching.waits == {OVERHEAD: timing.wait_states}
+    watching.waits.clear()
+    return watching
 
 
 def test_a_cache_keeps_words_and_drops_the_oldest_line() -> None:
@@ -38,48 +38,48 @@ def test_without_a_cache_everything_is_fetched() -> None:
 
 
 def test_a_loop_that_fits_waits_once() -> None:
-    made = watch()
+    watching = watch()
     for _ in range(10):
-        made.block(64, 32)  # four words
-    assert made.waits == {3: 20}
+        watching.block(64, 32)  # four words
+    assert watching.waits == {3: 20}
 
 
 def test_a_loop_that_does_not_fit_waits_every_time() -> None:
-    made = watch()
+    watching = watch()
     for _ in range(10):
-        made.block(64, 96)  # three lines, two are there
-    assert made.waits == {3: 10 * 12 * 5}
+        watching.block(64, 96)  # three lines, two are there
+    assert watching.waits == {3: 10 * 12 * 5}
 
 
 def test_a_piece_that_begins_and_ends_inside_words() -> None:
-    made = watch()
-    made.block(64 + 6, 4)
-    assert made.waits == {OVERHEAD: 10}
+    watching = watch()
+    watching.block(64 + 6, 4)
+    assert watching.waits == {OVERHEAD: 10}
 
 
 def test_prefetch_hides_what_follows() -> None:
-    made = watch(FlashTiming(5, 8, 32, 2, 1, prefetch=True))
-    made.block(64, 32)
-    assert made.waits == {3: 5 + 3 * 3}  # 8 bytes of code keep the core busy for 2 cycles
+    watching = watch(FlashTiming(5, 8, 32, 2, 1, prefetch=True))
+    watching.block(64, 32)
+    assert watching.waits == {3: 5 + 3 * 3}  # 8 bytes of code keep the core busy for 2 cycles
     wide = watch(FlashTiming(5, 16, 32, 2, 1, prefetch=True))
     wide.block(64, 32)
     assert wide.waits == {3: 5}
 
 
 def test_data_has_its_own_cache() -> None:
-    made = watch()
-    made.block(64, 8)
+    watching = watch()
+    watching.block(64, 8)
     for address in (0x100, 0x104, 0x108, 0x11C, 0x120, 0x100):
-        made.read(address, 4)
+        watching.read(address, 4)
     # Words 0x100, 0x108, 0x118 and 0x120, and 0x100 again, whose line had to go.
-    assert made.waits == {3: 5 + 5 * 5}
-    made.read(0x106, 4)  # over the end of a word: 0x100 is there, 0x108 has gone with its line
-    assert made.waits == {3: 5 + 6 * 5}
+    assert watching.waits == {3: 5 + 5 * 5}
+    watching.read(0x106, 4)  # over the end of a word: 0x100 is there, 0x108 has gone with its line
+    assert watching.waits == {3: 5 + 6 * 5}
 
 
 def test_nothing_counts_outside_the_model() -> None:
-    made = watch()
-    made.block(0x1000, 64)
-    made.read(0x100, 4)
-    made.block(64, 64)
-    assert not made.waits
+    watching = watch()
+    watching.block(0x1000, 64)
+    watching.read(0x100, 4)
+    watching.block(64, 64)
+    assert not watching.waits

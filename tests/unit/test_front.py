@@ -185,8 +185,8 @@ def test_the_needs_of_the_steps_are_the_lower_bound(seed: int) -> None:
 def test_a_larger_limit_is_never_worth_less(models_dir: Path, model: str) -> None:
     """64 pairs of limits of flash and of RAM, from the least that there is to more than anything takes."""
     options = Options("cortex-m4")
-    made = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
-    front = offers_of(made, M4, options, Progress()).front
+    integers = make_integers(models_dir / "mlperf_tiny" / f"{model}_int8.tflite", M4, options, Progress())
+    front = offers_of(integers, M4, options, Progress()).front
     figures = np.array([(own.flash_bytes, own.live_bytes) for own in front.corners])
     limits = [np.geomspace(low, 1.1 * high, 8) for low, high in zip(figures.min(0), figures.max(0), strict=True)]
     for prefer in ("balanced", "time"):
@@ -211,11 +211,11 @@ def check_worth(front: Front, worth: Worth, flashes: np.ndarray, arenas: np.ndar
 
 def test_limits_are_kept_and_time_is_one_of_them(models_dir: Path) -> None:
     file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
-    made = make_integers(file, M4, Options("cortex-m4"), Progress())
-    offers = offers_of(made, M4, Options("cortex-m4"), Progress())
+    integers = make_integers(file, M4, Options("cortex-m4"), Progress())
+    offers = offers_of(integers, M4, Options("cortex-m4"), Progress())
 
     def planned(**words: Any) -> Plan:
-        return lower_offers(offers, made, M4, Options("cortex-m4", **words), Progress()).plan
+        return lower_offers(offers, integers, M4, Options("cortex-m4", **words), Progress()).plan
 
     usual = planned()
     fast = planned(time="3.3M")
@@ -235,8 +235,8 @@ def test_a_model_of_which_nothing_runs_is_a_library(tmp_path: Path) -> None:
     )
     onnx.save(model, tmp_path / "m.onnx")
     options = Options("host", precision="float32")
-    made = make_integers(tmp_path / "m.onnx", load_board("host"), options, Progress())
-    lowered = lower_integers(made, load_board("host"), options, Progress())
+    integers = make_integers(tmp_path / "m.onnx", load_board("host"), options, Progress())
+    lowered = lower_integers(integers, load_board("host"), options, Progress())
     assert not lowered.program.steps
     assert lowered.plan.arena_bytes >= 6 * 4
 

@@ -132,12 +132,12 @@ def test_names_say_what_a_thing_is(program: Program) -> None:
     for file, text in own_files(program).items():
         if file.endswith(("_kernels.h", ".h")) and "_weights" not in file and "_schedule" not in file:
             continue
-        for found in re.findall(rf"^static (?:const|TC_NOINLINE) \w+ \*?{name}_(\w+)", text, re.MULTILINE):
-            plain = re.fullmatch(r"pad_m?\d+|row_order|row_moves|move", found)
-            owned = re.fullmatch(rf"(?:{owner})(?:_[a-z_]+\d?)?", found)
-            assert plain or owned, found
-            if owned and owned[1] and not found.endswith("_params"):
-                assert found.startswith(f"step_{owned[1]}_{steps[int(owned[1])]}"), found
+        for symbol in re.findall(rf"^static (?:const|TC_NOINLINE) \w+ \*?{name}_(\w+)", text, re.MULTILINE):
+            plain = re.fullmatch(r"pad_m?\d+|row_order|row_moves|move", symbol)
+            owned = re.fullmatch(rf"(?:{owner})(?:_[a-z_]+\d?)?", symbol)
+            assert plain or owned, symbol
+            if owned and owned[1] and not symbol.endswith("_params"):
+                assert symbol.startswith(f"step_{owned[1]}_{steps[int(owned[1])]}"), symbol
         assert not re.search(r"moved_|_moved|group_\d|:moved", text), file
 
 
@@ -174,14 +174,14 @@ def test_what_is_known_comes_into_the_banner(program: Program) -> None:
     source = files_of(program)[f"{program.name}.c"]
     assert "nothing yet" in source
     proof = Proof("gcc 12", "-O3", "a machine", 1234, 5678, 90, 1_000_000, 1, 3, 120, 1, True)
-    for known in (proof, replace(proof, stack_bytes=None, instructions=None, by_reference=False)):
-        told = with_proof(source, known)
+    for proof_facts in (proof, replace(proof, stack_bytes=None, instructions=None, by_reference=False)):
+        told = with_proof(source, proof_facts)
         assert told.count("\n") == source.count("\n")
         assert "119 of 120 output bytes for 3 inputs equal" in told
-        assert ("1,000,000 instructions" in told) == (known.instructions is not None)
+        assert ("1,000,000 instructions" in told) == (proof_facts.instructions is not None)
         assert re.findall("0x[0-9a-f]{8}", told) == re.findall("0x[0-9a-f]{8}", source)
         with pytest.raises(ValueError, match="already"):
-            with_proof(told, known)
+            with_proof(told, proof_facts)
 
 
 def compiles(folder: Path, files: Mapping[str, str], text: str) -> None:
@@ -260,10 +260,10 @@ LONG = [CODE, f"/* x\n{COMMENT}", f"/* {'word ' * 40}*/", f"/* {'x' * 300} */", 
 
 @pytest.mark.parametrize("text", LONG)
 def test_long_lines_go_on(text: str) -> None:
-    made = narrow(text)
-    assert max(map(len, made.split("\n"))) <= COLUMNS
-    assert re.sub(r"[\s*]", "", made) == re.sub(r"[\s*]", "", text)
-    assert narrow(made) == made
+    narrowed = narrow(text)
+    assert max(map(len, narrowed.split("\n"))) <= COLUMNS
+    assert re.sub(r"[\s*]", "", narrowed) == re.sub(r"[\s*]", "", text)
+    assert narrow(narrowed) == narrowed
 
 
 def test_directives_and_strings_stay() -> None:
@@ -275,11 +275,11 @@ def test_directives_and_strings_stay() -> None:
 def test_prose_fills_lines() -> None:
     for letters in range(COLUMNS):
         assert "* */" not in prose("word " * 20 + "x" * letters, "/* ", " */")
-    made = prose("word " * 60, "/* ", " */")
-    assert made.startswith("/* word")
-    assert made.endswith(" */\n")
-    assert all(line.startswith(" * word") for line in made.split("\n")[1:-1])
-    assert max(map(len, made.split("\n"))) <= COLUMNS
+    comment = prose("word " * 60, "/* ", " */")
+    assert comment.startswith("/* word")
+    assert comment.endswith(" */\n")
+    assert all(line.startswith(" * word") for line in comment.split("\n")[1:-1])
+    assert max(map(len, comment.split("\n"))) <= COLUMNS
 
 
 def test_sizes_of_ports_are_elements_and_bytes() -> None:

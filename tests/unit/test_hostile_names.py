@@ -91,8 +91,8 @@ def greatest() -> Graph:
 
 
 def lowered(graph: Graph, prefix: str) -> Program:
-    found = candidates(graph, frozenset(), Numerics.TFLM)
-    best = Front(families_of(graph, found)).best(Worth(1 / 3, 1 / 3))
+    kernels = candidates(graph, frozenset(), Numerics.TFLM)
+    best = Front(families_of(graph, kernels)).best(Worth(1 / 3, 1 / 3))
     assert best is not None
     plan = place_states(graph, best.plan)
     return lower(graph, plan, Numerics.TFLM, prefix)
@@ -135,15 +135,15 @@ def compiler() -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Folders with all libraries, for hostile and for harmless names."""
-    found = {}
+    folders = {}
     for kind, names in (("hostile", HOSTILE), ("harmless", tuple(f"n{i}_" for i in range(len(HOSTILE))))):
-        found[kind] = tmp_path_factory.mktemp(kind)
-        for source, made in (("libraries.c", libraries(names)), ("banners.c", banners(names))):
-            for file, text in [item for files in made for item in files.items()]:
-                (found[kind] / file).write_text(text, encoding="utf-8")
-            sources = [file for files in made for file in files if file.endswith(".c")]
-            (found[kind] / source).write_text("".join(f'#include "{file}"\n' for file in sources))
-    return found
+        folders[kind] = tmp_path_factory.mktemp(kind)
+        for source, files_by_library in (("libraries.c", libraries(names)), ("banners.c", banners(names))):
+            for file, text in [item for files in files_by_library for item in files.items()]:
+                (folders[kind] / file).write_text(text, encoding="utf-8")
+            sources = [file for files in files_by_library for file in files if file.endswith(".c")]
+            (folders[kind] / source).write_text("".join(f'#include "{file}"\n' for file in sources))
+    return folders
 
 
 def tokens(compiler: tuple[str, ...], source: Path) -> list[str]:

@@ -159,13 +159,13 @@ def test_rounding_shifts_gathers_and_signs() -> None:
         asm.op(*line)
     halves = np.array([30000, -30000, 1, -1] * 2, "<i2").tobytes()
     data = np.array([-3, 5, 2, -7], "<i4").tobytes() + halves + bytes(80)
-    _, found = run(*asm.text(), arguments=(DATA,), data=data)
-    words = np.frombuffer(bytes(found), "<i4")
+    _, memory = run(*asm.text(), arguments=(DATA,), data=data)
+    words = np.frombuffer(bytes(memory), "<i4")
     assert words[8:12].tolist() == [-1, 3, 1, -3]
     assert words[12:16].tolist() == [99, 100, 100, 97]
     assert words[16:20].tolist() == [0xFFFF, 0, 0xFFFF, 0]
     assert words[20:24].tolist() == [1, 3, 1, 3]
-    assert np.frombuffer(bytes(found[96:112]), "<i2").tolist() == [32767, -32768, 2, -2] * 2
+    assert np.frombuffer(bytes(memory[96:112]), "<i2").tolist() == [32767, -32768, 2, -2] * 2
 
 
 def test_vectors_of_float32() -> None:

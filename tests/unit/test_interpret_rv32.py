@@ -54,8 +54,8 @@ def test_jumps_loads_and_stores() -> None:
     """A loop that adds signed bytes, and one branch that is not taken."""
     lines = ("mv a2, zero", "1:", "lb a3, 0(a0)", "add a2, a2, a3", "addi a0, a0, 1", "bne a0, a1, 1b")
     lines += ("bltz a2, 1f", "li a2, 0", "1:", "sw a2, 0(a1)", "mv a0, a2", "ret")
-    found, data = run(*lines, arguments=(DATA, DATA + 4), data=bytes([1, 0xFF, 0xFB, 2]) + bytes(12))
-    assert found == -3 & 0xFFFFFFFF
+    sum_of_bytes, data = run(*lines, arguments=(DATA, DATA + 4), data=bytes([1, 0xFF, 0xFB, 2]) + bytes(12))
+    assert sum_of_bytes == -3 & 0xFFFFFFFF
     assert data[4:8] == b"\xfd\xff\xff\xff"
 
 
@@ -85,8 +85,8 @@ def test_the_other_side_of_a_switch() -> None:
     for holds, length in ((False, 5), (True, 3)):
         lines = functions_in(for_macro(text, BITS, holds))["clamp"]
         assert sum(not line.endswith(":") for line in lines) == length
-        for value, wanted in ((-9, -5), (3, 3), (99, 7)):
-            assert run(*lines, arguments=(value, -5 & 0xFFFFFFFF, 7))[0] == wanted & 0xFFFFFFFF
+        for value, clamped in ((-9, -5), (3, 3), (99, 7)):
+            assert run(*lines, arguments=(value, -5 & 0xFFFFFFFF, 7))[0] == clamped & 0xFFFFFFFF
 
 
 @pytest.mark.parametrize("tile", [BROAD, TALL], ids=lambda tile: tile.name)

@@ -22,10 +22,10 @@ def test_the_same_numbers_are_inside(seed: int, touching: bool) -> None:
     """Counted in halves, so that an end is apart from what lies beside it."""
     lows, sizes = np.random.default_rng(seed).integers((0, 0), (90, 7), (25, 2)).T
     intervals = [(int(low), int(low + size)) for low, size in zip(lows, sizes, strict=True)]
-    found = joined(intervals, touching)
-    assert found == sorted(found)
+    together = joined(intervals, touching)
+    assert together == sorted(together)
     for k in range(200):
         at = k / 2
         inside = [low <= at < high if touching else low < at < high for low, high in intervals]
-        again = [low <= at < high if touching else low < at < high for low, high in found]
+        again = [low <= at < high if touching else low < at < high for low, high in together]
         assert sum(again) == any(inside), at

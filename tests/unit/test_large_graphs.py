@@ -81,8 +81,8 @@ def test_very_large_graphs_have_no_rows_where_that_is_not_asked_for(network: lar
 
 @pytest.mark.slow
 def test_groups_of_a_large_graph_are_tried_as_far_as_the_work_allows(network: large_graphs.Graph) -> None:
-    found = candidates(network, ISA, Numerics.TFLM)
-    problem = problem_of(network, found)
+    choices = candidates(network, ISA, Numerics.TFLM)
+    problem = problem_of(network, choices)
     measured = measure(problem)
     alone = sum(layer.walk.turns if layer.walk else 1 for layer in problem.layers)
     longer = [one.group for one in measured if one.group.stop - one.group.start > 1]
@@ -101,8 +101,8 @@ def test_groups_lie_between_the_narrowest_places(
     monkeypatch.setattr(cuts, "WORK", work)
 
     def crossing(place: int) -> int:
-        made = [name for name in problem.tensors if uses.maker[name] >= 0]
-        return sum(problem.tensors[name].size for name in made if uses.maker[name] < place <= uses.last[name])
+        computed = [name for name in problem.tensors if uses.maker[name] >= 0]
+        return sum(problem.tensors[name].size for name in computed if uses.maker[name] < place <= uses.last[name])
 
     def groups(places: list[int]) -> set[tuple[int, int]]:
         pairs = {(start, stop) for stop in places for start in places if start < stop}
@@ -115,7 +115,7 @@ def test_groups_lie_between_the_narrowest_places(
     places = sorted(range(count + 1), key=lambda place: (crossing(place), place))
     while ORDERS * sum(turns(*pair) for pair in groups(places)) > work:
         places = places[: len(places) * 3 // 4]
-    wanted = groups(places) | {
+    expected = groups(places) | {
         (index, index + 1) for index, layer in enumerate(problem.layers) if layer.walk is not None
     }
-    assert {(one.start, one.stop) for one in measure(problem) if not one.is_whole} == wanted
+    assert {(one.start, one.stop) for one in measure(problem) if not one.is_whole} == expected

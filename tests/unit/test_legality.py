@@ -61,8 +61,8 @@ TABLE = [
 def test_who_has_an_instruction(encoding: str, text: str, lacking: str) -> None:
     (instruction,) = decode(bytes.fromhex(encoding), 0, THUMB)
     cores = {"M0": M0, "M3": M3, "M4": M4, "M7": M7, "M33": M33, "M55": M55, "bare55": M55 - {"mve"}}
-    found = {name for name, there in cores.items() if needed_feature(instruction, there) is not None}
-    assert found == set(lacking.split())
+    lacking_cores = {name for name, there in cores.items() if needed_feature(instruction, there) is not None}
+    assert lacking_cores == set(lacking.split())
 
 
 def test_armv6m_long_instructions_are_only_these() -> None:

@@ -51,8 +51,8 @@ def test_the_pages_list_every_dependency() -> None:
 def test_the_bill_lists_the_files_and_the_model() -> None:
     report = small_report()
     bill = bill_of_materials(report, FILES)
-    found = {part["name"]: part["hashes"][0]["content"] for part in bill["components"]}
-    assert found == {
+    hashes = {part["name"]: part["hashes"][0]["content"] for part in bill["components"]}
+    assert hashes == {
         report.model: report.model_sha256,
         **{name: hashlib.sha256(text.encode()).hexdigest() for name, text in FILES.items()},
     }

@@ -50,8 +50,8 @@ def lines(text: str) -> list[Line]:
     return [line(part.strip()) for part in text.split(";")]
 
 
-def texts(found: Sequence[Line]) -> list[str]:
-    return [" ".join(one.text.split()) for one in found]
+def texts(lines_of_code: Sequence[Line]) -> list[str]:
+    return [" ".join(one.text.split()) for one in lines_of_code]
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def texts(found: Sequence[Line]) -> list[str]:
     ],
 )
 def test_single_loads(before: str, after: str | None) -> None:
-    found = texts(list(single_loads(lines(before))))
+    reloaded = texts(list(single_loads(lines(before))))
     if after is not None:
-        assert found == texts(lines(after))
-    assert all("ldm" not in text and "4096" not in text.partition("]")[0] for text in found)
+        assert reloaded == texts(lines(after))
+    assert all("ldm" not in text and "4096" not in text.partition("]")[0] for text in reloaded)
 
 
 def test_a_pointer_that_is_loaded_again_does_not_move_on() -> None:
-    found = texts(list(single_loads(lines("ldr r1, [r9], #8; ldr r9, [r0]; ldr r2, [r9]"))))
-    assert found == ["ldr r1, [r9]", "add r9, r9, #8", "ldr r9, [r0]", "ldr r2, [r9]"]
+    reloaded = texts(list(single_loads(lines("ldr r1, [r9], #8; ldr r9, [r0]; ldr r2, [r9]"))))
+    assert reloaded == ["ldr r1, [r9]", "add r9, r9, #8", "ldr r9, [r0]", "ldr r2, [r9]"]
 
 
 def test_a_pointer_moves_before_no_offset_reaches() -> None:
-    found = list(single_loads(lines("; ".join(["ldm r0!, {r1, r2, r3}"] * 1000))))
-    moves = [one for one in texts(found) if one.startswith("add")]
+    moved = list(single_loads(lines("; ".join(["ldm r0!, {r1, r2, r3}"] * 1000))))
+    moves = [one for one in texts(moved) if one.startswith("add")]
     assert sum(int(one.rpartition("#")[2]) for one in moves) == 12000
     assert all(int(one.rpartition("#")[2]) <= 4095 for one in moves)
     assert len(moves) == 3
@@ -98,8 +98,8 @@ PRODUCTS = "; ".join(
 )
 
 
-def cycles(found: Sequence[Line], core: str) -> float:
-    return sum(CORES[core].costs([one.op for one in found]))
+def cycles(lines_of_code: Sequence[Line], core: str) -> float:
+    return sum(CORES[core].costs([one.op for one in lines_of_code]))
 
 
 def test_products_hide_their_loads_on_the_m7() -> None:
@@ -119,8 +119,8 @@ def test_nothing_waits_on_the_m33() -> None:
 
 def test_what_is_stored_and_loaded_keeps_its_order() -> None:
     ops = [one.op for one in lines("strb r1, [r2]; ldr r3, [r4]; add r2, r2, #4; ldr r5, [r2, #-4]")]
-    found = dependences(ops, M7, Addresses())
-    assert found[0].keys() == {1, 2, 3}  # the byte may be in either word; its base moves between
+    graph = dependences(ops, M7, Addresses())
+    assert graph[0].keys() == {1, 2, 3}  # the byte may be in either word; its base moves between
     constant = dependences(ops, M7, Addresses(constants=frozenset({"r4"})))
     assert 1 not in constant[0]
     apart = [one.op for one in lines("str r1, [r2, #4]; ldr r3, [r2, #8]; str r4, [sp, #4]")]
@@ -258,10 +258,10 @@ def test_what_is_about_right_only_is_written_the_same() -> None:
 def test_layers_are_chosen_and_written_for_the_core() -> None:
     """The same kernel of the same layer: another order, and other cycles."""
     graph, isa = graph_of(POINT), load_board("cortex-m7").isa
-    found = [candidates(graph, isa, Numerics.TFLM, {"layer": KERNEL}, core=written_for(name)) for name in CORE_NAMES]
-    offers = [own["layer"][0].offer for own in found]
+    choices = [candidates(graph, isa, Numerics.TFLM, {"layer": KERNEL}, core=written_for(name)) for name in CORE_NAMES]
+    offers = [own["layer"][0].offer for own in choices]
     texts = [offer.special().text for offer in offers if offer.special]
-    assert len(set(texts)) == len({own["layer"][0].cost.cycles for own in found}) == len(CORE_NAMES)
+    assert len(set(texts)) == len({own["layer"][0].cost.cycles for own in choices}) == len(CORE_NAMES)
 
 
 @pytest.mark.parametrize("core", [M7, M33], ids=lambda core: core.name)

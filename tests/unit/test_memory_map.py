@@ -28,27 +28,27 @@ TENANTS = [
 
 
 def test_bytes_held_twice_count_once() -> None:
-    found = make_map(100, 90, STEPS, TENANTS)
-    assert [moment.live_bytes for moment in found.moments] == [96, 60, 40]
-    assert [moment.top_bytes for moment in found.moments] == [100, 60, 80]
-    assert found.peak == (0,)
+    memory = make_map(100, 90, STEPS, TENANTS)
+    assert [moment.live_bytes for moment in memory.moments] == [96, 60, 40]
+    assert [moment.top_bytes for moment in memory.moments] == [100, 60, 80]
+    assert memory.peak == (0,)
 
 
 def test_every_cell_names_its_holder() -> None:
-    found = make_map(100, 90, STEPS, TENANTS)
-    lines = map_text(found, width=10)
+    memory = make_map(100, 90, STEPS, TENANTS)
+    lines = map_text(memory, width=10)
     assert [line.split()[2] for line in lines[1:4]] == ["AAbbBB####", "CCBBBB....", "CC....DD.."]
     assert lines[1].endswith("<- peak")
-    assert map_legend(found, width=10).startswith("A cell is 10 bytes")
-    assert ("D", "output", "20", "[60, 80)", "[2, 3)", "y") in list(letters_held(found))
+    assert map_legend(memory, width=10).startswith("A cell is 10 bytes")
+    assert ("D", "output", "20", "[60, 80)", "[2, 3)", "y") in list(letters_held(memory))
 
 
 def test_a_report_has_the_most_of_each_share_of_the_time() -> None:
-    found = make_map(100, 90, STEPS, TENANTS)
-    assert memory_report(found).live == (96, 60, 40)
-    assert memory_report(found, most=2).live == (96, 60)  # the last two steps are one share
-    assert memory_report(found).holds[2] == Holding("a", "scratch", 64, 100, 0, 1)
-    assert [held.born for held in memory_report(found).holds] == [0, 0, 0, 1, 2]
+    memory = make_map(100, 90, STEPS, TENANTS)
+    assert memory_report(memory).live == (96, 60, 40)
+    assert memory_report(memory, most=2).live == (96, 60)  # the last two steps are one share
+    assert memory_report(memory).holds[2] == Holding("a", "scratch", 64, 100, 0, 1)
+    assert [held.born for held in memory_report(memory).holds] == [0, 0, 0, 1, 2]
     rows = make_map(100, 90, [(name, op, row) for row, (name, op, _) in enumerate(STEPS)], TENANTS)
     assert (memory_report(rows).moments, memory_report(rows).holds) == (3, ())
     assert memory_report(make_map(0, 0, [], [])).live == (0,)
@@ -64,13 +64,13 @@ def test_all_lines_of_the_map_are_as_wide(width: int) -> None:
 def test_the_map_of_a_graph_is_its_plan() -> None:
     graph = small_graph()
     plan = plan_graph(graph, select(graph, frozenset({"dsp"}), Numerics.TFLM), slide=True)
-    found = map_of(graph, plan)
-    assert found.arena_bytes == plan.arena_bytes == max(moment.top_bytes for moment in found.moments)
-    assert [moment.node for moment in found.moments] == [layer.node for layer in plan.layers]
-    kinds = {tenant.name: tenant.kind for tenant in found.tenants if tenant.kind != "scratch"}
+    memory = map_of(graph, plan)
+    assert memory.arena_bytes == plan.arena_bytes == max(moment.top_bytes for moment in memory.moments)
+    assert [moment.node for moment in memory.moments] == [layer.node for layer in plan.layers]
+    kinds = {tenant.name: tenant.kind for tenant in memory.tenants if tenant.kind != "scratch"}
     assert [name for name, kind in kinds.items() if kind == "input"] == list(graph.inputs)
     assert sum(kind == "output" for kind in kinds.values()) == len(graph.outputs)
-    for tenant in found.tenants:
+    for tenant in memory.tenants:
         at = plan.scratch_offsets if tenant.kind == "scratch" else plan.row_offsets
         assert (tenant.at,) == at[tenant.name]
 
@@ -78,9 +78,9 @@ def test_the_map_of_a_graph_is_its_plan() -> None:
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_the_picture_is_the_same_every_time(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
-    found = make_map(100, 90, STEPS, TENANTS)
+    memory = make_map(100, 90, STEPS, TENANTS)
     for name in ("one", "two"):
-        plot_map(found, tmp_path / f"{name}{suffix}", "three steps")
+        plot_map(memory, tmp_path / f"{name}{suffix}", "three steps")
     one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
     assert one == two
     if suffix == ".svg":
@@ -100,8 +100,8 @@ def test_a_plan_of_many_steps_is_drawn(tmp_path: Path) -> None:
 
 def test_an_unknown_format_and_an_absent_folder_are_said(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
-    found = make_map(100, 90, STEPS, TENANTS)
+    memory = make_map(100, 90, STEPS, TENANTS)
     with pytest.raises(TinycError, match=r"no format for .\.gif."):
-        plot_map(found, tmp_path / "m.gif", "")
+        plot_map(memory, tmp_path / "m.gif", "")
     with pytest.raises(TinycError, match="cannot be written"):
-        plot_map(found, tmp_path / "absent" / "m.svg", "")
+        plot_map(memory, tmp_path / "absent" / "m.svg", "")

@@ -5,7 +5,7 @@ from tinyc.base.names import Names, identifier, some_of
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("kws", "kws"),
         ("My-Model.v2", "my_model_v2"),
@@ -20,8 +20,8 @@ from tinyc.base.names import Names, identifier, some_of
         ("tc_math", "m_tc_math"),
     ],
 )
-def test_identifier(text: str, wanted: str) -> None:
-    assert identifier(text) == wanted
+def test_identifier(text: str, expected: str) -> None:
+    assert identifier(text) == expected
 
 
 def test_some_of_many_names_and_a_count() -> None:

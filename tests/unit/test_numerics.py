@@ -52,8 +52,8 @@ def test_multiplier_ends() -> None:
 
 @given(INT32, INT32)
 def test_high_mul(a: int, b: int) -> None:
-    wanted = min(_floor(Fraction(a * b, 2**31) + Fraction(1, 2)), 2**31 - 1)
-    assert int(saturating_rounding_doubling_high_mul(a, b)) == wanted
+    expected = min(_floor(Fraction(a * b, 2**31) + Fraction(1, 2)), 2**31 - 1)
+    assert int(saturating_rounding_doubling_high_mul(a, b)) == expected
 
 
 @given(INT32, st.integers(0, 31))
@@ -71,9 +71,9 @@ def test_requantize(acc: int, mult: int, shift: int) -> None:
 
 @given(st.integers(-(2**15), 2**15), st.integers(2**30, 2**31 - 1), st.integers(1, 8))
 def test_requantize_with_a_left_shift(acc: int, mult: int, shift: int) -> None:
-    wanted = _floor(Fraction(acc * 2**shift * mult, 2**31) + Fraction(1, 2))
-    assert int(requantize(acc, mult, shift, Rounding.DOUBLE)) == wanted
-    assert int(requantize(acc, mult, shift, Rounding.SINGLE)) == wanted
+    expected = _floor(Fraction(acc * 2**shift * mult, 2**31) + Fraction(1, 2))
+    assert int(requantize(acc, mult, shift, Rounding.DOUBLE)) == expected
+    assert int(requantize(acc, mult, shift, Rounding.SINGLE)) == expected
 
 
 def test_round_half_away() -> None:

@@ -21,7 +21,7 @@ def test_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("foreign", "wanted"),
+    ("foreign", "operators"),
     [
         ("Conv", {"conv2d", "depthwise_conv2d"}),
         ("Add", {"add", "choose"}),
@@ -32,20 +32,20 @@ def test_page_is_up_to_date() -> None:
         ("Softmax", {"softmax", "reshape", "transpose"}),
     ],
 )
-def test_onnx_importers(foreign: str, wanted: set[str]) -> None:
-    assert set(emitted_by(ONNX[foreign], foreign)) == wanted
+def test_onnx_importers(foreign: str, operators: set[str]) -> None:
+    assert set(emitted_by(ONNX[foreign], foreign)) == operators
 
 
 @pytest.mark.parametrize(
-    ("foreign", "wanted"),
+    ("foreign", "operators"),
     [
         ("CONV_2D", ("conv2d",)),
         ("CONCATENATION", ("lookup", "concat", "clip")),
         ("QUANTIZE", ("quantize", "requantize")),
     ],
 )
-def test_tflite_importers(foreign: str, wanted: tuple[str, ...]) -> None:
-    assert set(emitted_by(TFLITE[foreign], foreign)) == set(wanted)
+def test_tflite_importers(foreign: str, operators: tuple[str, ...]) -> None:
+    assert set(emitted_by(TFLITE[foreign], foreign)) == set(operators)
 
 
 def test_constants_only() -> None:

@@ -27,9 +27,9 @@ def test_the_file_is_as_printed(name: str, text: object) -> None:
 
 
 def test_every_keyword_is_an_option() -> None:
-    known = {keyword_of(each) for kind in (Options, Recipe, Pictures) for each in fields(kind)}
+    keywords = {keyword_of(each) for kind in (Options, Recipe, Pictures) for each in fields(kind)}
     assert LibraryOptions.__annotations__.keys() < ProofOptions.__annotations__.keys()
-    assert ProofOptions.__annotations__.keys() < LimitedOptions.__annotations__.keys() <= known
+    assert ProofOptions.__annotations__.keys() < LimitedOptions.__annotations__.keys() <= keywords
 
 
 def test_a_sweep_varies_whatever_a_value_of_a_file_can_say() -> None:

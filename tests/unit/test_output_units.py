@@ -84,13 +84,13 @@ def data_of(x: Array) -> Calibration:
     return Calibration({"x": x}, "test", proven=True)
 
 
-def least_db(graph: Graph, made: Graph, x: Array, axis: int) -> float:
+def least_db(graph: Graph, integer: Graph, x: Array, axis: int) -> float:
     """The worst quantity's SQNR of its variation."""
-    quant = made.values["y"].quant
+    quant = integer.values["y"].quant
     assert quant is not None
-    wanted, found = Batch(graph).run({"x": x})["y"], quant.dequantize(integer_results(made, {"x": x})["y"])
-    centre = wanted.mean(axis=0)
-    return min(quantities_db(wanted - centre, found - centre, axis).values())
+    reals, dequantized = Batch(graph).run({"x": x})["y"], quant.dequantize(integer_results(integer, {"x": x})["y"])
+    centre = reals.mean(axis=0)
+    return min(quantities_db(reals - centre, dequantized - centre, axis).values())
 
 
 @pytest.mark.parametrize("kind", HEADS)
@@ -103,10 +103,10 @@ def test_a_head_has_a_scale_for_each_quantity(kind: str, tmp_path: Path) -> None
     assert name == "y"
     assert len(factors) == 7 == graph.values["y"].shape[axis]
     assert min(factors[:4]) > 30 * max(factors[4:])
-    wanted, same = (Batch(each).run({"x": x})["y"] for each in (graph, divided))
-    assert min(quantities_db(wanted, same, axis).values()) > 90
+    reals, same = (Batch(each).run({"x": x})["y"] for each in (graph, divided))
+    assert min(quantities_db(reals, same, axis).values()) > 90
     one, each = (quantize(graph, data_of(x), replace(PLAIN, output_scales=s)).graph for s in ("one", "auto"))
-    before, now = (least_db(graph, made, x, axis) for made in (one, each))
+    before, now = (least_db(graph, graph_of_ints, x, axis) for graph_of_ints in (one, each))
     assert before < 12
     assert now > 25
 
@@ -203,13 +203,13 @@ def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc)
         )
     graph = normalize(load(onnx.load(saved / f"{name}.onnx"), tmp_path))
     x = np.load(saved / f"{name}.calib.npz")["x"]
-    wanted = Batch(graph).run({"x": x.reshape(-1, *graph.values["x"].shape)})["y"]
+    reals = Batch(graph).run({"x": x.reshape(-1, *graph.values["x"].shape)})["y"]
     given = x.reshape(-1, *graph.values["x"].shape)[:, 0] if x.ndim > 2 else x
     given = given.transpose(0, 2, 3, 1) if model.inputs[0].axes else given
-    found = model.run(given.reshape(-1, *model.inputs[0].sample_shape))[0].reshape(wanted.shape)
+    dequantized = model.run(given.reshape(-1, *model.inputs[0].sample_shape))[0].reshape(reals.shape)
     axis = -1 if name in ("two", "many") else -2 if name == "channels" else -3
-    sizes = np.abs(np.moveaxis(wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
-    errors = np.abs(np.moveaxis(found - wanted, axis, 0)).reshape(wanted.shape[axis], -1).max(axis=1)
+    sizes = np.abs(np.moveaxis(reals, axis, 0)).reshape(reals.shape[axis], -1).max(axis=1)
+    errors = np.abs(np.moveaxis(dequantized - reals, axis, 0)).reshape(reals.shape[axis], -1).max(axis=1)
     assert (errors < 0.08 * sizes).all()
 
 
@@ -331,21 +331,21 @@ def test_random_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (name,) = graph.inputs
         x = np.random.default_rng(seed).standard_normal((40, *graph.values[name].shape)).astype(np.float32)
         data = Calibration({name: x}, "test", proven=True)
-        made = with_units(graph, data)
-        if made is graph:
+        in_units = with_units(graph, data)
+        if in_units is graph:
             continue
         divided += 1
-        check(made, "units", all_ops())
-        ((output, _, axis),) = units_of(made)
-        wanted, same = (Batch(each).run({name: x})[output] for each in (graph, made))
-        assert min(quantities_db(wanted, same, axis).values()) > 80, seed
+        check(in_units, "units", all_ops())
+        ((output, _, axis),) = units_of(in_units)
+        reals, same = (Batch(each).run({name: x})[output] for each in (graph, in_units))
+        assert min(quantities_db(reals, same, axis).values()) > 80, seed
         worst = []
         for scales in ("one", "auto"):
             integer = quantize(graph, data, replace(PLAIN, output_scales=scales)).graph
             quant = integer.values[output].quant
             assert quant is not None
-            found = quant.dequantize(integer_results(integer, {name: x})[output])
-            worst.append(min(quantities_db(wanted, found, axis).values()))
+            dequantized = quant.dequantize(integer_results(integer, {name: x})[output])
+            worst.append(min(quantities_db(reals, dequantized, axis).values()))
         assert worst[1] > worst[0] - 1, seed
     assert divided >= 6
 
@@ -386,9 +386,9 @@ def test_layers_that_share_weights_are_divided_each_by_its_own(outputs: int, tmp
     divided = with_units(graph, data_of(x))
     check(divided, "units", all_ops())
     assert len(units_of(divided)) == outputs
-    wanted, results = Batch(graph).run({"x": x}), Batch(divided).run({"x": x})
+    reals, results = Batch(graph).run({"x": x}), Batch(divided).run({"x": x})
     for name in graph.outputs:
-        np.testing.assert_allclose(results[name], wanted[name], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(results[name], reals[name], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("depth", [30, 700])

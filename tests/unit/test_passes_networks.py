@@ -65,10 +65,10 @@ def test_networks_are_compiled_with_numerics_of_others(tmp_path: Path, numerics:
     scales = set()
     for asked in (numerics, None):
         options = Options("host", numerics=asked, recipe=MINMAX)
-        made = make_integers(model, load_board("host"), options, Progress())
-        assert made.numerics is (asked or Numerics.OURS)
-        quant = made.graph.values[made.graph.outputs[0]].quant
+        integers = make_integers(model, load_board("host"), options, Progress())
+        assert integers.numerics is (asked or Numerics.OURS)
+        quant = integers.graph.values[integers.graph.outputs[0]].quant
         assert quant is not None
         scales.add(round(1 / quant.per_tensor[0]))
-        assert compile_integers(made, load_board("host"), options, Progress()).program.steps
+        assert compile_integers(integers, load_board("host"), options, Progress()).program.steps
     assert scales == {256, 255}

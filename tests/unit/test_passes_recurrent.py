@@ -208,8 +208,8 @@ def coupled(d: Drawn, x: str, state: State) -> State:
     i, _, g, o = d.split(d.sum(d.product(x, "w", INPUTS, 4), d.product(state[0], "r", UNITS, 4)), 4)
     opened = d.add("Sigmoid", i)
     rest = d.add("Sub", f"{d.number('one', 1)} {opened}")
-    kept = d.add("Mul", f"{rest} {state[1]}")
-    cell = d.sum(kept, d.add("Mul", f"{opened} {d.add('Tanh', g)}"))
+    remembered = d.add("Mul", f"{rest} {state[1]}")
+    cell = d.sum(remembered, d.add("Mul", f"{opened} {d.add('Tanh', g)}"))
     return d.add("Mul", f"{d.add('Sigmoid', o)} {d.add('Tanh', cell)}"), cell
 
 

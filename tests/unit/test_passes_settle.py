@@ -74,8 +74,8 @@ class Moves:
                 self.add("Softmax", x, shape, axis=int(self.r.integers(rank)))
             case 9:
                 axis = int(self.r.integers(rank))
-                kept = tuple(1 if k == axis else n for k, n in enumerate(shape))
-                self.add("ReduceMean", x, kept, axes=[axis], keepdims=1)
+                reduced = tuple(1 if k == axis else n for k, n in enumerate(shape))
+                self.add("ReduceMean", x, reduced, axes=[axis], keepdims=1)
             case _:
                 if rank in (3, 4) and shape[0] == 1 and min(shape[2:]) > 1:
                     self.add("MaxPool", x, (*shape[:2], *(n - 1 for n in shape[2:])), kernel_shape=[2] * (rank - 2))

@@ -66,12 +66,12 @@ def test_same_integers(numerics: Numerics) -> None:
     rng, split, apart = np.random.default_rng(5), 0, 0
     for number in range(300):
         graph = layer(rng, 2) if number % 5 else layer(rng, 2, (3, 3), Pair(2, 2), channels=16)
-        found = as_convolutions(graph)
-        check(found, "phases", all_ops())
-        split += found.nodes[0].op == "conv2d"
-        apart += sum(node.op == "conv2d" for node in found.nodes) > 1
+        split_up = as_convolutions(graph)
+        check(split_up, "phases", all_ops())
+        split += split_up.nodes[0].op == "conv2d"
+        apart += sum(node.op == "conv2d" for node in split_up.nodes) > 1
         x = {"x": random_s8(int(rng.integers(1000)), graph.values["x"].shape)}
-        np.testing.assert_array_equal(run_int(found, x, numerics)["y"], run_int(graph, x, numerics)["y"])
+        np.testing.assert_array_equal(run_int(split_up, x, numerics)["y"], run_int(graph, x, numerics)["y"])
     assert split > 100
     assert apart > 12
 
@@ -94,8 +94,8 @@ def test_phases_of_as_many_taps_are_one_convolution() -> None:
     """4x4 taps, stride 2, one output cut off: a window of 3x3 for four phases; the weights grow by zeros alone."""
     rng = np.random.default_rng(2)
     graph = layer(rng, 2, (4, 4), Pair(2, 2), Pair(1, 1))
-    found = as_convolutions(graph)
-    (old,), (new,) = weights_of(graph, "transpose_conv2d"), weights_of(found, "conv2d")
+    split_up = as_convolutions(graph)
+    (old,), (new,) = weights_of(graph, "transpose_conv2d"), weights_of(split_up, "conv2d")
     assert new.shape == (4 * old.shape[0], 3, 3, old.shape[3])
     assert np.array_equal(np.sort(new[new != 0]), np.sort(old[old != 0]))
     assert as_convolutions(graph, grow=False) is graph
@@ -121,8 +121,8 @@ def test_on_a_board(tmp_path: Path) -> None:
     """Faster by far than as it was, and proved; with --prefer flash it stays as it was where weights would grow."""
     path = tmp_path / "model.tflite"
     path.write_bytes(model("same"))
-    made = {prefer: verify_model(path, Options("cortex-m4", prefer=prefer), Progress()) for prefer in PREFERENCES}
-    assert all(report.passed for report in made.values())
-    assert made["time"].layers[0].op == "conv2d"
-    assert [layer.op for layer in made["flash"].layers] == ["transpose_conv2d"]
-    assert 2 * made["time"].instructions < made["flash"].instructions
+    reports = {prefer: verify_model(path, Options("cortex-m4", prefer=prefer), Progress()) for prefer in PREFERENCES}
+    assert all(report.passed for report in reports.values())
+    assert reports["time"].layers[0].op == "conv2d"
+    assert [layer.op for layer in reports["flash"].layers] == ["transpose_conv2d"]
+    assert 2 * reports["time"].instructions < reports["flash"].instructions

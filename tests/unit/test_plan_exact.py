@@ -23,21 +23,21 @@ def test_the_least_height_of_tiny_problems(seed: int) -> None:
     pytest.importorskip("ortools", reason="needs the extra `exact`")
     problem = random_problem(seed, 4, width=3, largest=9)
     order = graph_order(problem).tasks
-    found, bound = layout(problem, order, merge=False), lower_bound(problem, order)
-    proof = prove(found, bound, greedy_by_size(found))
-    assert_legal(found, proof.offsets)
-    least = least_height(found, bound, height(found, proof.offsets))
-    assert proof.lower_bound == height(found, proof.offsets) == least
+    own_layout, bound = layout(problem, order, merge=False), lower_bound(problem, order)
+    proof = prove(own_layout, bound, greedy_by_size(own_layout))
+    assert_legal(own_layout, proof.offsets)
+    least = least_height(own_layout, bound, height(own_layout, proof.offsets))
+    assert proof.lower_bound == height(own_layout, proof.offsets) == least
 
 
 def test_a_puzzle_is_solved() -> None:
     pytest.importorskip("ortools", reason="needs the extra `exact`")
     instance = perfect(2, 25, 20, 200)
-    found, peak = instance.layout, instance.live_bytes
-    greedy = greedy_by_size(found)
-    proof = prove(found, peak, greedy)
-    assert_legal(found, proof.offsets)
-    assert height(found, greedy) > height(found, proof.offsets) == peak
+    own_layout, peak = instance.layout, instance.live_bytes
+    greedy = greedy_by_size(own_layout)
+    proof = prove(own_layout, peak, greedy)
+    assert_legal(own_layout, proof.offsets)
+    assert height(own_layout, greedy) > height(own_layout, proof.offsets) == peak
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -52,7 +52,7 @@ def test_exact_plans_are_never_larger(seed: int) -> None:
 def test_without_the_solver_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
     instance = perfect(2, 25, 20, 200)
-    found, peak = instance.layout, instance.live_bytes
+    own_layout, peak = instance.layout, instance.live_bytes
     with pytest.raises(TinycError, match="needs the package ortools") as caught:
-        prove(found, peak, greedy_by_size(found))
+        prove(own_layout, peak, greedy_by_size(own_layout))
     assert "pip install 'tinyc[exact]'" in caught.value.hint

@@ -102,17 +102,17 @@ def run_along(task: Layer, sliding: SlidingInput, across: Across, memory: Memory
     rows = sliding.rows
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
     for start in range(0, rows.out_h, rows.out_rows):
-        made = range(start, min(start + rows.out_rows, rows.out_h))
-        taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in made for k in range(rows.k_h)}
+        rows_of_call = range(start, min(start + rows.out_rows, rows.out_h))
+        taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in rows_of_call for k in range(rows.k_h)}
         window = sorted(i for i in taps if 0 <= i < rows.in_h)
-        known, value = 0, key
+        columns_read, value = 0, key
         for left in range(0, out_w, across.columns):
             until = min(in_w, across.ahead + left * across.stride)
             for i in window:
-                for j in range(known * across.in_step, until * across.in_step):
+                for j in range(columns_read * across.in_step, until * across.in_step):
                     value += memory.get(sliding.tensor, i * rows.in_row_bytes + j) * (i + j + 2)
-            known = max(known, until)
-            for r in made:
+            columns_read = max(columns_read, until)
+            for r in rows_of_call:
                 for b in range(left * across.out_step, min(left + across.columns, out_w) * across.out_step):
                     memory.put(task.writes[0], r * rows.out_row_bytes + b, value + 3 * r + b)
 

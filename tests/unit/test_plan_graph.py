@@ -35,11 +35,11 @@ def picked(
 
 def graph(nodes: list[tuple[str, str, list[str], str]], shapes: Mapping[str, Shape], **dtypes: DType) -> Graph:
     """Nodes (name, op, inputs, output); values that no node makes and that start with c are constants."""
-    made = {output for *_, output in nodes}
+    outputs = {output for *_, output in nodes}
     consts = {name: read_only(np.zeros(shape, np.int8)) for name, shape in shapes.items() if name[0] == "c"}
     return Graph(
         "g",
-        tuple(name for name in shapes if name not in made and name not in consts),
+        tuple(name for name in shapes if name not in outputs and name not in consts),
         (nodes[-1][3],),
         tuple(Node(name, op, tuple(inputs), (output,), None) for name, op, inputs, output in nodes),
         {name: Value(name, shape, dtypes.get(name, "s8")) for name, shape in shapes.items()},

@@ -23,35 +23,35 @@ b5,0,21,4
 
 def test_the_published_example_needs_its_capacity(tmp_path: Path) -> None:
     (tmp_path / "input.12.csv").write_text(EXAMPLE)
-    found = read_instance(tmp_path / "input.12.csv")
-    assert (found.name, found.capacity, found.live_bytes) == ("input", 12, 12)
-    assert [b.members[0].name for b in found.layout.blocks] == ["b1", "b2", "b3", "b4", "b5"]
-    assert height(found.layout, place(found.layout, found.live_bytes)) == 12
+    instance = read_instance(tmp_path / "input.12.csv")
+    assert (instance.name, instance.capacity, instance.live_bytes) == ("input", 12, 12)
+    assert [b.members[0].name for b in instance.layout.blocks] == ["b1", "b2", "b3", "b4", "b5"]
+    assert height(instance.layout, place(instance.layout, instance.live_bytes)) == 12
 
 
-@pytest.mark.parametrize("made", [crowded(1, 30, 40, [64, 128]), perfect(2, 25, 30, 500)])
-def test_what_is_written_is_read_again(tmp_path: Path, made: Instance) -> None:
-    check_equal(read_instance(write_instance(made, tmp_path)), made)
+@pytest.mark.parametrize("instance", [crowded(1, 30, 40, [64, 128]), perfect(2, 25, 30, 500)])
+def test_what_is_written_is_read_again(tmp_path: Path, instance: Instance) -> None:
+    check_equal(read_instance(write_instance(instance, tmp_path)), instance)
 
 
-def check_equal(found: Instance, wanted: Instance) -> None:
+def check_equal(actual: Instance, expected: Instance) -> None:
     """A layout is equal to itself alone: its blocks and what they forbid are compared."""
-    assert (found.layout.blocks, found.layout.forbidden) == (wanted.layout.blocks, wanted.layout.forbidden)
-    assert replace(found, layout=wanted.layout) == wanted
+    assert (actual.layout.blocks, actual.layout.forbidden) == (expected.layout.blocks, expected.layout.forbidden)
+    assert replace(actual, layout=expected.layout) == expected
 
 
 def test_offsets_are_a_last_column_that_reading_ignores(tmp_path: Path) -> None:
-    made = perfect(0, 9, 10, 50)
-    path = write_instance(made, tmp_path, range(9))
+    instance = perfect(0, 9, 10, 50)
+    path = write_instance(instance, tmp_path, range(9))
     assert path.name == "perfect-9-0.50.csv"
     assert path.read_text().splitlines()[3].endswith(",2")
-    check_equal(read_instance(path), made)
+    check_equal(read_instance(path), instance)
 
 
 def test_a_column_order_of_its_own_and_no_capacity(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("size,id,upper,lower\n7,a,3,1\n5,b,4,2\n")
-    found = read_instance(tmp_path / "x.csv")
-    assert (found.capacity, found.live_bytes) == (None, 12)
+    instance = read_instance(tmp_path / "x.csv")
+    assert (instance.capacity, instance.live_bytes) == (None, 12)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_what_is_placed_again_is_what_is_placed_from_the_beginning() -> None:
     instance = crowded(5, 60, 12, [1, 4])
     layout: Layout = instance.layout
     heights = [round(instance.live_bytes * factor) for factor in (0.95, 1, 1.02, 1.05, 1.1, 1.3, 2)]
-    found = []
+    searches = []
     for search in (CeilingFit(layout, (), 2_000_000), FromScratch(layout, (), 2_000_000)):
-        found.append(([search.within(height, {}) for height in heights], search.work))
-    assert found[0] == found[1]
-    assert any(one is None for one in found[0][0])
-    assert any(one is not None for one in found[0][0])
+        searches.append(([search.within(height, {}) for height in heights], search.work))
+    assert searches[0] == searches[1]
+    assert any(one is None for one in searches[0][0])
+    assert any(one is not None for one in searches[0][0])

@@ -67,9 +67,9 @@ def check(graph: Graph, fuse: bool | None) -> list[str]:
     program = lower(graph, plan, Numerics.OURS, "unit")
     samples = [random_sample(graph, n) for n in range(2)]
     for sample, got in zip(samples, run_program(graph, program, samples), strict=True):
-        wanted = run_int(graph, sample, Numerics.OURS)
+        reference = run_int(graph, sample, Numerics.OURS)
         for name, array in zip(graph.outputs, got, strict=True):
-            np.testing.assert_array_equal(array, wanted[name])
+            np.testing.assert_array_equal(array, reference[name])
     return [step.node.op for step in program.steps]
 
 

@@ -34,9 +34,9 @@ def check_bytes(graph: Graph, plan: Plan, seed: int) -> None:
     program = lower(graph, plan, NUMERICS, "unit")
     inputs = [random_sample(graph, seed + n) for n in range(2)]
     for sample, got in zip(inputs, run_program(graph, program, inputs), strict=True):
-        wanted = run_int(graph, sample, NUMERICS)
+        reference = run_int(graph, sample, NUMERICS)
         for name, array in zip(graph.outputs, got, strict=True):
-            np.testing.assert_array_equal(array, wanted[name])
+            np.testing.assert_array_equal(array, reference[name])
 
 
 @pytest.mark.parametrize("seed", [0, 2, 5, 8])
@@ -49,14 +49,14 @@ def test_steps_in_two_parts(seed: int) -> None:
         most = max(int(share * plan.arena_bytes), -(-scratch // 16) * 16)
         if most >= plan.arena_bytes:
             continue
-        found = in_parts(plan, most, SLOW_RAM)
-        assert found is not None
-        validate(found)
-        assert found.arena_bytes <= -(-most // 16) * 16
-        assert found.slow_bytes > 0
-        assert found.order == plan.order
-        assert all(at < SLOW for (at,) in found.scratch_offsets.values())
-        waits.append(found.slow_waits)
+        parted = in_parts(plan, most, SLOW_RAM)
+        assert parted is not None
+        validate(parted)
+        assert parted.arena_bytes <= -(-most // 16) * 16
+        assert parted.slow_bytes > 0
+        assert parted.order == plan.order
+        assert all(at < SLOW for (at,) in parted.scratch_offsets.values())
+        waits.append(parted.slow_waits)
     assert waits == sorted(waits)
     assert all(waits)
 
@@ -72,19 +72,19 @@ def test_a_slow_part_that_is_too_small_and_scratch_that_does_not_fit() -> None:
 
 def test_waits_grow_with_those_of_the_memory() -> None:
     _, plan = whole(2)
-    found = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
+    parted = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
     dearer = in_parts(plan, int(0.8 * plan.arena_bytes), SlowPart(1 << 20, 6.0, 3.0))
-    assert found is not None
+    assert parted is not None
     assert dearer is not None
-    assert dearer.slow_waits == 2 * found.slow_waits
+    assert dearer.slow_waits == 2 * parted.slow_waits
 
 
 @pytest.mark.parametrize("seed", [0, 4])
 def test_bytes_of_steps_in_two_parts(seed: int) -> None:
     graph, plan = whole(seed)
-    found = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
-    assert found is not None
-    check_bytes(graph, found, seed)
+    parted = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
+    assert parted is not None
+    check_bytes(graph, parted, seed)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 6])
@@ -92,12 +92,12 @@ def test_bytes_of_rows_in_two_parts(seed: int) -> None:
     graph = integer_graph(seed)
     plan = smallest_plan(graph, HOST_ISA)
     assert plan is not None
-    found = in_parts(plan, int(0.7 * plan.arena_bytes), SLOW_RAM)
-    assert found is not None
-    assert 0 < found.arena_bytes <= int(0.7 * plan.arena_bytes) + 16
-    assert found.slow_bytes > 0
-    assert found.turns == plan.turns
-    check_bytes(graph, found, seed)
+    parted = in_parts(plan, int(0.7 * plan.arena_bytes), SLOW_RAM)
+    assert parted is not None
+    assert 0 < parted.arena_bytes <= int(0.7 * plan.arena_bytes) + 16
+    assert parted.slow_bytes > 0
+    assert parted.turns == plan.turns
+    check_bytes(graph, parted, seed)
 
 
 def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

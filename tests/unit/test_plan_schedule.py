@@ -14,12 +14,12 @@ from tinyc.plan.schedule import best_order, graph_order
 
 
 def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
-    def extend(order: tuple[int, ...], made: set[str]) -> Iterator[tuple[int, ...]]:
+    def extend(order: tuple[int, ...], written: set[str]) -> Iterator[tuple[int, ...]]:
         if len(order) == len(problem.layers):
             yield order
         for i, task in enumerate(problem.layers):
-            if i not in order and made.issuperset(task.reads):
-                yield from extend((*order, i), made | set(task.writes))
+            if i not in order and written.issuperset(task.reads):
+                yield from extend((*order, i), written | set(task.writes))
 
     return extend((), set(problem.inputs))
 
@@ -29,8 +29,8 @@ def peak_of(problem: Problem, order: tuple[int, ...]) -> int:
     peak = 0
     for step, index in enumerate(order):
         later = {name for i in order[step:] for name in problem.layers[i].reads} | set(problem.outputs)
-        made = set(problem.inputs) | {name for i in order[:step] for name in problem.layers[i].writes}
-        alive = (made & later) | set(problem.layers[index].writes)
+        written = set(problem.inputs) | {name for i in order[:step] for name in problem.layers[i].writes}
+        alive = (written & later) | set(problem.layers[index].writes)
         scratch = round_up(problem.layers[index].whole.scratch_bytes, problem.unit)
         peak = max(peak, sum(round_up(problem.tensors[name].size, problem.unit) for name in alive) + scratch)
     return peak
@@ -44,33 +44,33 @@ def without_overlap(problem: Problem) -> Problem:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_order_has_a_lower_peak(seed: int) -> None:
     problem = without_overlap(random_problem(seed, 6, width=6))
-    found = best_order(problem)
-    assert found.optimal
-    assert found.tasks in set(all_orders(problem))
-    assert found.peak == peak_of(problem, found.tasks)
-    assert found.peak == min(peak_of(problem, order) for order in all_orders(problem))
+    order_of = best_order(problem)
+    assert order_of.optimal
+    assert order_of.tasks in set(all_orders(problem))
+    assert order_of.peak == peak_of(problem, order_of.tasks)
+    assert order_of.peak == min(peak_of(problem, order) for order in all_orders(problem))
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_order_has_a_lower_bound_with_overlap(seed: int) -> None:
     problem = random_problem(seed, 6, width=6, align=1)  # without rounding, the bound is the peak itself
-    found = best_order(problem)
+    order_of = best_order(problem)
     least = min(lower_bound(problem, order) for order in all_orders(problem))
     inputs = sum(problem.tensors[name].size for name in problem.inputs)
-    assert max(found.peak, inputs) == max(least, inputs) == lower_bound(problem, found.tasks)
+    assert max(order_of.peak, inputs) == max(least, inputs) == lower_bound(problem, order_of.tasks)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_when_the_exact_search_gives_up_the_order_is_still_valid(seed: int) -> None:
     problem = random_problem(seed, 12, width=8)
-    found, given = best_order(problem, max_runs=0), graph_order(problem)
-    made = set(problem.inputs)
-    for index in found.tasks:
-        assert made.issuperset(problem.layers[index].reads)
-        made.update(problem.layers[index].writes)
-    assert sorted(found.tasks) == list(given.tasks)
-    assert found.peak <= given.peak
-    assert found.peak >= best_order(problem).peak
+    order_of, given = best_order(problem, max_runs=0), graph_order(problem)
+    written = set(problem.inputs)
+    for index in order_of.tasks:
+        assert written.issuperset(problem.layers[index].reads)
+        written.update(problem.layers[index].writes)
+    assert sorted(order_of.tasks) == list(given.tasks)
+    assert order_of.peak <= given.peak
+    assert order_of.peak >= best_order(problem).peak
 
 
 def test_the_beam_search_improves_a_bad_order() -> None:
@@ -85,8 +85,8 @@ def test_the_beam_search_improves_a_bad_order() -> None:
     problem = problem_of(tasks, {"x": 4, "a": 100, "b": 100, "c": 4, "d": 4, "y": 4}, ("x",), ("y",))
     assert graph_order(problem).peak == 204
     for max_runs in (0, 1000):
-        found = best_order(problem, max_runs)
-        assert (found.peak, found.optimal) == (108, max_runs > 0)
+        order_of = best_order(problem, max_runs)
+        assert (order_of.peak, order_of.optimal) == (108, max_runs > 0)
 
 
 def test_the_graphs_order_stays_when_nothing_is_gained() -> None:

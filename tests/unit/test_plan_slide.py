@@ -106,19 +106,19 @@ def legal_along(rows: Rows, distance: int) -> bool:
     in_w, out_w = rows.in_row_bytes // across.in_step, rows.out_row_bytes // across.out_step
     events: list[tuple[str, set[int]]] = []
     for start in range(0, rows.out_h, rows.out_rows):
-        made = range(start, min(start + rows.out_rows, rows.out_h))
-        taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in made for k in range(rows.k_h)}
+        rows_of_call = range(start, min(start + rows.out_rows, rows.out_h))
+        taps = {r * rows.stride - rows.pad_top + k * rows.dilation for r in rows_of_call for k in range(rows.k_h)}
         inside = [i for i in taps if 0 <= i < rows.in_h]
         window = range(min(inside), max(inside) + 1) if inside else range(0)
-        known = 0
+        columns_read = 0
         for left in range(0, out_w, across.columns):
             until = min(in_w, across.ahead + left * across.stride)
-            fresh = range(known * across.in_step, until * across.in_step)
+            fresh = range(columns_read * across.in_step, until * across.in_step)
             events.append(("read", {i * rows.in_row_bytes + j for i in window for j in fresh}))
-            known = max(known, until)
+            columns_read = max(columns_read, until)
             span = range(left * across.out_step, min(left + across.columns, out_w) * across.out_step)
-            events.append(("write", {distance + r * rows.out_row_bytes + b for r in made for b in span}))
-        rest = range(known * across.in_step, rows.in_row_bytes)  # it may look at them as well
+            events.append(("write", {distance + r * rows.out_row_bytes + b for r in rows_of_call for b in span}))
+        rest = range(columns_read * across.in_step, rows.in_row_bytes)  # it may look at them as well
         events.append(("read", {i * rows.in_row_bytes + j for i in window for j in rest}))
     gone: set[int] = set()
     for kind, places in events:
@@ -174,7 +174,7 @@ def test_windows_that_overlap_along_a_row_keep_what_the_next_pair_reads() -> Non
     assert rows
     for flow in rows:
         assert flow is not None
-        found = slide_of(flow, forward=True)
-        assert found.low == 256 - 2 * 258
-        assert legal(flow, found.low, bottom_up=False)
-        assert not legal(flow, found.low + 1, bottom_up=False)
+        slide = slide_of(flow, forward=True)
+        assert slide.low == 256 - 2 * 258
+        assert legal(flow, slide.low, bottom_up=False)
+        assert not legal(flow, slide.low + 1, bottom_up=False)

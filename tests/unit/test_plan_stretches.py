@@ -40,10 +40,10 @@ def live_bytes(layout: Layout) -> int:
 @pytest.mark.parametrize("seed", range(12))
 def test_as_low_as_what_is_alive(seed: int) -> None:
     """Where first fit is not, in any of its orders."""
-    found = chain(range(100 * seed, 100 * seed + 20))
-    offsets = place(found, live_bytes(found))
-    assert_legal(found, offsets)
-    assert live_bytes(found) == height(found, offsets) < height(found, greedy_by_size(found))
+    own_layout = chain(range(100 * seed, 100 * seed + 20))
+    offsets = place(own_layout, live_bytes(own_layout))
+    assert_legal(own_layout, offsets)
+    assert live_bytes(own_layout) == height(own_layout, offsets) < height(own_layout, greedy_by_size(own_layout))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -52,11 +52,11 @@ def test_short_chains_beside_all_placements(seed: int, monkeypatch: pytest.Monke
     rng = random.Random(seed)
     blocks = [block(rng.randrange(1, 7), 2 * i, 2 * i + 3) for i in range(4)]
     blocks += [block(rng.randrange(1, 7), born := rng.randrange(8), born + rng.randrange(1, 3)) for _ in range(4)]
-    found = Layout(tuple(blocks), conflicts(blocks, {}))
-    first = greedy_by_size(found)
-    offsets = place_by_stretches(found, live_bytes(found), first, height(found, first)) or first
-    assert_legal(found, offsets)
-    assert least_height(found, live_bytes(found), height(found, first)) == height(found, offsets)
+    own_layout = Layout(tuple(blocks), conflicts(blocks, {}))
+    first = greedy_by_size(own_layout)
+    offsets = place_by_stretches(own_layout, live_bytes(own_layout), first, height(own_layout, first)) or first
+    assert_legal(own_layout, offsets)
+    assert least_height(own_layout, live_bytes(own_layout), height(own_layout, first)) == height(own_layout, offsets)
 
 
 def test_equal_stretches_are_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,5 +77,5 @@ def test_equal_stretches_are_placed_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_layout_that_is_narrow_nowhere_is_left_to_others() -> None:
     blocks = [block(64, i, i + 6) for i in range(100)]
-    found = Layout(tuple(blocks), conflicts(blocks, {}))
-    assert place_by_stretches(found, 0, greedy_by_size(found), 1000) is None
+    own_layout = Layout(tuple(blocks), conflicts(blocks, {}))
+    assert place_by_stretches(own_layout, 0, greedy_by_size(own_layout), 1000) is None

@@ -31,8 +31,8 @@ PROBLEM = problem_of(
 @pytest.fixture
 def plan() -> Plan:
     """Output of conv two rows below its input, relu in place."""
-    found = solve(PROBLEM)
-    return moved(found, x=8, a=0, b=0, c=32, y=40, pool=48, arena=68)
+    solved = solve(PROBLEM)
+    return moved(solved, x=8, a=0, b=0, c=32, y=40, pool=48, arena=68)
 
 
 def moved(plan: Plan, **places: int) -> Plan:

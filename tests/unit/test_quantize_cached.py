@@ -63,8 +63,8 @@ def test_the_second_time_is_the_first_without_work(model: Path, folder: Path) ->
     assert not folder.exists()
     assert built(model) == (plain, worked)
     assert built(model) == (plain, [])
-    (kept,) = folder.glob("*.npz")
-    kept.write_bytes(kept.read_bytes()[:-30])
+    (cached_file,) = folder.glob("*.npz")
+    cached_file.write_bytes(cached_file.read_bytes()[:-30])
     assert built(model) == (plain, worked), "a damaged file is as good as none"
     assert sorted(path.name for path in model.parent.iterdir()) == ["cache", "m.calib.npz", "m.onnx"]
 
@@ -82,18 +82,18 @@ def test_what_comes_with_a_model_is_not_read(model: Path, folder: Path) -> None:
     held = stored.from_bytes(_stored_by(model, folder))
     weights = {name: np.zeros_like(array) for name, array in held.graph.consts.items()}
     forged = stored.to_bytes(replace(held, graph=replace(held.graph, consts=weights)))
-    (kept,) = folder.glob("*.npz")
+    (cached_file,) = folder.glob("*.npz")
     (model.parent / ".tinyc-cache").mkdir()
     for place in (folder, model.parent / ".tinyc-cache"):
-        (place / kept.name).write_bytes(forged)
-        (place / f"m-{kept.name[:32]}.npz").write_bytes(forged)
+        (place / cached_file.name).write_bytes(forged)
+        (place / f"m-{cached_file.name[:32]}.npz").write_bytes(forged)
     assert built(model) == (plain, worked)
 
 
 def _stored_by(model: Path, folder: Path) -> bytes:
     built(model)
-    (kept,) = folder.glob("*.npz")
-    return kept.read_bytes()
+    (cached_file,) = folder.glob("*.npz")
+    return cached_file.read_bytes()
 
 
 def test_another_recipe_or_other_inputs_are_something_else(model: Path, folder: Path) -> None:

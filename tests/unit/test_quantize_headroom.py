@@ -101,14 +101,14 @@ def test_what_nobody_has_heard_is_found(tmp_path: Path) -> None:
     def area(y: Array) -> float:
         return auc(scores(y, x), broken)
 
-    wanted = area(Batch(graph).run({"x": x})["y"])
-    assert wanted > 0.9
+    area_of_floats = area(Batch(graph).run({"x": x})["y"])
+    assert area_of_floats > 0.9
     roomy_one = quantize(graph, calibration(heard))
     assert roomy_one.plan.headroom > 1
     assert (roomy_one.plan.method, roomy_one.plan.equalize) == ("minmax", False)
-    assert area(run_integers(roomy_one.graph, x)) > wanted - 0.01
+    assert area(run_integers(roomy_one.graph, x)) > area_of_floats - 0.01
     tight = quantize(graph, calibration(heard), Recipe(headroom=1.0))
-    assert area(run_integers(tight.graph, x)) < wanted - 0.05
+    assert area(run_integers(tight.graph, x)) < area_of_floats - 0.05
     normal = spectra(5, 200)
     clean = Batch(graph).run({"x": normal})["y"]
     lost = sqnr_db(clean, run_integers(tight.graph, normal)) - sqnr_db(clean, run_integers(roomy_one.graph, normal))
@@ -127,9 +127,9 @@ def test_ranges_hold_the_variants(tmp_path: Path) -> None:
         run = Batch(graph).run(more.inputs, list(graph.values.keys() - graph.consts.keys()))
         labelled = replace(data, labels=np.arange(count) % 2)
         for recipe, given in ((Recipe(headroom=2.0), labelled), (Recipe(headroom=2.0, weights="int4"), data)):
-            made = quantize(graph, given, recipe).graph
+            integer = quantize(graph, given, recipe).graph
             for name in ("x", "y"):
-                quant = made.values[name].quant
+                quant = integer.values[name].quant
                 assert quant is not None
                 scale, zero = quant.per_tensor
                 assert scale * (-128.5 - zero) <= run[name].min()

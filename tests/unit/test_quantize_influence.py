@@ -55,8 +55,8 @@ def test_slopes_are_those_of_the_outputs(tmp_path: Path, seed: int) -> None:
     """A layer's bias is shifted: the outputs move as the slopes, summed over positions, say, but for kinks."""
     graph, inputs = network(tmp_path, seed)
     assert differentiable(graph)
-    found = influence(graph, inputs)
-    assert found is not None
+    slopes_of_layers = influence(graph, inputs)
+    assert slopes_of_layers is not None
     before = outputs(graph, inputs)
     units = {name: variation(z) for name, z in before.items()}
     right = []
@@ -66,20 +66,20 @@ def test_slopes_are_those_of_the_outputs(tmp_path: Path, seed: int) -> None:
             ends = [outputs(shifted(graph, bias, channel, sign * STEP), inputs) for sign in (1, -1)]
             slope = {name: (ends[0][name] - ends[1][name]).astype(np.float64) / (2 * STEP) for name in before}
             expected = sum(np.square(slope[n]).reshape(5, -1).sum(axis=1) / units[n] for n in before)
-            made = np.square(found.slopes[node.name][..., channel].sum(axis=2)).sum(axis=1)
-            right.append(np.isclose(made, expected, rtol=0.05, atol=1e-3 * float(np.max(expected))))
+            energies = np.square(slopes_of_layers.slopes[node.name][..., channel].sum(axis=2)).sum(axis=1)
+            right.append(np.isclose(energies, expected, rtol=0.05, atol=1e-3 * float(np.max(expected))))
     assert np.mean(right) > 0.9
 
 
 def test_summed_rows_are_the_sums_over_windows(tmp_path: Path) -> None:
     graph, calibration = calibrated(deep_network(), tmp_path)
     graph = with_biases(graph)
-    found = influence(graph, calibration.inputs)
-    assert found is not None
+    slopes_of_layers = influence(graph, calibration.inputs)
+    assert slopes_of_layers is not None
     x = Batch(graph).run(calibration.inputs, [name for name in graph.values if name not in graph.consts])
     for node in layers(graph):
-        w, slopes = graph.consts[node.inputs[1]], found.slopes[node.name]
-        taps = windows(node, w, x[node.inputs[0]][found.samples])
+        w, slopes = graph.consts[node.inputs[1]], slopes_of_layers.slopes[node.name]
+        taps = windows(node, w, x[node.inputs[0]][slopes_of_layers.samples])
         groups = len(taps)
         rows = summed(slopes, taps, groups)
         count, directions, positions, channels = slopes.shape
@@ -105,15 +105,15 @@ def test_channels_that_reach_no_output_keep_their_own_error(tmp_path: Path) -> N
     once = slopes[3, 0, :, 2:].copy()
     slopes[..., 2:] = 0
     slopes[3, 0, :, 2:] = once  # in one sample: a bias can take all of the error
-    found = Influence([0, 2, 4, 6], {node.name: slopes}).moments(node, w, x, x, plain)
-    assert found is not None
-    assert len(found.h) == len(w)
+    by_influence = Influence([0, 2, 4, 6], {node.name: slopes}).moments(node, w, x, x, plain)
+    assert by_influence is not None
+    assert len(by_influence.h) == len(w)
     for channel in range(1, len(w)):
-        np.testing.assert_array_equal(found.h[channel], plain.h[0])
-    assert np.linalg.eigvalsh(found.h).min() > -1e-12
-    assert not np.allclose(found.h[0], plain.h[0])
-    np.testing.assert_allclose(found.h, found.cross)  # the same inputs on both sides
-    traces = np.einsum("gkk->g", found.h)
+        np.testing.assert_array_equal(by_influence.h[channel], plain.h[0])
+    assert np.linalg.eigvalsh(by_influence.h).min() > -1e-12
+    assert not np.allclose(by_influence.h[0], plain.h[0])
+    np.testing.assert_allclose(by_influence.h, by_influence.cross)  # the same inputs on both sides
+    traces = np.einsum("gkk->g", by_influence.h)
     np.testing.assert_allclose(traces, np.full(len(w), np.trace(plain.h[0])))
     assert Influence([0], {}).moments(node, w, x, x, plain) is None
     few = Influence([0, 2, 4, 6], {node.name: slopes[:, :53]})  # 27 taps, and not 8 rows for each

@@ -43,8 +43,8 @@ def db(graph: Graph, integer: Graph, calibration: Calibration) -> float:
     name = graph.outputs[0]
     quant = integer.values[name].quant
     assert quant is not None
-    wanted = Batch(graph).run(calibration.inputs)[name]
-    return sqnr_db(wanted, quant.dequantize(integer_outputs(integer, calibration.inputs)))
+    reals = Batch(graph).run(calibration.inputs)[name]
+    return sqnr_db(reals, quant.dequantize(integer_outputs(integer, calibration.inputs)))
 
 
 def with_narrow(graph: Graph) -> Graph:
@@ -77,8 +77,8 @@ def test_at_a_layer(tmp_path: Path, seed: int) -> None:
     graph = with_narrow(graph)
     calibration = replace(calibration, model=None)
     layer = next(node for node in graph.nodes if node.op == "conv2d")
-    made = quantize(graph, calibration, fixed(int16_layers=(layer.layer,)))
-    integer = made.graph
+    quantized_model = quantize(graph, calibration, fixed(int16_layers=(layer.layer,)))
+    integer = quantized_model.graph
     check(integer, "quantize", all_ops())
     assert all(candidates(normalize(integer), frozenset({"dsp"}), Numerics.OURS).values())
     wide = {name for name, value in integer.values.items() if value.dtype == "s16"}
@@ -90,7 +90,7 @@ def test_at_a_layer(tmp_path: Path, seed: int) -> None:
     if layer.inputs[0] in graph.inputs:
         assert integer.values[graph.inputs[0]].dtype == "s8"
     assert db(graph, integer, calibration) > db(graph, quantize(graph, calibration, fixed()).graph, calibration) - 3
-    assert [node.name for node in made.float_graph.nodes] == [node.name for node in integer.nodes]
+    assert [node.name for node in quantized_model.float_graph.nodes] == [node.name for node in integer.nodes]
 
 
 def test_names_of_layers(tmp_path: Path) -> None:
@@ -136,16 +136,16 @@ def test_the_choice_is_exact(tmp_path: Path, seed: int, ram: float | None) -> No
         cost = sum(-(-extra_cost(graph, node) // grain) for node in nodes) * grain
         brute.append((cost, sum(one.noise for one in sets if one.names[0] not in wide)))
     front = [p for p in sorted(set(brute)) if not any(q[0] <= p[0] and q[1] < p[1] - 1e-12 for q in brute)]
-    found = options(graph, sets, budget)
-    assert [one.cost for one in found] == sorted({cost for cost, _ in front})
+    front_options = options(graph, sets, budget)
+    assert [one.cost for one in front_options] == sorted({cost for cost, _ in front})
     np.testing.assert_allclose(
-        [one.noise for one in found], [min(n for c, n in front if c == one.cost) for one in found]
+        [one.noise for one in front_options], [min(n for c, n in front if c == one.cost) for one in front_options]
     )
 
 
 def _live_bytes(graph: Graph, wide: frozenset[str]) -> int:
     """Most bytes of values at one time; a view is its input's bytes."""
-    made = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
+    producers = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
     needed = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     needed |= dict.fromkeys(graph.outputs, len(graph.nodes))
     views = {node.outputs[0]: node.inputs[0] for node in graph.nodes if all_ops()[node.op].view}
@@ -154,15 +154,15 @@ def _live_bytes(graph: Graph, wide: frozenset[str]) -> int:
     values = [n for n in graph.values if is_activation(graph, n) and n not in views]
     size = {n: graph.values[n].elements * (2 if n in wide else 1) for n in values}
     return max(
-        sum(size[n] for n in values if made.get(n, -1) <= i <= needed.get(n, -1)) for i in range(len(graph.nodes))
+        sum(size[n] for n in values if producers.get(n, -1) <= i <= needed.get(n, -1)) for i in range(len(graph.nodes))
     )
 
 
 @pytest.mark.parametrize("good", range(9))
 def test_first_good(good: int) -> None:
-    found = [WidthChoice(frozenset(), cost, 1.0 / (cost + 1)) for cost in range(9)]
-    assert first_good(found, lambda option: option.cost >= good) is found[good]
-    assert first_good(found, lambda option: False) is None
+    choices = [WidthChoice(frozenset(), cost, 1.0 / (cost + 1)) for cost in range(9)]
+    assert first_good(choices, lambda option: option.cost >= good) is choices[good]
+    assert first_good(choices, lambda option: False) is None
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -173,9 +173,9 @@ def test_for_an_aim(tmp_path: Path, seed: int) -> None:
     best = quantize(graph, calibration, fixed(activations="auto", min_sqnr=0.0)).graph
     assert integers_of(best) == "int8"  # nothing asks for more
     aim = plain + 1
-    made = quantize(graph, calibration, fixed(activations="auto", min_sqnr=aim)).graph
-    assert "int16" in integers_of(made)
-    assert db(graph, made, calibration) > plain
+    integer = quantize(graph, calibration, fixed(activations="auto", min_sqnr=aim)).graph
+    assert "int16" in integers_of(integer)
+    assert db(graph, integer, calibration) > plain
     with pytest.raises(TinycError, match="out of reach"):
         quantize(graph, calibration, fixed(activations="auto", min_sqnr=190.0))
     lossless = quantize(graph, calibration, fixed(activations="auto", max_loss=0.0)).graph

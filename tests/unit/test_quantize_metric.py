@@ -82,20 +82,20 @@ def test_maps_of_classes_have_their_channels_first_or_last() -> None:
     y, labels = rng.standard_normal((6, 7, 8, 3)), rng.integers(0, 3, (6, 7, 8))
     chosen = y.argmax(axis=-1)
     both = [((chosen == k) & (labels == k)).sum() / ((chosen == k) | (labels == k)).sum() for k in range(3)]
-    wanted = float(np.mean(both))
-    assert figure("IoU", y, labels) == pytest.approx(wanted)
-    assert figure("IoU", y.transpose(0, 3, 1, 2), labels) == pytest.approx(wanted)
+    mean_share = float(np.mean(both))
+    assert figure("IoU", y, labels) == pytest.approx(mean_share)
+    assert figure("IoU", y.transpose(0, 3, 1, 2), labels) == pytest.approx(mean_share)
     assert figure("top-1", y.transpose(0, 3, 1, 2), labels) == pytest.approx((y.argmax(axis=-1) == labels).mean())
 
 
 def test_no_channel_of_rmse_is_hidden_by_a_larger_one() -> None:
     rng = np.random.default_rng(3)
-    wanted = rng.uniform(0, 1, (500, 2)) * [50, 1]
-    small, large = (wanted + rng.standard_normal(wanted.shape) * error for error in ([0.1, 0.1], [1.0, 0.002]))
-    assert figure("RMSE", small, wanted) == pytest.approx(
-        (0.1 / wanted[:, 0].std() + 0.1 / wanted[:, 1].std()) / 2, rel=0.1
+    truth = rng.uniform(0, 1, (500, 2)) * [50, 1]
+    small, large = (truth + rng.standard_normal(truth.shape) * error for error in ([0.1, 0.1], [1.0, 0.002]))
+    assert figure("RMSE", small, truth) == pytest.approx(
+        (0.1 / truth[:, 0].std() + 0.1 / truth[:, 1].std()) / 2, rel=0.1
     )
-    assert figure("RMSE", large, wanted) < figure("RMSE", small, wanted) / 3
+    assert figure("RMSE", large, truth) < figure("RMSE", small, truth) / 3
 
 
 def test_iou_of_boxes() -> None:
@@ -189,8 +189,8 @@ def test_the_search_obeys_the_metric(tmp_path: Path) -> None:
 
     def range_of(metric: Callable[..., float] | None) -> float:
         judge = None if metric is None else judge_of(metric, graph)
-        found = searched(draft.graph, integer, draft.stats, Teacher.on(graph, replace(data, judge=judge)))
-        return found["y"].scale[0]
+        quants = searched(draft.graph, integer, draft.stats, Teacher.on(graph, replace(data, judge=judge)))
+        return quants["y"].scale[0]
 
     plain = range_of(None)
     assert range_of(lambda o, y, x: 7.0) == plain
@@ -218,13 +218,13 @@ def test_mixed_widths_and_max_loss_obey_the_metric(tmp_path: Path) -> None:
     exact = {bytes(row): number for number, row in enumerate(data.inputs["x"].reshape(96, -1))}
 
     def strict(outputs: Array, labels: Array, inputs: Array) -> float:
-        wanted = floats[[exact[bytes(row)] for row in inputs]]
-        return 10 - 10 * float(np.abs(outputs - wanted).mean())
+        nearest = floats[[exact[bytes(row)] for row in inputs]]
+        return 10 - 10 * float(np.abs(outputs - nearest).mean())
 
-    made = [quantize(graph, data, Recipe(weights="auto", max_loss=1.0, metric=one)) for one in (coarse, strict)]
-    assert set(made[0].bits.values()) == {4}
-    assert set(made[1].bits.values()) == {8}
-    budget = weight_bytes(made[0].graph) + 9 * CLASSES // 2 + 16
+    results = [quantize(graph, data, Recipe(weights="auto", max_loss=1.0, metric=one)) for one in (coarse, strict)]
+    assert set(results[0].bits.values()) == {4}
+    assert set(results[1].bits.values()) == {8}
+    budget = weight_bytes(results[0].graph) + 9 * CLASSES // 2 + 16
     assert (
         weight_bytes(quantize(graph, data, Recipe(weights="auto", weight_bytes=budget, metric=strict)).graph) <= budget
     )

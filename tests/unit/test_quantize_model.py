@@ -102,13 +102,15 @@ def test_what_is_observed_is_what_onnxruntime_computes(tmp_path: Path, seed: int
     rows, few = [model.run(sample) for sample in samples], [reference(sample, keep="all") for sample in samples[:3]]
     compared = set()
     for name, tensor in model.tensors.items():
-        found = np.stack([np.ravel(row[tensor]) for row in rows])
-        wanted = np.stack([values[name].ravel() for values in few])
-        if found[:3].shape != wanted.shape or not np.allclose(np.sort(found[:3]), np.sort(wanted), 1e-3, 1e-4):
+        observed = np.stack([np.ravel(row[tensor]) for row in rows])
+        ours = np.stack([values[name].ravel() for values in few])
+        if observed[:3].shape != ours.shape or not np.allclose(np.sort(observed[:3]), np.sort(ours), 1e-3, 1e-4):
             continue  # a pass has made another value of it
-        limits = [found.min(), found.max()]
+        limits = [observed.min(), observed.max()]
         np.testing.assert_allclose([stats[name].lo, stats[name].hi], limits, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(np.sort(stats[name].mean.ravel()), np.sort(found.mean(axis=0)), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            np.sort(stats[name].mean.ravel()), np.sort(observed.mean(axis=0)), rtol=1e-3, atol=1e-4
+        )
         compared.add(name)
     assert compared >= set(graph.outputs)
     assert len(compared) > 0.5 * len(stats)

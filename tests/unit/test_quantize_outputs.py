@@ -60,7 +60,7 @@ def test_which_outputs_hold_quantities(tmp_path: Path) -> None:
     assert axis_of_quantities(graph_of(two_targets(), tmp_path), "y") == -1
     assert axis_of_quantities(graph_of(two_targets("Softmax"), tmp_path), "y") is None  # classes are alike
     shapes = {(1, 8, 5, 5): {-1, -3}, (1, 6, 300): {-2}, (1, 40, 6): {-1}, (1, 1): {None}, (1, 400): {None}}
-    for shape, wanted in shapes.items():
+    for shape, axes in shapes.items():
         size = int(np.prod(shape))
         if len(shape) == 4:
             nodes = [op("Conv", "x w", "y", kernel_shape=[1, 1])]
@@ -68,20 +68,20 @@ def test_which_outputs_hold_quantities(tmp_path: Path) -> None:
         else:
             nodes = [op("Gemm", "x w", "h"), op("Reshape", "h shape", "y")]
             model = build(nodes, {"x": [1, 4]}, ["y"], {"w": rand(1, 4, size), "shape": np.array(shape)})
-        assert axis_of_quantities(graph_of(model, tmp_path), "y") in wanted
+        assert axis_of_quantities(graph_of(model, tmp_path), "y") in axes
 
 
 def test_every_output_and_quantity_is_reported(tmp_path: Path) -> None:
     graph = graph_of(two_targets(), tmp_path)
     recipe = Recipe("minmax", rounding="nearest", output_scales="one")
-    made = quantize(graph, Calibration({"x": samples()}, "test", proven=True), recipe)
-    found = diagnose(graph, made, Sequences({"x": samples()}, (0,)), None)
-    (output,) = found.outputs
-    assert (output.name, output.sqnr_db) == ("y", found.sqnr_db)
-    assert found.sqnr_db is not None
+    quantized_model = quantize(graph, Calibration({"x": samples()}, "test", proven=True), recipe)
+    diagnosis = diagnose(graph, quantized_model, Sequences({"x": samples()}, (0,)), None)
+    (output,) = diagnosis.outputs
+    assert (output.name, output.sqnr_db) == ("y", diagnosis.sqnr_db)
+    assert diagnosis.sqnr_db is not None
     assert output.quantities[0] > 30
     assert output.quantities[1] < output.quantities[0] - 12  # the sum of both says nothing of it
-    assert found.sqnr_db > output.quantities[1] + 12
+    assert diagnosis.sqnr_db > output.quantities[1] + 12
 
 
 def test_people_read_them(tinyc, tmp_path: Path) -> None:  # noqa: F811

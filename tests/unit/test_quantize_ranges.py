@@ -173,11 +173,11 @@ class Net:
         program = prepare_int(integer, Numerics.OURS)
         for sample in x:
             expected = run_float(graph, {"x": sample})
-            found = program({"x": quantized(sample, quant, "s8")})
+            integers = program({"x": quantized(sample, quant, "s8")})
             for name in outputs:
                 scale = integer.values[name].quant
                 assert scale is not None
-                assert np.abs(scale.dequantize(found[name]) - expected[name]).max() <= 2.01 * scale.scale[0]
+                assert np.abs(scale.dequantize(integers[name]) - expected[name]).max() <= 2.01 * scale.scale[0]
         return integer
 
 

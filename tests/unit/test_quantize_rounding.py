@@ -44,11 +44,11 @@ LEARNED = Recipe("minmax", equalize=False, rounding="learned")
 def test_batches_compute_what_the_reference_does(tmp_path: Path, seed: int) -> None:
     graph = normalize(load(random_network(seed), tmp_path))
     inputs = {name: rand(seed + 50, 4, *graph.values[name].shape) for name in graph.inputs}
-    found = Batch(graph).run(inputs, [name for name in graph.values if name not in graph.consts])
+    values = Batch(graph).run(inputs, [name for name in graph.values if name not in graph.consts])
     for k in range(4):
         expected = prepare_float(graph)({name: a[k] for name, a in inputs.items()}, keep="all")
         for name, array in expected.items():
-            np.testing.assert_allclose(found[name][k], array, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(values[name][k], array, rtol=1e-4, atol=1e-4)
 
 
 def deep_network() -> onnx.ModelProto:
@@ -91,7 +91,7 @@ def test_learned_integers_are_nearly_the_best_of_all(taps: int) -> None:
     w, scale = rng.normal(size=(1, 3, taps)), np.full((1, 3), 0.4)
     m = moments_of(x)
     h = m.h[0] + 0.1 * np.trace(m.h[0]) / taps * np.eye(taps)
-    found = learn(w, np.zeros((1, 3)), m, (-3, 3), fixed=scale).q[0]
+    learned = learn(w, np.zeros((1, 3)), m, (-3, 3), fixed=scale).q[0]
     every = np.array(list(itertools.product(range(-3, 4), repeat=taps)), np.float64)
     for channel in range(3):
 
@@ -100,16 +100,16 @@ def test_learned_integers_are_nearly_the_best_of_all(taps: int) -> None:
             return np.einsum("...i,ij,...j->...", off, h, off)
 
         nearest = error(np.clip(np.rint(w[0, channel] / 0.4), -3, 3))
-        assert error(found[channel]) <= nearest + 1e-9
-        assert error(found[channel]) <= error(every).min() * 1.3 + 1e-9
+        assert error(learned[channel]) <= nearest + 1e-9
+        assert error(learned[channel]) <= error(every).min() * 1.3 + 1e-9
 
 
 def test_learned_bias_keeps_the_mean() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(3, 1, size=(500, 9))
     w, bias = rng.normal(size=(1, 5, 9)), rng.normal(size=(1, 5))
-    found = learn(w, bias, moments_of(x), (-8, 7))
-    sums = x @ (found.scale[0][:, None] * found.q[0]).T + found.bias[0]
+    learned = learn(w, bias, moments_of(x), (-8, 7))
+    sums = x @ (learned.scale[0][:, None] * learned.q[0]).T + learned.bias[0]
     np.testing.assert_allclose(sums.mean(axis=0), (x @ w[0].T + bias[0]).mean(axis=0), atol=1e-9)
 
 
@@ -117,17 +117,17 @@ def test_learned_bias_keeps_the_mean() -> None:
 def test_learned_rounding_beats_the_nearest_in_four_bits(tmp_path: Path, seed: int) -> None:
     graph, calibration = calibrated(deep_network(), tmp_path)
     unseen = Teacher.of(graph, samples(graph, 40, seed=90 + seed))
-    made = quantize(graph, calibration, replace(LEARNED, weights="int4"))
-    check(made.graph, "quantize", all_ops())
-    widths = {made.graph.values[node.inputs[1]].dtype for node in made.graph.nodes if node.name in made.bits}
+    result = quantize(graph, calibration, replace(LEARNED, weights="int4"))
+    check(result.graph, "quantize", all_ops())
+    widths = {result.graph.values[node.inputs[1]].dtype for node in result.graph.nodes if node.name in result.bits}
     assert widths == {"s4"}
-    plain = made.graph
-    for node in made.graph.nodes:
-        if node.name not in made.bits:
+    plain = result.graph
+    for node in result.graph.nodes:
+        if node.name not in result.bits:
             continue
         value = plain.values[node.inputs[1]]
-        source = next(n for n in made.float_graph.nodes if n.name == node.name).inputs[1]
-        w = made.float_graph.consts[source]
+        source = next(n for n in result.float_graph.nodes if n.name == node.name).inputs[1]
+        w = result.float_graph.consts[source]
         assert value.quant is not None
         axis = value.quant.axis
         assert axis is not None
@@ -137,7 +137,7 @@ def test_learned_rounding_beats_the_nearest_in_four_bits(tmp_path: Path, seed: i
         q = np.clip(np.rint(w / scale.reshape(shape)), -8, 7).astype(np.int8)
         values = {**plain.values, value.name: replace(value, quant=replace(value.quant, scale=tuple(scale.tolist())))}
         plain = replace(plain, values=values, consts={**plain.consts, value.name: q})
-    assert unseen.score(made.graph) > unseen.score(plain) + 2
+    assert unseen.score(result.graph) > unseen.score(plain) + 2
 
 
 def test_mixed_widths_are_the_best_of_all() -> None:
@@ -145,9 +145,9 @@ def test_mixed_widths_are_the_best_of_all() -> None:
     layers = [Sensitivity(f"l{k}", int(rng.integers(20, 2000)) * 32, float(rng.random())) for k in range(8)]
     least, most = (sum(layer.bytes_of(bits) for layer in layers) for bits in (4, 8))
     for budget in (least, (least + most) // 2, (3 * least + most) // 4, most):
-        found = within(layers, budget)
-        assert sum(layer.bytes_of(found[layer.layer]) for layer in layers) <= budget
-        noise = sum(layer.noise for layer in layers if found[layer.layer] == 4)
+        chosen_bits = within(layers, budget)
+        assert sum(layer.bytes_of(chosen_bits[layer.layer]) for layer in layers) <= budget
+        noise = sum(layer.noise for layer in layers if chosen_bits[layer.layer] == 4)
         best = min(
             sum(layer.noise for layer, bits in zip(layers, widths, strict=True) if bits == 4)
             for widths in itertools.product((4, 8), repeat=len(layers))
@@ -171,19 +171,19 @@ def test_the_loss_decides_how_many_layers_are_narrow(tmp_path: Path) -> None:
         return float(sum(bits == 4 for bits in asked[-1].values()))
 
     for most in (0, 2, 3, 6):
-        found = for_loss(layers, learn_bits, loss, most)  # type: ignore[arg-type]
-        assert sum(bits == 4 for bits in found.values()) == most
-    assert found == {f"l{k}": 4 for k in range(6)}
+        widths = for_loss(layers, learn_bits, loss, most)  # type: ignore[arg-type]
+        assert sum(bits == 4 for bits in widths.values()) == most
+    assert widths == {f"l{k}": 4 for k in range(6)}
 
 
 def test_a_budget_of_bytes_is_kept(tmp_path: Path) -> None:
     graph, calibration = calibrated(uneven_network(), tmp_path)
     full = weight_bytes(quantize(graph, calibration, LEARNED).graph)
     budget = full * 7 // 10
-    made = quantize(graph, calibration, replace(LEARNED, weights="auto", weight_bytes=budget))
-    assert full // 2 <= weight_bytes(made.graph) <= budget
-    assert set(made.bits.values()) == {4, 8}
-    assert len(made.sensitivities) == len(made.bits)
+    result = quantize(graph, calibration, replace(LEARNED, weights="auto", weight_bytes=budget))
+    assert full // 2 <= weight_bytes(result.graph) <= budget
+    assert set(result.bits.values()) == {4, 8}
+    assert len(result.sensitivities) == len(result.bits)
     with pytest.raises(TinycError, match="too few"):
         quantize(graph, calibration, replace(LEARNED, weights="auto", weight_bytes=full // 3))
 
@@ -265,8 +265,8 @@ def test_folders_of_arrays(tmp_path: Path) -> None:
     np.save(folder / "a.npy", x[0])
     np.save(folder / "b.npy", x[1:4])
     np.savez(folder / "c.npz", x=x[4])
-    found = load_source(folder, graph)
-    np.testing.assert_array_equal(found.arrays["x"], x)
+    samples_read = load_source(folder, graph)
+    np.testing.assert_array_equal(samples_read.arrays["x"], x)
     (folder / "d.png").write_bytes(b"not one")
     with pytest.raises(TinycError, match="both arrays and pictures"):
         load_source(folder, graph)
@@ -285,10 +285,10 @@ def test_folders_of_pictures(tmp_path: Path) -> None:
     image.fromarray(pixels).save(folder / "a.png")
     wide = np.concatenate([np.zeros((4, 2, 3), np.uint8), pixels, np.zeros((4, 2, 3), np.uint8)], axis=1)
     image.fromarray(wide).save(folder / "b.png")
-    found = load_source(folder, graph, Pictures((1.0, 2.0, 3.0), (2.0,)))
+    samples_read = load_source(folder, graph, Pictures((1.0, 2.0, 3.0), (2.0,)))
     expected = ((pixels.astype(np.float32) - [1, 2, 3]) / 2).transpose(2, 0, 1)
-    np.testing.assert_allclose(found.arrays["x"][0], expected, atol=1e-5)
-    np.testing.assert_allclose(found.arrays["x"][1], expected, atol=1e-5)  # the middle part is cut out
+    np.testing.assert_allclose(samples_read.arrays["x"][0], expected, atol=1e-5)
+    np.testing.assert_allclose(samples_read.arrays["x"][1], expected, atol=1e-5)  # the middle part is cut out
     stretched = load_source(folder, graph, Pictures(fit="stretch")).arrays["x"]
     assert not np.allclose(stretched[1], pixels.transpose(2, 0, 1), atol=1)
     (folder / "c.png").write_bytes(b"not one")
@@ -308,8 +308,8 @@ def test_functions_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     monkeypatch.chdir(tmp_path)
     for function in ("array", "mapping", "one_by_one"):
-        found = load_source(Path(f"my_calibration:{function}"), graph)
-        np.testing.assert_array_equal(found.arrays["x"].ravel(), np.arange(144))
+        samples_read = load_source(Path(f"my_calibration:{function}"), graph)
+        np.testing.assert_array_equal(samples_read.arrays["x"].ravel(), np.arange(144))
     for function in ("broken", "absent"):
         with pytest.raises(TinycError, match="calibration function failed"):
             load_source(Path(f"my_calibration:{function}"), graph)
@@ -332,10 +332,10 @@ def test_inputs_that_hardly_change(size: float, noise: float) -> None:
         x = (size * rng.standard_normal(k) + noise * rng.standard_normal((8, k))).astype(np.float32)
         step = max(float(np.abs(x).max()) / 127, 2.0**-24)
         m = moments(node, w, (np.rint(x / step) * step).astype(np.float32), x, (step, 127.0))
-        made = learn(w[None], np.zeros((1, 5)), m, (-127, 127))
-        assert np.isfinite(made.q).all()
-        assert np.isfinite(made.bias).all()
-        assert (made.scale > 0).all()
+        learned = learn(w[None], np.zeros((1, 5)), m, (-127, 127))
+        assert np.isfinite(learned.q).all()
+        assert np.isfinite(learned.bias).all()
+        assert (learned.scale > 0).all()
 
 
 @pytest.mark.parametrize("weights", [0.0, 1e-3, 0.3])
@@ -357,11 +357,11 @@ def test_a_network_that_was_never_trained(tmp_path: Path, weights: float, level:
     inputs = {"x": np.full((8, *graph.values["x"].shape), level, np.float32)}
     calibration = Calibration(inputs, "test", proven=True, model=tmp_path / "model.onnx")
     for recipe in (LEARNED, replace(LEARNED, weights="int4")):
-        made = quantize(graph, calibration, recipe).graph
-        check(made, "quantize", all_ops())
-        found = made.values["y"].quant.dequantize(integer_outputs(made, inputs))
-        wanted = np.stack([prepare_float(graph)({"x": x})["y"] for x in inputs["x"]])
-        assert np.abs(found - wanted).max() <= 0.05 * np.abs(wanted).max()
+        integer = quantize(graph, calibration, recipe).graph
+        check(integer, "quantize", all_ops())
+        dequantized = integer.values["y"].quant.dequantize(integer_outputs(integer, inputs))
+        reals = np.stack([prepare_float(graph)({"x": x})["y"] for x in inputs["x"]])
+        assert np.abs(dequantized - reals).max() <= 0.05 * np.abs(reals).max()
 
 
 @pytest.mark.parametrize("count", [8, 13, 40, 96, 300])

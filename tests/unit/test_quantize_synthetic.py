@@ -52,7 +52,7 @@ def model(folder: Path, *, folded: bool, first: str = "") -> Path:
     return path
 
 
-def made(path: Path) -> tuple[Graph, Array]:
+def first_inputs(path: Path) -> tuple[Graph, Array]:
     graph = normalize(load_onnx(path))
     calibration = calibrate(path, graph, None)
     assert not calibration.proven
@@ -62,13 +62,13 @@ def made(path: Path) -> tuple[Graph, Array]:
 @pytest.mark.parametrize("folded", [True, False])
 def test_inputs_are_those_that_the_norm_was_trained_with(tmp_path: Path, folded: bool) -> None:
     """Also where gammas and betas are apart, and say that outputs have another mean and deviation than 0 and 1."""
-    _, x = made(model(tmp_path, folded=folded))
+    _, x = first_inputs(model(tmp_path, folded=folded))
     assert x.mean() == pytest.approx(MEAN, rel=0.15)
     assert x.std() == pytest.approx(DEVIATION, rel=0.15)
 
 
 def test_what_is_not_linear_before_the_first_layer_leaves_noise_as_it_is(tmp_path: Path) -> None:
-    _, x = made(model(tmp_path, folded=True, first="Abs"))
+    _, x = first_inputs(model(tmp_path, folded=True, first="Abs"))
     assert abs(x.mean()) < 0.1
     assert x.std() == pytest.approx(1, rel=0.1)
 
@@ -79,7 +79,7 @@ def test_a_norm_in_a_file_of_its_own_says_nothing(tmp_path: Path) -> None:
     proto = onnx.load(path)
     onnx.save(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     assert first_norm(path) is None
-    _, x = made(path)
+    _, x = first_inputs(path)
     assert np.isfinite(x).all()
 
 
@@ -99,7 +99,7 @@ def test_a_norm_behind_a_later_layer_says_nothing_of_the_first(tmp_path: Path) -
 
 def test_ranges_hold_what_real_inputs_are(tmp_path: Path) -> None:
     path = model(tmp_path, folded=True)
-    graph, _ = made(path)
+    graph, _ = first_inputs(path)
     integer = quantize(graph, calibrate(path, graph, None)).graph
     quant = integer.values["x"].quant
     assert quant is not None
@@ -110,7 +110,7 @@ def test_ranges_hold_what_real_inputs_are(tmp_path: Path) -> None:
 
 def test_a_budget_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) -> None:
     path = model(tmp_path, folded=True)
-    graph, _ = made(path)
+    graph, _ = first_inputs(path)
     heard: list[str] = []
     recipe, calibration = Recipe(weights="auto", weight_bytes=323), calibrate(path, graph, None)
     with pytest.raises(TinycError, match="324 bytes, the budget for weights is 323: 1 too few"):
@@ -120,7 +120,7 @@ def test_a_budget_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) 
 
 def test_a_budget_of_ram_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) -> None:
     path = model(tmp_path, folded=True)
-    graph, _ = made(path)
+    graph, _ = first_inputs(path)
     heard: list[str] = []
     calibration = calibrate(path, graph, None)
     with pytest.raises(TinycError, match=r"take ([\d,]+) bytes even in int8, the budget for them is 7") as refused:

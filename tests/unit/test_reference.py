@@ -45,10 +45,10 @@ def expected(x: Array) -> Array:
 
 
 def test_one_sample_and_what_is_kept() -> None:
-    found = run_int(graph(), {"x": X[0]}, Numerics.OURS)
-    assert list(found) == ["y"]
-    assert found["y"].shape == (1, 2)
-    np.testing.assert_array_equal(found["y"], expected(X[0]))
+    values = run_int(graph(), {"x": X[0]}, Numerics.OURS)
+    assert list(values) == ["y"]
+    assert values["y"].shape == (1, 2)
+    np.testing.assert_array_equal(values["y"], expected(X[0]))
     assert list(run_int(graph(), {"x": X[0]}, Numerics.OURS, keep=["h"])) == ["y", "h"]
     assert list(run_int(graph(), {"x": X[0]}, Numerics.OURS, keep="all")) == ["x", "h", "y"]
 
@@ -100,8 +100,8 @@ def test_inputs_with_different_counts() -> None:
 
 
 def test_wider_integers_that_fit_are_taken() -> None:
-    found = run_int(graph(), {"x": X[1].astype(np.int64)}, Numerics.OURS)["y"]
-    np.testing.assert_array_equal(found, expected(X[1]))
+    y = run_int(graph(), {"x": X[1].astype(np.int64)}, Numerics.OURS)["y"]
+    np.testing.assert_array_equal(y, expected(X[1]))
 
 
 def test_an_operator_that_cannot_be_prepared_is_named() -> None:
@@ -135,8 +135,8 @@ def test_float_islands_run_in_float() -> None:
     )
     c = np.array([[0.125, 0.25, -1.0]], np.float32)
     g = Graph("m", ("x",), ("y",), nodes, values, {"c": read_only(c)})
-    found = run_int(g, {"x": X[0]}, Numerics.TFLM)["y"]
-    np.testing.assert_array_equal(found, 0.5 * (X[0].astype(np.float32) + 3) + c)
+    y = run_int(g, {"x": X[0]}, Numerics.TFLM)["y"]
+    np.testing.assert_array_equal(y, 0.5 * (X[0].astype(np.float32) + 3) + c)
 
 
 def test_an_unknown_operator_is_named() -> None:

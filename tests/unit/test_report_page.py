@@ -213,11 +213,11 @@ def test_hostile_names_are_text() -> None:
     layers = tuple(replace(_uncounted(), step=i, name=x, op=x, kernel=x) for i, x in enumerate(names))
     plain = tuple(replace(layer, name="x", op="x", kernel="x") for layer in layers)
     most_of = replace(small_report(model=most), name=most, board=most, machine=most, toolchain=most)
-    known = replace(most_of, layers=(*layers, _hostile(detailed(), most)), changes=(Change(most, most),))
-    made = Page(report_page(known))
+    hostile_report = replace(most_of, layers=(*layers, _hostile(detailed(), most)), changes=(Change(most, most),))
+    page = Page(report_page(hostile_report))
     harmless = (*plain, _hostile(detailed(), "x"))
-    assert made.count == Page(report_page(replace(small_report(), layers=harmless, changes=(Change("x", "x"),)))).count
-    words = "".join(made.texts)
+    assert page.count == Page(report_page(replace(small_report(), layers=harmless, changes=(Change("x", "x"),)))).count
+    words = "".join(page.texts)
     assert all(visible(name).strip() in words for name in (*names, most))
 
 
@@ -242,13 +242,13 @@ def branched() -> Report:
 
 
 def test_the_graph_has_a_line_for_each_tensor_that_is_read() -> None:
-    made = graph_drawing(branched())
-    assert [box.step for box in made.boxes] == [None, 0, 1, 2, 3, None]
-    straight = [line for line in made.lines if "H" not in line]
+    drawing = graph_drawing(branched())
+    assert [box.step for box in drawing.boxes] == [None, 0, 1, 2, 3, None]
+    straight = [line for line in drawing.lines if "H" not in line]
     assert len(straight) == 5, "inputs to 0, 0 to 1, 1 to 2, 2 to 3, 3 to the outputs"
-    assert len(made.lines) == 5 + 3
-    assert made.groups == ((2 * ROW, ROW + BOX_HEIGHT),)
-    assert made.boxes[1].share == "25.0 %"
+    assert len(drawing.lines) == 5 + 3
+    assert drawing.groups == ((2 * ROW, ROW + BOX_HEIGHT),)
+    assert drawing.boxes[1].share == "25.0 %"
     assert graph_drawing(several_layers()).lines == (), "a report from before `reads`"
 
 
@@ -258,12 +258,12 @@ def test_lines_at_the_side_do_not_meet() -> None:
     for _ in range(20):
         layers = [replace(small_report().layers[0], step=step, reads=(step - 1,)) for step in range(30)]
         layers = [replace(n, reads=tuple({n.step - 1, rng.randrange(-1, n.step)})) for n in layers]
-        made = graph_drawing(replace(small_report(), layers=tuple(layers)))
+        drawing = graph_drawing(replace(small_report(), layers=tuple(layers)))
         taken: dict[tuple[str, int], int] = {}
-        for line in (line for line in made.lines if "H" in line):
+        for line in (line for line in drawing.lines if "H" in line):
             start, place, end = re.fullmatch(r"M354 (\d+)H([\d.]+)q.*V(\d+)q.*", line).groups()  # type: ignore[union-attr]
             assert (int(end) + 6) % ROW == BOX_HEIGHT // 3
-            assert float(place) + 6 < made.width
+            assert float(place) + 6 < drawing.width
             for y in range(int(start), int(end)):
                 assert taken.setdefault((place, y), int(start)) == int(start)
 
@@ -285,8 +285,8 @@ def test_tiles_have_their_areas_and_fill_the_map(sizes: list[int], width: float,
 
 def test_the_tiles_of_the_paper() -> None:
     """Areas 6, 6, 4, 3, 2, 2, 1 in 6 by 4: the example that the layout's paper draws."""
-    found = [(round(tile.width, 3), round(tile.height, 3)) for tile in treemap([6, 6, 4, 3, 2, 2, 1], 6, 4)]
-    assert found[:4] == [(3, 2), (3, 2), (1.714, 2.333), (1.286, 2.333)]
+    tiles = [(round(tile.width, 3), round(tile.height, 3)) for tile in treemap([6, 6, 4, 3, 2, 2, 1], 6, 4)]
+    assert tiles[:4] == [(3, 2), (3, 2), (1.714, 2.333), (1.286, 2.333)]
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_labels_of_points_do_not_lie_over_each_other() -> None:
     places = re.findall(
         r"<text [^>]*?(?:x=\"([\d.]+)\" y=\"([\d.]+)\"|translate\(([\d.]+) ([\d.]+)\))[^>]*>([012])</text>", drawn
     )
-    assert {found[4] for found in places[-3:]} == {"0", "1", "2"}
-    assert len({found[:4] for found in places[-3:]}) == 3, drawn
+    assert {label[4] for label in places[-3:]} == {"0", "1", "2"}
+    assert len({label[:4] for label in places[-3:]}) == 3, drawn
 
 
 @pytest.mark.parametrize(

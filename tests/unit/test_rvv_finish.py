@@ -73,25 +73,25 @@ def check(p: ConvParams) -> str:
     )
     near = [np.clip(steps.reach + d, steps.low[:, None], steps.high[:, None]) for d in range(-3, 4)]
     acc = np.concatenate([ends, drawn, *near], axis=1)[:out_c]
-    wanted = p.finish(acc.T).T
+    expected = p.finish(acc.T).T
     sums = (acc - p.bias.astype(np.int64)[:, None]) * finish.live[:out_c, None]
     cut = replace(finish, constants=finish.constants[:, :out_c])
-    np.testing.assert_array_equal(executed(cut, sums), wanted)
+    np.testing.assert_array_equal(executed(cut, sums), expected)
     return finish.way
 
 
 @pytest.mark.parametrize("act", [Act(), RELU, RELU6], ids=str)
 @pytest.mark.parametrize("numerics", Numerics)
 def test_instructions_give_the_layers_outputs(numerics: Numerics, act: Act) -> None:
-    found = set()
+    sequences = set()
     for y_zero, gain, weights in (
         (-128, 1.0, "random"),
         (-5, 0.05, "random"),
         (0, 7.0, "largest"),
         (127, 0.3, "signs"),
     ):
-        found.add(check(params(numerics, act, y_zero=y_zero, gain=gain, weights=weights)))
-    assert PLAIN in found
+        sequences.add(check(params(numerics, act, y_zero=y_zero, gain=gain, weights=weights)))
+    assert PLAIN in sequences
 
 
 def test_all_ways_are_taken() -> None:

@@ -32,8 +32,8 @@ def test_integers_pass_and_reals_are_quantized(tmp_path: Path) -> None:
 
 def test_integers_win_over_reals_for_an_integer_input(tmp_path: Path) -> None:
     integers = np.full((1, 3, 2), 7, np.int8)
-    found = load_samples(_file(tmp_path, x_f32=np.zeros((1, 3, 2), np.float32), x=integers), S8)
-    assert (found.arrays["in"] == 7).all()
+    samples_read = load_samples(_file(tmp_path, x_f32=np.zeros((1, 3, 2), np.float32), x=integers), S8)
+    assert (samples_read.arrays["in"] == 7).all()
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_large_inputs_get_fewer_made_up_samples() -> None:
     assert synthetic_samples(graph, 32).arrays["x"].shape == (2, 2048, 4096)
 
 
-@pytest.mark.parametrize(("dtype", "wanted"), [("bool", np.bool_), ("f32", np.float32)])
-def test_truth_values_are_taken(tmp_path: Path, dtype: DType, wanted: type) -> None:
+@pytest.mark.parametrize(("dtype", "expected"), [("bool", np.bool_), ("f32", np.float32)])
+def test_truth_values_are_taken(tmp_path: Path, dtype: DType, expected: type) -> None:
     """As truth where the input is truth, else as 0 and 1."""
     value, given = Value("x", (1, 3), dtype), np.array([[True, False, True], [False, False, True]])
     graph = Graph("m", ("x",), (), (), {"x": value}, {})
     np.savez(tmp_path / "in.npz", x=given)
-    found = load_samples(tmp_path / "in.npz", graph).arrays["x"]
-    assert found.dtype == wanted
-    np.testing.assert_array_equal(found, given)
+    array = load_samples(tmp_path / "in.npz", graph).arrays["x"]
+    assert array.dtype == expected
+    np.testing.assert_array_equal(array, given)

@@ -128,12 +128,12 @@ def _quantized(model: onnx.ModelProto, folder: Path, recipe: Recipe | None = Non
     return quantize_model(graph, data) if recipe is None else quantize(graph, data, recipe).graph, x
 
 
-def _different(made: Graph, path: Path, x: dict[str, Any], numerics: Numerics) -> int:
+def _different(integer: Graph, path: Path, x: dict[str, Any], numerics: Numerics) -> int:
     """Bytes in which the outputs of the file, read again, are others than those of the graph that was saved."""
-    save(made, path)
-    back, own = (prepare_int(normalize(g), numerics) for g in (load_model(path), as_in_files(made)))
+    save(integer, path)
+    back, own = (prepare_int(normalize(g), numerics) for g in (load_model(path), as_in_files(integer)))
     count = 0
-    for integers in integer_inputs(made, {name: array[:12] for name, array in x.items()}):
+    for integers in integer_inputs(integer, {name: array[:12] for name, array in x.items()}):
         count += sum(int((a != b).sum()) for a, b in zip(own(integers).values(), back(integers).values(), strict=True))
     return count
 
@@ -141,26 +141,26 @@ def _different(made: Graph, path: Path, x: dict[str, Any], numerics: Numerics) -
 @pytest.mark.parametrize("name", _MODELS)
 def test_what_is_read_again_has_the_same_integers(tmp_path: Path, name: str) -> None:
     """Files hold functions of a byte as tables, with halves to even, which whole numbers of a scale may be."""
-    made, x = _quantized(_MODELS[name](), tmp_path)
+    quantized, x = _quantized(_MODELS[name](), tmp_path)
     for numerics in (Numerics.ONNX, *([] if name in ("Ceil", "Floor", "Round") else [Numerics.OURS])):
-        assert _different(made, tmp_path / "q.onnx", x, numerics) == 0
+        assert _different(quantized, tmp_path / "q.onnx", x, numerics) == 0
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_loops_with_weights_of_4_bits(tmp_path: Path, kind: str) -> None:
-    made, x = _quantized(_LOOPS[kind](), tmp_path, Recipe(weights="int4"))
-    assert {made.values[node.inputs[3]].dtype for node in made.nodes if node.op == "recurrent"} == {"s4"}
-    assert _different(made, tmp_path / "q.onnx", x, Numerics.ONNX) == 0
+    quantized, x = _quantized(_LOOPS[kind](), tmp_path, Recipe(weights="int4"))
+    assert {quantized.values[node.inputs[3]].dtype for node in quantized.nodes if node.op == "recurrent"} == {"s4"}
+    assert _different(quantized, tmp_path / "q.onnx", x, Numerics.ONNX) == 0
 
 
 @pytest.mark.parametrize("name", sorted({*_BEHIND, *_OF_IMAGES, *_LOOPS} - {"index", "index of the smallest", "Sign"}))
 def test_onnxruntime_computes_about_the_same(tmp_path: Path, name: str) -> None:
     """But for indices and signs, where a step changes everything."""
-    made, x = _quantized(_MODELS[name](), tmp_path)
-    save(made, tmp_path / "q.onnx")
-    own = prepare_int(made, Numerics.ONNX)
-    quant = made.values["y"].quant
-    for k, integers in enumerate(integer_inputs(made, {each: array[:4] for each, array in x.items()})):
+    quantized, x = _quantized(_MODELS[name](), tmp_path)
+    save(quantized, tmp_path / "q.onnx")
+    own = prepare_int(quantized, Numerics.ONNX)
+    quant = quantized.values["y"].quant
+    for k, integers in enumerate(integer_inputs(quantized, {each: array[:4] for each, array in x.items()})):
         theirs = run_onnxruntime(onnx.load(tmp_path / "q.onnx"), {each: array[k] for each, array in x.items()})["y"]
         apart = np.abs(quant.dequantize(own(integers)["y"]) - theirs) / quant.scale[0]
         assert np.percentile(apart, 90) <= 2, name

@@ -180,9 +180,9 @@ def test_results_stay() -> None:
             asm.op("str", register, "[r2], #4")
         asm.op("add", "sp", "sp", "#28")
         asm.op("pop", "{r4-r11, pc}")
-        wanted, before = run(asm), asm.work()
+        result, before = run(asm), asm.work()
         asm.reorder()
-        assert run(asm) == wanted
+        assert run(asm) == result
         assert asm.work().cycles <= before.cycles
         saved += asm.work().cycles < before.cycles
     assert saved > 20

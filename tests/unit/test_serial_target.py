@@ -105,18 +105,18 @@ WRONG_CRC = encode(Reply.ERROR, struct.pack("<II", 1, 0))
 
 def test_outputs_stack_and_cycles() -> None:
     board = FakeBoard([result_frame(7, b"abcd", 111), result_frame(8, b"efgh", 222)])
-    found = run(board, 2, "toy 1")
-    assert found.outputs == ((b"abcd",), (b"efgh",))
-    assert found.cycles == (111, 222)
-    assert found.stack_bytes == 96
-    assert not found.damaged_guards
+    answer = run(board, 2, "toy 1")
+    assert answer.outputs == ((b"abcd",), (b"efgh",))
+    assert answer.cycles == (111, 222)
+    assert answer.stack_bytes == 96
+    assert not answer.damaged_guards
     assert board.runs == [b"\x00\x01\x02ab", b"\x01\x01\x02ab"]
 
 
 def run_with_state(board: FakeBoard, inferences: int, sequence: int) -> Any:
-    made = replace(firmware(), info=replace(INFO, has_state=True), sequence=sequence)
+    stateful = replace(firmware(), info=replace(INFO, has_state=True), sequence=sequence)
     with board.at_port() as port:
-        return SerialTarget(port, 115_200, "", 5).run(made, [[bytes(3), b"ab"]] * inferences)
+        return SerialTarget(port, 115_200, "", 5).run(stateful, [[bytes(3), b"ab"]] * inferences)
 
 
 @pytest.mark.parametrize(("sequence", "resets"), [(0, [0]), (2, [0, 2, 4]), (1, [0, 1, 2, 3, 4])])
@@ -259,8 +259,8 @@ def test_a_port_that_is_not_there() -> None:
 def test_frames_between_noise() -> None:
     reader = FrameReader(skip_noise=True)
     stream = b"TTCT" + encode(Reply.END) + b"T" + info_frame() + b"TC\x01\x82\xff\xff\xff\xff" + encode(Reply.END)
-    found = [frame.type for byte in stream for frame in reader.feed(bytes([byte]))]
-    assert found == [Reply.END, Reply.INFO, Reply.END]
+    frames = [frame.type for byte in stream for frame in reader.feed(bytes([byte]))]
+    assert frames == [Reply.END, Reply.INFO, Reply.END]
 
 
 class Endless:

@@ -24,9 +24,9 @@ def test_layers_with_the_same_code_have_the_same_text(models_dir: Path, board: s
     """How often a layer runs a part of a function decides the order of its instructions, where nothing is done about
     it."""
     target, options = load_board(board), Options(board)
-    made = make_integers(models_dir / f"{model}_int8.tflite", target, options, Progress())
+    integers = make_integers(models_dir / f"{model}_int8.tflite", target, options, Progress())
     sharing: dict[Hashable, list[Choice]] = defaultdict(list)
-    for choices in forms_of(made, target, options, Progress())[0].choices.values():
+    for choices in forms_of(integers, target, options, Progress())[0].choices.values():
         for choice in choices:
             if choice.cost.code is not None and choice.kernel.written:
                 sharing[choice.cost.code.key].append(choice)

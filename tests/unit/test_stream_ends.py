@@ -13,10 +13,10 @@ from tinyc.plan.ends import place_from_ends
 
 def layout_of(blocks: list[tuple[int, int, int, int]]) -> Layout:
     """Blocks of (size, born, dies, align)."""
-    made = tuple(
+    members = tuple(
         Block((Member(str(i), 0, size, born, dies),), align) for i, (size, born, dies, align) in enumerate(blocks)
     )
-    return Layout(made, conflicts(made, {}))
+    return Layout(members, conflicts(members, {}))
 
 
 def bound_of(layout: Layout) -> int:

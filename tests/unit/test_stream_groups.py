@@ -28,20 +28,20 @@ def groups(problem: Problem) -> Iterator[tuple[int, int]]:
 def deepest_ready(problem: Problem, start: int, stop: int) -> tuple[Turn, ...]:
     """Always the last layer of which the next turn has its rows."""
     makers = {name: i for i in range(start, stop) for name in problem.layers[i].writes}
-    made: set[tuple[str, int]] = set()
-    counts, found = dict.fromkeys(range(start, stop), 0), []
+    available: set[tuple[str, int]] = set()
+    counts, turns = dict.fromkeys(range(start, stop), 0), []
     while True:
         for i in reversed(range(start, stop)):
             walk = problem.layers[i].walk
             assert walk is not None
             if counts[i] < walk.turns:
                 needs = [(t.name, row) for t, rows in reads_of(problem, (i, counts[i])) for row in rows]
-                if all(row in made or row[0] not in makers for row in needs):
+                if all(row in available or row[0] not in makers for row in needs):
                     break
         else:
-            return tuple(found)
-        found.append((i, counts[i]))
-        made |= {(t.name, row) for t, rows in writes_of(problem, (i, counts[i])) for row in rows}
+            return tuple(turns)
+        turns.append((i, counts[i]))
+        available |= {(t.name, row) for t, rows in writes_of(problem, (i, counts[i])) for row in rows}
         counts[i] += 1
 
 
@@ -71,7 +71,7 @@ def test_rows_live_from_the_turn_that_makes_them_to_the_last_that_reads_them() -
     for start, stop in groups(whole):
         slots = Orders(uses).eager(start, stop)
         lives = lifetimes(whole, slots, start, stop, uses)
-        made = {
+        makers_of_rows = {
             (t.name, row): number
             for number, turn in enumerate(slots.turns)
             for t, rows in writes_of(whole, turn)
@@ -83,11 +83,11 @@ def test_rows_live_from_the_turn_that_makes_them_to_the_last_that_reads_them() -
             for t, rows in reads_of(whole, turn)
             for row in rows
         }
-        assert lives.keys() >= {name for name, _ in made.keys() | read.keys()}
+        assert lives.keys() >= {name for name, _ in makers_of_rows.keys() | read.keys()}
         for name, (born, dies) in lives.items():
             for row in range(whole.tensors[name].rows):
-                first = made.get((name, row), 0)
-                last = read.get((name, row), first if (name, row) in made else -1)
+                first = makers_of_rows.get((name, row), 0)
+                last = read.get((name, row), first if (name, row) in makers_of_rows else -1)
                 end = slots.count if uses.last[name] >= stop else last + 1
                 if start == 0 and whole.is_resident(name):
                     end = max(end, 1)
@@ -107,7 +107,7 @@ def test_options_are_the_forms_that_no_cheaper_one_beats(by_scratch: int) -> Non
             forms = layer.whole_forms if one.is_whole else layer.row_forms
             ranked = sorted((weigh(form), load.need(form), rank) for rank, form in enumerate(forms))
             least = np.minimum.accumulate([need for _, need, _ in ranked]).tolist()
-            kept = [i for i in range(len(ranked)) if i == 0 or ranked[i][1] < least[i - 1]]
+            undominated = [i for i in range(len(ranked)) if i == 0 or ranked[i][1] < least[i - 1]]
             assert [(o.weight, o.need, o.form) for o in options] == [
-                (*ranked[i][:2], forms[ranked[i][2]]) for i in kept
+                (*ranked[i][:2], forms[ranked[i][2]]) for i in undominated
             ]

@@ -35,9 +35,9 @@ def test_bytes_of_a_streamed_library(seed: int, core: str) -> None:
     inputs = [random_sample(graph, seed + n) for n in range(3)]
     outputs = run_program(graph, lower(graph, plan, NUMERICS, "unit"), inputs)
     for sample, got in zip(inputs, outputs, strict=True):
-        wanted = run_int(graph, sample, NUMERICS)
+        reference = run_int(graph, sample, NUMERICS)
         for name, array in zip(graph.outputs, got, strict=True):
-            np.testing.assert_array_equal(array, wanted[name])
+            np.testing.assert_array_equal(array, reference[name])
 
 
 @pytest.mark.parametrize("seed", [0, 4, 9])
@@ -52,9 +52,9 @@ def test_bytes_of_a_library_that_takes_rows(seed: int, tmp_path: Path) -> None:
     library = load_library(tmp_path)
     samples = [random_sample(graph, seed + n)[graph.inputs[0]] for n in range(4)]
     for sample in samples:
-        wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
+        reference = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
         for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
-            np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
+            np.testing.assert_array_equal(got.ravel(), reference[name].ravel())
 
 
 @pytest.mark.quick_cases(2)
@@ -71,8 +71,8 @@ def test_an_incremental_library_in_python_is_a_function_of_one_window(seed: int,
     assert hop == 1 or library.rows % hop
     samples = np.stack([random_sample(graph, seed + n)[graph.inputs[0]].reshape(x.sample_shape) for n in range(3)])
     for sample, got in zip(samples, library(samples), strict=True):
-        wanted = run_int(graph, {graph.inputs[0]: sample.reshape(x.shape)}, NUMERICS)[graph.outputs[0]]
-        np.testing.assert_array_equal(got.ravel(), wanted.ravel())
+        reference = run_int(graph, {graph.inputs[0]: sample.reshape(x.shape)}, NUMERICS)[graph.outputs[0]]
+        np.testing.assert_array_equal(got.ravel(), reference.ravel())
 
 
 def test_rows_outside_the_input_are_refused(tmp_path: Path) -> None:

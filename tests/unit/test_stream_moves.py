@@ -139,9 +139,9 @@ def test_bytes_of_a_library_whose_rows_move() -> None:
     inputs = [random_sample(graph, n) for n in range(3)]
     outputs = run_program(graph, lower(graph, plan, NUMERICS, "unit"), inputs)
     for sample, got in zip(inputs, outputs, strict=True):
-        wanted = run_int(graph, sample, NUMERICS)
+        reference = run_int(graph, sample, NUMERICS)
         for name, array in zip(graph.outputs, got, strict=True):
-            np.testing.assert_array_equal(array, wanted[name])
+            np.testing.assert_array_equal(array, reference[name])
 
 
 def test_bytes_of_a_library_that_takes_rows_and_moves_them(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_bytes_of_a_library_that_takes_rows_and_moves_them(tmp_path: Path) -> No
     library = load_library(tmp_path)
     for seed in range(3):
         sample = random_sample(graph, seed)[graph.inputs[0]]
-        wanted = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
+        reference = run_int(graph, {graph.inputs[0]: sample}, NUMERICS)
         for name, got in zip(graph.outputs, library.run(sample.reshape(library.inputs[0].sample_shape)), strict=True):
-            np.testing.assert_array_equal(got.ravel(), wanted[name].ravel())
+            np.testing.assert_array_equal(got.ravel(), reference[name].ravel())
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -169,10 +169,10 @@ def test_moves_between_calls_lose_no_byte(seed: int) -> None:
     if seed % 2:
         targets = rng.sample(sources, count)
     memory = np.random.default_rng(seed).integers(0, 256, 2000).astype(np.uint8)
-    wanted = [memory[source : source + size].copy() for source in sources]
+    rows = [memory[source : source + size].copy() for source in sources]
     pending = [(a, b, size) for a, b in zip(sources, targets, strict=True) if a != b]
     for source, target, length in in_turn(pending, 1000)[0]:
         for i in range(length):
             memory[target + i] = memory[source + i]
-    for target, row in zip(targets, wanted, strict=True):
+    for target, row in zip(targets, rows, strict=True):
         np.testing.assert_array_equal(memory[target : target + size], row)

@@ -72,13 +72,13 @@ def check(plan: Plan) -> None:
 def test_every_row_is_made_once(out_h: int, phase: int, first: int) -> None:
     calls = -(-(out_h + phase) // 2)
     walk = Walk(((),) * calls, first=first, rows=2, phase=phase, out_h=out_h)
-    made = [walk.output_rows(turn) for turn in range(calls)]
-    assert [row for rows in made for row in rows] == list(range(first, first + out_h))
+    rows_of_turns = [walk.output_rows(turn) for turn in range(calls)]
+    assert [row for rows in rows_of_turns for row in rows] == list(range(first, first + out_h))
     for rows in range(first + out_h + 1):
         turns = walk.turns_for(rows)
-        known = {row for found in made[:turns] for row in found} | set(range(first))
-        assert set(range(rows)) <= known
-        assert turns == 0 or rows - 1 in made[turns - 1]
+        available = {row for rows_of_turn in rows_of_turns[:turns] for row in rows_of_turn} | set(range(first))
+        assert set(range(rows)) <= available
+        assert turns == 0 or rows - 1 in rows_of_turns[turns - 1]
 
 
 @pytest.mark.parametrize("phases", [(0, 0), (0, 1), (1, 0), (1, 1)])

@@ -57,10 +57,10 @@ class Series:
         k, d, stride = int(self.rng.integers(1, 4)), int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         groups, out = (c, c) if self.rng.random() < 0.3 else (1, int(self.rng.choice([3, 4, 8])))
         pads = [int(n) for n in self.rng.integers(0, 3, 2)] if padded else [0, 0]
-        made = (t + sum(pads) - (k - 1) * d - 1) // stride + 1
-        if made > 2:
+        moments = (t + sum(pads) - (k - 1) * d - 1) // stride + 1
+        if moments > 2:
             attrs = {"pads": pads, "dilations": [d], "strides": [stride], "group": groups}
-            self.add("Conv", self.floats(out, c // groups, k), self.floats(out), shape=(1, out, made), **attrs)
+            self.add("Conv", self.floats(out, c // groups, k), self.floats(out), shape=(1, out, moments), **attrs)
 
     def deconv(self) -> None:
         _, c, t = self.shape
@@ -154,11 +154,11 @@ def test_the_integers_are_the_same(seed: int) -> None:
     check(rows, "rows", all_ops())
     x = graph.inputs[0]
     sample = {x: np.random.default_rng(seed).integers(-128, 128, graph.values[x].shape).astype(np.int8)}
-    wanted, found = run_int(graph, sample, NUMERICS), run_int(rows, sample, NUMERICS)
+    reference, as_rows = run_int(graph, sample, NUMERICS), run_int(rows, sample, NUMERICS)
     assert rows.inputs == graph.inputs
     for name in graph.outputs:
-        assert found[name].shape == wanted[name].shape
-        np.testing.assert_array_equal(found[name], wanted[name])
+        assert as_rows[name].shape == reference[name].shape
+        np.testing.assert_array_equal(as_rows[name], reference[name])
 
 
 ROWS = {
@@ -189,8 +189,8 @@ def test_images_of_one_row_that_get_more(what: str) -> None:
     rows = time_as_rows(graph)
     check(rows, "rows", all_ops())
     sample = {"x": np.random.default_rng(4).integers(-128, 128, graph.values["x"].shape).astype(np.int8)}
-    for name, wanted in run_int(graph, sample, NUMERICS).items():
-        np.testing.assert_array_equal(run_int(rows, sample, NUMERICS)[name], wanted)
+    for name, reference in run_int(graph, sample, NUMERICS).items():
+        np.testing.assert_array_equal(run_int(rows, sample, NUMERICS)[name], reference)
 
 
 def test_convolutions_are_turned() -> None:
@@ -211,8 +211,8 @@ def plain(seed: int) -> onnx.ModelProto:
     net = Series(seed)
     for stride in (1, 1):
         _, c, t = net.shape
-        made = (t - 3) // stride + 1
-        net.add("Conv", net.floats(4, c, 3), net.floats(4), shape=(1, 4, made), strides=[stride])
+        moments = (t - 3) // stride + 1
+        net.add("Conv", net.floats(4, c, 3), net.floats(4), shape=(1, 4, moments), strides=[stride])
         net.add("Relu")
     net.add("ReduceMean", net.const(np.array([2])), shape=(1, 4), keepdims=0)
     net.add("Gemm", net.floats(3, 4), transB=1, shape=(1, 3))

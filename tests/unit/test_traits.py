@@ -142,9 +142,9 @@ def test_what_keeps_values_commutes_with_every_rising_function(trait: Trait) -> 
 def test_what_moves_works_on_integers_as_they_are() -> None:
     for attrs in _with(Trait.MOVES):
         integers = [(x * 50).astype(np.int8) for x in _inputs(attrs)]
-        made = _run(attrs, *integers)
-        np.testing.assert_array_equal(made, _run(attrs, *(x.astype(np.float32) for x in integers)), str(attrs))
-        assert made.dtype == np.int8
+        y = _run(attrs, *integers)
+        np.testing.assert_array_equal(y, _run(attrs, *(x.astype(np.float32) for x in integers)), str(attrs))
+        assert y.dtype == np.int8
 
 
 def test_shares_add_up_to_one() -> None:

@@ -148,13 +148,18 @@ def test_accuracy_is_of_all_inputs_given_and_the_proof_of_some(classifier: Path)
     inputs = classifier.with_name("test.npz")
     report = verify_model(classifier, Options(board="host", inputs=inputs, samples=20), Progress())
     assert (report.verify.inputs, report.verify.mismatches) == (20, 0)
-    found = report.accuracy
-    assert found is not None
-    assert (found.inputs, found.source, found.on_calibration, found.top1_float) == (30, "test.npz", False, 1.0)
-    assert found.top1_int is not None
-    assert found.top1_int < 1  # of the first twenty it is 1
+    accuracy = report.accuracy
+    assert accuracy is not None
+    assert (accuracy.inputs, accuracy.source, accuracy.on_calibration, accuracy.top1_float) == (
+        30,
+        "test.npz",
+        False,
+        1.0,
+    )
+    assert accuracy.top1_int is not None
+    assert accuracy.top1_int < 1  # of the first twenty it is 1
     first = verify_model(classifier, Options(board="host", inputs=inputs, samples=30), Progress())
-    assert first.accuracy == found
+    assert first.accuracy == accuracy
 
 
 def test_the_metric_that_is_asked_for_comes_first(classifier: Path, tmp_path: Path) -> None:
@@ -212,9 +217,9 @@ def test_a_regression_has_the_error_that_its_targets_tell(tmp_path: Path) -> Non
     x = np.random.default_rng(1).standard_normal((40, 4)).astype(np.float32)
     np.savez(tmp_path / "r.npz", x=x, y=x @ w)
     options = Options(board="host", inputs=tmp_path / "r.npz", calibration=tmp_path / "r.npz")
-    found = verify_model(tmp_path / "r.onnx", options, Progress()).accuracy
-    assert found is not None
-    assert (found.agreement, found.top1_int, found.never_chosen) == (None, None, ())
-    (figure,) = found.qualities
+    accuracy = verify_model(tmp_path / "r.onnx", options, Progress()).accuracy
+    assert accuracy is not None
+    assert (accuracy.agreement, accuracy.top1_int, accuracy.never_chosen) == (None, None, ())
+    (figure,) = accuracy.qualities
     assert (figure.name, round(figure.float_model, 9)) == ("MSE", 0)
     assert figure.integer_model > 0

@@ -37,7 +37,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
             return SimpleNamespace(program=estimated, files={}, plan=plan, compiled=compiled)
 
         monkeypatch.setattr(module, "library_flash", lambda program, board, optimize: FlashEstimate(program, 0))
-        monkeypatch.setattr(module, "_flash_bytes", lambda made, board, options, toolchain: made.compiled)
+        monkeypatch.setattr(
+            module, "_flash_bytes", lambda compiled_model, board, options, toolchain: compiled_model.compiled
+        )
         monkeypatch.setattr(module, "_toolchain", lambda board, options: words.get("compiler", "gcc"))
         options = Options("cortex-m4", flash=words.get("flash", LIMIT), ram=words.get("ram"))
         return module.within_flash(library, M4, options, Progress()), asked
