@@ -53,35 +53,30 @@ class Unicorn:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A target. `memory` is None where the operating system gives it (host).
-
-    isa: features that kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`, `rv32v`) and instructions may need (`rv32b`).
-    clock_hz: typical clock, for times in reports; 0 when unknown. cores: that are alike and see the same memory.
-    cflags: per compiler family (`gcc`, `zig`). startup and io name the harness files in templates/firmware; boot2
-    what the chip's boot ROM wants beside them: a second stage bootloader (rp2040), a description of the image
-    (rp2350). uart, setup, flashing: for firmware on the board itself; flash_timing: for its cycles; energy: of
-    these. file: where the description came from.
-    """
+    """A target."""
 
     name: str
     description: str
     core: str
+    # What kernels ask for (`dsp`, `fpu`, `mve`, `rv32m`, `rv32v`) and instructions may need (`rv32b`).
     isa: frozenset[str]
-    clock_hz: int
-    memory: Memory | None
-    startup: str
-    io: str
-    cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    clock_hz: int  # typical clock, for times in reports; 0 when unknown
+    memory: Memory | None  # None where the operating system gives it (host)
+    startup: str  # file in templates/firmware
+    io: str  # file in templates/firmware
+    cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # per compiler family (`gcc`, `zig`)
+    # What the chip's boot ROM wants beside startup and io: a second stage bootloader (rp2040), a description of the
+    # image (rp2350).
     boot2: str = ""
-    cores: int = 1
-    uart: Uart | None = None
+    cores: int = 1  # that are alike and see the same memory
+    uart: Uart | None = None  # of firmware on the board itself, as setup and flashing
     setup: tuple[SetupStep, ...] = ()
     flashing: Flashing | None = None
-    flash_timing: FlashTiming | None = None
-    energy: Energy | None = None
+    flash_timing: FlashTiming | None = None  # for that firmware's cycles
+    energy: Energy | None = None  # of these cycles
     qemu: Qemu | None = None
     unicorn: Unicorn | None = None
-    file: str = ""
+    file: str = ""  # where the description came from
 
     @property
     def is_host(self) -> bool:

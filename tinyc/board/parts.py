@@ -98,30 +98,23 @@ class NrfUtil:
 
 @dataclass(frozen=True, slots=True)
 class Flashing:
-    """How firmware gets onto the board. methods: the first that can be used is taken.
+    """How firmware gets onto the board."""
 
-    chip_ids: what the STM32 bootloader may answer to GET ID. sectors: (count, bytes) in order of addresses.
-    size_register: where the chip has its flash's size in KiB, 0 when not known. enter, leave: DTR/RTS sequences
-    (`dtr on`, `rts off`, `wait 0.1`, `touch 1200`). pyocd: target name. openocd: its scripts for probe and chip. drive:
-    label of the USB drive. uf2_family: of UF2 files. bossac_offset: what bossac counts from, 0: its own. teensy: name
-    of the chip for teensy_loader_cli.
-    """
-
-    methods: tuple[str, ...]
-    chip_ids: tuple[int, ...] = ()
-    sectors: tuple[tuple[int, int], ...] = ()
-    size_register: int = 0
-    enter: tuple[str, ...] = ()
-    leave: tuple[str, ...] = ()
-    pyocd: str = ""
-    drive: str = ""
-    uf2_family: int = 0
+    methods: tuple[str, ...]  # the first that can be used is taken
+    chip_ids: tuple[int, ...] = ()  # what the STM32 bootloader may answer to GET ID
+    sectors: tuple[tuple[int, int], ...] = ()  # (count, bytes) in order of addresses
+    size_register: int = 0  # where the chip has its flash's size in KiB, 0 when not known
+    enter: tuple[str, ...] = ()  # DTR/RTS sequences (`dtr on`, `rts off`, `wait 0.1`, `touch 1200`)
+    leave: tuple[str, ...] = ()  # the same
+    pyocd: str = ""  # target name
+    drive: str = ""  # label of the USB drive
+    uf2_family: int = 0  # of UF2 files
     samba: SamBaSettings | None = None
-    openocd: tuple[str, ...] = ()
+    openocd: tuple[str, ...] = ()  # its scripts for probe and chip
     dfu: Dfu | None = None
     nrfutil: NrfUtil | None = None
-    bossac_offset: int = 0
-    teensy: str = ""
+    bossac_offset: int = 0  # what bossac counts from, 0: its own
+    teensy: str = ""  # name of the chip for teensy_loader_cli
 
 
 _BEGUN = 2  # cycles that a fetch ahead still takes when constants are asked for

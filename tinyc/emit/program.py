@@ -115,24 +115,18 @@ class RowInput:
 
 @dataclass(frozen=True, slots=True)
 class Incremental:
-    """A library over a sliding window: each call takes `hop` new rows of the input, and keeps what later calls need.
-
-    window: rows that one output is computed of. places: where the new rows go; LOST in its table, as in RowInput:
-    nowhere. order, turns: of one call, as in Stream.
-    moves: triples (from, to, bytes) that make the rows of this call those of the past, in order. seen: where the
-    library counts the rows that it was given, an int32. extra_bytes: for that, and for rows that change places.
-    """
+    """A library over a sliding window: each call takes `hop` new rows of the input, and keeps what later calls need."""
 
     hop: int
-    window: int
+    window: int  # rows that one output is computed of
     row_bytes: int
-    places: RowTable
+    places: RowTable  # where the new rows go; LOST in its table, as in RowInput: nowhere
     loses_rows: bool
-    order: Const
-    turns: int
-    moves: Const | None
-    seen: int
-    extra_bytes: int
+    order: Const  # of one call, as in Stream
+    turns: int  # of one call, as in Stream
+    moves: Const | None  # triples (from, to, bytes) that make the rows of this call those of the past, in order
+    seen: int  # where the library counts the rows that it was given, an int32
+    extra_bytes: int  # for that, and for rows that change places
 
     @property
     def calls(self) -> int:

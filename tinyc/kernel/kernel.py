@@ -120,16 +120,7 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The vertical geometry of a row call. Output row r reads input rows r*stride - pad_top + k*dilation.
-
-    `out_rows` output rows come from one call; `pad` is a row of zero points that stands for rows
-    outside the tensor. None: rows outside are null pointers, which the kernel skips (pooling), or
-    there are none. buffered: a call has read all of its input before it writes any output, so its output
-    may take the place of rows that only it still needs. across: what is known of a call's way along its rows; None:
-    it may read any of them until it ends. phase (of row forms): the first call makes so many rows fewer, so that every
-    other one makes later rows. starts (of row forms that make one row, without dilation): the first input row of the
-    window of each output row, where that is not r*stride - pad_top, because the image grows.
-    """
+    """The vertical geometry of a row call. Output row r reads input rows r*stride - pad_top + k*dilation."""
 
     in_h: int
     out_h: int
@@ -139,11 +130,17 @@ class Rows:
     dilation: int
     in_row_bytes: int
     out_row_bytes: int
+    # A row of zero points that stands for rows outside the tensor. None: rows outside are null pointers, which the
+    # kernel skips (pooling), or there are none.
     pad: Const | None
-    out_rows: int = 1
+    out_rows: int = 1  # output rows that come from one call
+    # A call has read all of its input before it writes any output, so its output may take the place of rows that only
+    # it still needs.
     buffered: bool = False
-    across: Across | None = None
-    phase: int = 0
+    across: Across | None = None  # a call's way along its rows; None: it may read any of them until it ends
+    phase: int = 0  # of row forms: the first call makes so many rows fewer, so that every other one makes later rows
+    # Of row forms that make one row, without dilation: the first input row of the window of each output row, where that
+    # is not r*stride - pad_top, because the image grows.
     starts: Const | None = None
 
     @property
@@ -201,20 +198,15 @@ def no_scratch(site: Site, params: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SpecializedKernel:
-    """A C function written for one layer. Layers with the same name and text share it.
+    """A C function written for one layer. Layers with the same name and text share it."""
 
-    name: the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`). text: its `static`
-    definition, contract in a comment above. includes: headers of runtime_c/ that it needs. parts: functions that it
-    calls, which other layers may call too. tile: of its inner loop, in words; empty where it says none. compiled_bytes:
-    what a compiler makes of C that grows with the layer, all that the step needs; 0 of all other, which is measured by
-    kernel.
-    """
-
-    name: str
-    text: str
-    includes: tuple[str, ...] = ()
-    parts: tuple[SpecializedKernel, ...] = ()
-    tile: str = ""
+    name: str  # the C function, telling kernel and shape (`tc_conv2d_1x1_s8_dsp_i64_o64`)
+    text: str  # its `static` definition, contract in a comment above
+    includes: tuple[str, ...] = ()  # headers of runtime_c/ that it needs
+    parts: tuple[SpecializedKernel, ...] = ()  # functions that it calls, which other layers may call too
+    tile: str = ""  # of its inner loop, in words; empty where it says none
+    # What a compiler makes of C that grows with the layer, all that the step needs; 0 of all other, which is measured
+    # by kernel.
     compiled_bytes: int = 0
 
 

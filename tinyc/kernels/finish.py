@@ -37,29 +37,24 @@ _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts
 @dataclass(frozen=True, slots=True)
 class Requantization:
     """The instructions from accumulator register to int8; they are the same for every group of 4 channels.
-
-    packed: positions 0 and 2 first subtract B. halve: and shift right by 7 (256 acc -> 2 acc). double:
-    positions 1 and 3 are doubled; with both, registers that come times 2^unit are lowered on the way. sign: 1 is taken
-    off for negative registers. shifts: the immediate of SSAT at each position; None: each channel has its shift in a
-    register. drops: with sign, each channel has in a register what is taken off. clamp: None where saturation to int8
-    does.
-    (halve without packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.)
-    offsets: fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
-    base: what all channels add, of packed ones positions 0 and 2; else each has its own.
-    common: mult and add are those of all channels; they stand before the first. Of packed sums all come times 2^8, or
-    with halve times 2.
+    With halve, but not packed: int4 weights times 2^12, and 2^12 acc -> 2 acc.
     """
 
-    packed: bool = False
-    halve: bool = False
+    packed: bool = False  # positions 0 and 2 first subtract B
+    halve: bool = False  # and shift right by 7 (256 acc -> 2 acc)
+    # Positions 1 and 3 are doubled; with halve and double, registers that come times 2^unit are lowered on the way.
     double: bool = False
-    sign: bool = False
+    sign: bool = False  # 1 is taken off for negative registers
+    # The immediate of SSAT at each position; None: each channel has its shift in a register.
     shifts: tuple[int, ...] | None = None
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | None = None  # None where saturation to int8 does
+    # Fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
     offsets: tuple[int, int, int, int] | None = None
-    drops: bool = False
+    drops: bool = False  # with sign, each channel has in a register what is taken off
     unit: int = 0
-    base: int | None = None
+    base: int | None = None  # what all channels add, of packed ones positions 0 and 2; else each has its own
+    # Mult and add are those of all channels; they stand before the first. Of packed sums all come times 2^8, or with
+    # halve times 2.
     common: bool = False
 
     @property

@@ -39,23 +39,17 @@ _WORD = 4  # bytes of a field
 
 @dataclass(frozen=True, slots=True)
 class LoopCore:
-    """A kind of core that loops are written for.
-
-    header: in runtime_c/, with the macro of its functions. sums, packed, words: modules with `code`, `work`, `CALL` and
-    `GUARD`, of loops over sums of products of bytes, over elements as short as they are, and over words of 32 bits.
-    share: its instructions on the scale of costs. short: lines of at most so many bytes are written without a loop.
-    guard: the macro, where it is not that of the modules.
-    """
+    """A kind of core that loops are written for. Modules have `code`, `work`, `CALL` and `GUARD`."""
 
     isa: frozenset[str]
-    header: str
-    sums: ModuleType
-    packed: ModuleType
-    words: ModuleType | None = None
+    header: str  # in runtime_c/, with the macro of its functions
+    sums: ModuleType  # of loops over sums of products of bytes
+    packed: ModuleType  # of loops over elements as short as bytes
+    words: ModuleType | None = None  # of loops over words of 32 bits
     by_core: bool = False  # whether the code is another on every core
-    share: float = 1.0
-    short: int = 0
-    guard: str = ""
+    share: float = 1.0  # its instructions on the scale of costs
+    short: int = 0  # lines of at most so many bytes are written without a loop
+    guard: str = ""  # the macro, where it is not that of the modules
 
     def module(self, root: Node) -> ModuleType:
         """What writes the loop of an expression."""

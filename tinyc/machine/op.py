@@ -13,27 +13,21 @@ from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """An instruction as its row in the table reads it.
-
-    reads, writes: registers (`r4`, `sp`, `s16`; d and q registers as their s registers). address: those of
-    `reads` that make the address of an access. words: registers moved to or from memory. offset_register: the
-    address is the sum of two registers. writeback: the access changes its base register. leaves: it may go
-    elsewhere than to the next instruction. touched: what is read or written.
-    """
+    """An instruction as its row in the table reads it."""
 
     instruction: Instruction
     row: Row
     kind: Kind
     operands: tuple[Operand, ...]
-    reads: frozenset[str]
-    writes: frozenset[str]
-    address: frozenset[str] = frozenset()
-    words: int = 0
-    offset_register: bool = False
-    writeback: bool = False
-    leaves: bool = field(init=False)
+    reads: frozenset[str]  # registers (`r4`, `sp`, `s16`; d and q registers as their s registers)
+    writes: frozenset[str]  # registers, as in `reads`
+    address: frozenset[str] = frozenset()  # those of `reads` that make the address of an access
+    words: int = 0  # registers moved to or from memory
+    offset_register: bool = False  # the address is the sum of two registers
+    writeback: bool = False  # the access changes its base register
+    leaves: bool = field(init=False)  # it may go elsewhere than to the next instruction
     is_memory: bool = field(init=False)
-    touched: frozenset[str] = field(init=False)
+    touched: frozenset[str] = field(init=False)  # what is read or written
 
     def __post_init__(self) -> None:  # asked for millions of times
         object.__setattr__(self, "leaves", self.kind in BRANCHES or "pc" in self.writes)

@@ -65,33 +65,25 @@ Meaning = Callable[..., int | tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What all instructions of a row share.
-
-    results: leading operands that are written. updates: these are read, too. unary: with two operands, the first is
-    not read (`adds r0, #1` reads r0). flags: those of a sum (`add`), a difference (`sub`, `rsb`) or of a result alone
-    (`nz`); empty: none are set. size, signed: bytes of an access, and whether they are extended by their sign. status:
-    the first operand of a store is its result. moves_pairs: with more than two operands, two registers are moved.
-    counts: a branch that counts down. conditional: a branch that always depends on what it reads. pair_kind: the kind
-    of moves of pairs. carries: `meaning` takes the carry flag last. sets: `ge` of PSR, a bit for each byte, which
-    `meaning` gives last; takes: the same, which it takes last.
-    """
+    """What all instructions of a row share."""
 
     kind: Kind
-    results: int = 1
-    updates: bool = False
-    unary: bool = False
+    results: int = 1  # leading operands that are written
+    updates: bool = False  # these are read, too
+    unary: bool = False  # with two operands, the first is not read (`adds r0, #1` reads r0)
+    # Those of a sum (`add`), a difference (`sub`, `rsb`) or of a result alone (`nz`); empty: none are set.
     flags: str = ""
     meaning: Meaning | None = None
-    size: int = 4
-    signed: bool = False
-    status: bool = False
-    moves_pairs: bool = False
-    pair_kind: Kind = Kind.FP_PAIR
-    counts: bool = False
-    conditional: bool = False
-    carries: bool = False
-    sets: frozenset[str] = frozenset()
-    takes: frozenset[str] = frozenset()
+    size: int = 4  # bytes of an access
+    signed: bool = False  # an access extends by its sign
+    status: bool = False  # the first operand of a store is its result
+    moves_pairs: bool = False  # with more than two operands, two registers are moved
+    pair_kind: Kind = Kind.FP_PAIR  # of moves of pairs
+    counts: bool = False  # a branch that counts down
+    conditional: bool = False  # a branch that always depends on what it reads
+    carries: bool = False  # `meaning` takes the carry flag last
+    sets: frozenset[str] = frozenset()  # `ge` of PSR, a bit for each byte, which `meaning` gives last
+    takes: frozenset[str] = frozenset()  # the same, which it takes last
 
     @property
     def loads(self) -> bool:

@@ -85,37 +85,27 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order of the turns, the form of every layer, and the place of every row.
-
-    forms: by layer. row_offsets: by tensor, of each row when it is made; contiguous tensors too. scratch_offsets: by
-    node, of each call, for layers with scratch. accumulator_offsets: by node. allocations: everything above as
-    rectangles over turns and bytes. moves: in the order in which they are made. bottom_up: layers that run whole and
-    walk through their rows from the last to the first. lasting: where the values lie that the problem does not have,
-    because they last from run to run. refused: what the validator said of plans that were better, which are faults of
-    the planner.
-
-    arena_bytes is one past the last byte in use, slow_bytes the same of the slow part; slow_waits: cycles that an
-    inference waits for that, estimated. lower_bound_bytes: no placement is smaller, for these turns and forms.
-    optimal: proved that none is in any order (to within the alignment).
-    """
+    """The order of the turns, the form of every layer, and the place of every row."""
 
     problem: Problem
     groups: tuple[Group, ...]
-    forms: tuple[Form, ...]
-    row_offsets: Mapping[str, tuple[int, ...]]
-    scratch_offsets: Mapping[str, tuple[int, ...]]
-    accumulator_offsets: Mapping[str, int]
-    allocations: tuple[Allocation, ...]
-    arena_bytes: int
-    lower_bound_bytes: int
+    forms: tuple[Form, ...]  # by layer
+    row_offsets: Mapping[str, tuple[int, ...]]  # by tensor, of each row when it is made; contiguous tensors too
+    scratch_offsets: Mapping[str, tuple[int, ...]]  # by node, of each call, for layers with scratch
+    accumulator_offsets: Mapping[str, int]  # by node
+    allocations: tuple[Allocation, ...]  # everything above as rectangles over turns and bytes
+    arena_bytes: int  # one past the last byte in use
+    lower_bound_bytes: int  # no placement is smaller, for these turns and forms
     arena_align: int
-    moves: tuple[Move, ...] = ()
+    moves: tuple[Move, ...] = ()  # in the order in which they are made
+    # Layers that run whole and walk through their rows from the last to the first.
     bottom_up: frozenset[int] = frozenset()
+    # Where the values lie that the problem does not have, because they last from run to run.
     lasting: Mapping[str, int] = field(default_factory=dict)
-    optimal: bool = False
-    slow_bytes: int = 0
-    slow_waits: int = 0
-    refused: tuple[str, ...] = ()
+    optimal: bool = False  # proved that no arena is smaller in any order (to within the alignment)
+    slow_bytes: int = 0  # one past the last byte in use of the slow part
+    slow_waits: int = 0  # cycles that an inference waits for that, estimated
+    refused: tuple[str, ...] = ()  # what the validator said of plans that were better, which are faults of the planner
 
     @property
     def gap_bytes(self) -> int:

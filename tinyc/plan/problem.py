@@ -174,28 +174,24 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Layers in graph order, the tensors, and which value of the graph is which tensor.
-
-    views: a reshaped value -> its tensor. unit: rows and tensors start at multiples of it, scratch at multiples of
-    scratch_unit. cuts: values that are a part of a tensor. joins: of what a layer that runs nothing writes, the parts.
-    hop: > 0: the turns are those of one call of an incremental library, which takes so many new input rows. carried:
-    the first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call.
-    early_sums: accumulators count as alive from the first turn of their group on, as their place is where rows move
-    (`compact.py`).
-    """
+    """Layers in graph order, the tensors, and which value of the graph is which tensor."""
 
     layers: tuple[Layer, ...]
     tensors: Mapping[str, TensorRows]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    views: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)  # a reshaped value -> its tensor
     by_rows: bool = False
-    unit: int = 4
-    scratch_unit: int = 8
-    hop: int = 0
+    unit: int = 4  # rows and tensors start at multiples of it
+    scratch_unit: int = 8  # scratch starts at multiples of it
+    hop: int = 0  # > 0: the turns are those of one call of an incremental library, which takes so many new input rows
+    # The first rows of a tensor, which the call finds there; its last rows, as many, are there for the next call.
     carried: Mapping[str, int] = field(default_factory=dict)
+    # Accumulators count as alive from the first turn of their group on, as their place is where rows move
+    # (`compact.py`).
     early_sums: bool = False
-    cuts: Mapping[str, Cut] = field(default_factory=dict)
+    cuts: Mapping[str, Cut] = field(default_factory=dict)  # values that are a part of a tensor
+    # Of what a layer that runs nothing writes, the parts.
     joins: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
 
     def leaves(self, name: str) -> tuple[str, ...]:

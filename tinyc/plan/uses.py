@@ -17,22 +17,17 @@ Tensors = Mapping[str, TensorRows]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The turns of a layer by rows. A row that no turn makes or reads has the number after the last turn.
-
-    written_in: of each row that it writes, the turn. read: of each row that it reads, the last turn; first_read: the
-    first turn that reads it or a later row. reach: of each turn, one past the last row that it reads. needed: of each
-    number of rows that it writes, how many turns make them. tops: of each turn, the rows read in whose place those made
-    may be; where there are none, the number after the last row. inplace: what its forms allow.
-    """
+    """The turns of a layer by rows. A row that no turn makes or reads has the number after the last turn."""
 
     turns: int
-    written_in: Ints
-    read: Ints
-    first_read: Ints
-    reach: Ints
-    needed: Ints
+    written_in: Ints  # of each row that it writes, the turn
+    read: Ints  # of each row that it reads, the last turn
+    first_read: Ints  # of each row that it reads, the first turn that reads it or a later row
+    reach: Ints  # of each turn, one past the last row that it reads
+    needed: Ints  # of each number of rows that it writes, how many turns make them
+    # Of each turn, the rows read in whose place those made may be; where there are none, the number after the last row.
     tops: Ints
-    inplace: tuple[tuple[str, ...], ...]
+    inplace: tuple[tuple[str, ...], ...]  # what its forms allow
 
 
 @dataclass(frozen=True, slots=True)

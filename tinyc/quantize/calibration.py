@@ -61,25 +61,21 @@ class Sequences:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`inputs[name]`: [samples, *shape] of float32, or of integers where the model takes such; every sample in the full
-    shape of the model's input.
-
-    source: name of the file, or "synthetic". proven: the inputs are the user's. model: the float .onnx
-    file, whose tensors onnxruntime computes; None: the graph's own float reference does. Of a model with state,
-    `inputs` has what every state is before each sample too, as the float model that goes on from sample to sample
-    makes it, and sequences has the samples as they follow each other. variants: of the samples, the last so many are
-    no inputs of the user's, but made of them. labels: what the data say of each of the user's samples, as `y`. judge:
-    the metric that settings are compared by; None: the error at the outputs is all.
+    """Inputs that ranges are taken from. Of a model with state, `inputs` has what every state is before each
+    sample, too, as the float model that goes on from sample to sample makes it.
     """
 
+    # [samples, *shape] of float32, or of integers where the model takes such; every sample in the full shape of the
+    # model's input.
     inputs: Mapping[str, Array]
-    source: str
-    proven: bool
+    source: str  # name of the file, or "synthetic"
+    proven: bool  # the inputs are the user's
+    # The float .onnx file, whose tensors onnxruntime computes; None: the graph's own float reference does.
     model: Path | None = None
-    sequences: Sequences | None = None
-    variants: int = 0
-    labels: Array | None = None
-    judge: Judge | None = None
+    sequences: Sequences | None = None  # of a model with state, the samples as they follow each other
+    variants: int = 0  # of the samples, the last so many are no inputs of the user's, but made of them
+    labels: Array | None = None  # what the data say of each of the user's samples, as `y`
+    judge: Judge | None = None  # the metric that settings are compared by; None: the error at the outputs is all
 
     @property
     def samples(self) -> int:

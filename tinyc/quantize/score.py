@@ -28,25 +28,20 @@ _MOST_COLUMNS = 256  # along more, places of a picture or of time lie
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Samples with what the float graph makes of them.
-
-    expected: the outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors
-    of all inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
-    number of a class is no quantity: it is left out beside reals. axes: of the first of them, `axes_of_numbers`.
-    quantities: of each of them the axis of `axis_of_quantities`, where there is one.
-    centres: of the expected values, their mean over all samples. labels, judge: of the samples, and the metric that
-    takes them, where one is asked for; best: what it says of the float graph's outputs, the larger the better.
-    """
+    """Samples with what the float graph makes of them."""
 
     inputs: Mapping[str, Array]
+    # The outputs, the states of the next run, and what a softmax at an output gets. A softmax hides the errors of all
+    # inputs but the uncertain ones, of which there are few in a calibration set; before it every input counts. The
+    # number of a class is no quantity: it is left out beside reals.
     expected: Mapping[str, Array]
     decides: bool
-    axes: tuple[int, ...]
-    quantities: Mapping[str, int]
-    centres: Mapping[str, Array]
-    labels: Array | None = None
-    judge: Judge | None = None
-    best: float = 0.0
+    axes: tuple[int, ...]  # of the first of them, `axes_of_numbers`
+    quantities: Mapping[str, int]  # of each of them the axis of `axis_of_quantities`, where there is one
+    centres: Mapping[str, Array]  # of the expected values, their mean over all samples
+    labels: Array | None = None  # of the samples
+    judge: Judge | None = None  # the metric that takes labels, where one is asked for
+    best: float = 0.0  # what it says of the float graph's outputs, the larger the better
 
     @classmethod
     def on(cls, graph: Graph, calibration: Calibration) -> Teacher:

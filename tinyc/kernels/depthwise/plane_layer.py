@@ -61,14 +61,7 @@ def row_macs(outputs: int, k_w: int, stride: int) -> list[Mac]:
 
 @dataclass(frozen=True)
 class PlaneLayer:
-    """What the code depends on. Rows and columns may be the image's columns and rows.
-
-    in_step, in_row: bytes from column to column and from row to row of the input; out_step, out_row alike.
-    transposed: they are. bits: of a weight in flash; of fewer than 16, registers hold them in
-    the upper bits of int16. band: output rows per band. by_rows: a call gets pointers to in_h = k_h rows, and makes one
-    output row. group: channels whose planes are in scratch at a time, 4; or 2 in a single band.
-    most_unrolled: outputs in a turn of the row loop, if rows are not longer.
-    """
+    """What the code depends on. Rows and columns may be the image's columns and rows."""
 
     in_h: int
     in_w: int
@@ -80,19 +73,19 @@ class PlaneLayer:
     stride_w: int
     pad_top: int
     pad_left: int
-    in_step: int
-    in_row: int
-    out_step: int
-    out_row: int
+    in_step: int  # bytes from column to column of the input
+    in_row: int  # bytes from row to row of the input
+    out_step: int  # bytes from column to column of the output
+    out_row: int  # bytes from row to row of the output
     channels: int
-    band: int
+    band: int  # output rows per band
     requant: Requantization
     core: Core
-    transposed: bool = False
-    by_rows: bool = False
-    bits: int = 16
-    group: int = GROUP
-    most_unrolled: int = _UNROLLED_OUTPUTS
+    transposed: bool = False  # rows and columns are the image's columns and rows
+    by_rows: bool = False  # a call gets pointers to in_h = k_h rows, and makes one output row
+    bits: int = 16  # of a weight in flash; of fewer than 16, registers hold them in the upper bits of int16
+    group: int = GROUP  # channels whose planes are in scratch at a time, 4; or 2 in a single band
+    most_unrolled: int = _UNROLLED_OUTPUTS  # outputs in a turn of the row loop, if rows are not longer
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -69,29 +69,22 @@ class Lines:
 
 @dataclass(frozen=True)
 class PlaneTile:
-    """How windows become outputs, one channel after the other.
+    """How windows become outputs, one channel after the other."""
 
-    lines, places: windows of one gather, across lines and along them. count: gathers. advance: places from one to
-    the next. width: words of a place. line_shift, place_shift: bytes by which the weights of the next line's or place's
-    window are shifted. outputs: of a line. out_line, out_place: bytes from line to line and from place to place of the
-    output. last: whether these are the last lines, which are fewer. apart: both lines of the output lie anywhere.
-    fours: calls are of a multiple of four channels.
-    """
-
-    lines: int
-    places: int
-    count: int
-    advance: int
-    width: int
-    line_shift: int
-    place_shift: int
-    outputs: int
-    out_line: int
-    out_place: int
+    lines: int  # windows of one gather, across lines
+    places: int  # windows of one gather, along lines
+    count: int  # gathers
+    advance: int  # places from one gather to the next
+    width: int  # words of a place
+    line_shift: int  # bytes by which the weights of the next line's window are shifted
+    place_shift: int  # the same of the next place's
+    outputs: int  # of a line
+    out_line: int  # bytes from line to line of the output
+    out_place: int  # bytes from place to place of the output
     requant: LaneRequantization
-    last: bool = False
-    apart: bool = False
-    fours: bool = False
+    last: bool = False  # whether these are the last lines, which are fewer
+    apart: bool = False  # both lines of the output lie anywhere
+    fours: bool = False  # calls are of a multiple of four channels
 
     @property
     def parameters(self) -> tuple[str, ...]:
