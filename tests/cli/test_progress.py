@@ -31,6 +31,11 @@ def work(progress):
     with progress.stage("plan"):
         time.sleep(0.5)
     here = progress.within("kws on [red]m4[/red]")
+    with progress.stage("quantize"):
+        counted = progress.counted("learned rounding", 6)
+        for _ in range(5):
+            time.sleep(0.15)
+            counted()
     with here.stage("run"):
         counted = here.counted("run", 8)
         for _ in range(7):
@@ -76,6 +81,9 @@ def test_time_left_stands_where_it_is_known(forked: Forked) -> None:
     assert running, lines
     assert not any("left" in line or "-:--" in line for line in planning), planning
     assert sum(bool(LEFT.search(line)) for line in running) >= 3, running
+    layers = [line for line in lines if "learned rounding" in line]
+    assert layers, lines
+    assert not any("left" in line for line in layers), layers  # layers take differently long
 
 
 def test_nothing_is_shown_in_a_pipe() -> None:

@@ -37,12 +37,13 @@ class _Shown:
     def share(self, what: str, share: float) -> None:
         if what != self.what:
             self.what = what
-            self.bar.reset(self.task, total=1.0, description=what)
+            self.bar.reset(self.task, total=1.0, description=what, is_even=what.rpartition(": ")[2] in _EVEN)
         is_long = self.began is not None and self.patience is not None and time.monotonic() - self.began > self.patience
         self.bar.update(self.task, completed=share, description=f"{what} ({_HURRY})" if is_long else what)
 
 
 _QUANTIZING = "quantize"  # a stage
+_EVEN = ("reference", "run", "accuracy")  # steps whose parts are samples: each takes as long as another
 _HURRY = "--effort fast takes a tenth"
 PATIENCE = 10.0  # seconds
 
