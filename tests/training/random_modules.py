@@ -136,3 +136,38 @@ _LAYERS: dict[str, Callable[[np.random.Generator, int, int], Drawn]] = {
     "residual": _residual,
     "transposed": _transposed,
 }
+
+
+class Sequences(nn.Module):
+    """Over [samples, 6, 8]: a layer of some kind between two dense ones, and three numbers."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.into, self.out = kind, nn.Linear(8, 8), nn.Linear(8, 3)
+        layers = {
+            "group norm": lambda: nn.GroupNorm(2, 6),
+            **dict.fromkeys(("gru", "gru backwards"), lambda: nn.GRU(8, 8, batch_first=True)),
+            "heads": lambda: nn.MultiheadAttention(8, 2, batch_first=True),
+            "layer norm": lambda: nn.LayerNorm(8),
+            "lstm": lambda: nn.LSTM(8, 8, batch_first=True),
+        }
+        self.layer = layers.get(kind, nn.Identity)()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.into(x)
+        match self.kind:
+            case "attention":
+                y = torch.softmax(x @ x.transpose(1, 2) / 3, -1) @ x
+            case "gelu":
+                y = functional.gelu(x)
+            case "heads":
+                y = x + self.layer(x, x, x, need_weights=False)[0]
+            case "gru" | "lstm":
+                y = self.layer(x)[0]
+            case "gru backwards":
+                y = self.layer(x.flip(1))[0].flip(1)
+            case "log softmax":
+                y = functional.log_softmax(x, -1)
+            case _:
+                y = self.layer(x)
+        return self.out(y)

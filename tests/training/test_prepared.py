@@ -14,6 +14,7 @@ import tinyc.torch
 from tinyc.base.errors import TinycError
 
 SEEDS = range(12)
+SEQUENCES = ["attention", "gelu", "group norm", "gru", "gru backwards", "heads", "layer norm", "lstm", "log softmax"]
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +92,85 @@ def test_random_modules_are_exported_with_their_integers(torch: Any, tmp_path: P
     module.export(tmp_path / "start.onnx")
     some_steps(torch, module, x, model(x))
     module.export(tmp_path / "trained.onnx")
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize("kind", SEQUENCES)
+def test_layers_over_sequences(torch: Any, tmp_path: Path, kind: str, weights: str) -> None:
+    """Exported with their integers, before training and after; and training wins back weights that were spoiled."""
+    from tests.training.random_modules import Sequences  # noqa: PLC0415  needs torch
+
+    model, x, unseen = Sequences(kind).eval(), torch.randn(128, 6, 8), torch.randn(128, 6, 8)
+    module = tinyc.torch.prepare(model, x, weights=weights, numerics="single" if weights == "int4" else "onnx")
+    module.export(tmp_path / "start.onnx")
+    for parameter in module.weights.values():
+        parameter.data += 0.2 * parameter.data.std() * torch.randn_like(parameter)
+
+    def error(inputs: Any) -> Any:
+        return ((module(inputs) - model(inputs).detach()) ** 2).mean()
+
+    before, optimizer = float(error(unseen).detach()), torch.optim.Adam(module.at_rate(5e-3))
+    for _ in range(60):
+        optimizer.zero_grad()
+        error(x).backward()
+        optimizer.step()
+    assert float(error(unseen).detach()) < before / 2
+    module.export(tmp_path / "trained.onnx")
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("kind", ["lstm", "gru", "heads"])
+def test_the_board_runs_samples_one_by_one(torch: Any, tmp_path: Path, kind: str) -> None:
+    """The module takes them side by side, the library alone, each from its first step on."""
+    from tests.training.random_modules import Sequences  # noqa: PLC0415  needs torch
+
+    model, x = Sequences(kind).eval(), torch.randn(64, 6, 8)
+    module = tinyc.torch.prepare(model, x, weights="int4")
+    some_steps(torch, module, x, model(x))
+    module.export(tmp_path / "net.onnx")
+    unseen = torch.randn(20, 6, 8)
+    np.savez(tmp_path / "x.npz", input=unseen.numpy())
+    for board in ("cortex-m4", "host"):
+        options = {"out": tmp_path / board, "inputs": tmp_path / "x.npz", "samples": 0}
+        assert tinyc.build(tmp_path / "net.onnx", board, **options).report.passed
+    (integers,) = module.integers(unseen)
+    assert np.array_equal(tinyc.load(tmp_path / "host")(unseen.numpy(), real=False).reshape(integers.shape), integers)
+
+
+@pytest.mark.frameworks
+def test_quantities_of_an_output_have_scales_of_their_own(torch: Any, tmp_path: Path) -> None:
+    """A target of a range of 50 and one of 0.5: with one scale the second would have two steps."""
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)), torch.randn(256, 8)
+    model[2].weight.data[0] *= 100
+    module = tinyc.torch.prepare(model, x)
+    some_steps(torch, module, x, model(x))
+    apart = (module(x) - model(x)).detach().square().mean(0).sqrt() / model(x).detach().std(0)
+    assert float(apart.max()) < 0.05
+    module.export(tmp_path / "net.onnx")
+    graph = module.integer_graph()
+    first, second = graph.values[graph.outputs[0]].quant.scale
+    assert first > 20 * second
+
+
+@pytest.mark.frameworks
+def test_rates_are_in_proportion_to_what_they_move(torch: Any) -> None:
+    """A module whose inputs are 255 times larger, and whose first weights are as much smaller, learns as fast."""
+    model, x = network(torch), torch.randn(64, 3, 8, 8)
+    scaled = network(torch)
+    scaled.load_state_dict(model.state_dict())
+    scaled[0].weight.data /= 255
+    losses = []
+    for net, inputs in ((model, x), (scaled, 255 * x)):
+        module = tinyc.torch.prepare(net, inputs, weights="int4")
+        optimizer = torch.optim.Adam(module.at_rate(2e-3))
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = ((module(inputs) - model(x).detach()) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[1] < 2 * losses[0]  # with one rate for all: a thousand times
 
 
 @pytest.mark.frameworks
@@ -191,7 +271,7 @@ def test_a_module_is_kept_like_any_other(torch: Any, tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (lambda nn: nn.Sequential(nn.Linear(6, 4), nn.GELU()), (8, 6), {}, "cannot train through"),
+    (lambda nn: nn.Sequential(nn.Linear(6, 4), nn.AdaptiveMaxPool1d(1)), (8, 3, 6), {}, "cannot train through"),
     (lambda nn: nn.ConstantPad1d(1, 2.0), (8, 2, 6), {}, "through a pad with another number than 0"),
     (lambda nn: nn.Linear(6, 4), (8, 6), {"weights": "int2"}, "weights of 'int2'"),
     (lambda nn: nn.Linear(6, 4), (8, 6), {"weights": {"fc": "int4"}}, "no layer is called 'fc'"),

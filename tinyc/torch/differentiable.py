@@ -20,27 +20,36 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Shape
 from tinyc.ops import is_a, op_of
+from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
+from tinyc.ops.batch_matmul import BatchMatmul
 from tinyc.ops.clip import Clip
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
+from tinyc.ops.div import Div
 from tinyc.ops.fully_connected import FullyConnected
+from tinyc.ops.function import Function
 from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.leaky_relu import LeakyRelu
+from tinyc.ops.log_softmax import LogSoftmax
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.op import Trait
 from tinyc.ops.pad import Pad
+from tinyc.ops.power import Power
+from tinyc.ops.recurrent import Recurrent
 from tinyc.ops.reductions import reduced_axes
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
+from tinyc.ops.sum import Sum
 from tinyc.ops.tanh import Tanh
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 
+_LEAST_BASE = 1e-12  # of a root
 _NCHW, _NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
@@ -130,10 +139,6 @@ def _transpose_conv2d(a: TransposeConv2D, x: Tensor, w: Tensor) -> Tensor:
     return y[:, :, a.pad.h : bottom, a.pad.w : right].permute(_NHWC)
 
 
-def _mean(a: Mean, x: Tensor) -> Tensor:
-    return x.mean(tuple(axis + 1 for axis in reduced_axes(a, x.ndim - 1)), keepdim=a.keep_dims)
-
-
 def _avg_pool2d(a: AvgPool2D, x: Tensor) -> Tensor:
     """Of windows whose padding does not count: sums over numbers of taps."""
     ones = _pool_sums(a, torch.ones_like(x[:1]))
@@ -154,6 +159,40 @@ def _max_pool2d(a: MaxPool2D, x: Tensor) -> Tensor:
     return y.permute(_NHWC)[:, None]
 
 
+def _batch_matmul(a: BatchMatmul, x: Tensor, y: Tensor) -> Tensor:
+    return (x.mT if a.adj_x else x) @ (y.mT if a.adj_y else y)
+
+
+def _power(a: Power, x: Tensor) -> Tensor:
+    """Where a root or an inverse has no finite derivative the gradient ends."""
+    return torch.pow(x if a.exponent in (1.0, 2.0, 3.0) else x.clamp_min(_LEAST_BASE), a.exponent)
+
+
+def _reduced(a: Any, x: Tensor, function: Callable[..., Tensor]) -> Tensor:
+    return function(x, tuple(axis + 1 for axis in reduced_axes(a, x.ndim - 1)), keepdim=a.keep_dims)
+
+
+def _of_name(a: Function, x: Tensor) -> Tensor:
+    return NAMED[a.name](a, x)
+
+
+# Of `Function`, by its name.
+NAMED: Mapping[str, Callable[[Any, Tensor], Tensor]] = MappingProxyType(
+    {
+        "celu": lambda a, x: functional.celu(x, a.alpha),
+        "elu": lambda a, x: functional.elu(x, a.alpha),
+        "erf": lambda a, x: torch.erf(x),
+        "exp": lambda a, x: torch.exp(x),
+        "gelu": lambda a, x: functional.gelu(x),
+        "gelu_tanh": lambda a, x: functional.gelu(x, approximate="tanh"),
+        "mish": lambda a, x: functional.mish(x),
+        "selu": lambda a, x: functional.selu(x),
+        "softplus": lambda a, x: functional.softplus(x),
+        "softsign": lambda a, x: functional.softsign(x),
+        "swish": lambda a, x: x * torch.sigmoid(a.alpha * x),
+    }
+)
+
 # Sums of products, without bias and activation, of activations and weights.
 SUMS: Mapping[type, Callable[[Any, Tensor, Tensor], Tensor]] = MappingProxyType(
     {
@@ -167,7 +206,14 @@ SUMS: Mapping[type, Callable[[Any, Tensor, Tensor], Tensor]] = MappingProxyType(
 # Functions of reals, without activation.
 FUNCTIONS: Mapping[type, Callable[..., Tensor]] = MappingProxyType(
     {
+        Absolute: lambda a, x: x.abs(),
         Add: lambda a, x0, x1: x0 + x1,
+        BatchMatmul: _batch_matmul,
+        Div: lambda a, x0, x1: x0 / torch.where(x1 == 0, torch.ones_like(x1), x1),
+        Function: _of_name,
+        LogSoftmax: lambda a, x: torch.log_softmax(x, -1),
+        Power: _power,
+        Sum: lambda a, x: _reduced(a, x, torch.sum),
         Sub: lambda a, x0, x1: x0 - x1,
         Mul: lambda a, x0, x1: x0 * x1,
         AvgPool2D: _avg_pool2d,
@@ -175,7 +221,7 @@ FUNCTIONS: Mapping[type, Callable[..., Tensor]] = MappingProxyType(
         HardSwish: lambda a, x: functional.hardswish(x),
         LeakyRelu: lambda a, x: functional.leaky_relu(x, float(a.alpha)),
         MaxPool2D: _max_pool2d,
-        Mean: _mean,
+        Mean: lambda a, x: _reduced(a, x, torch.mean),
         Requantize: lambda a, x: x,
         Sigmoid: lambda a, x: torch.sigmoid(x),
         Softmax: lambda a, x: torch.softmax(x * a.beta, -1),
@@ -184,16 +230,41 @@ FUNCTIONS: Mapping[type, Callable[..., Tensor]] = MappingProxyType(
 )
 
 
+def recurrent(a: Recurrent, x: Tensor, constants: tuple[Tensor, Tensor, Tensor, Tensor | None]) -> Tensor:
+    """An LSTM or GRU over reals [samples, T, I], from no state on: [samples, T or 1, U]. constants: weights, bias,
+    recurrent weights and late bias, as the operator has them."""
+    w, bias, r, late = constants
+    units = r.shape[1]
+    firsts = (x @ w.T + bias).unflatten(-1, (units, -1)).unbind(1)
+    h = c = x.new_zeros(len(x), units)
+    rows = []
+    for first in firsts[::-1] if a.reverse else firsts:
+        p, q = first.unbind(-1), (h @ r.T).unflatten(-1, (units, -1)).unbind(-1)
+        if a.cell == "lstm":
+            c = torch.sigmoid(p[1] + q[1]) * c + torch.sigmoid(p[0] + q[0]) * torch.tanh(p[2] + q[2])
+            h = torch.sigmoid(p[3] + q[3]) * torch.tanh(c)
+        else:
+            n = torch.tanh(p[2] + torch.sigmoid(p[1] + q[1]) * (q[2] if late is None else q[2] + late))
+            h = n + torch.sigmoid(p[0] + q[0]) * (h - n)
+        rows.append(h)
+    return torch.stack(rows[::-1] if a.reverse else rows, 1) if a.sequence else h[:, None]
+
+
 def check_differentiable(graph: Graph) -> None:
     """TinycError, which names the layer, where one has no form here."""
     for node in graph.nodes:
         if is_a(node, Trait.MOVES) and not (isinstance(node.attrs, Pad) and node.attrs.value):
             continue
-        if type(node.attrs) not in {**SUMS, **FUNCTIONS}:
-            words = "a pad with another number than 0" if isinstance(node.attrs, Pad) else node.op
+        unnamed = isinstance(node.attrs, Function) and node.attrs.name not in NAMED
+        if isinstance(node.attrs, Recurrent):
+            if any(node.inputs[5:]):
+                raise TinycError("tinyc.torch cannot train a loop that begins with a state", node.where)
+        elif type(node.attrs) not in {**SUMS, **FUNCTIONS} or unnamed:
+            words = node.attrs.name if unnamed else node.op
+            words = "a pad with another number than 0" if isinstance(node.attrs, Pad) else words
             hint = "prepare the part of the module before it, or leave training to float and use `tinyc quantize`"
             raise TinycError(f"tinyc.torch cannot train through {words}", node.where, hint)
-        if type(node.attrs) in SUMS and node.inputs[1] not in graph.consts:
+        if type(node.attrs) in {*SUMS, Recurrent} and node.inputs[1] not in graph.consts:
             raise TinycError("tinyc.torch cannot train weights that are computed", node.where)
 
 

@@ -31,9 +31,13 @@ from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Node, Quant, Va
 from tinyc.kernel.site import Act, Site
 from tinyc.load import load_model
 from tinyc.ops import is_a, op_of
+from tinyc.ops.absolute import Absolute
+from tinyc.ops.function import Function
 from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.op import Fixed, InUnits, Trait
+from tinyc.ops.power import Power
+from tinyc.ops.recurrent import Recurrent
 from tinyc.ops.sigmoid import Sigmoid
 from tinyc.ops.tables import look_up, real_table
 from tinyc.ops.tanh import Tanh
@@ -52,11 +56,20 @@ from tinyc.torch.differentiable import (
     learned_step,
     moved,
     places,
+    recurrent,
     whole_steps,
 )
 from tinyc.torch.start import TrainingStart, start_of
 
-_TABLES = (HardSwish, LeakyRelu, Sigmoid, Tanh)  # QDQ files say these in reals: of a byte that is a table
+_TABLES = (
+    Absolute,
+    Function,
+    HardSwish,
+    LeakyRelu,
+    Power,
+    Sigmoid,
+    Tanh,
+)  # QDQ files say these in reals: of a byte that is a table
 _ALONE = (Trait.ELEMENTWISE, Trait.BROADCASTS, Trait.LAST_AXIS)  # an axis of samples in front changes nothing
 _EXACT = 2**24  # float32 holds every whole number up to this one
 _MOST_BIAS = float(2**30)
@@ -97,7 +110,7 @@ class PreparedModule(torch.nn.Module):
         self._graph, self._numerics = start.integers, numerics
         self._examples = {name: array[:_COMPARED] for name, array in start.inputs.items()}
         floats = {node.name: node for node in start.floats.nodes}
-        trained = [n for n in start.integers.nodes if type(n.attrs) in SUMS and floats[n.name].op == n.op]
+        trained = [n for n in start.integers.nodes if _weight_places(n) and floats[n.name].op == n.op]
         self._layers = {node: floats[node.name] for node in trained}
         self._groups = Groups(start.integers)
         self._keys: dict[str, str] = {}
@@ -119,17 +132,19 @@ class PreparedModule(torch.nn.Module):
         """Weights as they are in float, but no further from the integers chosen for them than rounding allows."""
         graph = start.integers
         for node, in_float in self._layers.items():
-            w, *biases = node.inputs[1:]
-            if w not in self._keys:
+            for k in _weight_places(node):
+                w = node.inputs[k]
+                if w in self._keys:
+                    continue
                 quant = _quant(graph.values[w])
                 step = _along(np.asarray(quant.scale, np.float32), quant, graph.consts[w].ndim)
                 near = graph.consts[w].astype(np.float32) * step
-                real = start.floats.consts[in_float.inputs[1]]
+                real = start.floats.consts[in_float.inputs[k]]
                 real = np.clip(real, near - _INSIDE * step, near + _INSIDE * step).astype(np.float32)
                 self.weights[self._key(w)] = torch.nn.Parameter(torch.from_numpy(real))
                 logs = torch.log(torch.tensor(quant.scale, dtype=torch.float32))
                 self.steps[self._keys[w]] = torch.nn.Parameter(logs)
-            for b in {*biases} - self._keys.keys():
+            for b in {*_biases(node)} - self._keys.keys():
                 real = np.array(_quant(graph.values[b]).dequantize(graph.consts[b]))
                 self.weights[self._key(b)] = torch.nn.Parameter(torch.from_numpy(real))
 
@@ -159,10 +174,10 @@ class PreparedModule(torch.nn.Module):
         values = self._graph.values
         sizes = dict.fromkeys(self._keys.values(), 1.0)
         for node in self._layers:
-            _, w, *biases = node.inputs
-            sizes[self._keys[w]] = float(self.weights[self._keys[w]].detach().square().mean().sqrt())
+            keys = [self._keys[node.inputs[k]] for k in _weight_places(node)]
+            sizes |= {key: float(self.weights[key].detach().square().mean().sqrt()) for key in keys}
             quarter = _QUARTER * max(_quant(values[node.outputs[0]]).scale)
-            sizes |= {self._keys[b]: quarter for b in biases}
+            sizes |= {self._keys[b]: quarter for b in _biases(node)}
         groups = [{"params": [each], "lr": rate * sizes[key]} for key, each in self.weights.items()]
         return [*groups, {"params": list(self.steps.values()), "lr": rate}]
 
@@ -175,15 +190,18 @@ class PreparedModule(torch.nn.Module):
         weights: dict[str, SteppedTensor] = {}
         biases: dict[str, Tensor] = {}
         for node in self._layers:
-            x, w, *own_biases = node.inputs
-            quant, real = _quant(values[w]), self.weights[self._keys[w]]
-            low, high = LEVELS[4 if values[w].dtype == "s4" else 8]
-            step = learned_step(self.steps[self._keys[w]], real.numel(), high)
-            weights[w] = SteppedTensor(whole_steps(real / _along(step, quant, real.ndim), low, high), step)
-            for b in own_biases:
-                sums = self.weights[self._keys[b]] / (steps[x] * step)
+            weights |= {node.inputs[k]: self._current_weights(values[node.inputs[k]]) for k in _weight_places(node)}
+            for b in _biases(node):
+                sums = self.weights[self._keys[b]] / (steps[node.inputs[0]] * weights[node.inputs[1]].step)
                 biases[b] = whole_steps(sums, -_MOST_BIAS, _MOST_BIAS)
         return CurrentIntegers(steps, weights, biases)
+
+    def _current_weights(self, w: Value) -> SteppedTensor:
+        key = self._keys[w.name]
+        real = self.weights[key]
+        low, high = LEVELS[4 if w.dtype == "s4" else 8]
+        step = learned_step(self.steps[key], real.numel(), high)
+        return SteppedTensor(whole_steps(real / _along(step, _quant(w), real.ndim), low, high), step)
 
     def _step(self, value: Value) -> Tensor:
         key = self._keys.get(self._groups.of(value.name))
@@ -207,9 +225,9 @@ class PreparedModule(torch.nn.Module):
             values[name] = replace(values[name], quant=replace(_quant(values[name]), scale=_floats(w.step)))
             consts[name] = _integers(w.steps, 0, values[name])
         for node in self._layers:
-            x, w_value, *own_biases = (values[name] for name in node.inputs)
-            scale = tuple(_quant(x).scale[0] * s for s in _quant(w_value).scale)
-            for b in own_biases:
+            of_x, of_w = (_quant(values[name]) for name in node.inputs[:2])
+            scale = tuple(of_x.scale[0] * s for s in of_w.scale)
+            for b in (values[name] for name in _biases(node)):
                 values[b.name] = replace(b, quant=replace(_quant(b), scale=scale))
                 consts[b.name] = _integers(current.biases[b.name], 0, b)
         return replace(self._graph, values=values, consts=consts)
@@ -257,6 +275,8 @@ class PreparedModule(torch.nn.Module):
         site = Site(graph, node, self._numerics)
         if type(node.attrs) in SUMS:
             smooth, exact = self._sums(site, current, tensors[node.inputs[0]], step)
+        elif isinstance(node.attrs, Recurrent):
+            smooth, exact = self._loop(site, current, tensors[node.inputs[0]], step)
         else:
             inputs = _aligned(_inputs(graph, node, tensors))
             reals = FUNCTIONS[type(node.attrs)](node.attrs, *(x.reals for x in inputs))
@@ -280,6 +300,20 @@ class PreparedModule(torch.nn.Module):
         params = op_of(node).prepared(site)
         exact = params.finish(whole.to(torch.int64).numpy())
         return sums * (x.step * w.step / step), exact
+
+    def _loop(self, site: Site, current: CurrentIntegers, x: SteppedTensor, step: Tensor) -> tuple[Tensor, Array]:
+        """Hidden states over the output's step, and the integers of the loop."""
+        node, graph = site.node, site.graph
+        weights = [current.weights[node.inputs[k]] for k in _weight_places(node)]
+        w, r = (each.steps * each.step.reshape(-1, 1) for each in weights)
+        bias = torch.zeros(len(w))
+        if site.has(2):
+            bias = current.biases[node.inputs[2]] * (x.step * weights[0].step)
+        late = torch.from_numpy(np.array(graph.consts[node.inputs[4]], np.float32)) if site.has(4) else None
+        reals = recurrent(node.attrs, x.reals, (w, bias, r, late))
+        params, op = op_of(node).prepared(site), op_of(node)
+        exact = np.stack([op.int_ref(params, sample)[0] for sample in _q(x.steps, site.x(0))])
+        return reals / step, exact
 
     def export(self, path: str | PathLike[str]) -> None:
         """Write a QDQ ONNX file, from which `tinyc build` makes the same integers.
@@ -308,6 +342,16 @@ def _quant(value: Value) -> Quant:
     if value.quant is None:
         raise TinycError(f"'{value.name}' has no quantization", value.loc)
     return value.quant
+
+
+def _weight_places(node: Node) -> tuple[int, ...]:
+    """Which inputs of a node are weights; none of one without."""
+    return (1, 3) if isinstance(node.attrs, Recurrent) else (1,) if type(node.attrs) in SUMS else ()
+
+
+def _biases(node: Node) -> tuple[str, ...]:
+    """The bias of a layer with weights, if it has one."""
+    return tuple(filter(None, node.inputs[2:3]))
 
 
 def _is_in_units(node: Node) -> bool:

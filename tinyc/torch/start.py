@@ -26,10 +26,10 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.mean import Mean
 from tinyc.passes import normalize
 from tinyc.quantize.calibration import Calibration, check_inputs
-from tinyc.quantize.layerwise import layers
 from tinyc.quantize.observe import check_model
 from tinyc.quantize.output_units import with_units
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, drafts
+from tinyc.quantize.recurrent import narrowable
 from tinyc.torch.differentiable import check_differentiable
 
 _BITS = {"int8": 8, "int4": 4}
@@ -110,7 +110,7 @@ def bits_of(graph: Graph, weights: str | Mapping[str, str]) -> dict[str, int]:
     """Bits of the weights of each layer, by node. TinycError for a width that there is not, or a pattern that fits no
     layer."""
     patterns = {"*": weights} if isinstance(weights, str) else {"*": "int8", **weights}
-    names = {node.name: name_of(node) for node in layers(graph)}
+    names = {node.name: name_of(node) for node in narrowable(graph)}
     bits = {}
     for pattern, width in patterns.items():
         if width not in _BITS:
