@@ -386,6 +386,8 @@ class NordicUart(SerialLine):
             self.registers[self.RXDRDY] = int(self.has_byte)
             return byte
         assert offset in (self.RXDRDY, self.TXDRDY), f"0x{offset:03X} is not read"
+        if offset == self.RXDRDY and self.registers[self.STARTRX] and self.has_byte:
+            self.registers[self.RXDRDY] = 1
         left = len(self.sent)
         self.poll()
         if len(self.sent) > left:

@@ -54,6 +54,7 @@ class Uarte:
         sides = [(side.start, side.end, side.pointer, side.count, side.pin) for side in LAYOUTS[kind]]
         self.registers = dict.fromkeys((ENABLE, BAUDRATE, *sides[0], *sides[1]), 0)
         self.polls = 0
+        self.listening = False
 
     def read(self, offset: int, size: int) -> int:
         assert size == 4, "registers are words"
@@ -64,6 +65,8 @@ class Uarte:
                 pointer, count = self.registers[self.sending.pointer], self.registers[self.sending.count]
                 self.sent += self.read_memory(pointer, count)
                 self.registers[offset] = 1
+        if offset == self.receiving.end and self.listening:
+            self._receive()
         return self.registers[offset]
 
     def write(self, offset: int, size: int, value: int) -> None:
@@ -77,6 +80,7 @@ class Uarte:
             self.polls = POLLS
         elif offset == self.receiving.start:
             self._start(self.receiving)
+            self.listening = True
             self._receive()
         else:
             self.registers[offset] = value
@@ -98,3 +102,4 @@ class Uarte:
         if len(self.inbox) >= size:
             self.write_memory(self.registers[self.receiving.pointer], bytes(self.inbox.popleft() for _ in range(size)))
             self.registers[self.receiving.end] = 1
+            self.listening = False
