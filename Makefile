@@ -59,6 +59,7 @@ bench: $(VENV)/.installed-dev tools
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/operator_docs.py
 	$(BIN)/python scripts/option_docs.py
+	$(BIN)/python scripts/importer_homes.py
 	$(BIN)/python scripts/house.py
 
 # The documentation as a site in build/site, strictly: a link that leads nowhere is an error.

@@ -23,7 +23,7 @@ from tests.load.onnx_models import build, run_onnxruntime
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
 from tinyc.load.onnx import unsupported_onnx
-from tinyc.load.onnx.importing import IMPORTERS
+from tinyc.load.onnx.every import IMPORTERS
 from tinyc.passes import normalize
 from tinyc.reference.interpreter import run_float
 

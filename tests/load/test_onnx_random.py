@@ -16,8 +16,8 @@ from tests.load.onnx_random import GENERATORS, Case
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.load.looked import Looked
+from tinyc.load.onnx.every import IMPORTERS
 from tinyc.load.onnx.file import OnnxNode
-from tinyc.load.onnx.importing import IMPORTERS
 from tinyc.load.onnx.qoperator import SPELLINGS, spelled_out
 from tinyc.passes import normalize
 from tinyc.reference.interpreter import run_float

@@ -20,7 +20,7 @@ from tests.load.onnx_models import build, op
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "extend.md"
-COPIED = ("tinyc", "runtime_c", "templates", "boards", "tests")
+COPIED = ("tinyc", "runtime_c", "templates", "boards", "tests", "scripts")
 BLOCK = re.compile(r"^( *)```\w+\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"(?:# |/\* )(\S+): (new file|above|below|instead of)(.*?)(?: \*/)?")
 
@@ -132,6 +132,7 @@ def house(tmp_path: Path) -> House:
 @pytest.mark.slow
 def test_an_operator_and_its_kernel(house: House) -> None:
     house.follow("An operator")
+    house.python("scripts/importer_homes.py")  # of `make docs`
     house.network()
     house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_shrink.py")
     assert house.built("cortex-m4", "flash")["shrink"] == "tc_lut_s8"

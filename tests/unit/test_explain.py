@@ -21,7 +21,7 @@ from tinyc.base.errors import TinycError
 from tinyc.cli import app
 from tinyc.explain.messages import GAP, PAGES
 from tinyc.explain.words import EXIT_CODES, explain
-from tinyc.load.onnx.importing import IMPORTERS as ONNX
+from tinyc.load.onnx.every import IMPORTERS as ONNX
 from tinyc.load.tflite import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 

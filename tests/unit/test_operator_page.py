@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tinyc.explain.operator_page import condition_text, emitted_by, operator_page
-from tinyc.load.onnx.importing import IMPORTERS as ONNX
-from tinyc.load.onnx.importing import LEARNING, RUNTIME
+from tinyc.load.onnx.every import IMPORTERS as ONNX
+from tinyc.load.onnx.every import LEARNING, RUNTIME
 from tinyc.load.tflite_ops import IMPORTERS as TFLITE
 from tinyc.ops import all_ops
 

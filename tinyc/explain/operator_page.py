@@ -39,9 +39,9 @@ Nothing falls back to float.
 
 def operator_page() -> str:
     """The whole page, Markdown, ending in a newline. The same code gives the same text."""
+    from tinyc.load.onnx.every import IMPORTERS as ONNX  # noqa: PLC0415
+    from tinyc.load.onnx.every import LEARNING, RUNTIME  # noqa: PLC0415
     from tinyc.load.onnx.folding import FOLDABLE  # noqa: PLC0415  an optional extra: the package onnx
-    from tinyc.load.onnx.importing import IMPORTERS as ONNX  # noqa: PLC0415
-    from tinyc.load.onnx.importing import LEARNING, RUNTIME  # noqa: PLC0415
 
     folded = ", ".join(f"`{name}`" for name in sorted({*FOLDABLE, "Constant"} - ONNX.keys()))
     constant = ", ".join(f"`{name}`" for name in sorted({*FOLDS, "RANK", "ZEROS_LIKE"} - TFLITE.keys()))

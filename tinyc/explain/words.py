@@ -119,7 +119,7 @@ def _importers() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
     """Kind -> name of a foreign operator -> what imports it. ONNX' need the package onnx, which is optional."""
     importers: dict[str, Mapping[str, Callable[..., Any]]] = {"TFLite operator": TFLITE}
     with suppress(ImportError):
-        from tinyc.load.onnx.importing import IMPORTERS, LEARNING, RUNTIME  # noqa: PLC0415
+        from tinyc.load.onnx.every import IMPORTERS, LEARNING, RUNTIME  # noqa: PLC0415
 
         importers = {_ONNX: {**IMPORTERS, **LEARNING, **RUNTIME}, **importers}
     return importers

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float ONNX file -> Graph. Importers register themselves: every module of this folder is imported for that."""
+"""A float ONNX file -> Graph."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +23,6 @@ from tinyc.passes.integer_ports import has_scales, integers_only, trees_among_fl
 _CHECK = "onnx.checker.check_model(FILE, full_check=True) finds what is wrong with a file; export the model again"
 
 __all__ = ["load_onnx", "unsupported_onnx"]
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
 
 
 def load_onnx(
