@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import shutil
+import subprocess
+from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from tests.ops.forests import forest
 from tests.ops.harness import check_kernels
 from tests.ops.one_node import one_node, tensor
 from tinyc.base.numerics import Numerics
+from tinyc.base.paths import runtime_dir
 from tinyc.kernel.site import Site
 from tinyc.kernels.trees.forest import Forest
 from tinyc.kernels.trees.keys import keys_of, reals_of, steps
@@ -58,6 +62,31 @@ def test_kernels(source: str, leaf: int, columns: int, complement: int | None, c
     first = 0 if max(counts) <= 255 else 1
     assert used == [BRANCHES[0], *BRANCHES[1 + first :], *TABLES[first:]]
     assert first == (cuts > 255)
+
+
+ONE_FOREST = """#include "tc_compiler.h"
+#include "tc_begin.h"
+#include "tc_feature_codes.h"
+static const tc_feature_codes_t codes = {.n = COUNT, .is_float = 1, .not_negative = SIGN};
+int walk(const tc_feature_bits_t *bits);
+int classify(const void *x, void *copy);
+int classify(const void *x, void *copy) { return walk(tc_feature_bits(&codes, x, copy)); }
+"""
+
+
+@pytest.mark.parametrize("count", [1, 12, 13, 64])
+@pytest.mark.parametrize("compiler", ["arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb", "gcc"])
+def test_any_number_of_features_compiles_without_a_warning(compiler: str, count: int, tmp_path: Path) -> None:
+    """GCC 12 for Arm warned of 12, 16, 20, ... features, which made every build with as many an error."""
+    command = compiler.split()
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    (tmp_path / "forest.c").write_text(ONE_FOREST)
+    headers = [f"-I{runtime_dir() / room}" for room in ("base", "classical")]
+    flags = ["-std=c99", "-ffreestanding", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", *headers]
+    for level, sign in product(("-Os", "-O2", "-O3"), (0, 1)):
+        of_it = [level, f"-DCOUNT={count}", f"-DSIGN={sign}", "-c", tmp_path / "forest.c", "-o", tmp_path / "forest.o"]
+        subprocess.run([*command, *flags, *of_it], check=True)
 
 
 STEPS = ["tc_tree_ensemble_bits_u8", "tc_tree_ensemble_bits_u16"]

@@ -88,6 +88,19 @@ def test_a_limit_is_kept(asked: dict[str, Any], message: str | None, code: int) 
     with pytest.raises(TinycError, match=message) as raised:
         check_limits(FINE, options, "kws.onnx")
     assert raised.value.exit_code == code
+    assert FINE.top1_float is not None
+    too_much = 100 * FINE.top1_float < (options.min_top1 or 0)
+    expected = "the float model itself has 9" if too_much else "tinyc quantize kws.onnx"
+    assert expected in str(raised.value.hint)
+
+
+def test_integers_are_not_blamed_for_what_the_float_model_lacks() -> None:
+    less = replace(FINE, top1_float=0.93, top1_int=0.92)
+    with pytest.raises(TinycError, match="below --min-top1 95") as raised:
+        check_limits(less, Options(min_top1=95.0), "kws.onnx")
+    assert "the float model itself has 93.00% on these inputs: train it further" in str(raised.value.hint)
+    with pytest.raises(TinycError, match=r"below --min-top1 92\.5") as raised:
+        check_limits(less, Options(min_top1=92.5), "kws.onnx")
     assert "tinyc quantize kws.onnx" in str(raised.value.hint)
 
 

@@ -120,8 +120,16 @@ def check_limits(accuracy: Accuracy | None, options: Options, model: str) -> Non
         if figures[name] < limit - _ROUNDING
     ]
     if low:
-        remedy = remedy_of(fast=options.effort == "fast", model=model)
+        remedy = _beyond_float(accuracy, options) or remedy_of(fast=options.effort == "fast", model=model)
         raise TinycError(f"the integers are too inaccurate: {'; '.join(low)}", where, remedy, exit_code=1)
+
+
+def _beyond_float(accuracy: Accuracy | None, options: Options) -> str:
+    """What to do where the float model, too, has fewer right answers than are asked for: no integers mend that."""
+    share = None if accuracy is None else accuracy.top1_float
+    if share is None or options.min_top1 is None or 100 * share >= options.min_top1:
+        return ""
+    return f"the float model itself has {100 * share:.2f}% on these inputs: train it further, or ask for less"
 
 
 def _least(options: Options) -> Iterator[tuple[str, str, float]]:
