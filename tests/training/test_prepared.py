@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -317,10 +320,25 @@ def test_what_a_module_refuses(torch: Any, tmp_path: Path) -> None:
         module.export(tmp_path / "net.tflite")
 
 
+def snippets() -> list[str]:
+    page = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+    return [part.partition("```")[0] for part in page.read_text(encoding="utf-8").split("```python\n")[1:]]
+
+
 @pytest.mark.frameworks
 def test_the_page(torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "training.md"
-    snippet = page.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
-    exec(compile(snippet, "training.md", "exec"), {})
+    exec(compile(snippets()[0], "training.md", "exec"), {})
     assert tinyc.build("classes.onnx", "cortex-m4").report.passed
+
+
+@pytest.mark.frameworks
+def test_the_page_for_keras(torch: Any, tmp_path: Path) -> None:
+    """In a process of its own: the backend is chosen as keras is imported."""
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("keras is not installed")
+    root = str(Path(tinyc.__file__).parents[1])
+    subprocess.run(
+        [sys.executable, "-c", snippets()[1]], cwd=tmp_path, check=True, env=os.environ | {"PYTHONPATH": root}
+    )
+    assert tinyc.build(tmp_path / "keras.onnx", "cortex-m4", out=tmp_path / "out").report.passed
