@@ -7,7 +7,7 @@ Accumulators reach the end of a kernel in one of two forms:
 * packed (int8 weights, "A over B", tc_dsp.h): channels 0 and 2 of each four hold T - B = 256 * acc
   after one subtraction, channels 1 and 3 hold acc;
   (of exact fast convolutions with narrow factors of weights: each times 2^scale of its channel);
-* fours (int4 weights, weighted/fours.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.
+* digits (int4 weights, int4_words.py): the registers hold acc * 2^12, 2^8, 2^4 and 2^4 after a few subtractions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve_with_base
 from tinyc.machine.thumb import Asm
 
-FOURS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
+DIGIT_SHIFTS = np.array([12, 8, 4, 0])  # log2 of the factors on four int4 weights that share half a word
 RAISED_DOWN = 11  # what registers of 2^12 acc are shifted right by, to 2 acc
 Strings = tuple[str, ...]
 _SUM_LIMIT = 2**31  # of 256 * acc in the registers of channels 0 and 2
@@ -48,7 +48,7 @@ class Requantization:
     # The immediate of SSAT at each position; None: each channel has its shift in a register.
     shifts: tuple[int, ...] | None = None
     clamp: tuple[int, int] | None = None  # None where saturation to int8 does
-    # Fours, what is added to the weights of four channels; with halve all registers come to 2 acc.
+    # Of digits: what is added to the weights of four channels; with halve all registers come to 2 acc.
     offsets: tuple[int, int, int, int] | None = None
     drops: bool = False  # with sign, each channel has in a register what is taken off
     unit: int = 0
@@ -69,7 +69,7 @@ class Requantization:
 
     @property
     def last_scale(self) -> int:
-        """fours: log2 of the factor with which the sum of the fourth channel enters its register."""
+        """Of digits: log2 of the factor with which the sum of the fourth channel enters its register."""
         return 1 if self.halve else 4
 
     @property
@@ -246,9 +246,9 @@ class Finish:
         """Start values of the accumulator registers, int64[O], O a multiple of 4; modulo 2^32 they fit."""
         s, bias = self.scaling, bias * self.live
         if self.requant.offsets:
-            return self._start_of_fours(bias)
+            return self._start_of_digits(bias)
         if not self.requant.packed and self.requant.halve:
-            return (bias << FOURS[0]) + (s.nudge << (FOURS[0] - 1))
+            return (bias << DIGIT_SHIFTS[0]) + (s.nudge << (DIGIT_SHIFTS[0] - 1))
         if not self.requant.packed:
             return (bias << s.scale) + s.nudge
         halved, doubled = self.requant.lowered
@@ -258,10 +258,10 @@ class Finish:
         start[0::2] = over[0::2] + start[1::2]
         return start
 
-    def _start_of_fours(self, bias: Int64s) -> Int64s:
+    def _start_of_digits(self, bias: Int64s) -> Int64s:
         """Each register starts as the sum of those behind it, which are subtracted in the end."""
         low, nudge = self.requant.last_scale, self.scaling.nudge.reshape(-1, GROUP)
-        start = (bias.reshape(-1, GROUP) << FOURS) + (nudge << (np.array([11, 7, 3, 0]) * self.requant.halve))
+        start = (bias.reshape(-1, GROUP) << DIGIT_SHIFTS) + (nudge << (np.array([11, 7, 3, 0]) * self.requant.halve))
         start[:, 3] = bias[3::GROUP] + (nudge[:, 3] >> low)
         return np.asarray(np.cumsum(start[:, ::-1], axis=1)[:, ::-1].reshape(-1))
 

@@ -26,7 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tinyc.kernels.finish import FOURS, Finish, Requantization, clamp_of, finish_wide
+from tinyc.kernels.finish import DIGIT_SHIFTS, Finish, Requantization, clamp_of, finish_wide
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import MAX_SHIFT, Int64s, Shifts
 from tinyc.machine.thumb import Asm
@@ -37,14 +37,14 @@ _PER_TURN = 8  # steps whose taps are summed without a branch
 _SHARED_SHIFTS = range(3, MAX_SHIFT, 4)  # tried first: layers with equal shifts share their code
 
 
-def finish_fours(matrix: Matrix) -> Finish | None:
+def finish_digits(matrix: Matrix) -> Finish | None:
     """The cheapest proved requantization for int4 weights; None if none is, or they leave [-8, 7]."""
     p, taps = matrix.p, matrix.taps
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
     steps = matrix.live_steps
     down, live, groups = -p.shift.astype(np.int64), steps.is_live, len(taps) // GROUP
-    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << np.tile(FOURS, groups) >= _LARGEST).any():
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << np.tile(DIGIT_SHIFTS, groups) >= _LARGEST).any():
         return None
     least = int(down[live].min()) if live.any() else 1
     for requant, shift in _requantizations(least):
@@ -67,12 +67,12 @@ def finish_raised(matrix: Matrix) -> Finish | None:
     p, taps = matrix.p, matrix.taps
     if taps.min(initial=0) < -8 or taps.max(initial=0) > 7:
         return None
-    scale = np.full(len(taps), FOURS[0])
-    finish = finish_wide(matrix, int(FOURS[0]), lambda steps: scale)
+    scale = np.full(len(taps), DIGIT_SHIFTS[0])
+    finish = finish_wide(matrix, int(DIGIT_SHIFTS[0]), lambda steps: scale)
     if finish is not None:
         return finish
     steps = matrix.live_steps
-    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << FOURS[0] >= _LARGEST).any():
+    if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << DIGIT_SHIFTS[0] >= _LARGEST).any():
         return None
     live, ones = steps.is_live, np.ones_like(scale)
     down = np.clip(np.where(live, -p.shift.astype(np.int64), 0), 0, MAX_SHIFT)
@@ -106,13 +106,13 @@ def _requantizations(least: int) -> Iterator[tuple[Requantization, int | None]]:
 
 def nibbles(taps: Int64s) -> Int64s:
     """Weights [O, taps] -> [O / 4, taps]: the half of a word for each tap, for `top`."""
-    return np.asarray(((taps.reshape(-1, GROUP, taps.shape[1]) & 15) << FOURS[:, None]).sum(axis=1))
+    return np.asarray(((taps.reshape(-1, GROUP, taps.shape[1]) & 15) << DIGIT_SHIFTS[:, None]).sum(axis=1))
 
 
 def halves(taps: Int64s, offsets: tuple[int, int, int, int]) -> Int64s:
     """Weights [O, taps] -> [O / 4, taps]: the half of a word for each tap, as the module says."""
     digits = taps.reshape(-1, GROUP, taps.shape[1]) + np.array(offsets)[:, None]
-    return np.asarray((digits << FOURS[:, None]).sum(axis=1))
+    return np.asarray((digits << DIGIT_SHIFTS[:, None]).sum(axis=1))
 
 
 Offsets = tuple[int, int, int, int] | None

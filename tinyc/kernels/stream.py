@@ -70,7 +70,7 @@ PACKED = Packing(
 )
 # int4 weights: in the upper bits of int16, times 2^12, one channel after the other; or four channels in half a word.
 RAISED = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_raised, _INT4)
-FOURS = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_fours, _INT4)
+DIGITS = Packing("int4 weights, four channels in half a word", 1, is_s8_w4, digits.finish_digits, _INT4)
 # int8 weights in the upper bits of int16, times 2^8.
 BYTES = Packing("int8 weights", 2, is_s8, finish_bytes, "a requantization that is proved for int8 weights")
 IN_PLANES = {16: WIDE, 8: BYTES, 4: RAISED}  # weights of depthwise layers over planes, by their bits in flash

@@ -24,7 +24,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction, apart
 from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
-from tinyc.kernels.stream import FOURS, PACKED, RAISED, WIDE, Packing, stream, twin_text
+from tinyc.kernels.stream import DIGITS, PACKED, RAISED, WIDE, Packing, stream, twin_text
 from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.kernels.tile.shape import (
     FOUR_PIXELS,
@@ -61,7 +61,7 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
     pairs = tile.pixels == 2 and not tile.of_any
     if work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
         forms = [_odd_form(work, last, family, in_place), *forms]
-    if packing in (WIDE, FOURS) and tile is TWO_PIXELS:  # once for weights of a kind
+    if packing in (WIDE, DIGITS) and tile is TWO_PIXELS:  # once for weights of a kind
         forms += rows_fast.row_forms(site, p)
     if packing is WIDE and tile is TWO_PIXELS:
         forms += rows_direct.row_forms(site, p)
@@ -182,7 +182,7 @@ KERNELS = (
     _kernel("tc_conv2d_s8_4x2_asm", PACKED, FOUR_PIXELS),
 )
 INT4_KERNELS = (
-    _kernel("tc_conv2d_s8_w4_fpu_asm", FOURS, TWO_PIXELS_FPU),
-    _kernel("tc_conv2d_s8_w4_asm", FOURS, TWO_PIXELS),
+    _kernel("tc_conv2d_s8_w4_fpu_asm", DIGITS, TWO_PIXELS_FPU),
+    _kernel("tc_conv2d_s8_w4_asm", DIGITS, TWO_PIXELS),
     _kernel("tc_conv2d_s8_w4_raised_asm", RAISED, TWO_PIXELS, conv.has_pairs, conv.on_stack),
 )

@@ -12,7 +12,7 @@ from tinyc.kernel.kernel import Condition, Kernel, Rows
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
-from tinyc.kernels.stream import FOURS, PACKED, WIDE, Packing, matrix_of
+from tinyc.kernels.stream import DIGITS, PACKED, WIDE, Packing, matrix_of
 from tinyc.kernels.tile.layer import Run, WeightedLayer
 from tinyc.kernels.tile.shape import ONE_PIXEL, ONE_PIXEL_SHORT, TWO_PIXELS, Tile
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, tile_kernel
@@ -64,4 +64,4 @@ KERNELS = (
     kernel("tc_fully_connected_s8_w16_asm", WIDE, ONE_PIXEL),
     kernel("tc_fully_connected_s8_rolled_asm", PACKED, ONE_PIXEL_SHORT, is_one_row),
 )
-INT4_KERNELS = (kernel("tc_fully_connected_s8_w4_asm", FOURS, ONE_PIXEL),)
+INT4_KERNELS = (kernel("tc_fully_connected_s8_w4_asm", DIGITS, ONE_PIXEL),)
