@@ -67,6 +67,14 @@ def test_a_hurried_build_is_told_to_take_its_time() -> None:
     assert "--effort fast" not in judge(graded(low)).remedy
 
 
+def test_a_model_quantized_on_noise_is_told_to_take_typical_inputs() -> None:
+    noise = CalibrationReport("synthetic", 32, proven=False)
+    low = replace(FINE, sqnr_db=3.0)
+    assert "--calibration FILE" in judge(graded(low, calibration=noise)).remedy
+    assert "--calibration FILE" not in judge(graded(low, calibration=replace(noise, proven=True))).remedy
+    assert judge(graded(FINE, calibration=noise)).remedy == ""
+
+
 # Limits --------------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +28,8 @@ _SHARES = ("AUC", "mAP", "IoU", "F1")  # figures beside top-1 that go from 0 to 
 NO_DATA = "no inputs of yours were given (--inputs FILE with labels `y`, --calibration FILE)"
 AS_IN_FILE = "that of the model file, which the library computes as it is (--inputs FILE with labels `y` measures it)"
 
+_TYPICAL = "it was quantized without inputs of yours: give a few dozen typical ones, --calibration FILE"
+
 
 @dataclass(frozen=True, slots=True)
 class AccuracyVerdict:
@@ -47,7 +50,9 @@ class AccuracyVerdict:
 def judge(report: Report | UnprovedReport) -> AccuracyVerdict:
     """The verdict on the accuracy of what a report is of."""
     if report.accuracy is not None:
-        return judge_accuracy(report.accuracy, fast="fast" in report.arguments, model=report.model)
+        verdict = judge_accuracy(report.accuracy, fast="fast" in report.arguments, model=report.model)
+        is_synthetic = report.calibration is not None and not report.calibration.proven
+        return replace(verdict, remedy=_TYPICAL) if verdict.remedy and is_synthetic else verdict
     return AccuracyVerdict("unknown", f"not known: {NO_DATA}" if report.calibration is not None else AS_IN_FILE)
 
 
