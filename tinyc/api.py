@@ -31,7 +31,7 @@ from tinyc.explain.inspection import Inspection, inspect_model
 from tinyc.explain.memory_map import MemoryMap
 from tinyc.frontend import Camera, FrontEnd, load_camera, load_frontend
 from tinyc.ir.graph import Array
-from tinyc.load.in_memory import example_of, model_file
+from tinyc.load.in_memory import array_of, example_of, model_file
 from tinyc.options.build import Optimize, Options, Precision, Prefer
 from tinyc.options.keywords import LibraryOptions, LimitedOptions, NumericsName, RecipeOptions
 from tinyc.options.option import keyword_of, options_of
@@ -384,7 +384,7 @@ def _values(given: Mapping[str, Any], kind: type, files: Mapping[str, Path]) -> 
     that there is not."""
     for name in given:
         if name not in kind.__annotations__:
-            near = difflib.get_close_matches(name, kind.__annotations__, 1)
+            near = difflib.get_close_matches(name, ["board", "calibration", "inputs", *kind.__annotations__], 1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(kind.__annotations__))}"
             raise TypeError(f"there is no option '{name}'{hint}")
     numerics = given.get("numerics")
@@ -484,8 +484,8 @@ def _write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
 
 def _arrays(given: npt.NDArray[Any] | Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     if isinstance(given, Mapping):
-        return {name: np.asarray(array) for name, array in given.items()}
-    return {"x": np.asarray(given)}
+        return {name: array_of(array) for name, array in given.items()}
+    return {"x": array_of(given)}
 
 
 def frontend(name: File = "micro") -> FrontEnd:

@@ -154,8 +154,16 @@ def test_options_are_those_of_the_pipeline() -> None:
 
 def test_an_option_that_there_is_not(tmp_path: Path) -> None:
     for function in (tinyc.build, tinyc.verify, tinyc.bench, tinyc.estimate):
+        with pytest.raises(TypeError, match=r"there is no option 'bord'; did you mean board\?"):
+            function(tmp_path / "model.onnx", bord="host")
         with pytest.raises(TypeError, match=r"there is no option 'task'; there are .*prefer"):
             function(tmp_path / "model.onnx", "host", task="kws01")
+    with pytest.raises(tinyc.TinycError, match="--ram: '64K' is a str") as raised:
+        tinyc.estimate(tmp_path / "model.onnx", ram="64K")
+    assert raised.value.hint == "give a number of bytes, as 64 * 1024"
+    with pytest.raises(tinyc.TinycError, match="is a ndarray") as raised:
+        tinyc.estimate(tmp_path / "model.onnx", np.zeros((99, 99)))
+    assert len(raised.value.message) < 80
 
 
 def test_options_of_quantizing_are_keywords_too(tmp_path: Path) -> None:

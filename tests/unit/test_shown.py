@@ -129,6 +129,9 @@ def test_a_module_is_run_on_the_first_of_its_inputs(tmp_path: Path) -> None:
         torch.nn.Flatten(), torch.nn.Linear(8, 400)
     )  # weights that the exporter writes beside the file
     x = np.random.default_rng(0).normal(size=(40, 2, 4)).astype(np.float32)
+    for data in (x, torch.tensor(x), {"x": torch.tensor(x, requires_grad=True), "y": np.zeros(40)}):
+        built = tinyc.build(module, "host", out=tmp_path / "m", calibration=data, effort="fast", proof=False)
+        assert built.report.calibration.samples == 40
     built = tinyc.build(module, "host", out=tmp_path / "m", inputs=x, calibration=x, effort="fast")
     assert built.report.passed
     assert built.report.accuracy.sqnr_db > 20

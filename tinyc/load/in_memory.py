@@ -8,7 +8,7 @@ import importlib
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -17,15 +17,26 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.errors import TinycError
+from tinyc.base.exact import Array
 from tinyc.base.extras import load_extra
 
 
 def example_of(example: Any, *data: Any) -> Any:
-    """What a module is run on: the example that is given, else the first sample of data that are one array."""
-    arrays = [given for given in data if isinstance(given, np.ndarray)]
-    if example is not None or not arrays:
+    """What a module is run on: the example that is given, else the first sample of data that are one array, or one
+    beside labels `y`."""
+    if example is not None:
         return example
-    return np.ascontiguousarray(arrays[0][:1])
+    for given in data:
+        named = given if isinstance(given, Mapping) else {"x": given}
+        arrays = [array_of(each) for name, each in named.items() if name != "y" and hasattr(each, "shape")]
+        if len(arrays) == 1:
+            return np.ascontiguousarray(arrays[0][:1])
+    return None
+
+
+def array_of(given: Any) -> Array:
+    """An array of what is one, a tensor of PyTorch too, wherever it is and whatever it is part of."""
+    return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
 
 
 @contextmanager
@@ -50,7 +61,8 @@ def _export(module: Any, example: Any, path: Path) -> None:
     """A torch.nn.Module by `torch.onnx.export`, as it is for inference. Raises TinycError with what PyTorch says."""
     if example is None:
         raise TinycError(
-            "a torch.nn.Module says no shapes", hint="give example=, a tensor like its input, or inputs as an array"
+            "a torch.nn.Module says no shapes",
+            hint="give calibration= or inputs= as an array, or example=, a tensor like its input",
         )
     torch = importlib.import_module("torch")
     given = example if isinstance(example, tuple) else (example,)

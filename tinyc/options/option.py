@@ -19,6 +19,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError, check_word
 
 KEY = "option"  # of a field's metadata
+_MOST_LETTERS = 40  # of a wrong value
 
 Question = Literal["", "Which board", "Of what", "Within what", "How exact", "What to write"]
 Heading = Literal["", "Kernels and memory", "Quantizing a float model", "Proof"]
@@ -95,9 +96,16 @@ def check_values(given: Any) -> None:
         if get_origin(kind) is Literal:
             check_word(name, value, get_args(kind))
         elif not _is_of(value, kind):
-            raise TinycError(f"{name}: {value!r} is a {type(value).__name__}", hint=f"give {_in_words(kind)}")
+            hint = "a number of bytes, as 64 * 1024" if told is not None and told.is_bytes else _in_words(kind)
+            raise TinycError(f"{name}: {_short(value)} is a {type(value).__name__}", hint=f"give {hint}")
         elif told is not None:
             _check_limits(name, value, told)
+
+
+def _short(value: Any) -> str:
+    """A value in a line: it may be an array."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}..."
 
 
 @functools.cache
