@@ -10,6 +10,7 @@ variants reach.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -99,9 +100,21 @@ def roomy(calibration: Calibration, headroom: float | None) -> Calibration:
 def _varied(x: Array, headroom: float) -> Array:
     if x.dtype != np.float32:
         return np.concatenate([x] * 4)
-    mean, deviation = _level(x)
+    _, deviation = _level(x)
     moved = 2 * (headroom - 1) * deviation
-    return np.concatenate([x, mean + headroom * (x - mean), x + moved, x - moved]).astype(np.float32)
+    return np.concatenate([x, _stretched(x, headroom), x + moved, x - moved]).astype(np.float32)
+
+
+def stretched(inputs: Mapping[str, Array], times: float) -> dict[str, Array]:
+    """Inputs at `times` their distance to the mean of all elements; integers stay as they are."""
+    return {name: _stretched(array, times) for name, array in inputs.items()}
+
+
+def _stretched(x: Array, times: float) -> Array:
+    if x.dtype != np.float32:
+        return x
+    mean, _ = _level(x)
+    return (mean + times * (x - mean)).astype(np.float32)
 
 
 def _level(x: Array) -> tuple[float, float]:

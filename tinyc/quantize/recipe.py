@@ -155,7 +155,7 @@ def searched_ranges(plan: SettledRecipe, draft: FloatDraft, teacher: Teacher, re
     return replace(plan, ranges=tuple(ranges))
 
 
-def _assigned(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None:
+def assigned_activations(plan: SettledRecipe, draft: FloatDraft) -> dict[str, Quant] | None:
     """The activations' integers where the plan keeps those of another model, or has searched for some."""
     if plan.like is None and not plan.ranges:
         return None
@@ -177,7 +177,7 @@ def carry_out(
 
     memo: of calls that differ in nothing but `bits`.
     """
-    integer = rounded_to_nearest(draft, plan.method, _assigned(plan, draft))
+    integer = rounded_to_nearest(draft, plan.method, assigned_activations(plan, draft))
     integer = narrowed(draft.graph, integer, data.varied.inputs, bits)
     if plan.learned or any(number < 8 for number in bits.values()):
         memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo

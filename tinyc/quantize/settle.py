@@ -13,7 +13,7 @@ from tinyc.ir.graph import Graph
 from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
-from tinyc.quantize.headroom import roomy
+from tinyc.quantize.headroom import roomy, stretched
 from tinyc.quantize.layerwise import Memo
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
@@ -22,6 +22,7 @@ from tinyc.quantize.recipe import (
     FloatDraft,
     Report,
     SettledRecipe,
+    assigned_activations,
     at_most,
     carry_out,
     corrects,
@@ -32,7 +33,7 @@ from tinyc.quantize.recipe import (
     widen,
 )
 from tinyc.quantize.recurrent import narrowable
-from tinyc.quantize.score import Teacher, shares
+from tinyc.quantize.score import Teacher, decides, shares
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch
 
@@ -40,6 +41,8 @@ _CHANCE_DB = 1.0
 _WHAT = "calibration method"
 _JUDGE = 3  # one of so many samples judges
 _FEWEST = 12  # samples of which some may be left out
+_RARE = 1.2  # times as far from the mean as the unseen samples
+_MOST_LOST_DB = 0.5
 _STUDENT = {2: 6.31, 4: 2.35, 8: 1.89}  # by parts: 95 % quantiles of Student's t
 
 
@@ -51,7 +54,8 @@ def settle(
     First the method, with float weights; then whether to equalize, with weights rounded to nearest; then whether to
     learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it. If
     some are to be narrow, all but the method is settled with learned weights of 4 bits. What is worse than the plain
-    setting (`hurried`) by the same judges is not taken: other methods are tried in its place, and then that.
+    setting (`hurried`) by the same judges is not taken: other methods are tried in its place, without equalizing too,
+    and then that.
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
@@ -77,6 +81,8 @@ def settle(
     plain = SettledRecipe(method, bool(recipe.equalize), learning[-1], biases=biases)
     others = [replace(best, method=other, ranges=()) for other in methods if other != best.method]
     others.sort(key=lambda plan: -float(np.mean(trial.measured(plan, None).decibels)))
+    if recipe.equalize is None and best.equalize:
+        others += [replace(plan, equalize=False, ranges=()) for plan in (best, *others)]
     best = next((plan for plan in (best, *others) if trial.is_as_good(plan, plain, bits)), plain)
     report(_WHAT, 1.0)
     return best
@@ -114,7 +120,9 @@ class _Trial:
     """Samples to calibrate with, drafts made of them, and other samples to measure on.
 
     varied: what weights are learned from, variants of pictures included, and the drafts of that. scores: by part of the
-    unseen samples, of plans that were measured already.
+    unseen samples, of plans that were measured already. rare: the unseen samples stretched, of a model that does not
+    choose: an output is as wrong as it is far off, and a few inputs beyond the ranges make more of its error than all
+    others. So few are not in a calibration set, and channels that were equalized have no room left for them.
     """
 
     fit: Calibration
@@ -123,6 +131,7 @@ class _Trial:
     varied_drafts: Mapping[bool, FloatDraft]
     seen: Teacher
     unseen: Sequence[Teacher]
+    rare: Teacher | None
     scores: dict[tuple[SettledRecipe, int | None], _Scores] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -140,7 +149,8 @@ class _Trial:
             judges = augmented(graph, unseen, recipe.seed, SEARCHED)
         parts = next((count for count in sorted(_STUDENT, reverse=True) if unseen.samples >= 2 * count), 1)
         parted_judges = Teacher.on(graph, judges).parts(parts, unseen.samples)
-        return cls(fit, fit_drafts, varied, varied_drafts, Teacher.on(graph, seen), parted_judges)
+        rare = None if decides(graph) or unseen.judge else Teacher.of(graph, stretched(unseen.inputs, _RARE))
+        return cls(fit, fit_drafts, varied, varied_drafts, Teacher.on(graph, seen), parted_judges, rare)
 
     def measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         """Scores of the plan's integer graph on each part of the unseen samples; bits None: with float weights."""
@@ -179,7 +189,21 @@ class _Trial:
         """Whether a plan is as good as the one that takes no search, or better, be it by chance."""
         scores = [self.measured(each, bits) for each in (plan, plain)]
         means = [(np.mean(each.metric) if each.metric else 0.0, np.mean(each.decibels)) for each in scores]
-        return bool(means[0] >= means[1])
+        return bool(means[0] >= means[1]) and self._endures(plan, plain)
+
+    def _endures(self, plan: SettledRecipe, plain: SettledRecipe) -> bool:
+        """Whether rare inputs lose no more than _MOST_LOST_DB against the ranges of the plan that takes no search. Both
+        have float weights, and ranges of the same inputs."""
+        if self.rare is None or plan == plain:
+            return True
+        scores = []
+        for each in (plan, plain):
+            draft = draft_of(self.varied_drafts, each)
+            batch = with_float_weights(
+                draft.graph, rounded_to_nearest(draft, each.method, assigned_activations(each, draft))
+            )
+            scores.append(self.rare.score_of(batch.run(self.rare.inputs, tuple(self.rare.expected))))
+        return scores[0] >= scores[1] - _MOST_LOST_DB
 
 
 @dataclass(frozen=True, slots=True)
