@@ -5,6 +5,7 @@
     python bench/estimates.py --records FILE.jsonl --fit   # of what was measured, which the first does in the end, too
     python bench/estimates.py --records CODE.jsonl --code  # of compiled libraries, that none has to run: their bytes
     python bench/estimates.py --records CODE.jsonl --kernels MODEL ...  # before: of each C kernel that may run a layer
+    python bench/estimates.py --records CODE.jsonl --kernels --only WORD MODEL ...  # of kernels so named, of any kind
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
 From all of them come tinyc/explain/measured_costs.json and tinyc/choose/code_bytes.json, where cores that were not
@@ -37,7 +38,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
 from tinyc.choose import compiled_code
-from tinyc.choose.compiled_code import CompiledCode, table_of
+from tinyc.choose.compiled_code import BASE, CompiledCode, table_of
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -110,9 +111,10 @@ def main() -> int:
     parser.add_argument("--fit", action="store_true", help="run nothing")
     parser.add_argument("--code", action="store_true", help="compile only, and fit only bytes of code")
     parser.add_argument("--kernels", action="store_true", help="compile libraries of one layer and of two, no more")
+    parser.add_argument("--only", default="", help="with --kernels: of those named so, and those around assembly, too")
     args = parser.parse_args()
     if args.kernels:
-        _compile_kernels(args.records, args.models, args.boards, args.prefer)
+        _compile_kernels(args.records, args.models, args.boards, args.prefer, args.only)
         return 0
     if not args.fit:
         measure = _compile_one if args.code else _measure
@@ -244,8 +246,9 @@ def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -
     }
 
 
-def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer) -> None:
-    """Records of libraries of one layer and of several, for every C kernel that may run layers of the models."""
+def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer, only: str) -> None:
+    """Records of libraries of one layer and of several, for every C kernel that may run layers of the models; with
+    `only`, for every kernel that has it in its name."""
     for name in boards:
         toolchain = find_toolchain(load_board(name), "gcc")
         own = [one for one in _read(file) if one["board"] == name and _prefer(one) == prefer and one.get("steps")]
@@ -258,7 +261,7 @@ def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], 
             nodes: dict[str, list[Node]] = defaultdict(list)
             for node in form.graph.nodes:
                 for choice in form.choices.get(node.name, ()):
-                    if not choice.kernel.written:
+                    if only in choice.kernel.name if only else not choice.kernel.written:
                         nodes[choice.kernel.name].append(node)
             for kernel, own_nodes in sorted(nodes.items()):
                 running = _most_different(form.graph, own_nodes)
@@ -327,6 +330,8 @@ def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Recor
         kernels = [record for record in own if " of " in record["model"]]
         networks = [record for record in own if record not in kernels]
         code = {**_fit_code(kernels), **_fit_code(networks)}  # of single kernels what no network says
+        if not networks and table in fitted:  # some kernels, which may share code that others do not have
+            code = {key: size for key, size in code.items() if key not in ("", BASE)}
         errors = [-_left(record, code) / record["code_bytes"] for record in networks if record["steps"]]
         print(f"{table}: code of {len(own)} libraries, of networks {_words(errors)}")
         fitted[table] = _with_others(fitted.get(table), code)

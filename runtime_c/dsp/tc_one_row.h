@@ -69,7 +69,7 @@ static inline void tc_one_row_run(const tc_one_row_t *p, tc_one_row_columns_t *c
             for (int32_t i = 0; oy >= 0 && i < 2 && oy + i < p->out_h; i++) {
                 int8_t *const to = y + ((oy + i) * p->out_w + ox) * p->out_c;
                 int8_t *row = wide == TC_ONE_ROW_WIDE ? to : spare;
-                products(i ? second : first, constants, factors + i * p->factor_words, &row);
+                products(i ? second : first, constants, factors + i * p->factor_words, &row, p->out_c / 4);
                 for (int32_t j = 0; row == spare && j < wide * p->out_c; j++) {
                     to[j] = spare[j];
                 }

@@ -13,7 +13,9 @@
  * step the weight words of the four channels, first channel of the step in the low half. `packed`: a word for
  * two channels, each half 256 times the weight of the first plus that of the second; the sum of the second is
  * subtracted from the first's. constants, per four output channels and
- * raise: mult, add[, shift or drop] of each channel.
+ * raise: mult, add[, shift or drop] of each channel. weights, of which a stream is made, per four output
+ * channels: their start values; per channel and four input channels nine words, one for each tap, column by
+ * column: four int8, first channel in the low byte.
  *
  * Sums over products are modulo 2^32; they may be multiples of 3 or 9 that are multiplied by its `inverse`;
  * they are 2^raised times X for some outputs. X becomes y as in tc_stream.h; with `drops`, the high word is
@@ -40,52 +42,145 @@ typedef struct {
 typedef void tc_tiles_vertical_t(const int8_t *const *x, int32_t offset, int32_t columns, int32_t *strip);
 typedef void tc_tiles_horizontal_t(int32_t *strip, int32_t *factors);
 typedef void tc_tiles_products_t(const int32_t *stream, const int32_t *constants, const int32_t *factors,
-                                 int8_t *const *y);
+                                 int8_t *const *y, int32_t groups);
+typedef void tc_tiles_weights_t(const int32_t *weights, int32_t groups, int32_t *stream);
+
+typedef struct {
+    const int8_t *inside[6], *outside[6]; /* where each input row of a row of tiles begins; zero points */
+} tc_tiles_rows_t;
+
+static TC_ALONE TC_UNUSED void tc_tiles_rows(const tc_tiles_t *p, const int8_t *pad, const int8_t *x,
+                                             int32_t oy, tc_tiles_rows_t *rows)
+{
+    for (int32_t i = 0; i < p->n; i++) {
+        const int32_t row = oy * p->stride - p->pad_top + i;
+        rows->outside[i] = pad;
+        rows->inside[i] = row >= 0 && row < p->in_h ? x + row * p->in_w * p->in_c : pad;
+    }
+}
+
+/* Factors of the two tiles whose first output is in column ox, of a row of tiles from left to right. */
+static TC_ALONE TC_UNUSED void tc_tiles_inputs(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
+                                               tc_tiles_horizontal_t *horizontal, const tc_tiles_rows_t *rows,
+                                               int32_t ox, int32_t *strip, int32_t *factors)
+{
+    for (int32_t at = ox ? p->carried : 0, count; at < p->columns; at += count) {
+        const int32_t column = ox * p->stride - p->pad_left + at;
+        count = 1;
+        if (column < 0 || column >= p->in_w) {
+            vertical(rows->outside, 0, 1, strip + at);
+        } else {
+            count = p->columns - at < p->in_w - column ? p->columns - at : p->in_w - column;
+            vertical(rows->inside, column * p->in_c, count, strip + at);
+        }
+    }
+    horizontal(strip, factors);
+}
+
+/* Groups of four channels of those tiles. spare: m * 2 * wide * out_c bytes where tiles leave the image. */
+static TC_ALONE TC_UNUSED void tc_tiles_outputs(const tc_tiles_t *p, tc_tiles_products_t *products,
+                                                int32_t groups, const int32_t *stream,
+                                                const int32_t *constants, const int32_t *factors, int32_t oy,
+                                                int32_t ox, int8_t *y, int8_t *spare)
+{
+    const int32_t high = p->out_h - oy < p->m ? p->out_h - oy : p->m;
+    const int32_t wide = p->out_w - ox < 2 * p->wide ? p->out_w - ox : 2 * p->wide;
+    const int whole = high == p->m && wide == 2 * p->wide;
+    int8_t *const first = y + (oy * p->out_w + ox) * p->out_c;
+    int8_t *to[4] = {0};
+
+    for (int32_t a = 0; a < p->m; a++) {
+        to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->wide * p->out_c;
+    }
+    products(stream, constants, factors, to, groups);
+    if (!whole) {
+        const int32_t out_c = p->out_c, row = p->out_w * out_c, count = 4 * groups;
+        for (int32_t a = 0; a < high; a++) {
+            const int8_t *from = to[a];
+            int8_t *pixel = first + a * row;
+            for (int32_t i = 0; i < wide; i++, from += out_c, pixel += out_c) {
+                for (int32_t o = 0; o < count; o++) {
+                    pixel[o] = from[o];
+                }
+            }
+        }
+    }
+}
 
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. pad: a row of zero points. scratch: strip, factors, and if
  * tiles leave the image m * 2 * wide * out_c bytes. Output rows are written when all calls that read the
  * input rows of earlier ones have ended. */
-static inline void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
-                                tc_tiles_horizontal_t *horizontal, tc_tiles_products_t *products,
-                                const int32_t *stream, const int32_t *constants, const int8_t *pad,
-                                const int8_t *x, int8_t *y, void *scratch)
+static TC_ALONE TC_UNUSED void tc_tiles_run(const tc_tiles_t *p, tc_tiles_vertical_t *vertical,
+                                            tc_tiles_horizontal_t *horizontal, tc_tiles_products_t *products,
+                                            const int32_t *stream, const int32_t *constants,
+                                            const int8_t *pad, const int8_t *x, int8_t *y, void *scratch)
 {
     int32_t *strip = (int32_t *)scratch, *factors = strip + p->strip_words;
     int8_t *spare = (int8_t *)(factors + p->factor_words);
-    const int8_t *rows[6], *outside[6];
-    int8_t *to[4];
+    tc_tiles_rows_t rows;
 
-    for (int32_t i = 0; i < p->n; i++) {
-        outside[i] = pad;
-    }
     for (int32_t oy = 0; oy < p->out_h; oy += p->m) {
-        for (int32_t i = 0; i < p->n; i++) {
-            const int32_t row = oy * p->stride - p->pad_top + i;
-            rows[i] = row >= 0 && row < p->in_h ? x + row * p->in_w * p->in_c : pad;
-        }
+        tc_tiles_rows(p, pad, x, oy, &rows);
         for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->wide) {
-            for (int32_t at = ox ? p->carried : 0, count; at < p->columns; at += count) {
-                const int32_t column = ox * p->stride - p->pad_left + at;
-                count = 1;
-                if (column < 0 || column >= p->in_w) {
-                    vertical(outside, 0, 1, strip + at);
-                } else {
-                    count = p->columns - at < p->in_w - column ? p->columns - at : p->in_w - column;
-                    vertical(rows, column * p->in_c, count, strip + at);
-                }
+            tc_tiles_inputs(p, vertical, horizontal, &rows, ox, strip, factors);
+            tc_tiles_outputs(p, products, p->out_c / 4, stream, constants, factors, oy, ox, y, spare);
+        }
+    }
+}
+
+/* The same from int8 weights. scratch begins with the stream that is made of them. */
+static TC_ALONE TC_UNUSED void tc_tiles_narrow_run(const tc_tiles_t *p, tc_tiles_weights_t *weights_of,
+                                                   tc_tiles_vertical_t *vertical,
+                                                   tc_tiles_horizontal_t *horizontal,
+                                                   tc_tiles_products_t *products, int32_t stream_words,
+                                                   const int32_t *weights, const int32_t *constants,
+                                                   const int8_t *pad, const int8_t *x, int8_t *y,
+                                                   void *scratch)
+{
+    int32_t *const stream = (int32_t *)scratch;
+
+    weights_of(weights, p->out_c / 4, stream);
+    tc_tiles_run(p, vertical, horizontal, products, stream, constants, pad, x, y, stream + stream_words);
+}
+
+typedef struct {
+    int32_t tile_rows;                                  /* of a band */
+    int32_t pairs;                                      /* of tiles in it */
+    int32_t weight_words, constant_words, stream_words; /* of four output channels */
+} tc_tiles_bands_t;
+
+/* The same where there is room for the stream of four output channels, and for the factors of a band of
+ * tiles: each band takes all weights. scratch: the stream, the strip, factors of `pairs` pairs of tiles, and
+ * what `tc_tiles_outputs` may need. All input rows of a band are read before its output is written. */
+static TC_ALONE TC_UNUSED void tc_tiles_bands_run(const tc_tiles_t *p, const tc_tiles_bands_t *b,
+                                                  tc_tiles_weights_t *weights_of,
+                                                  tc_tiles_vertical_t *vertical,
+                                                  tc_tiles_horizontal_t *horizontal,
+                                                  tc_tiles_products_t *products, const int32_t *weights,
+                                                  const int32_t *constants, const int8_t *pad,
+                                                  const int8_t *x, int8_t *y, void *scratch)
+{
+    int32_t *const stream = (int32_t *)scratch, *const strip = stream + b->stream_words,
+        *const factors = strip + p->strip_words;
+    int8_t *const spare = (int8_t *)(factors + b->pairs * p->factor_words);
+    tc_tiles_rows_t rows;
+
+    for (int32_t top = 0; top < p->out_h; top += b->tile_rows * p->m) {
+        const int32_t left = p->out_h - top, high = left < b->tile_rows * p->m ? left : b->tile_rows * p->m;
+        int32_t *pair = factors;
+        for (int32_t oy = top; oy < top + high; oy += p->m) {
+            tc_tiles_rows(p, pad, x, oy, &rows);
+            for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->wide, pair += p->factor_words) {
+                tc_tiles_inputs(p, vertical, horizontal, &rows, ox, strip, pair);
             }
-            horizontal(strip, factors);
-            const int32_t high = p->out_h - oy < p->m ? p->out_h - oy : p->m;
-            const int32_t wide = p->out_w - ox < 2 * p->wide ? p->out_w - ox : 2 * p->wide;
-            int8_t *const first = y + (oy * p->out_w + ox) * p->out_c;
-            const int whole = high == p->m && wide == 2 * p->wide;
-            for (int32_t a = 0; a < p->m; a++) {
-                to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->wide * p->out_c;
-            }
-            products(stream, constants, factors, to);
-            for (int32_t a = 0; !whole && a < high; a++) {
-                for (int32_t i = 0; i < wide * p->out_c; i++) {
-                    first[a * p->out_w * p->out_c + i] = to[a][i];
+        }
+        for (int32_t group = 0; group < p->out_c / 4; group++) {
+            weights_of(weights + group * b->weight_words, 1, stream);
+            pair = factors;
+            for (int32_t oy = top; oy < top + high; oy += p->m) {
+                for (int32_t ox = 0; ox < p->out_w; ox += 2 * p->wide, pair += p->factor_words) {
+                    tc_tiles_outputs(p, products, 1, stream, constants + group * b->constant_words, pair, oy,
+                                     ox, y + 4 * group, spare);
                 }
             }
         }
@@ -108,6 +203,7 @@ typedef struct {
     int32_t blocks;         /* of constants */
     const int8_t *inputs;   /* [p or q][n] */
     const int8_t *sums, *sums_across; /* [m][p], [wide][q] */
+    const int8_t *taps, *taps_across; /* [p][3], [q][3]: what weights are multiplied by */
     const uint8_t *place;   /* [p][q] number of each product */
     const uint8_t *raised, *raised_across; /* [m], [wide] */
     const uint8_t *block;   /* [raise] number of its constants */
@@ -154,6 +250,32 @@ static TC_UNUSED void tc_form_horizontal(const tc_form_t *f, int32_t *strip, int
     }
 }
 
+static TC_UNUSED void tc_form_weights(const tc_form_t *f, const int32_t *weights, int32_t groups,
+                                      int32_t *stream)
+{
+    for (int32_t o = 0; o < 4 * groups; o++) {
+        stream[o % 4] = weights[o % 4];
+        const int32_t *const words = weights + 4 + o % 4 * (f->steps / 2) * 9;
+        for (int32_t step = 0; step < f->steps; step++) {
+            for (int32_t i = 0; i < f->p * f->q; i++) {
+                int32_t lo = 0, hi = 0;
+                for (int32_t tap = 0; tap < 9; tap++) {
+                    const int32_t pair = tc_sxtb16(words[step / 2 * 9 + tap] >> step % 2 * 8);
+                    const int32_t by = f->taps[i / f->q * 3 + tap % 3] *
+                        f->taps_across[i % f->q * 3 + tap / 3];
+                    lo += by * tc_lo16(pair);
+                    hi += by * tc_hi16(pair);
+                }
+                stream[4 + (f->place[i] * f->steps + step) * 4 + o % 4] = tc_halves(hi, lo);
+            }
+        }
+        if (o % 4 == 3) {
+            weights += 4 + 4 * (f->steps / 2) * 9;
+            stream += 4 + f->p * f->q * f->steps * 4;
+        }
+    }
+}
+
 static inline int8_t tc_form_finish(const tc_form_t *f, int32_t sum, int32_t raised, int32_t o,
                                     const int32_t *constants)
 {
@@ -180,11 +302,11 @@ static inline int32_t tc_form_product(const tc_form_t *f, const int32_t *stream,
 }
 
 static TC_UNUSED void tc_form_products(const tc_form_t *f, const int32_t *stream, const int32_t *constants,
-                                       const int32_t *factors, int8_t *const *y)
+                                       const int32_t *factors, int8_t *const *y, int32_t groups)
 {
     const int32_t words = tc_finish_words(&f->finish, 0),
         weights = f->p * f->q * f->steps * (f->packed ? 2 : 4);
-    for (int32_t o = 0; o < f->out_c; o++) {
+    for (int32_t o = 0; o < 4 * groups; o++) {
         const int32_t *start = stream + o / 4 * (4 + weights),
             *k = constants + o / 4 * f->blocks * 4 * words + o % 4 * words;
         const int32_t over = f->packed && o % 2 == 0 ? start[o % 4 + 1] : 0;

@@ -18,7 +18,7 @@ from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.fast import winograd
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.tiles import Tiles
-from tinyc.kernels.fast.winograd import NAMES, kernel_name
+from tinyc.kernels.fast.winograd import BANDS, NAMES, kernel_name
 from tinyc.kernels.matrix import GROUP
 from tinyc.ops.conv2d import Conv2D, prepare
 from tinyc.reference.interpreter import run_int
@@ -192,6 +192,39 @@ def test_packed_factors_at_the_limits(form: BilinearForm, numerics: Numerics, ac
     name = kernel_name(form, inline=False, packed=True)
     check_all(layers, name, numerics)
     check_on_host(layers, name, numerics)
+
+
+NARROW = [F2, F4, S2]
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("way", BANDS)
+@pytest.mark.parametrize("form", NARROW, ids=lambda form: form.name)
+def test_weights_that_stay_int8(form: BilinearForm, way: str, numerics: Numerics) -> None:
+    """Their factors are made when the layer runs: first of all, or for each band of tile rows."""
+    band = {"w8": 0, "w8_band": 1}.get(way, BANDS[way])  # the least rows of tiles, less one
+    high = layer((form.stride * form.m * (band + 1) + 3, 9, 6), 36, Conv2D(pad=ONE, act=RELU), y_zero=-128)
+    names = for_rounding([name for name in LAYERS if way in ("w8", "w8_band")], numerics)
+    layers = [strided(one, form) for one in (high, *(LAYERS[name] for name in names))]
+    layers = [one for one in layers if way == "w8" or one.w_shape[0] > GROUP]
+    counts = check_all(layers, kernel_name(form, way=way), numerics)
+    for one, count in zip(layers, counts, strict=True):
+        promised = offer_of(FAST[kernel_name(form, way=way)], site_of(one, numerics)).cost.instructions
+        assert abs(count - promised) < 0.02 * promised + 250
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("numerics", ROUNDINGS)
+@pytest.mark.parametrize("form", NARROW, ids=lambda form: form.name)
+def test_weights_that_stay_int8_at_the_limits(form: BilinearForm, numerics: Numerics) -> None:
+    """On the core, and the twin on this computer."""
+    one = strided(replace(LAYERS["odd sizes"], bias=False, per_channel=False), form)
+    layers = [replace(one, weights=weights) for weights in ("largest", "signs", "least")]
+    layers.append(strided(layer((5, 6, 6), 8), form))
+    check_all(layers, kernel_name(form, way="w8"), numerics)
+    check_on_host(layers, kernel_name(form, way="w8"), numerics)
+    check_on_host(layers[-1:], kernel_name(form, way="w8_band"), numerics)
 
 
 def test_factors_of_int8_weights_are_not_packed() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.plan_problems import layer, problem_of, random_problem, sizes_of
 from tinyc.plan.live import lower_bound, round_up
 from tinyc.plan.problem import Problem
-from tinyc.plan.schedule import best_order, graph_order
+from tinyc.plan.schedule import best_order, graph_order, lightest_order
 
 
 def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
@@ -25,15 +25,18 @@ def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 
 def peak_of(problem: Problem, order: tuple[int, ...]) -> int:
-    """Most live bytes when no step saves any: written down once more, plainly."""
-    peak = 0
+    """Most live bytes when no step saves any."""
+    return max(bytes_of_steps(problem, order), default=0)
+
+
+def bytes_of_steps(problem: Problem, order: tuple[int, ...]) -> Iterator[int]:
+    """Live bytes of each step when none saves any: written down once more, plainly."""
     for step, index in enumerate(order):
         later = {name for i in order[step:] for name in problem.layers[i].reads} | set(problem.outputs)
         written = set(problem.inputs) | {name for i in order[:step] for name in problem.layers[i].writes}
         alive = (written & later) | set(problem.layers[index].writes)
         scratch = round_up(problem.layers[index].whole.scratch_bytes, problem.unit)
-        peak = max(peak, sum(round_up(problem.tensors[name].size, problem.unit) for name in alive) + scratch)
-    return peak
+        yield sum(round_up(problem.tensors[name].size, problem.unit) for name in alive) + scratch
 
 
 def without_overlap(problem: Problem) -> Problem:
@@ -49,6 +52,22 @@ def test_no_order_has_a_lower_peak(seed: int) -> None:
     assert order_of.tasks in set(all_orders(problem))
     assert order_of.peak == peak_of(problem, order_of.tasks)
     assert order_of.peak == min(peak_of(problem, order) for order in all_orders(problem))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_order_of_the_lowest_peak_is_lighter(seed: int) -> None:
+    """Live bytes of all steps together."""
+    problem = without_overlap(random_problem(seed, 6, width=6))
+    orders = [order for order in all_orders(problem) if peak_of(problem, order) == best_order(problem).peak]
+    lightest = lightest_order(problem)
+    assert lightest in orders
+    assert sum(bytes_of_steps(problem, lightest)) == min(sum(bytes_of_steps(problem, order)) for order in orders)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_search_for_the_lightest_that_gives_up_takes_the_best(seed: int) -> None:
+    problem = random_problem(seed, 12, width=8)
+    assert lightest_order(problem, max_runs=0) == best_order(problem, max_runs=0).tasks
 
 
 @pytest.mark.parametrize("seed", range(60))

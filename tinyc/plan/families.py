@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.choose.select import Choice, fastest
+from tinyc.choose.select import Choice
 from tinyc.ir.graph import Graph
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.arena import THOROUGH, WORK
-from tinyc.plan.builder import problem_of
+from tinyc.plan.builder import Freedom, problem_of, whole_problem
 from tinyc.plan.front import Effort, Family
 from tinyc.plan.liveness import Load
 from tinyc.plan.needs import Needs
@@ -25,7 +25,7 @@ from tinyc.plan.row_forms import Candidates
 from tinyc.plan.rows.cuts import Measured, measure
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.wider import widened
-from tinyc.plan.schedule import MAX_RUNS
+from tinyc.plan.schedule import MAX_RUNS, lightest_order
 from tinyc.plan.turns import slots_of, whole_turn
 
 STREAMED_UP_TO = 400  # layers; more take minutes to plan row by row: only where nothing else fits the RAM
@@ -69,13 +69,15 @@ def _of_rows(problem: Problem, flash_bytes: int | None) -> Family:
 
 
 def _whole(graph: Graph, choices: Candidates, flash_bytes: int | None) -> Family:
-    """Layer by layer, in the order that the fastest kernels are best in."""
-    quickest = fastest(choices)
-    draft = draft_plan(graph, quickest, slide=True)
-    needs = Needs(graph, quickest, [layer.node for layer in draft.layers], draft.is_fused)
-    measured = [_step(number, layer, choices[layer.node], needs) for number, layer in enumerate(draft.layers)]
-    large = len(measured) > _LARGE
+    """Layer by layer, in an order that leaves as much room as there can be beside each layer's tensors."""
+    large = len(choices) > _LARGE
     work, runs = (_QUICK_WORK, _QUICK_RUNS) if large else (WORK, MAX_RUNS)
+    leanest = {node: min(own, key=lambda choice: choice.scratch_bytes) for node, own in choices.items()}
+    draft = draft_plan(graph, leanest, slide=True)
+    problem = whole_problem(graph, leanest, Freedom(slide=True, fuse=draft.is_fused))
+    layers = [problem.layers[task] for task in lightest_order(problem, runs)]
+    needs = Needs(graph, leanest, [layer.node for layer in layers], draft.is_fused)
+    measured = [_step(number, layer, choices[layer.node], needs) for number, layer in enumerate(layers)]
 
     def place(cut: Partition, effort: Effort) -> Plan:
         picked: Mapping[str, Choice] = {form.choice.site.node.name: form.choice for form in cut.forms}

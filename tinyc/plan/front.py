@@ -126,10 +126,15 @@ class Family:
     def plan(self, table: CutTable, state: int, effort: Effort = "quick") -> Plan:
         """The plan of a cut, placed; not yet validated."""
         cut = table.cut(state)
-        key = (effort, *map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
+        key = (effort, *_identity(cut))
         if key not in self._plans:
             self._plans[key] = self._place(cut, effort)
         return self._plans[key]
+
+
+def _identity(cut: Partition) -> tuple[int, ...]:
+    """Equal of equal cuts of a family: of several numbers of live bytes one cut may be the best."""
+    return (*map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
 
 
 FlashOf = Callable[[Family, Plan], int]
@@ -265,6 +270,7 @@ class _Search:
         self.beside = {id(family): -(limits.flash_bytes or 0) // _LEAST_BESIDE for family in families}
         self.refused: list[str] = []  # by the validator: faults of the planner
         self._queue: list[tuple[float, int, _Rungs | _State | _Placed]] = []
+        self._looked_at: set[tuple[int, ...]] = set()  # cuts that have been placed
         self._number = itertools.count()
         for family in families:
             self._offer(_Rungs(family, 0, family.rungs_within(limits.arena_bytes) - 1))
@@ -281,7 +287,9 @@ class _Search:
                 if not item.tried and not self._is_current(item):
                     self._offer(_Rungs(item.family, item.rung, item.rung))
                     continue
-                left -= 1
+                cut = (id(item.family), *_identity(item.table.cut(item.state)))
+                left -= cut not in self._looked_at
+                self._looked_at.add(cut)
                 if left >= 0 or not any(isinstance(other[2], _Placed) for other in self._queue):
                     self._place(item)
             elif item.effort == "quick" and item.plan.gap_bytes:
@@ -306,8 +314,9 @@ class _Search:
 
     def _offer_nearer(self, cut: _State) -> None:
         """Another cut of the table, nearer to the limit of flash: what is best by what is now known of flash, where it
-        lies between the states that are known to fit and to exceed, and else the state in their middle."""
-        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung))
+        lies between the states that are known to fit and to exceed, and else the state in their middle. (What a table
+        counts is rounded: a state that exceeds may seem to fit.)"""
+        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung), cut.exceeds)
         if best is None or best[1] == cut.state or cut.tried == _ROUNDS:
             return
         value, state = best
@@ -327,13 +336,14 @@ class _Search:
             value = self.worth.of(table.cycles[state], table.flash_bytes[state], cut.family.ladder[cut.rung])
             self._push(value, replace(cut, state=state, tried=cut.tried + 1))
 
-    def _best_of(self, rungs: _Rungs) -> tuple[float, int] | None:
-        """The value of the best cut of the last of the rungs in the arena of the first, and its state."""
+    def _best_of(self, rungs: _Rungs, exceeds: int = NEVER) -> tuple[float, int] | None:
+        """The value of the best cut of the last of the rungs in the arena of the first, and its state, which is below
+        one that exceeds the limit of flash."""
         table = rungs.family.table(rungs.high) if rungs.low <= rungs.high else None
         if table is None:
             return None
         return _best_state(
-            table, self.worth, self.limits, self.beside[id(rungs.family)], rungs.family.ladder[rungs.low]
+            table, self.worth, self.limits, self.beside[id(rungs.family)], rungs.family.ladder[rungs.low], exceeds
         )
 
     def _is_current(self, cut: _State) -> bool:
@@ -382,12 +392,13 @@ class _Search:
 
 
 def _best_state(
-    table: CutTable, worth: Worth, limits: Limits, beside: int, arena_bytes: int
+    table: CutTable, worth: Worth, limits: Limits, beside: int, arena_bytes: int, exceeds: int
 ) -> tuple[float, int] | None:
     """The value of the best cut of a table in an arena, and its state; None where none is within the limits. beside:
-    bytes of flash that a library takes beside what the table counts."""
+    bytes of flash that a library takes beside what the table counts. exceeds: a state; no greater one is allowed."""
     flash = table.flash_bytes
     allowed = table.cycles < (NEVER if limits.cycles is None else limits.cycles + 1)
+    allowed[min(exceeds, len(allowed)) :] = False
     if limits.flash_bytes is not None:
         allowed &= flash <= limits.flash_bytes - beside
     if not allowed.any():

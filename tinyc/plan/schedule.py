@@ -64,6 +64,30 @@ def best_order(problem: Problem, max_runs: int = MAX_RUNS) -> Order:
     return Order(tasks, _peak(costs, tasks), True)
 
 
+def lightest_order(problem: Problem, max_runs: int = MAX_RUNS) -> tuple[int, ...]:
+    """Of the orders with the lowest peak, that with the fewest live bytes of all steps together: whatever else a step
+    may need then meets few bytes. `best_order` where the search would take too long."""
+    best, costs = best_order(problem, max_runs), costs_of(problem)
+    heap = [(0, 0, _start(costs))]
+    pushed = 0
+    seen: set[int] = set()
+    while heap:
+        total, _, state = heapq.heappop(heap)
+        if state.count == len(costs.needs):
+            return state.order()
+        if state.done in seen:
+            continue
+        seen.add(state.done)
+        for task in state.ready:
+            during, _ = costs.step(state.live, state.done, task)
+            if during <= best.peak:
+                pushed += 1
+                heapq.heappush(heap, (total + during, pushed, _run(costs, state, task)))
+        if pushed > max_runs:
+            break
+    return best.tasks
+
+
 class _TooManyError(Exception):
     pass
 

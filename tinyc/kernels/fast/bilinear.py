@@ -19,6 +19,8 @@ from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
 
+_NARROW_SCALE = 1
+
 Rows = tuple[tuple[int, ...], ...]
 
 
@@ -70,6 +72,11 @@ class BilinearForm:
     def scale(self) -> int:
         """log2 of the multiple of the least raised output, in two dimensions, once the odd factor is divided out."""
         return (self.unit * self.across.unit // self.odd).bit_length() - 1
+
+    @property
+    def narrow_scale(self) -> int:
+        """The same where weights stay int8 in flash: of all channels, so much that requantizations are proved."""
+        return max(self.scale, _NARROW_SCALE)
 
     @property
     def odd(self) -> int:

@@ -72,17 +72,17 @@ def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
 
 
 def _functions(tiles: OneRowTiles) -> tuple[list[tuple[int, int]], str, str, tuple[Work, Work], Work, Work]:
-    products, products_count, order = products_function("@_products", tiles)
-    columns, around, column = columns_function("@_columns", tiles)
+    products, (around, group), order = products_function("@_products", tiles)
+    columns, before, column = columns_function("@_columns", tiles)
     factors, factors_count = factors_function("@_factors", tiles, order)
     fast = f"{columns}\n{factors}\n{products.text}\n"
     return (
         order,
         fast,
         _twins(tiles, order) + products_twin(tiles, order),
-        (around, column),
+        (before, column),
         factors_count,
-        products_count,
+        around + tiles.groups * group,
     )
 
 

@@ -16,24 +16,29 @@ from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.thumb import Asm, Naked, Work
 
+_SAVED = 9  # registers, between the frame and the fifth argument
 _VECTORS = {"f2": 5, "s2": 3, "s24": 9, "f4": 6, "one_row": 3}  # in the frame, beside those of columns
 
 
-def products_function(name: str, tiles: Tiles) -> tuple[Naked, Work, list[tuple[int, int]]]:
-    """`name(stream, constants, factors, y)`: the function, instructions of a call, (row, column) products in order.
+PARAMETERS = (
+    "const int32_t *stream",
+    "const int32_t *constants",
+    "const int32_t *factors",
+    "int8_t *const *y",
+    "int32_t groups",
+)
 
-    y: m pointers to the first output of the pair in each output row.
+
+def products_function(name: str, tiles: Tiles) -> tuple[Naked, tuple[Work, Work], list[tuple[int, int]]]:
+    """`name(stream, constants, factors, y, groups)`: the function, instructions of a call and of each group of it,
+    (row, column) products in order.
+
+    y: m pointers to the first output of the pair in each output row. groups: of four output channels.
     """
     writer = _Products(tiles)
     asm = writer.write()
-    parameters = (
-        "const int32_t *stream",
-        "const int32_t *constants",
-        "const int32_t *factors",
-        "int8_t *const *y",
-    )
     asm.reorder()
-    return Naked(name, parameters, asm), asm.work(), writer.order
+    return Naked(name, PARAMETERS, asm), (asm.work(), asm.work("group")), writer.order
 
 
 class _Products(ProductCode):
@@ -51,13 +56,13 @@ class _Products(ProductCode):
         for a in range(tiles.form.m):
             asm.op("ldr", "r4", f"[r3, #{4 * a}]")
             asm.op("str", "r4", self._at(f"y{a}"))
-        asm.constant("r4", tiles.groups)
+        asm.op("ldr", "r4", f"[sp, #{self._size + 4 * _SAVED}]")
         asm.op("str", "r4", self._at("groups"))
         if tiles.divided:
             asm.constant("r4", INVERSES[tiles.form.odd])
             asm.op("str", "r4", self._at("inverse"))
         asm.op("mov", "r1", "r2")
-        with asm.loop("group", tiles.groups):
+        with asm.loop("group", "group"):
             asm.note("four channels of two tiles: products and their sums")
             asm.op("ldm", "r0", "{r2-r5}")
             asm.op("ldm", "r0!", "{r6-r9}")

@@ -11,26 +11,46 @@ from collections.abc import Mapping, Sequence
 from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.fast import products, weights
 from tinyc.kernels.fast.bilinear import BilinearForm
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
 from tinyc.kernels.form.function import LayerFunction, described, described_twin
 from tinyc.machine.thumb import Naked
 
 Order = list[tuple[int, int]]  # (row, column) products as they are used
-Parts = tuple[SpecializedKernel, SpecializedKernel]  # vertical and horizontal
+Parts = tuple[SpecializedKernel, ...]  # vertical and horizontal, and where weights stay int8 those of the weights
 
 
-def layer_function(geometry: Mapping[str, int], tiles: Tiles, fast: str, order: Order, parts: Parts) -> LayerFunction:
-    """The products or their twin, and the function of the whole layer."""
+def layer_function(
+    geometry: Mapping[str, int],
+    tiles: Tiles,
+    fast: str,
+    order: Order,
+    parts: Parts,
+    bands: Mapping[str, int],
+) -> LayerFunction:
+    """The products or their twin, and the function of the whole layer. bands: fields of tc_tiles_bands_t; none where
+    the stream of int8 weights is made at once, or lies in flash."""
     contract = f"""/* conv2d 3x3 by {_what(tiles.form)}, \
 {tiles.in_c} -> {tiles.out_c} channels: tc_tiles.h. scratch: word aligned. */"""
-    struct = "\n".join(f"    {line}" for line in described("tc_tiles_t", geometry))
+    lines = described("tc_tiles_t", geometry)
+    lines += described("tc_tiles_bands_t", bands, prefix="bands_") if bands else []
+    struct = "\n".join(f"    {line}" for line in lines)
+    first, inputs = "stream", f"{parts[0].name}, {parts[1].name}, @_products"
+    if bands:
+        first, run = "weights", f"tc_tiles_bands_run(&layer, &bands_layer, {parts[2].name}, {inputs}"
+    elif len(parts) > 2:
+        words = tiles.groups * tiles.group_words
+        first, run = "weights", f"tc_tiles_narrow_run(&layer, {parts[2].name}, {inputs}, {words}"
+    else:
+        run = f"tc_tiles_run(&layer, {inputs}"
     driver = f"""\
-static void @(const int32_t *stream, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
+static void @(const int32_t *{first}, const int32_t *constants, const int8_t *pad, const int8_t *x, int8_t *y,
               void *scratch)
 {{
 {struct}
-    tc_tiles_run(&layer, {parts[0].name}, {parts[1].name}, @_products, stream, constants, pad, x, y, scratch);
+    {run},
+            {first}, constants, pad, x, y, scratch);
 }}"""
     return LayerFunction(contract, f"{fast}\n", products_twin(tiles, order), driver, tile=tiles.text)
 
@@ -39,8 +59,9 @@ def _what(form: BilinearForm) -> str:
     return f"{form.products}x{form.across.products} products for {form.m}x{form.across.m} outputs"
 
 
-def parts_of(tiles: Tiles, vertical: Naked, horizontal: Naked, order: Order) -> Parts:
-    """The two functions of the inputs, which depend on little else than the number of channels."""
+def parts_of(tiles: Tiles, order: Order, vertical: Naked, horizontal: Naked, *of_weights: Naked) -> Parts:
+    """The two functions of the inputs and that of the weights, if there is one, which depend on little else than the
+    number of channels."""
     what = _what(tiles.form)
     family = f"tc_tiles_{tiles.form.name}"
     down = f"/* Inputs of {what}, {tiles.in_c} channels, vertically: tc_tiles.h. */"
@@ -48,7 +69,12 @@ def parts_of(tiles: Tiles, vertical: Naked, horizontal: Naked, order: Order) -> 
     first = LayerFunction(down, f"{vertical.text}\n", _vertical_twin(tiles))
     second = LayerFunction(over, f"{horizontal.text}\n", _horizontal_twin(tiles, order))
     stems = f"{family}_vertical_i{tiles.in_c}", f"{family}_horizontal_i{4 * tiles.quads}"
-    return first.named(stems[0], "tc_tiles.h"), second.named(stems[1], "tc_tiles.h")
+    inputs = first.named(stems[0], "tc_tiles.h"), second.named(stems[1], "tc_tiles.h")
+    if not of_weights:
+        return inputs
+    comment = f"/* Weights of {what}, {4 * tiles.quads} input channels: tc_tiles.h. */"
+    third = LayerFunction(comment, f"{of_weights[0].text}\n", _weights_twin(tiles, order))
+    return *inputs, third.named(f"{family}_weights_i{4 * tiles.quads}", "tc_tiles.h")
 
 
 def geometry_of(site: Site, p: ConvParams, tiles: Tiles) -> Mapping[str, int]:
@@ -92,6 +118,18 @@ def _horizontal_twin(tiles: Tiles, order: Order) -> str:
     return described_twin("@", ("int32_t *strip", "int32_t *factors"), "tc_form_t", fields, call, tables=tables)
 
 
+def _weights_twin(tiles: Tiles, order: Order) -> str:
+    form = tiles.form
+    fields = {"p": form.products, "q": form.across.products, "steps": tiles.steps}
+    tables = {
+        "taps": table_of([[tap << form.narrow_scale - form.scale for tap in taps] for taps in form.weights]),
+        "taps_across": table_of(form.across.weights),
+        "place": _place_table(form, order),
+    }
+    call = "tc_form_weights(&layer, weights, groups, stream);"
+    return described_twin("@", weights.PARAMETERS, "tc_form_t", fields, call, tables=tables)
+
+
 def products_twin(tiles: Tiles, order: Order) -> str:
     form, across, requant = tiles.form, tiles.form.across, tiles.requant
     blocks = [tiles.raises.index(r) if r in tiles.raises else 0 for r in range(form.most_raised + 1)]
@@ -118,9 +156,8 @@ def products_twin(tiles: Tiles, order: Order) -> str:
         "lowered": "{" + ", ".join(map(str, requant.lowered if requant.packed else (0, 0))) + "}",
         "blocks": len(tiles.raises),
     }
-    parameters = ("const int32_t *stream", "const int32_t *constants", "const int32_t *factors", "int8_t *const *y")
-    call = "tc_form_products(&layer, stream, constants, factors, y);"
-    return described_twin("@_products", parameters, "tc_form_t", fields, call, tables=tables)
+    call = "tc_form_products(&layer, stream, constants, factors, y, groups);"
+    return described_twin("@_products", products.PARAMETERS, "tc_form_t", fields, call, tables=tables)
 
 
 def _inputs_fields(tiles: Tiles) -> dict[str, int]:

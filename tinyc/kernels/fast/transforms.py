@@ -11,6 +11,7 @@ from tinyc.machine.thumb import Asm, Naked, Work
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _UNROLLED_QUADS = 4  # of a column
+_FAR = 4096
 _LOADED = 10  # words of a row of the strip
 
 
@@ -209,7 +210,7 @@ def horizontal_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Nak
     asm.constant("r2", tiles.steps)
     asm.op("str", "r2", "[sp]")
     with asm.loop("step", tiles.steps):
-        to = _Cursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
+        to = ReachingCursor(asm, "r1", pairs=tiles.form.name in ("f2", "s2"))
         loaded = tiles.columns if tiles.columns <= _LOADED else tiles.form.across.n
         for i in range(tiles.form.products):
             asm.note(f"row {i} of the strip: its columns combined, to the factors")
@@ -223,7 +224,7 @@ def horizontal_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Nak
     return Naked("@", ("int32_t *strip", "int32_t *factors"), asm), asm.work()
 
 
-def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:
+def _horizontal_f2(asm: Asm, to: ReachingCursor, places: list[int]) -> None:
     """A row of the strip, which is in r2 and on; r0 is behind it. (Others: what of the row fits registers.)"""
     asm.op("strd", "r6", "r7", "[r0, #-24]")
     for place, (op, a, b) in zip(
@@ -234,7 +235,7 @@ def _horizontal_f2(asm: Asm, to: _Cursor, places: list[int]) -> None:
         asm.op("strd", "r8", "r9", to.at(place))
 
 
-def _horizontal_s2(asm: Asm, to: _Cursor, places: list[int]) -> None:
+def _horizontal_s2(asm: Asm, to: ReachingCursor, places: list[int]) -> None:
     asm.op("str", "r10", "[r0, #-36]")
     for i in (1, 2, 3):
         asm.op("strd", f"r{2 + i}", f"r{6 + i}", to.at(places[i]))
@@ -244,7 +245,7 @@ def _horizontal_s2(asm: Asm, to: _Cursor, places: list[int]) -> None:
         asm.op("strd", "r11", "r12", to.at(places[i]))
 
 
-def _horizontal_s4(asm: Asm, to: _Cursor, places: list[int]) -> None:
+def _horizontal_s4(asm: Asm, to: ReachingCursor, places: list[int]) -> None:
     """17 columns: nine of each tile, r2 and on, one of them in both."""
     for tile in range(2):
         if tile:
@@ -279,7 +280,7 @@ def _take_twice(asm: Asm, first: str, second: str) -> None:
     asm.op("ssub16", "r12", "r12", second)
 
 
-def _horizontal_f4(asm: Asm, to: _Cursor, places: list[int]) -> None:
+def _horizontal_f4(asm: Asm, to: ReachingCursor, places: list[int]) -> None:
     asm.op("strd", "r10", "r11", "[r0, #-40]")
     for tile in range(2):
 
@@ -314,24 +315,28 @@ def toom_of_registers(asm: Asm, r: list[str], store: Callable[[int, str], None])
     store(5, r[3])
 
 
-class _Cursor:
+class ReachingCursor:
     """A pointer register that moves where immediates do not reach: of LDRD and STRD, or (pairs False) of STR."""
 
     def __init__(self, asm: Asm, register: str, pairs: bool) -> None:
         self._asm, self._register = asm, register
+        self._pairs = pairs
         self._low, self._high = (-_PAIR_REACH, _PAIR_REACH) if pairs else (-252, 4092)
         self._base = 0
 
     def at(self, offset: int) -> str:
         """`[register, #imm]` for byte `offset`, a multiple of 4."""
         if not self._low <= offset - self._base <= self._high:
-            self.move(offset)
+            self.move(offset if self._pairs else offset // _FAR * _FAR)
         imm = offset - self._base
         return f"[{self._register}, #{imm}]" if imm else f"[{self._register}]"
 
     def move(self, base: int) -> None:
         """The register points to byte `base`."""
         while left := base - self._base:
-            step = max(-4092, min(left, 4092))
-            self._asm.add(self._register, self._register, step)
-            self._base += step
+            far = left // _FAR * _FAR if left > 0 else -(-left // _FAR * _FAR)
+            if far:  # an immediate of one byte and its place
+                self._asm.op("add" if far > 0 else "sub", self._register, self._register, f"#{abs(far)}")
+            else:
+                self._asm.add(self._register, self._register, left)
+            self._base += far or left

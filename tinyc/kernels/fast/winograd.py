@@ -5,11 +5,13 @@ Tiles of 2x2 and of 4x4 outputs at stride 1, of 2x2 and of 2x4 at stride 2. Each
 (few channels, and not 2x2 at stride 1) with code for several in a row: a few kilobytes for a few percent. Weights are
 transformed here, once; that the factors fit int16 and the sums int32 is proved from them. Where the factors fit int8,
 as those of int4 weights do but for 4x4 outputs, two channels may lie over each other: half of the flash for one
-instruction in eleven.
+instruction in eleven. Or weights stay int8 in flash (`w8`), and the layer transforms them when it runs: first of all,
+or (`band`) once for each band of tile rows, whose inputs are transformed before, with room for four output channels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -42,13 +44,13 @@ from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import Parts, geometry_of, layer_function, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
+from tinyc.kernels.fast.weights import TAPS, weight_words, weights_function
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
-from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
-from tinyc.machine.thumb import Naked, Work
+from tinyc.machine.thumb import Work
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
@@ -57,27 +59,22 @@ INLINE_CHANNELS = {"s2": 32, "s24": 32, "f4": 32}  # of input, most for the long
 
 @dataclass(frozen=True)
 class TilePlan:
-    """How a conv2d is made: its functions' text, the instructions of each call, the proof, the factors of weights.
-
-    factors: int64[O, P, P, C]. order: (row, column) products as they are used. parts: vertical and horizontal.
-    """
+    """How a conv2d is made: its functions' text, the instructions of each call, and the proof."""
 
     tiles: Tiles
     finish: Finish
     matrix: Matrix
-    factors: Int64s
-    order: list[tuple[int, int]]
-    function: Once[LayerFunction]
-    parts: Once[Parts]
+    weights: Array  # int8-valued [O, 3, 3, C]
+    order: list[tuple[int, int]]  # (row, column) products as they are used
+    parts: Once[Parts]  # functions of the inputs (vertical, horizontal) and, with `narrow`, of the weights
+    products_text: str
     code_bytes: int
-    vertical: tuple[Work, Work]  # of a call, and of each column
-    horizontal: Work
-    products: Work
+    functions: FunctionsWork
 
     @cached_property
     def stream(self) -> npt.NDArray[np.int32]:
-        """The words of `_stream`."""
-        return _stream(self)
+        """What lies in flash: start values and factors, or with `narrow` weights."""
+        return _stream(self) if self.functions.weights is None else _narrow_words(self)
 
     @cached_property
     def constants(self) -> npt.NDArray[np.int32]:
@@ -85,31 +82,35 @@ class TilePlan:
         return constants_of(self.tiles, self.finish)
 
 
-def plan(site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bool = False) -> TilePlan | None:
+@dataclass(frozen=True, slots=True)
+class FunctionsWork:
+    """What the functions of a layer execute in a call, and beside for each ..."""
+
+    vertical: tuple[Work, Work]  # ... column
+    horizontal: Work
+    products: tuple[Work, Work]  # ... group of four output channels
+    weights: tuple[Work, Work] | None  # ... such group; None: factors lie in flash
+
+
+def plan(
+    site: Site, p: ConvParams, form: BilinearForm, inline: bool, packed: bool = False, narrow: bool = False
+) -> TilePlan | None:
     """The functions that run the layer; None where no requantization is proved."""
     matrix = matrix_of(p)
-    proved = matrix.once(proved_finish, form, packed)
+    proved = matrix.once(proved_finish, form, packed, narrow)
     if proved is None:
         return None
     finish, divided = proved
     tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline)
-    fast, inputs, counts, order = _functions(tiles)
-    code = fast.code_bytes + sum(function.code_bytes for function in inputs)
-    parts = Once(lambda: parts_of(tiles, *inputs, order))
-    function = Once(lambda: layer_function(geometry_of(site, p, tiles), tiles, fast.text, order, parts()))
-    return TilePlan(tiles, finish, matrix, weight_factors(p.w, form), order, function, parts, code, *counts)
-
-
-_Counts = tuple[tuple[Work, Work], Work, Work]
-
-
-def _functions(tiles: Tiles) -> tuple[Naked, tuple[Naked, Naked], _Counts, list[tuple[int, int]]]:
-    """The products in assembly, the functions before them (vertical, horizontal), what all three execute, the order of
-    the products."""
-    products, products_count, order = products_function("@_products", tiles)
-    horizontal, horizontal_count = horizontal_function(tiles, order)
+    products, products_work, order = products_function("@_products", tiles)
+    horizontal, horizontal_work = horizontal_function(tiles, order)
     vertical, around, column = vertical_function(tiles)
-    return products, (vertical, horizontal), ((around, column), horizontal_count, products_count), order
+    of_weights, weights_work = weights_function(tiles, order) if narrow else (None, None)
+    before = [function for function in (vertical, horizontal, of_weights) if function]
+    parts = Once(lambda: parts_of(tiles, order, *before))
+    code = products.code_bytes + sum(function.code_bytes for function in before)
+    work = FunctionsWork((around, column), horizontal_work, products_work, weights_work)
+    return TilePlan(tiles, finish, matrix, p.w, order, parts, products.text, code, work)
 
 
 def weight_factors(w: Array, form: BilinearForm) -> Int64s:
@@ -119,18 +120,20 @@ def weight_factors(w: Array, form: BilinearForm) -> Int64s:
     return factors
 
 
-def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> tuple[Finish, bool] | None:
+def proved_finish(
+    matrix: Matrix, form: BilinearForm, packed: bool = False, narrow: bool = False
+) -> tuple[Finish, bool] | None:
     """The proved requantization, for sums raised least; and whether sums must be divided by the form's odd
     factor before. The multiplier divides them where that multiple of the accumulators fits. None if there is none.
     packed: with factors of weights that fit int8, two channels over each other, of forms that divide and raise
-    nothing."""
+    nothing. narrow: factors are what the form makes of the weights, not multiples."""
     if packed:
-        narrow = _proved(matrix, form, 1, packed=True)
-        return (narrow, False) if narrow else None
-    finish = _proved(matrix, form, form.odd)
+        over = _proved(matrix, form, 1, packed=True)
+        return (over, False) if over else None
+    finish = _proved(matrix, form, form.odd, narrow=narrow)
     if form.odd == 1 or (finish and finish.requant.constants == 2):
         return (finish, False) if finish else None
-    plain = _proved(matrix, form, 1)
+    plain = _proved(matrix, form, 1, narrow=narrow)
     if plain is None:
         return (finish, False) if finish else None
     if finish and finish.requant.extra_instructions <= plain.requant.extra_instructions + 1:
@@ -138,10 +141,13 @@ def proved_finish(matrix: Matrix, form: BilinearForm, packed: bool = False) -> t
     return plain, True
 
 
-def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False) -> Finish | None:
+def _proved(
+    matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False, narrow: bool = False
+) -> Finish | None:
     out_c = len(matrix.taps)
     factors = weight_factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
     largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
+    scale = form.narrow_scale if narrow else form.scale
     top, over = form.most_raised, 8 * packed * (np.arange(out_c) % 2 == 0)
     bound = 2**7 - 1 if packed else 2**15 - 1
     if packed and (largest > bound).any():
@@ -151,12 +157,12 @@ def _proved(matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = Fa
         worst = np.maximum(np.maximum(np.abs(steps.low), np.abs(steps.high)), 1)
         bits = np.floor(np.log2(bound / largest)) + form.scale
         room = np.minimum(bits, 30 - top - over - np.ceil(np.log2(worst + 1)))
-        scale: Int64s = np.minimum(room, _LARGEST_SCALE).astype(np.int64)
-        return scale
+        scales: Int64s = np.minimum(room, scale if narrow else _LARGEST_SCALE).astype(np.int64)
+        return scales
 
-    finish = finish_wide(matrix, form.scale, most, multiple, packed)
+    finish = finish_wide(matrix, scale, most, multiple, packed)
     if form.largest_input < 2**15 and (finish is None or finish.requant.sign or finish.requant.shifts is None):
-        dropping = finish_drops(matrix, form.scale, most, multiple, packed)
+        dropping = finish_drops(matrix, scale, most, multiple, packed)
         if dropping is not None and dropping.fits_multiples(top):
             return dropping
     if finish is None and packed:
@@ -176,7 +182,8 @@ def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     spare = finish.weight_scale[: tiles.out_c] - form.scale
     if packed:
         spare = spare - 8 * (np.arange(tiles.out_c) % 2 == 0) if not tiles.requant.halve else np.zeros_like(spare)
-    factors = (work.factors * finish.live[: tiles.out_c, None, None, None]) << spare[:, None, None, None]
+    live = weight_factors(work.weights, form) * finish.live[: tiles.out_c, None, None, None]
+    factors = live << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2 ** (7 if packed else 15)  # the proof has seen to it
     if packed:
         factors = 256 * factors[::2] + factors[1::2]
@@ -186,6 +193,12 @@ def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     words = (pairs[..., 0, :] & 0xFFFF) | ((pairs[..., 1, :] & 0xFFFF) << 16)  # ... [products, quad, step]
     weights = words.reshape(groups, tiles.words_per_step, -1).transpose(0, 2, 1).reshape(groups, -1)
     return as_words(np.concatenate([start_values(tiles, finish, work.matrix), weights], axis=1)).ravel()
+
+
+def _narrow_words(work: TilePlan) -> npt.NDArray[np.int32]:
+    """Start values and int8 weights, four output channels after each other."""
+    live = work.weights * work.finish.live[: work.tiles.out_c, None, None, None]
+    return weight_words(live, work.tiles, start_values(work.tiles, work.finish, work.matrix))
 
 
 def start_values(tiles: Tiles, finish: Finish, matrix: Matrix) -> Int64s:
@@ -209,62 +222,106 @@ def constants_of(tiles: Tiles, finish: Finish) -> npt.NDArray[np.int32]:
 # ---- the kernel ----
 
 
-def special(work: TilePlan, family: str) -> SpecializedKernel:
-    """The functions of the layer."""
-    stem = f"{family}_i{work.tiles.in_c}_o{work.tiles.out_c}"
-    return work.function().named(stem, "tc_tiles.h", parts=work.parts())
+def special(work: TilePlan, site: Site, p: ConvParams, family: str, band: int) -> SpecializedKernel:
+    """The functions of the layer. band: tile rows whose factors are made together; 0: the factors of weights are made
+    first, or lie in flash."""
+    tiles = work.tiles
+    bands = _bands(tiles, site, band) if band else {}
+    function = layer_function(geometry_of(site, p, tiles), tiles, work.products_text, work.order, work.parts(), bands)
+    return function.named(f"{family}_i{tiles.in_c}_o{tiles.out_c}", "tc_tiles.h", parts=work.parts())
 
 
-def call(work: TilePlan, site: Site, p: ConvParams) -> Call:
+def _bands(tiles: Tiles, site: Site, band: int) -> dict[str, int]:
+    """Fields of tc_tiles_bands_t."""
+    return {
+        "tile_rows": band,
+        "pairs": band * _pairs(tiles.form, site)[1],
+        "weight_words": GROUP + GROUP * TAPS * tiles.quads,
+        "constant_words": tiles.finish_words,
+        "stream_words": tiles.group_words,
+    }
+
+
+def _pairs(form: BilinearForm, site: Site) -> tuple[int, int]:
+    """Rows of tiles, and pairs of tiles in each."""
+    _, out_h, out_w, _ = site.y().shape
+    return -(-out_h // form.m), -(-out_w // (2 * form.across.m))
+
+
+def call(work: TilePlan, site: Site, p: ConvParams, band: int) -> Call:
     """One call for the whole image; output rows follow the input rows that they need."""
     form = work.tiles.form
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
+    what = "weights" if work.functions.weights else "stream"
     args = (
-        Const(work.stream, "stream of tc_tiles.h", "stream"),
+        Const(work.stream, f"{what} of tc_tiles.h", "stream"),
         Const(work.constants, "constants of tc_tiles.h", "constants"),
         Const(row, "[in_w][in_c] of x_zero", "pad"),
         *(In(0), Out(), Scratch()),
     )
+    if band:
+        return Call(args, flow=replace(rows, pad=None, out_rows=form.m * band, buffered=True))
     ahead = work.tiles.columns - p.attrs.pad.left
     across = Across(2 * form.across.m, ahead, form.stride, site.x(0).shape[3], site.y().shape[3])
     return Call(args, flow=replace(rows, pad=None, out_rows=form.m, across=across))
 
 
-def scratch(tiles: Tiles, site: Site) -> int:
-    """Bytes of strip, factors, and a pair of tiles where tiles leave the image."""
-    form = tiles.form
+def scratch(work: TilePlan, site: Site, band: int) -> int:
+    """Bytes of the stream that is made, the strip, factors, and a pair of tiles where tiles leave the image."""
+    tiles, form = work.tiles, work.tiles.form
     _, out_h, out_w, out_c = site.y().shape
+    groups = 0 if work.functions.weights is None else 1 if band else tiles.groups
+    pairs = band * _pairs(form, site)[1] if band else 1
     ragged = out_h % form.m or out_w % (2 * form.across.m)
-    return 4 * (tiles.strip_words + tiles.factor_words) + (2 * form.m * form.across.m * out_c if ragged else 0)
+    words = groups * tiles.group_words + tiles.strip_words + pairs * tiles.factor_words
+    return 4 * words + (2 * form.m * form.across.m * out_c if ragged else 0)
 
 
-def cost(work: TilePlan, site: Site, p: ConvParams) -> Cost:
+def cost(work: TilePlan, site: Site, p: ConvParams, band: int) -> Cost:
     """Instructions exact but for the loop over the tiles, estimated."""
-    form = work.tiles.form
-    _, out_h, out_w, _ = site.y().shape
-    down, across = -(-out_h // form.m), -(-out_w // (2 * form.across.m))
-    around, column = work.vertical
+    tiles, form, functions = work.tiles, work.tiles.form, work.functions
+    down, across = _pairs(form, site)
+    around, column = functions.vertical
     fresh = 2 * form.across.m * form.stride
-    per_pair = work.horizontal + work.products + around + fresh * column + _PAIR_COST
-    per_row = across * per_pair + work.tiles.carried * column + 3 * around + _ROW_COST
+    calls = tiles.groups if band else 1  # of the products of a pair
+    outputs = (
+        calls * (functions.products[0] + _OUTPUTS_COST + form.m * _OUTPUT_ROW_COST)
+        + tiles.groups * functions.products[1]
+    )
+    per_pair = functions.horizontal + around + fresh * column + _INPUTS_COST + outputs
+    outside = max(across * fresh + tiles.carried - site.x(0).shape[2], 0)  # columns, each with a call of its own
+    per_row = across * per_pair + tiles.carried * column + outside * (around + _OUTSIDE_COST) + _ROW_COST
+    copied = _copied_pixels(form, site)
+    whole = down * per_row + copied * (calls * _COPIED_PIXEL_COST + site.y().shape[3] * _COPIED_BYTE_COST)
+    turns = -(-down // band) if band else 1
+    if functions.weights is not None:
+        whole = whole + turns * (calls * functions.weights[0] + tiles.groups * functions.weights[1])
     geometry = (site.x(0).shape, site.y().shape, p.attrs.pad.top, p.attrs.pad.left)
-    code = WrittenCode((work.tiles, *geometry), work.code_bytes)
+    code = WrittenCode((tiles, *geometry, band, functions.weights is not None), work.code_bytes)
     flash = work.stream.nbytes + work.constants.nbytes + code.size
-    whole = down * per_row
-    fetches = _fetches(work, down * across, whole.instructions)
-    return Cost(whole.instructions, flash, scratch(work.tiles, site), whole.cycles, fetches, code)
+    readings = down * across if functions.weights is None else turns
+    fetches = _fetches(work, down * across, readings, whole.instructions)
+    return Cost(whole.instructions, flash, scratch(work, site, band), whole.cycles, fetches, code)
 
 
-def _fetches(work: TilePlan, pairs: int, executed: int) -> Fetches:
-    """Each pair of tiles takes all weights, and all code but for the subroutine of a product, a loop of its steps."""
+def _copied_pixels(form: BilinearForm, site: Site) -> int:
+    """Outputs of pairs of tiles that leave the image."""
+    _, out_h, out_w, _ = site.y().shape
+    wide = 2 * form.across.m
+    return out_h * out_w - (out_h // form.m * form.m) * (out_w // wide * wide)
+
+
+def _fetches(work: TilePlan, pairs: int, readings: int, executed: int) -> Fetches:
+    """Each pair of tiles takes all code but for the subroutine of a product, a loop of its steps. readings: of the
+    stream."""
     tiles = work.tiles
-    data = pairs * (work.stream.nbytes + work.constants.nbytes)
+    data = readings * work.stream.nbytes + pairs * work.constants.nbytes
     steps = 0 if tiles.inline else tiles.products * tiles.steps * tiles.groups * pairs
     products = tiles.products * tiles.groups * pairs
     each = step_instructions(tiles)
     looped = (4 * tiles.steps * each, 0 if tiles.inline else products)
-    return Fetches(data, ((4 * (executed - steps * each), 1), looped), (work.stream.nbytes, pairs))
+    return Fetches(data, ((4 * (executed - steps * each), 1), looped), (work.stream.nbytes, readings))
 
 
 def takes(site: Site, form: BilinearForm) -> bool:
@@ -296,7 +353,10 @@ def takes_s24(site: Site) -> bool:
     return takes(site, S24)
 
 
-_PAIR_COST = Work(70, 110)  # instructions of the loop over pairs of tiles, around its calls
+# Instructions of `tc_tiles.h` for a pair of tiles: of the inputs, of outputs, and of each row of these.
+_INPUTS_COST, _OUTPUTS_COST, _OUTPUT_ROW_COST = Work(57, 85), Work(62, 90), Work(8, 12)
+_OUTSIDE_COST = Work(18, 27)
+_COPIED_PIXEL_COST, _COPIED_BYTE_COST = Work(12, 18), Work(3, 5)
 _ROW_COST = Work(100, 160)  # instructions of the loop over rows of tiles
 NAMES = {
     "f2": "tc_conv2d_3x3_s8_tiles2_asm",
@@ -306,9 +366,15 @@ NAMES = {
 }
 
 
-def kernel_name(form: BilinearForm, inline: bool, packed: bool = False) -> str:
-    """Of the kernel."""
-    return NAMES[form.name].replace("_asm", "_packed" * packed + "_inline" * inline + "_asm")
+def kernel_name(form: BilinearForm, inline: bool = False, packed: bool = False, way: str = "") -> str:
+    """Of the kernel. way: a key of BANDS."""
+    narrow = way and f"_{way}"
+    return NAMES[form.name].replace("_asm", f"{narrow}{'_packed' * packed}{'_inline' * inline}_asm")
+
+
+_ALL = -1
+# Ways of kernels whose weights stay int8: tile rows of a band; 0: no bands, there is room for all factors of weights.
+BANDS = {"w8": 0, "w8_band": _ALL, "w8_band4": 4, "w8_band2": 2, "w8_band1": 1}
 
 
 def _inline(takes: Condition, most: int) -> Condition:
@@ -326,21 +392,57 @@ ASKS = {
 
 
 def _kernel(form: BilinearForm, packed: bool, takes: Condition, inline: bool) -> Kernel:
-    name = kernel_name(form, inline, packed)
+    return _offered(
+        kernel_name(form, inline, packed),
+        partial(plan, form=form, inline=inline, packed=packed),
+        _inline(takes, INLINE_CHANNELS[form.name]) if inline else takes,
+        ASKS[packed],
+    )
+
+
+def _narrow_kernels(form: BilinearForm, takes: Condition) -> Iterator[Kernel]:
+    """With weights that stay int8: those of one layer share their plan."""
+    plan_of_form = partial(plan, form=form, inline=False, narrow=True)
+
+    def plan_once(site: Site, p: ConvParams) -> TilePlan | None:
+        return p.once_at(site, plan_of_form)
+
+    for way, rows in BANDS.items():
+        yield _offered(kernel_name(form, way=way), plan_once, _in_bands(takes, form, rows), ASKS[False], rows)
+
+
+def _offered(
+    name: str, plan: Callable[[Site, ConvParams], TilePlan | None], takes: Condition, asks: str, rows: int = 0
+) -> Kernel:
+    """rows: a value of BANDS."""
+
+    def band(work: TilePlan, site: Site) -> int:
+        return _pairs(work.tiles.form, site)[0] if rows == _ALL else rows
+
     return Kernel(
         name,
         planned(
-            partial(plan, form=form, inline=inline, packed=packed),
-            ASKS[packed],
-            call=call,
-            cost=cost,
-            special=lambda work, site, p: special(work, name),
+            plan,
+            asks,
+            call=lambda work, site, p: call(work, site, p, band(work, site)),
+            cost=lambda work, site, p: cost(work, site, p, band(work, site)),
+            special=lambda work, site, p: special(work, site, p, name, band(work, site)),
         ),
         isa=frozenset({"dsp"}),
-        when=(is_s8_or_w4, _inline(takes, INLINE_CHANNELS[form.name]) if inline else takes),
-        asks=ASKS[packed],
+        when=(is_s8_or_w4, takes),
+        asks=asks,
         written=True,
     )
+
+
+def _in_bands(takes: Condition, form: BilinearForm, rows: int) -> Condition:
+    def takes_bands(site: Site) -> bool:
+        return bool(takes(site) and _pairs(form, site)[0] > rows and site.x(1).shape[0] > GROUP)
+
+    takes_bands.__doc__ = f"more than {rows} rows of tiles, more than {GROUP} output channels, {takes.__doc__}"
+    if rows == _ALL:
+        takes_bands.__doc__ = f"more than {GROUP} output channels, {takes.__doc__}"
+    return takes_bands if rows else takes
 
 
 KERNELS = tuple(
@@ -354,4 +456,8 @@ KERNELS = tuple(
         (S2, True, takes_s2),
     )
     for inline in ((False, True) if form.name in INLINE_CHANNELS else (False,))
+) + tuple(
+    kernel
+    for form, takes in ((F4, takes_f4), (F2, takes_f2), (S2, takes_s2))
+    for kernel in _narrow_kernels(form, takes)
 )
