@@ -84,7 +84,8 @@ typedef int32_t tc_feature_bits_t;
 /* Whether n floats, given as bits, hold a NaN; where they are `not_negative`, whether one has a sign. */
 static inline int tc_feature_any_nan(const tc_feature_bits_t *bits, int32_t n, int32_t not_negative)
 {
-    const int32_t last = n & 3; /* a loop from i to n is one of which GCC 12 warns, where n is a known multiple of 4 */
+    /* GCC 12 warns of a loop from i to n where n is a known multiple of 4. */
+    const int32_t last = n & 3;
     uint32_t any = 0;
 
 #define TC_FEATURE_NAN(k) \
