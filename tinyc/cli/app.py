@@ -69,9 +69,10 @@ class _Commands(TyperGroup):
     """Lists names and sentences; only the command that is called, or asked for its options, is imported."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in COMMANDS:
+        if args[0] in COMMANDS:
+            self.commands[args[0]] = load_command(args[0])
+        elif not ctx.resilient_parsing:  # a shell asks how a word goes on
             raise _NoSuchCommandError(args[0])
-        self.commands[args[0]] = load_command(args[0])
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
