@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import MODELS
-from tables import INPUTS, PAGE, ROOT, TITLES, as_table, write_section
+from tables import PAGE, ROOT, TITLES, as_table, files_of, write_section
 
 from tinyc.base.errors import TinycError
 from tinyc.options.build import Options
@@ -67,12 +67,12 @@ def _arguments() -> argparse.Namespace:
 def measure(model: str, options: Options) -> Report | None:
     """The report of one build; None where a model cannot be built so (ad has no rows to give one by one)."""
     folder = Path(os.environ.get("TINYC_MODELS", ROOT.parent / "shared" / "models")) / "mlperf_tiny"
-    expected = folder / f"{INPUTS[model].replace('_inputs_', '_')}_ref_outputs.npz"
-    asked = replace(options, inputs=folder / f"{INPUTS[model]}.npz", expect=f"{expected}:int8_tflm", samples=SAMPLES)
     print(f"{model}: {options}", file=sys.stderr)
     try:
         with tempfile.TemporaryDirectory(prefix="tinyc-choices-") as out:
-            report, _ = build(folder / f"{model}_int8.tflite", Path(out) / model, asked, Progress())
+            path, inputs, expected = files_of(folder, model, True, Path(out))
+            asked = replace(options, inputs=inputs, expect=expected, samples=SAMPLES)
+            report, _ = build(path, Path(out) / model, asked, Progress())
     except TinycError as error:
         if not options.input_rows:
             raise

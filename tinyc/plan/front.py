@@ -314,13 +314,13 @@ class _Search:
 
     def _offer_nearer(self, cut: _State) -> None:
         """Another cut of the table, nearer to the limit of flash: what is best by what is now known of flash, where it
-        lies between the states that are known to fit and to exceed, and else the state in their middle. (What a table
-        counts is rounded: a state that exceeds may seem to fit.)"""
+        lies between the states that are known to fit and to exceed; and else, and every other time, the state in their
+        middle. (What a table counts is rounded: a state that exceeds may seem to fit.)"""
         best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung), cut.exceeds)
         if best is None or best[1] == cut.state or cut.tried == _ROUNDS:
             return
         value, state = best
-        if not cut.fits < state < cut.exceeds:
+        if cut.exceeds != NEVER and (state <= cut.fits or cut.tried % 2):
             state = (cut.fits + cut.exceeds) // 2
         if cut.fits < state < cut.exceeds != NEVER or cut.fits < state == best[1]:
             self._push(value, replace(cut, state=state, tried=cut.tried + 1))
