@@ -31,7 +31,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
-from tinyc.ir.graph import INT_RANGE, Array, DType, Value
+from tinyc.ir.graph import INT_RANGE, Array, DType, Quant, Value
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -75,6 +75,7 @@ _LEAST_POWER, _MOST_POWER = 24, 42  # what leaves 13 bits between places, and sh
 _PER_MAC, _W4_PER_MAC = 2.75, 4.25  # instructions of the portable loops, about
 _STRUCT = 184  # bytes of the parameters
 _INT32 = 2**31
+_SAME_STEP = 1 / 256  # by which steps may differ: half a step of 127 and less
 _Ints = npt.NDArray[np.int64]
 Fields = dict[str, int | float | str | Const]
 
@@ -411,6 +412,13 @@ def _real_bias(site: Site) -> npt.NDArray[np.float64]:
     if not site.has(_B):
         return np.zeros(site.x(_W).shape[0])
     return site.const(_B) * (site.scale_zero(site.x(_X))[0] * _row_scales(site, _W))
+
+
+def have_one_step(w: Quant, r: Quant) -> bool:
+    """Whether the scales of all rows of w are those of r but for one factor, so that an accumulator takes the integers
+    of both as they are. Those of other weights are rounded once more: see `_Joined`."""
+    ratios = np.asarray(r.scale, np.float64) / np.asarray(w.scale, np.float64)
+    return bool(ratios.max() <= ratios.min() * (1 + _SAME_STEP))
 
 
 def _row_scales(site: Site, index: int) -> npt.NDArray[np.float64]:

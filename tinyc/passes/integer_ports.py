@@ -12,6 +12,8 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.op import Trait, Unquantized
 from tinyc.ops.quantize import Quantize
+from tinyc.ops.recurrent import Recurrent, have_one_step
+from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.signals import COUNT
 from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.qdq import KEEPING, join_quantization
@@ -81,12 +83,22 @@ def float_islands(graph: Graph) -> list[Node]:
             producers = [producer.get(name) for name in node.inputs if name and name not in graph.consts]
             read = (reader for name in node.outputs for reader in readers.get(name, ()))
             begins = all(n is None or n.name in names or is_a(n, Dequantize) for n in producers)
-            return bool(producers) and begins and all(n.name in names or is_a(n, Quantize) for n in read)
+            return begins and all(n.name in names or is_a(n, Quantize) for n in read)
 
         enclosed = [node for node in inside if is_enclosed(node)]
         if len(enclosed) == len(inside):
             return enclosed
         inside = enclosed
+
+
+def rounded_loops(graph: Graph) -> list[Node]:
+    """LSTM and GRU layers in integers that round weights of the file once more."""
+    layers = []
+    for node in graph.nodes:
+        if is_a(node, Recurrent, RecurrentKept):
+            w, r = (graph.values[node.inputs[index]].quant for index in (1, 3))
+            layers += [node] if w is not None and r is not None and not have_one_step(w, r) else []
+    return layers
 
 
 def has_scales(graph: Graph) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.base.requantize import quantize_array
-from tinyc.ir.graph import INT_RANGE, Array, Graph, Node, Quant, Value
+from tinyc.ir.graph import INT_RANGE, Array, DType, Graph, Node, Quant, Value
 from tinyc.kernel.site import Act
 from tinyc.ops import is_a, op_of
 from tinyc.ops.argmax import ArgMax
@@ -29,7 +29,7 @@ from tinyc.ops.mean import Mean
 from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.pad import Pad
 from tinyc.ops.quantize import Quantize
-from tinyc.ops.recurrent import Recurrent
+from tinyc.ops.recurrent import Recurrent, have_one_step
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
@@ -47,6 +47,7 @@ _ELEMENTWISE = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _MOST_INPUT, _MOST_SUM = 255, 2.0**30  # of a centred byte; of all weights together, which no output channel is beyond
 _MOST_TIMES = 64
+_LOOP_WEIGHTS: tuple[DType, ...] = ("s8", "s4")
 _NONE = Act()
 
 
@@ -307,22 +308,30 @@ def _in_finer_steps(draft: RewriteDraft, w: Value, array: Array) -> str:
 
 
 def _bias(view: View, name: str, x: Quant, w: Quant, f: Node) -> Array:
-    """The bias in steps of x.scale * w.scale, int32; as it is where the file has it so."""
+    """`_in_steps`; TinycError where there are none."""
+    if real_constant(view, name) is None:
+        raise TinycError(f"bias '{name}' is computed", f.where)
+    steps = _in_steps(view, name, x, w)
+    if steps is None:
+        raise TinycError(f"bias '{name}' is too large for its layer's scales", f.where)
+    return steps
+
+
+def _in_steps(view: View, name: str, x: Quant, w: Quant) -> Array | None:
+    """A bias in steps of x.scale * w.scale, int32; as it is where the file has it so. None if it is too large, or not
+    constant."""
     step = np.float64(x.scale[0]) * np.asarray(w.scale, np.float64)
     held = view.value(name)
     real = real_constant(view, name)
-    if real is None:
-        raise TinycError(f"bias '{name}' is computed", f.where)
-    if _is_in_steps(view, name, x, w):
-        return view.const(name)
+    if real is None or _is_in_steps(view, name, x, w):
+        return None if real is None else view.const(name)
     if held.quant is not None and view.is_const(name) and held.dtype == "s32":
         own = np.asarray(held.quant.scale, np.float64)
         real = own * (view.const(name).astype(np.float64) - np.asarray(held.quant.zero))
     steps = np.rint(real.astype(np.float64) / step)
     lo, hi = INT_RANGE["s32"]
-    if not (np.isfinite(steps).all() and steps.min() >= lo and steps.max() <= hi):
-        raise TinycError(f"bias '{name}' is too large for its layer's scales", f.where)
-    return steps.astype(np.int32)
+    fits = np.isfinite(steps).all() and steps.min() >= lo and steps.max() <= hi
+    return steps.astype(np.int32) if fits else None
 
 
 def _exact(draft: RewriteDraft, name: str, array: Array) -> str | None:
@@ -357,19 +366,46 @@ def loop_of_integers(view: View, node: Node) -> Rewrite | None:
     if loop is None or not view.sole_use(node.inputs[0]):
         return None
     name, w_name, bias, r_name, *late_and_states = loop.inputs
-    x, y, w = integers_behind(view, name), view.value(node.outputs[0]), view.value(w_name)
+    x, y = integers_behind(view, name), view.value(node.outputs[0])
     states = [other and integers_behind(view, other) for other in late_and_states[1:]]
-    if x is None or None in states or w.quant is None or view.value(r_name).quant is None:
+    if x is None or None in states or any(view.value(n).dtype not in _LOOP_WEIGHTS for n in (w_name, r_name)):
         return None
     x_value, draft = view.value(x), RewriteDraft(view, node)
     if x_value.quant is None or any(view.value(each).dtype != y.dtype for each in (x, *states) if each):
         return None
+    w_name, r_name = _weights_of_loop(view, draft, w_name, r_name)
+    w = draft.value(w_name)
+    assert w.quant is not None
     scale = tuple(x_value.quant.scale[0] * s for s in w.quant.scale)
     if bias:
         like = Value(f"{bias}:s32", view.value(bias).shape, "s32", Quant(scale, (0,) * len(scale), w.quant.axis))
-        bias = draft.const(_bias(view, bias, x_value.quant, w.quant, loop), like)
+        steps = _in_steps(view, bias, x_value.quant, w.quant)
+        if steps is None:
+            return None
+        bias = draft.const(steps, like)
     inputs = [x, w_name, bias, r_name, *late_and_states[:1], *map(str, states)]
     return draft.finish(inputs, loop.attrs, loop.origin + node.origin)
+
+
+def _weights_of_loop(view: View, draft: RewriteDraft, w_name: str, r_name: str) -> tuple[str, str]:
+    """Both weights in 4 bits only where they have one step: rounded to another, they are far from the file's."""
+    w, r = view.value(w_name), view.value(r_name)
+    assert w.quant is not None
+    assert r.quant is not None
+    if "s4" not in (w.dtype, r.dtype):
+        return w_name, r_name
+    if w.dtype == r.dtype and have_one_step(w.quant, r.quant):
+        return w_name, r_name
+    return _in_8_bits(draft, w, view.const(w_name)), _in_8_bits(draft, r, view.const(r_name))
+
+
+def _in_8_bits(draft: RewriteDraft, w: Value, array: Array) -> str:
+    """The same reals, weights of 4 bits as multiples that fill 8."""
+    times = INT_RANGE["s8"][1] // max(int(np.abs(array.astype(np.int64)).max(initial=0)), 1)
+    if w.dtype == "s8" or w.quant is None:
+        return w.name
+    quant = replace(w.quant, scale=tuple(scale / times for scale in w.quant.scale))
+    return draft.const(array.astype(np.int8) * np.int8(times), replace(w, name=f"{w.name}:s8", dtype="s8", quant=quant))
 
 
 @rule(Recurrent, RecurrentKept)

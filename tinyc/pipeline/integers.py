@@ -26,7 +26,7 @@ from tinyc.passes import normalize
 from tinyc.passes.attention import join_attention
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.passes.inputs import Perm, take_inputs_as_computed
-from tinyc.passes.integer_ports import float_islands, has_scales
+from tinyc.passes.integer_ports import float_islands, has_scales, rounded_loops
 from tinyc.passes.tables import join_tables
 from tinyc.pipeline.changes import changes_of
 from tinyc.pipeline.float_models import for_numerics, in_float, quantize_float
@@ -200,6 +200,12 @@ def _is_integer(draft: ModelDraft, request: CompileRequest) -> bool:
 
 
 def _joined(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
+    if loops := rounded_loops(draft.graph):
+        layers = some_of(node.layer for node in loops)
+        request.progress.on_warning(
+            "rows of weights for inputs and for states have scales of their own, where a loop of integers has one for"
+            f" both, and rounds weights once more: {layers}; --float-layers computes what the file has"
+        )
     graph = join_attention(draft.graph, draft.numerics)
     return replace(draft, graph=join_tables(graph, draft.numerics))
 
