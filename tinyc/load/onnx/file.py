@@ -27,6 +27,7 @@ from tinyc.base.limits import MAX_STORED
 from tinyc.ir.graph import Array
 from tinyc.load.cutting import check_outputs
 from tinyc.load.looked import Looked
+from tinyc.load.onnx.local_functions import without_functions
 
 T = TypeVar("T")
 
@@ -275,6 +276,8 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         raise TinycError("the model has no nodes: there is nothing to compile", where, "export it again")
     if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
         raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
+    if model.functions:
+        model = without_functions(model, MAX_ITEMS, where)
     for text in _texts(model):
         _check_text(text, where)
     return model
