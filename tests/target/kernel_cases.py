@@ -92,6 +92,8 @@ def _convolutions() -> Iterator[Graph]:
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 5, 9, 3), (8, 3, 3, 3), **relu),
         Layer("conv2d", Conv2D(Pair(2, 2), Padding(0, 0, 1, 1), act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),
+        Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 17, 3, 4), (8, 3, 3, 4), **relu),  # five bands of tiles and more
+        Layer("conv2d", Conv2D(Pair(2, 2), ONE, act=RELU), (1, 18, 3, 4), (8, 3, 3, 4), **relu),
         Layer("conv2d", Conv2D(groups=2, pad=ONE), (1, 3, 5, 4), (6, 3, 2, 2)),
         Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, act=RELU), (1, 5, 6, 9), (3, 3, 9), **relu),
         Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE, act=RELU6), (1, 8, 7, 8), (3, 3, 8)),
