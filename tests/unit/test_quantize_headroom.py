@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnx
 import pytest
 
 from tests.load.onnx_models import build, load, op, rand
+from tinyc import api
 from tinyc.explain.diagnosis import integer_outputs
 from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe
@@ -151,3 +153,40 @@ def test_integer_inputs_have_no_room() -> None:
 def test_variants_of_what_never_varies_are_itself() -> None:
     zero = roomy(calibration(np.zeros((3, 1, 2), np.float32)), 1.5)
     np.testing.assert_array_equal(zero.inputs["x"], 0)
+
+
+def test_variants_of_magnitudes_are_none_below_zero() -> None:
+    """Else the logarithm of a variant has no value. Levels in decibels, of any sign, go beyond both ends."""
+    x = np.random.default_rng(1).random((20, 1, 8), np.float32) ** 3 + np.float32(0.001)
+    for magnitudes, least in ((x, 0.0005), (x - x.min(), 0.0)):
+        varied = roomy(calibration(magnitudes), 1.4).inputs["x"]
+        assert least <= varied.min() <= magnitudes.min()
+        assert varied.max() > 1.2 * magnitudes.max()
+    for level in (-30, -0.5, 30):
+        varied = roomy(calibration(x + np.float32(level)), 1.2).inputs["x"]
+        assert varied.min() < x.min() + level
+        assert varied.max() > x.max() + level
+
+
+@pytest.mark.parametrize("headroom", [None, 1.3])
+def test_inputs_have_the_domain_of_a_logarithm(tmp_path: Path, headroom: float | None) -> None:
+    """Variants below zero had no value: `headroom` blamed the data for it, and a search was given up for its plain
+    setting. The layer whose rounded output has no logarithm loses all: it was `nan`, which JSON does not take."""
+    nodes = [op("Add", "x least", "a"), op("Log", "a", "h"), op("MatMul", "h w", "m"), op("Relu", "m", "r")]
+    constants = {"least": np.float32(1e-3), "w": rand(1, 8, 16) / 3, "v": rand(3, 16, 8) / 4}
+    model = build([*nodes, op("MatMul", "r v", "y")], {"x": (1, 8)}, ["y"], constants, 17)
+    onnx.save(model, tmp_path / "log.onnx")
+    x = np.random.default_rng(0).random((60, 1, 8), np.float32) ** 3
+    report = api.quantize(tmp_path / "log.onnx", calibration={"x": x}, headroom=headroom)
+    assert report.diagnosis.sqnr_db > 20
+    json.dumps(asdict(report), allow_nan=False, default=str)
+
+
+@pytest.mark.parametrize("last", ["Log", "Reciprocal"])
+def test_a_model_may_end_in_what_is_infinite_at_zero(tmp_path: Path, last: str) -> None:
+    """It was an internal error: the noise of an infinite output has no logarithm."""
+    nodes = [op("MatMul", "x w", "m"), op("Abs", "m", "a"), op(last, "a", "y")]
+    graph = graph_of(build(nodes, {"x": (1, 8)}, ["y"], {"w": rand(1, 8, 16)}, 17), tmp_path)
+    quantized = quantize(graph, calibration(rand(2, 60, 1, 8)), Recipe())
+    assert quantized.graph.values["y"].dtype == "s8"
+    assert sqnr_db(np.ones(2, np.float32), np.array([1, np.inf], np.float32)) == -200

@@ -28,7 +28,15 @@ def compute(
     graph: Graph, node: Node, inputs: list[Array | None], count: int, steps: Steps | None = None
 ) -> tuple[Array, ...]:
     """The node's outputs, [count, *shape] each, of inputs in the order of the node. steps: of a layer's input and
-    weights (`exact.weighted`), where they are integers times steps."""
+    weights (`exact.weighted`), where they are integers times steps. What is infinite in float32, as the logarithm of an
+    input that was rounded to 0, and what is none then, is so without a warning."""
+    with np.errstate(all="ignore"):
+        return _computed(graph, node, inputs, count, steps)
+
+
+def _computed(
+    graph: Graph, node: Node, inputs: list[Array | None], count: int, steps: Steps | None
+) -> tuple[Array, ...]:
     is_const = [name in graph.consts for name in node.inputs]
     if all(is_const):
         return tuple(np.broadcast_to(y, (count, *y.shape)) for y in op_of(node).float_ref(node.attrs, *inputs))

@@ -89,8 +89,8 @@ def _with_ranges(graph: Graph, fit: Calibration, teacher: Teacher) -> float:
 
 def roomy(calibration: Calibration, headroom: float | None) -> Calibration:
     """The samples, and three variants of each, by input: with `headroom` times its distance to the mean of all
-    elements, and higher and lower by as much as that widens the band of their standard deviation. Integer inputs stay
-    as they are, and so do the sequences of a model with state."""
+    elements, and higher and lower by as much as that widens the band of their standard deviation, not negative where
+    no element is. Integer inputs stay as they are, and so do the sequences of a model with state."""
     if headroom is None or headroom <= 1:
         return calibration
     inputs = {name: _varied(array, headroom) for name, array in calibration.inputs.items()}
@@ -102,12 +102,13 @@ def _varied(x: Array, headroom: float) -> Array:
         return np.concatenate([x] * 4)
     _, deviation = _level(x)
     moved = 2 * (headroom - 1) * deviation
-    return np.concatenate([x, _stretched(x, headroom), x + moved, x - moved]).astype(np.float32)
+    return np.concatenate([x, *(_positive(x, v, headroom) for v in (_stretched(x, headroom), x + moved, x - moved))])
 
 
 def stretched(inputs: Mapping[str, Array], times: float) -> dict[str, Array]:
-    """Inputs at `times` their distance to the mean of all elements; integers stay as they are."""
-    return {name: _stretched(array, times) for name, array in inputs.items()}
+    """Inputs at `times` their distance to the mean of all elements, and not negative where none is; integers stay as
+    they are."""
+    return {name: _positive(array, _stretched(array, times), times) for name, array in inputs.items()}
 
 
 def _stretched(x: Array, times: float) -> Array:
@@ -115,6 +116,14 @@ def _stretched(x: Array, times: float) -> Array:
         return x
     mean, _ = _level(x)
     return (mean + times * (x - mean)).astype(np.float32)
+
+
+def _positive(x: Array, variant: Array, times: float) -> Array:
+    """Magnitudes, powers and pixels are never negative, and the logarithm or root of such an input has no value: where
+    all that is seen is positive, variants go down to the least of it by a factor."""
+    if x.dtype != np.float32 or x.min() < 0:
+        return variant.astype(x.dtype)
+    return np.maximum(variant, x.min() / np.float32(times)).astype(np.float32)
 
 
 def _level(x: Array) -> tuple[float, float]:

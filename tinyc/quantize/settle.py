@@ -149,7 +149,7 @@ class _Trial:
             judges = augmented(graph, unseen, recipe.seed, SEARCHED)
         parts = next((count for count in sorted(_STUDENT, reverse=True) if unseen.samples >= 2 * count), 1)
         parted_judges = Teacher.on(graph, judges).parts(parts, unseen.samples)
-        rare = None if decides(graph) or unseen.judge else Teacher.of(graph, stretched(unseen.inputs, _RARE))
+        rare = None if decides(graph) or unseen.judge else _rare(graph, unseen)
         return cls(fit, fit_drafts, varied, varied_drafts, Teacher.on(graph, seen), parted_judges, rare)
 
     def measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
@@ -204,6 +204,12 @@ class _Trial:
             )
             scores.append(self.rare.score_of(batch.run(self.rare.inputs, tuple(self.rare.expected))))
         return scores[0] >= scores[1] - _MOST_LOST_DB
+
+
+def _rare(graph: Graph, unseen: Calibration) -> Teacher | None:
+    """The unseen samples stretched; None of a model that has no value for some of them, as a root beyond its domain."""
+    rare = Teacher.of(graph, stretched(unseen.inputs, _RARE))
+    return rare if all(np.isfinite(rows).all() for rows in rare.expected.values()) else None
 
 
 @dataclass(frozen=True, slots=True)

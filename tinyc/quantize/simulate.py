@@ -130,8 +130,12 @@ def _reals(value: Value, array: Array) -> Array:
 
 
 def sqnr_db(signal: Array, noisy: Array) -> float:
-    """10 log10 of the power of `signal` over that of the difference; 200 where there is none. Rounded far below what
-    makes a difference, so that the logarithm's last bits decide nothing."""
-    power = float(np.square(signal, dtype=np.float64).sum())
-    noise = float(np.square(signal.astype(np.float64) - noisy).sum())
-    return 200.0 if noise <= power * 1e-20 else round(10 * math.log10(max(power, 1e-300) / noise), _DECIMALS)
+    """10 log10 of the power of `signal` over that of the difference; 200 where there is none, -200 where nothing is
+    left of the signal, as of what is infinite. Rounded far below what makes a difference, so that the logarithm's last
+    bits decide nothing."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = float(np.square(signal, dtype=np.float64).sum())
+        noise = float(np.square(signal.astype(np.float64) - noisy).sum())
+    if noise <= power * 1e-20:
+        return 200.0
+    return round(10 * math.log10(max(power, 1e-300) / noise), _DECIMALS) if noise < power * 1e20 else -200.0
