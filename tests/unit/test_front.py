@@ -36,7 +36,7 @@ from tinyc.plan.front import Front
 from tinyc.plan.live import lower_bound
 from tinyc.plan.problem import Form
 from tinyc.plan.rows.cuts import Measured, measure
-from tinyc.plan.tables import NEVER, CutTables
+from tinyc.plan.tables import NEVER, CutTables, undominated
 from tinyc.plan.validate import validate
 from tinyc.plan.worth import Limits, Worth
 
@@ -81,6 +81,34 @@ def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
                 assert shared is None or cut.flash_bytes <= table.flash_bytes[state] + slack
                 loaded = _loaded(measured, cut.groups, cut.forms)
                 assert all(load.need(form) <= live or form.spare for form, load in loaded)
+
+
+def test_a_table_is_the_same_whatever_was_asked_before() -> None:
+    """What fits of a group is known for ranges of live bytes, which tables of other shared code have filled."""
+    graph = integer_graph(0)
+    measured = measure(problem_of(graph, candidates(graph, M4.isa, NUMERICS)))
+    up, down = CutTables(measured), CutTables(measured)
+    beside = CutTables(measured, None, frozenset(), down.common)
+    needs = up.needs()[::5]
+    upwards = {live: up.within(live) for live in needs}
+    assert sum(table is not None for table in upwards.values()) > 5
+    for live in reversed(needs):
+        beside.within(live + 1)
+        table, other = upwards[live], down.within(live)
+        assert (table is None) == (other is None)
+        if table is not None and other is not None:
+            np.testing.assert_array_equal(table.cycles, other.cycles)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_no_other_one_beats(seed: int) -> None:
+    """Of equal ones the first, by flash."""
+    rng = np.random.default_rng(seed)
+    flash, cycles = rng.integers(0, 8, (2, seed))
+    pairs = list(zip(flash.tolist(), cycles.tolist(), strict=True))
+    first = {pair: pairs.index(pair) for pair in pairs}
+    best = [pair for pair in first if not any(a <= pair[0] and b <= pair[1] and (a, b) != pair for a, b in first)]
+    assert undominated(flash, cycles).tolist() == [first[pair] for pair in sorted(best)]
 
 
 def _cycles(forms: Sequence[Form]) -> int:

@@ -232,17 +232,20 @@ class Front:
             ((table, family) for family in self.families for table in family.tables), key=lambda one: one[0].live_bytes
         )
         for live_bytes, own in itertools.groupby(tables, key=lambda one: one[0].live_bytes):
-            steps = [
-                Corner(int(table.cycles[state]), int(table.flash_bytes[state]), live_bytes, family, table, state)
-                for table, family in own
-                for state in np.flatnonzero(np.diff(table.cycles, prepend=NEVER) < 0).tolist()
-            ]
-            flash = np.array([step.flash_bytes for step in steps], np.int64)
-            cycles = np.array([step.cycles for step in steps], np.int64)
+            of_bytes = list(own)
+            steps = [np.flatnonzero(np.diff(table.cycles, prepend=NEVER) < 0) for table, _ in of_bytes]
+            cycles, flash = (
+                np.concatenate([figures[states] for figures, states in zip(each, steps, strict=True)])
+                for each in zip(*((table.cycles, table.flash_bytes) for table, _ in of_bytes), strict=True)
+            )
+            places = [(number, state) for number, states in enumerate(steps) for state in states.tolist()]
             best = undominated(flash, cycles)
             best = best[stairs.below(flash[best], cycles[best])]
             stairs = stairs.with_steps(flash[best], cycles[best])
-            corners += [steps[place] for place in best.tolist()]
+            for place in best.tolist():
+                number, state = places[place]
+                table, family = of_bytes[number]
+                corners.append(Corner(int(cycles[place]), int(flash[place]), live_bytes, family, table, state))
         return tuple(corners)
 
     def some(self, count: int) -> tuple[float, tuple[Corner, ...]]:

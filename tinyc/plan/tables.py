@@ -10,6 +10,7 @@ layers, in other orders of turns, are one offer.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -25,6 +26,7 @@ from tinyc.plan.uses import Ints
 
 NEVER = 2**46  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
+_GRAIN_STEP = 16  # bytes that grains are multiples of, so that tables which count other code once share their sums
 _STATES = 2048  # of a table, at most
 _DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
 _PRICES_APART = 1.5  # of cuts whose shared code is looked at
@@ -199,6 +201,14 @@ class _Fitting:
     turns: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranges:
+    """What fits of each layer of a group from so many live bytes on, ascending, and up to which."""
+
+    since: list[int]
+    fitting: list[tuple[Sequence[_Fitting] | None, int]]
+
+
 class _CommonTables:
     """What tables of the same groups have in common, whatever they count once."""
 
@@ -209,7 +219,7 @@ class _CommonTables:
         self._mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
         self._codes: dict[int, frozenset[Hashable]] = {}
         self._fitting: dict[tuple[object, ...], _Fitting] = {}
-        self._latest: dict[int, tuple[int, int, Sequence[_Fitting] | None]] = {}  # of groups: live bytes [since, until)
+        self._ranges: dict[int, _Ranges] = {}  # by id of the group
 
     def codes(self, forms: tuple[Form, ...]) -> frozenset[Hashable]:
         """Keys of all code that the forms may share with others."""
@@ -226,11 +236,13 @@ class _CommonTables:
     def fitting(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
         """What fits of each layer of a group, None where one has none that fits; and the number of live bytes from
         which on there may be others."""
-        since, until, layers = self._latest.get(id(own), (1, 0, None))
-        if not since <= live_bytes < until:
-            layers, until = self._fitting_of(own, live_bytes)
-            self._latest[id(own)] = live_bytes, until, layers
-        return layers, until
+        ranges = self._ranges.setdefault(id(own), _Ranges([], []))
+        at = bisect_right(ranges.since, live_bytes)
+        if not at or live_bytes >= ranges.fitting[at - 1][1]:
+            ranges.since.insert(at, live_bytes)
+            ranges.fitting.insert(at, self._fitting_of(own, live_bytes))
+            at += 1
+        return ranges.fitting[at - 1]
 
     def _fitting_of(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
         if own.need > live_bytes:
@@ -304,12 +316,13 @@ class CutTables:
         self.least_bytes = sum(self._least.values()) + self.once_bytes
         most = sum(high for _, high in sizes.values()) + self.once_bytes
         span = max((most if flash_bytes is None else min(most, flash_bytes)) - self.least_bytes, 0)
-        self.grain = max(_GRAIN, -(-span // _STATES))
+        self.grain = max(_GRAIN, -(-span // (_STATES * _GRAIN_STEP)) * _GRAIN_STEP)
         self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
         self._forms: dict[_Fitting, _Forms] = {}
         self._spans: dict[_Span, list[int]] = {}
         for number, one in enumerate(self.measured):
             self._spans.setdefault((one.start, one.stop), []).append(number)
+        self._totals: dict[tuple[int, int], _Sums | _Forms] = {}  # by number of the group, and id of what fits of it
         self._offers: dict[tuple[object, ...], _Offers | None] = {}
 
     def _bytes(self, form: Form) -> int:
@@ -379,6 +392,12 @@ class CutTables:
         layers, _ = self.common.fitting(self.measured[number], live_bytes)
         if layers is None:
             return None
+        key = (number, id(layers))
+        if key not in self._totals:
+            self._totals[key] = self._total(layers)
+        return self._totals[key]
+
+    def _total(self, layers: Sequence[_Fitting]) -> _Sums | _Forms:
         total: _Sums | _Forms = self._forms_of(layers[0])
         for fitting in layers[1:]:
             forms = self._forms_of(fitting)
@@ -442,13 +461,14 @@ def _mixed(fitting: _Fitting, fast: int, spare: int) -> Form:
 
 def undominated(flash: Ints, cycles: Ints) -> Ints:
     """Where those stand that no other one beats in both, by flash."""
-    order = np.lexsort((cycles, flash))
-    if not len(order):
-        return order
-    fewer = np.ones(len(order), np.bool_)
-    sorted_cycles = cycles[order]
-    fewer[1:] = sorted_cycles[1:] < np.minimum.accumulate(sorted_cycles)[:-1]
-    chosen: Ints = order[fewer]
+    order = np.argsort(cycles, kind="stable")  # by one key, in a third of the time that two take
+    by_cycles = flash[order]
+    less = np.ones(len(order), np.bool_)
+    less[1:] = by_cycles[1:] < np.minimum.accumulate(by_cycles)[:-1]
+    front = order[less]
+    last = np.ones(len(front), np.bool_)  # of as many cycles, which takes least flash
+    last[:-1] = cycles[front[:-1]] < cycles[front[1:]]
+    chosen: Ints = front[last][::-1]
     return chosen
 
 
