@@ -72,14 +72,16 @@ class Family:
         place: Place,
         problem: Problem | None = None,
         shared: tuple[CutTables, Sequence[int]] | None = None,
+        plans: dict[tuple[object, ...], Plan] | None = None,
     ) -> None:
-        """shared: tables that count what layers share, and the numbers of live bytes that they are good for."""
+        """shared: tables that count what layers share, and the numbers of live bytes that they are good for. plans:
+        those of other families of these cuts, which may have the same ones."""
         self._place, self.problem = place, problem
         self.measured, self._flash_bytes = measured, flash_bytes
         self.solver = CutTables(measured, flash_bytes) if shared is None else shared[0]
         self.ladder = tuple(_ladder(self.solver.needs(), _STEP) if shared is None else shared[1])
         self._tables: dict[int, CutTable | None] = {}
-        self._plans: dict[tuple[object, ...], Plan] = {}  # by id of the forms, which the plans keep alive
+        self._plans = {} if plans is None else plans  # by id of the forms, which the plans keep alive
 
     def by_shared_code(self) -> list[Family]:
         """The same cuts, with the bytes of sets of functions that good ones share. Which do is looked at for some
@@ -99,6 +101,7 @@ class Family:
                 self._place,
                 self.problem,
                 (CutTables(self.measured, self._flash_bytes, shared, self.solver.common), ladder),
+                self._plans,
             )
             for shared, ladder in ladders.items()
         ]
@@ -133,7 +136,7 @@ class Family:
 
 
 def _identity(cut: Partition) -> tuple[int, ...]:
-    """Equal of equal cuts of a family: of several numbers of live bytes one cut may be the best."""
+    """Equal of equal cuts: for several numbers of live bytes, and of code that layers share, one may be the best."""
     return (*map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
 
 
@@ -274,6 +277,7 @@ class _Search:
         self.refused: list[str] = []  # by the validator: faults of the planner
         self._queue: list[tuple[float, int, _Rungs | _State | _Placed]] = []
         self._looked_at: set[tuple[int, ...]] = set()  # cuts that have been placed
+        self._flash: dict[int, int] = {}  # by id of the plan, which its family keeps: bytes of its library
         self._number = itertools.count()
         for family in families:
             self._offer(_Rungs(family, 0, family.rungs_within(limits.arena_bytes) - 1))
@@ -290,7 +294,7 @@ class _Search:
                 if not item.tried and not self._is_current(item):
                     self._offer(_Rungs(item.family, item.rung, item.rung))
                     continue
-                cut = (id(item.family), *_identity(item.table.cut(item.state)))
+                cut = _identity(item.table.cut(item.state))
                 left -= cut not in self._looked_at
                 self._looked_at.add(cut)
                 if left >= 0 or not any(isinstance(other[2], _Placed) for other in self._queue):
@@ -368,7 +372,10 @@ class _Search:
         counted, limit = cut.family.solver.counted(plan.forms), self.limits.flash_bytes
         flash = counted
         if limit is not None:
-            flash = counted if self.flash_of is None else self.flash_of(cut.family, plan)
+            if self.flash_of is not None:
+                if id(plan) not in self._flash:
+                    self._flash[id(plan)] = self.flash_of(cut.family, plan)
+                flash = self._flash[id(plan)]
             beside = flash - counted
             if flash <= limit:  # more layers than said may share their code: what seems a little too large may fit, too
                 beside -= limit // _SHARED
