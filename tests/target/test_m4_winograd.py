@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core, counts_together, offer_of, together
+from one_layer import check_on_core, check_together, counts_together, offer_of, together
 
 from tests.ops.harness import HOST_ISA, OneStepPlan, run_plan
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import select
+from tinyc.kernel.kernel import Offer
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair, Site
 from tinyc.kernels.fast import winograd
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
@@ -225,6 +226,46 @@ def test_weights_that_stay_int8_at_the_limits(form: BilinearForm, numerics: Nume
     check_all(layers, kernel_name(form, way="w8"), numerics)
     check_on_host(layers, kernel_name(form, way="w8"), numerics)
     check_on_host(layers[-1:], kernel_name(form, way="w8_band"), numerics)
+
+
+def random_layer(rng: np.random.Generator, form: BilinearForm) -> Layer:
+    """Sizes down to one pixel and one channel, pads of any side, zero points and weights at the ends."""
+
+    def pick(*values):
+        return values[rng.integers(len(values))]
+
+    pads, h, w = rng.integers(0, 3, 4).tolist(), *rng.integers(1, 12, 2).tolist()
+    h, w = max(h, 3 - sum(pads[::2])), max(w, 3 - sum(pads[1::2]))
+    act = pick(Act(), RELU, RELU6)
+    one = layer(
+        (h, w, pick(1, 2, 3, 4, 5, 7, 16, 17, 21)),
+        pick(4, 8, 12, 20, 36),
+        Conv2D(pad=Padding(*pads), act=act),
+        x_zero=pick(-128, 127, 3),
+        y_zero=pick(-128, -5) if act in (RELU, RELU6) else pick(-128, 127, -5),
+        bias=pick(True, False),
+        per_channel=pick(True, False),
+        weights=pick("random", "random", "largest", "signs", "least", "all least"),
+        gain=pick(1.0, 0.1, 8.0),
+        bits=pick(8, 8, 4),
+    )
+    return strided(one, form)
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_layers_whose_weights_stay_int8(seed: int) -> None:
+    """Whatever of them a kernel takes, all in one firmware, on cores of three kinds."""
+    rng = np.random.default_rng(seed)
+    numerics = list(WAYS)[seed % len(WAYS)]
+    cases = []
+    for form, way in [(form, way) for form in NARROW for way in BANDS] * 2:
+        one = random_layer(rng, form)
+        kernel, site = FAST[kernel_name(form, way=way)], site_of(one, numerics)
+        if all(condition(site) for condition in kernel.when) and isinstance(kernel.offer(site, prepare(site)), Offer):
+            cases.append((graph_of(one), samples(one), kernel.name))
+    assert len(cases) > 3
+    check_together(cases[:8], numerics, board_name=("cortex-m4", "cortex-m7", "cortex-m33")[seed // 4])
 
 
 def test_factors_of_int8_weights_are_not_packed() -> None:
