@@ -129,6 +129,14 @@ def test_a_loop_that_integers_do_not_hold_is_in_float(tmp_path: Path, cell: str,
     assert _decibels(graph, model) > 80
 
 
+def test_what_tinyc_wrote_is_as_it_was_learned(tmp_path: Path) -> None:
+    """A module of tinyc.torch learns with weights that its loop rounds to one step: in 8 bits they would be others."""
+    model = _loop("LSTM", "s4", "s4", (True, True))
+    model.producer_name = "tinyc"
+    assert _types(normalize(load(model, tmp_path))) == {("s8", "s4")}
+    assert "once more" not in _warnings(model, tmp_path)
+
+
 def _warnings(model: onnx.ModelProto, folder: Path, **options: Any) -> str:
     warnings: list[str] = []
     onnx.save(model, folder / "loop.onnx")

@@ -72,6 +72,12 @@ def is_onnx(path: Path) -> bool:
     return _kind(path) == "onnx"
 
 
+def is_own(path: Path) -> bool:
+    """Whether `tinyc quantize` or `tinyc.torch` wrote the file. A message begins with its version and its producer."""
+    with path.open("rb") as file:
+        return b"\x12\x05tinyc" in file.read(16)
+
+
 def other_signatures(path: Path) -> str:
     """Of a .tflite file with several entries which is taken where none is asked for, and what others there are; else
     ""."""

@@ -29,7 +29,7 @@ from tinyc.ops.mean import Mean
 from tinyc.ops.op import Fixed, Trait
 from tinyc.ops.pad import Pad
 from tinyc.ops.quantize import Quantize
-from tinyc.ops.recurrent import Recurrent, have_one_step
+from tinyc.ops.recurrent import Recurrent
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.tables import dequantize_linear, quantize_linear
@@ -47,7 +47,7 @@ _ELEMENTWISE = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 _MOST_TAPS = 2**15  # of an average as a depthwise layer: 127 * 2^15 is far from int32's end
 _MOST_INPUT, _MOST_SUM = 255, 2.0**30  # of a centred byte; of all weights together, which no output channel is beyond
 _MOST_TIMES = 64
-_LOOP_WEIGHTS: tuple[DType, ...] = ("s8", "s4")
+_LOOP_WEIGHTS: tuple[set[DType], ...] = ({"s8"}, {"s4"})
 _NONE = Act()
 
 
@@ -368,13 +368,12 @@ def loop_of_integers(view: View, node: Node) -> Rewrite | None:
     name, w_name, bias, r_name, *late_and_states = loop.inputs
     x, y = integers_behind(view, name), view.value(node.outputs[0])
     states = [other and integers_behind(view, other) for other in late_and_states[1:]]
-    if x is None or None in states or any(view.value(n).dtype not in _LOOP_WEIGHTS for n in (w_name, r_name)):
+    if x is None or None in states or {view.value(n).dtype for n in (w_name, r_name)} not in _LOOP_WEIGHTS:
         return None
     x_value, draft = view.value(x), RewriteDraft(view, node)
     if x_value.quant is None or any(view.value(each).dtype != y.dtype for each in (x, *states) if each):
         return None
-    w_name, r_name = _weights_of_loop(view, draft, w_name, r_name)
-    w = draft.value(w_name)
+    w = view.value(w_name)
     assert w.quant is not None
     scale = tuple(x_value.quant.scale[0] * s for s in w.quant.scale)
     if bias:
@@ -385,27 +384,6 @@ def loop_of_integers(view: View, node: Node) -> Rewrite | None:
         bias = draft.const(steps, like)
     inputs = [x, w_name, bias, r_name, *late_and_states[:1], *map(str, states)]
     return draft.finish(inputs, loop.attrs, loop.origin + node.origin)
-
-
-def _weights_of_loop(view: View, draft: RewriteDraft, w_name: str, r_name: str) -> tuple[str, str]:
-    """Both weights in 4 bits only where they have one step: rounded to another, they are far from the file's."""
-    w, r = view.value(w_name), view.value(r_name)
-    assert w.quant is not None
-    assert r.quant is not None
-    if "s4" not in (w.dtype, r.dtype):
-        return w_name, r_name
-    if w.dtype == r.dtype and have_one_step(w.quant, r.quant):
-        return w_name, r_name
-    return _in_8_bits(draft, w, view.const(w_name)), _in_8_bits(draft, r, view.const(r_name))
-
-
-def _in_8_bits(draft: RewriteDraft, w: Value, array: Array) -> str:
-    """The same reals, weights of 4 bits as multiples that fill 8."""
-    times = INT_RANGE["s8"][1] // max(int(np.abs(array.astype(np.int64)).max(initial=0)), 1)
-    if w.dtype == "s8" or w.quant is None:
-        return w.name
-    quant = replace(w.quant, scale=tuple(scale / times for scale in w.quant.scale))
-    return draft.const(array.astype(np.int8) * np.int8(times), replace(w, name=f"{w.name}:s8", dtype="s8", quant=quant))
 
 
 @rule(Recurrent, RecurrentKept)

@@ -16,7 +16,7 @@ from tinyc.board import Board
 from tinyc.frontend import Camera, Joined, join_camera, load_camera
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load import is_onnx, load_model, other_signatures
+from tinyc.load import is_onnx, is_own, load_model, other_signatures
 from tinyc.load.states import Asked, said
 from tinyc.ops import all_ops
 from tinyc.ops.quantize import as_litert
@@ -200,7 +200,7 @@ def _is_integer(draft: ModelDraft, request: CompileRequest) -> bool:
 
 
 def _joined(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
-    if loops := rounded_loops(draft.graph):
+    if not is_own(request.path) and (loops := rounded_loops(draft.graph)):
         layers = some_of(node.layer for node in loops)
         request.progress.on_warning(
             "rows of weights for inputs and for states have scales of their own, where a loop of integers has one for"

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 MIN_OPSET = 7  # older ones are read as this one: older.py
 ML_DOMAIN = "ai.onnx.ml"  # classical learning
-_SKLEARN_EXPORTER = "skl2onnx"
+_SKLEARN_EXPORTER, _OWN = "skl2onnx", "tinyc"  # producers
 MICROSOFT = "com.microsoft"  # onnxruntime's own operators
 MAX_RANK = 8
 MAX_ITEMS = 1 << 16  # nodes or initializers; the largest published models have some thousands
@@ -217,6 +217,7 @@ class OnnxFile:
     ml_opset: int
     older: int
     classical: bool
+    own: bool  # tinyc wrote it: kernels' integers were learned or measured with it
 
     def opset_of(self, domain: str) -> int:
         """The operator set of the standard domain, or of ML_DOMAIN."""
@@ -260,7 +261,18 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
     read_as = max(opset, MIN_OPSET)
     classical = model.producer_name == _SKLEARN_EXPORTER or any(node.domain == ML_DOMAIN for node in nodes)
     return OnnxFile(
-        path.name, path.parent, read_as, ordered, inputs, outputs, initializers, declared, ml_opset, opset, classical
+        path.name,
+        path.parent,
+        read_as,
+        ordered,
+        inputs,
+        outputs,
+        initializers,
+        declared,
+        ml_opset,
+        opset,
+        classical,
+        model.producer_name == _OWN,
     )
 
 

@@ -62,6 +62,12 @@ class Grid:
                 return Grid(ints, self.scale, np.zeros_like(self.zero), dtype, self.computed)
         return self
 
+    def in_8_bits(self) -> Grid:
+        """The same reals, integers of 4 bits around 0 as multiples that fill 8."""
+        times = INT_RANGE["s8"][1] // max(int(np.abs(self.ints).max(initial=0)), 1)
+        scale = np.asarray(self.scale / times, np.float32)
+        return Grid(self.ints * times, scale, self.zero, "s8") if self.dtype == "s4" else self
+
     def array(self) -> Array:
         """The integers in their own type."""
         return self.ints.astype(NUMPY_DTYPE[self.dtype])

@@ -369,16 +369,17 @@ class OnnxStep:
             raise TinycError(f"constant '{name}' {what}", self.where, "train or export the model again")
         return array
 
-    def weight(self, index: int, move: Move, axis: int) -> Value:
+    def weight(self, index: int, move: Move, axis: int, at_least_8: bool = False) -> Value:
         """Constant weights or bias, their elements moved: integers with a scale per index of `axis`, or floats.
 
-        Integers with a zero point are shifted until it is 0, and widened to 16 bits if they leave 8 then.
+        Integers with a zero point are shifted until it is 0, and widened to 16 bits if they leave 8 then. at_least_8:
+        of 4 bits they fill 8.
         """
-        grid = self.builder.grids.get(self._name(index))
+        grid = self.grid(index)
         if grid is None:
             return self.const(move(self.weights(index)), index)
-        if grid.dtype != "s32":
-            grid = grid.centred(narrow=index == _WEIGHTS)
+        if at_least_8:
+            grid = grid.in_8_bits()
         if grid.zero.any():
             raise TinycError(
                 f"weights '{self.node.inputs[index]}' minus their zero point leave int16",
@@ -387,6 +388,11 @@ class OnnxStep:
             )
         value = self.builder.add_grid(self._name(index), grid.moved(move), axis)
         return value or self.const(move(grid.reals()), index)
+
+    def grid(self, index: int) -> Grid | None:
+        """The integers of constant weights or a bias, with zero point 0 if they can have that."""
+        grid = self.builder.grids.get(self._name(index))
+        return grid if grid is None or grid.dtype == "s32" else grid.centred(narrow=index == _WEIGHTS)
 
     def scalar(self, index: int, default: float) -> float:
         """A constant single number, `default` where the input is absent. May be infinite, never NaN."""

@@ -16,6 +16,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Act
+from tinyc.load.onnx.grids import Move
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.recurrent_batch import (
     Packed,
@@ -36,7 +37,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.clip import Clip
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.mul import Mul
-from tinyc.ops.recurrent import Recurrent
+from tinyc.ops.recurrent import Recurrent, have_one_step
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.slice import Slice
 from tinyc.ops.sub import Sub
@@ -252,12 +253,25 @@ def _loop_constants(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "g
         by_gate = weights[d].reshape(layer.gates, units, -1)[order]
         return by_gate.transpose(1, 0, 2).reshape(layer.gates * units, -1)
 
+    wide = _have_other_steps(s, moved)
     return [
-        s.weight(1, moved, 0),
+        s.weight(1, moved, 0, wide),
         _constant(s, bias.T.reshape(-1), 3, "bias"),
-        s.weight(2, moved, 0),
+        s.weight(2, moved, 0, wide),
         _constant(s, late, 3, "late") if late.any() else None,
     ]
+
+
+def _have_other_steps(s: OnnxStep, move: Move) -> bool:
+    """Whether weights of inputs and of states do not have one step or type, as a loop has it: of 4 bits, they would be
+    far from the file's when they are rounded to one. In a file of tinyc that is as they were learned."""
+    w, r = s.grid(1), s.grid(2)
+    if w is None or r is None:
+        return False
+    quants = w.moved(move).quant(0), r.moved(move).quant(0)
+    if quants[0] is None or quants[1] is None:
+        return False
+    return w.dtype != r.dtype or not (s.builder.file.own or have_one_step(quants[0], quants[1]))
 
 
 def _loop_starts(s: OnnxStep, layer: RecurrentLayer, cell: Literal["lstm", "gru"], d: int) -> list[Value | None]:
