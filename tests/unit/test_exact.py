@@ -103,6 +103,7 @@ def test_sums_of_integers_are_those_of_whole_numbers(taps: int, most: int) -> No
         whole = exact.weighted(sums, x, real, *grids)
         np.testing.assert_array_equal(exact.weighted(sums, x[:, order], real[:, order], *grids), whole)
         np.testing.assert_allclose(whole, in_steps, rtol=1e-4, atol=1e-5 * np.abs(in_steps).max())
+        assert exact.weighted(sums, x[:0], real, *grids).shape == (0, 6)
     rows = rng.integers(-most, most + 1, (500, min(taps, 30)))
     np.testing.assert_array_equal(exact.gram_of_integers(rows, rows, most * most), rows.T @ rows)
     h = rng.standard_normal((taps, 3))

@@ -30,7 +30,7 @@ from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
-from tinyc.quantize.rounding import Moments, learn, moments, windows
+from tinyc.quantize.rounding import Moments, compensated, learn, moments, windows
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.settle import parted
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -49,6 +49,41 @@ def test_batches_compute_what_the_reference_does(tmp_path: Path, seed: int) -> N
         expected = prepare_float(graph)({name: a[k] for name, a in inputs.items()}, keep="all")
         for name, array in expected.items():
             np.testing.assert_allclose(values[name][k], array, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_large_pictures_are_computed_by_rows_as_the_reference_does_whole(tmp_path: Path, stride: int) -> None:
+    """Samples of more elements than are computed at once, in float and in integers."""
+    depthwise = op("Conv", "c d", "y", group=24, strides=[stride, stride], pads=[1, 1, 1, 1])
+    constants = {"w": rand(1, 24, 3, 1, 1), "b": rand(2, 24), "d": rand(3, 24, 1, 3, 3)}
+    model = build([op("Conv", "x w b", "c"), depthwise], {"x": (1, 3, 101, 113)}, ["y"], constants)
+    graph = normalize(load(model, tmp_path))
+    inputs = {"x": rand(4, 3, *graph.values["x"].shape)}
+    calibration = Calibration(inputs, "test", proven=True, model=tmp_path / "model.onnx")
+    integer = quantize(graph, calibration, replace(LEARNED, rounding="nearest", output_scales="one")).graph
+    reals = Batch(graph).run(inputs)["y"]
+    expected = np.stack([prepare_float(graph)({"x": x})["y"] for x in inputs["x"]])
+    np.testing.assert_allclose(reals, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(Batch(graph).run({"x": inputs["x"][1:]})["y"], reals[1:])
+    computed = integer_outputs(integer, inputs)
+    steps = Batch(integer).run(inputs)["y"] / integer.values["y"].quant.per_tensor[0]
+    off = np.abs(steps + integer.values["y"].quant.per_tensor[1] - computed)
+    assert off.max() <= 1.01
+    assert (off > 0.5).mean() < 1e-3  # a step apart where a sum lies on a border
+
+
+@pytest.mark.parametrize(("groups", "channels", "taps"), [(1, 700, 75), (3, 5, 40), (60, 1, 9)])
+def test_compensation_by_blocks_is_that_of_one_tap_after_the_other(groups: int, channels: int, taps: int) -> None:
+    rng = np.random.default_rng(taps)
+    left = rng.standard_normal((groups, channels, taps))
+    upper = np.triu(rng.standard_normal((groups, taps, taps))) + 4 * np.eye(taps)
+    scale = rng.uniform(0.1, 0.3, (groups, channels))
+    blocks = compensated(left, scale, upper, (-8, 7))
+    for k in range(taps):
+        q = np.clip(np.rint(left[:, :, k] / scale), -8, 7)
+        np.testing.assert_array_equal(blocks[:, :, k], q)
+        error = (left[:, :, k] - q * scale) / upper[:, None, k, k]
+        left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
 
 
 def deep_network() -> onnx.ModelProto:

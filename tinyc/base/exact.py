@@ -76,17 +76,17 @@ def weighted(
     count = max(1, w[0].size).bit_length()
     ones = (1,) * (w.ndim - 1)
     bits = (_MANTISSA - count) // 2 + _FINER
-    most = 2.0**bits if steps is None else steps[1]
+    most, narrow = 2.0**bits if steps is None else steps[1], False
     if w_steps is None:
         right_unit = _units(w, _MANTISSA - count - math.ceil(math.log2(most)), tuple(range(1, w.ndim)))
         right = _on_grid(w, right_unit)
     else:
         right_unit = w_steps.reshape(-1, *ones)
-        right = np.rint(w / right_unit)
-    largest = most * float(np.abs(right).reshape(len(w), -1).sum(axis=1).max(initial=0.0))
-    narrow = steps is not None and w_steps is not None and largest <= _EXACT32
+        right = np.rint(w / right_unit.astype(w.dtype))
+        largest = most * float(np.abs(right).reshape(len(w), -1).sum(axis=1).max(initial=0.0))
+        narrow = steps is not None and largest <= _EXACT32
     right, right_unit = right.astype(np.float32 if narrow else np.float64, copy=False), right_unit.ravel()
-    at_once, chunks = max(1, _CHUNK // max(1, x[:1].size)), []
+    at_once, results = max(1, _CHUNK // max(1, x[:1].size)), None
     for first in range(0, max(1, len(x)), at_once):
         part = x[first : first + at_once]
         if steps is None:
@@ -98,9 +98,12 @@ def weighted(
             y = sums(np.rint(left, out=left).astype(right.dtype, copy=False), right)
         factor = right_unit if steps is None else steps[0] * right_unit
         y *= along_rows(y, factor.astype(y.dtype))
+        if results is None:
+            results = np.empty((len(x), *y.shape[1:]), np.float32)
         with np.errstate(over="ignore"):  # infinity is what float32 has of it
-            chunks.append(finish(y.astype(np.float32, copy=False)))
-    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+            results[first : first + at_once] = finish(y.astype(np.float32, copy=False))
+    assert results is not None
+    return results
 
 
 def along_rows(y: Array, v: Array) -> Array:

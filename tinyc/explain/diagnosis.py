@@ -4,7 +4,7 @@ born."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,7 +28,7 @@ from tinyc.verify import accuracy
 from tinyc.verify.report import Quality
 from tinyc.verify.task import qualities, rows_of, wants_reals
 
-_LOOKED_AT, _FEWEST = 32, 8  # samples that layers are measured on
+_LOOKED_AT, _FEWEST = 32, 2  # samples that layers are measured on
 _MOST_ELEMENTS = 2**26  # of all values of these samples
 _CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word
 _UNEVEN = 16.0  # largest channel over the median one, from which equalization is worth a try
@@ -185,6 +185,8 @@ def layer_errors(quantized: Quantized, inputs: Mapping[str, Array]) -> list[Laye
     floats = plain.resume(plain.start(inputs), 0)
     rounded = Batch(integer)
     integers = rounded.resume(rounded.start(inputs), 0)
+    floating = with_float_weights(graph, integer)
+    floating.quants = {}
     names = {node.name for node in graph.nodes}
     errors = []
     for index, node in enumerate(integer.nodes):
@@ -197,15 +199,16 @@ def layer_errors(quantized: Quantized, inputs: Mapping[str, Array]) -> list[Laye
             and not op_of(node).view
             and not (same and node.name not in quantized.bits)
         ):
-            errors.append(_layer(quantized, node, index, teacher, floats, integers))
+            shares = _SHARES if node.name in quantized.bits else _SHARES[:1]  # else all of it comes of the values
+            scores = _alone(index, teacher, floats, (floating, rounded), shares)
+            errors.append(_layer(quantized, node, scores, floats, integers))
     return errors
 
 
 def _layer(
     quantized: Quantized,
     node: Node,
-    index: int,
-    teacher: Teacher,
+    scores: Sequence[float],
     floats: Mapping[str, Array],
     integers: Mapping[str, Array],
 ) -> LayerError:
@@ -219,8 +222,6 @@ def _layer(
     real = floats[name]
     rows = np.abs(real.reshape(-1, real.shape[-1])).max(axis=0)
     bits = quantized.bits.get(node.name)
-    shares = _SHARES if bits is not None else _SHARES[:1]  # without weights all of it comes of the values
-    scores = [_alone(quantized, index, teacher, floats, weights=w, values=v) for w, v in shares]
     return LayerError(
         name=node.where.name if node.where is not None else node.name,
         op=node.op,
@@ -243,22 +244,33 @@ _SHARES = ((True, True), (True, False), (False, True))
 
 
 def _alone(
-    quantized: Quantized, index: int, teacher: Teacher, floats: Mapping[str, Array], *, weights: bool, values: bool
-) -> float:
-    """Score of the model in which one layer has integer weights, an integer output, or both."""
-    integer = quantized.graph
-    node = integer.nodes[index]
-    batch = with_float_weights(quantized.float_graph, integer)
-    if weights:
-        exact = Batch(integer).consts
-        batch.consts.update({name: exact[name] for name in node.inputs[1:] if name in exact})
-    batch.quants = {name: quant for name, quant in batch.quants.items() if values and name in node.outputs}
-    computed = dict(floats)
-    inputs = [(batch.consts[n] if n in batch.consts else computed[n]) if n else None for n in node.inputs]
-    count = len(next(iter(computed.values())))
-    for name, array in zip(node.outputs, compute(integer, node, inputs, count), strict=True):
-        computed[name] = batch.rounded(name, array)
-    return teacher.score_of(batch.resume(computed, index + 1))
+    index: int,
+    teacher: Teacher,
+    floats: Mapping[str, Array],
+    batches: tuple[Batch, Batch],
+    shares: Sequence[tuple[bool, bool]],
+) -> list[float]:
+    """Scores of the models in which one layer has integer weights, an integer output, or both: (weights, output) of
+    each. batches: the graph with float weights and values, and the integer one. All models run at once."""
+    floating, rounded = batches
+    node, count = floating.graph.nodes[index], len(teacher)
+    layer_outputs = []
+    for weights, values in shares:
+        own = {name: rounded.consts[name] for name in node.inputs[1:] if weights and name in rounded.consts}
+        reals = {**floats, **floating.consts, **own}
+        results = compute(floating.graph, node, [reals[name] if name else None for name in node.inputs], count)
+        layer_outputs.append(
+            [rounded.rounded(n, y) if values else y for n, y in zip(node.outputs, results, strict=True)]
+        )
+    later = {name for other in floating.graph.nodes[index + 1 :] for name in other.inputs}
+    beside = {name: floats[name] for name in ({*later, *teacher.expected} - {*node.outputs}) & set(floats)}
+    computed = {name: np.concatenate([array] * len(shares)) for name, array in beside.items()}
+    computed |= {
+        name: np.concatenate(y) for name, y in zip(node.outputs, zip(*layer_outputs, strict=True), strict=True)
+    }
+    outputs = floating.run_from(computed, index + 1, set(teacher.expected))
+    parts = [slice(k * count, (k + 1) * count) for k in range(len(shares))]
+    return [teacher.score_of({name: array[part] for name, array in outputs.items()}) for part in parts]
 
 
 def advice(quantized: Quantized, layer: LayerError) -> str:

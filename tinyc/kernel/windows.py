@@ -93,7 +93,9 @@ class Window(NamedTuple):
         """[N,H,W,C] -> with the padding around it. numpy.pad does the same, and takes several times as long for it."""
         top, left = self.pad.top, self.pad.left
         n, h, w, c = x.shape
-        padded = np.full((n, h + top + self.pad.bottom, w + left + self.pad.right, c), fill)
+        padded = np.empty((n, h + top + self.pad.bottom, w + left + self.pad.right, c), fill.dtype)
+        padded[:, :top], padded[:, top + h :] = fill, fill
+        padded[:, top : top + h, :left], padded[:, top : top + h, left + w :] = fill, fill
         padded[:, top : top + h, left : left + w] = x
         return padded
 

@@ -209,7 +209,10 @@ def in_steps(
     w_steps: npt.NDArray[np.float64] | None = None,
 ) -> Array:
     """`Batched.in_steps`."""
-    return weighted(lambda x, w: _sums(a, x, w), x, w, steps, w_steps, lambda y: finished(a, y, b))
+    parts = x.shape[2] if steps is not None and takes_pixels(a, w) else 1  # rows of large pictures stay in the cache
+    rows = x.reshape(len(x) * parts, 1, x.shape[2] // parts, *x.shape[3:])
+    y = weighted(lambda x, w: _sums(a, x, w), rows, w, steps, w_steps, lambda y: finished(a, y, b))
+    return y.reshape(len(x), 1, y.shape[2] * parts, *y.shape[3:])
 
 
 def _sums(a: Conv2D, x: Array, w: Array) -> Array:

@@ -283,17 +283,21 @@ def windows(a: DepthwiseConv2D, w: Array, x: Array, at: npt.NDArray[np.int64] | 
 
 def forward(a: DepthwiseConv2D, x: Array, w: Array, b: Array | None = None) -> Array:
     k_h, k_w, out_c = w.shape
-    view = repeated(Window.of(a, k_h, k_w).view(images(x), 0.0), out_c)
-    y = np.zeros((*view.shape[:3], out_c), np.float32)
+    window = Window.of(a, k_h, k_w)
+    y = np.zeros((len(x), *window.output(images(x).shape), out_c), np.float32)
     samples = max(1, _AT_ONCE // max(1, math.prod(y.shape[1:])))
-    products = np.empty_like(y[:samples], np.result_type(view, w))
+    rows = max(1, _AT_ONCE // max(1, samples * math.prod(y.shape[2:])))
+    products = np.empty(min(samples, len(x)) * rows * math.prod(y.shape[2:]), np.result_type(x, w))
     by_tap = [[along_rows(y, w[i, j]) for j in range(k_w)] for i in range(k_h)]
     for first in range(0, len(y), samples):
-        part, own = view[first : first + samples], y[first : first + samples]
-        for i in range(k_h):
-            for j in range(k_w):
-                own += np.multiply(part[:, :, :, i, j], by_tap[i][j], out=products[: len(own)])
-        finished(a, own, b)
+        view = repeated(window.view(images(x[first : first + samples]), 0.0), out_c)
+        for top in range(0, y.shape[1], rows):
+            part, own = view[:, top : top + rows], y[first : first + samples, top : top + rows]
+            product = products[: own.size].reshape(own.shape)
+            for i in range(k_h):
+                for j in range(k_w):
+                    own += np.multiply(part[:, :, :, i, j], by_tap[i][j], out=product)
+            finished(a, own, b)
     return y[:, None]
 
 

@@ -15,7 +15,7 @@ from tinyc.quantize.calibration import Calibration
 
 _LEAST_SIDE = 16  # pixels; what is smaller is no picture
 _COLORS = (1, 3)
-_ENOUGH, _FEWEST = 336, 64  # samples, variants included
+_ENOUGH, _FEWEST = 336, 32  # samples, variants included
 _MOST_ELEMENTS = 2**28  # of all values of all samples
 
 

@@ -31,6 +31,7 @@ Doubles = npt.NDArray[np.float64]
 _SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
 _CHUNK = 2**21  # elements of the windows that are held at once
 _TOGETHER = 2**18  # elements of H of the groups that are learned at once
+_BLOCK, _CACHED = 32, 2**15  # taps that are rounded before the others make up for it, and weights that do so at once
 _ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
 _LEAST_SAMPLES = 64  # that windows are taken from
 _BITS = 20  # of a float beside the integers that it is near
@@ -236,24 +237,37 @@ class PowerOrder:
 
 def compensated(w: Doubles, scale: Doubles, upper: Doubles, levels: tuple[int, int]) -> Doubles:
     """Weights rounded one after the other, the ones not yet rounded making up for each error (GPTQ). upper: R with
-    R'R the inverse of H, taps in the same order."""
-    left = w.copy()
-    q = np.empty_like(left)
-    for k in range(w.shape[2]):
-        q[:, :, k] = np.clip(np.rint(left[:, :, k] / scale), *levels)
-        error = (left[:, :, k] - q[:, :, k] * scale) / upper[:, None, k, k]
-        left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
-    return q
+    R'R the inverse of H, taps in the same order. Those far behind make up for the errors of a block of taps at once,
+    some at a time: they stay in the cache."""
+    left, shares = _taps_first(w), np.ascontiguousarray(upper.transpose(1, 2, 0))[..., None]
+    q, errors = np.empty_like(left), np.empty_like(left)
+    at_once = max(1, _CACHED // max(1, left[0].size))
+    for first in range(0, len(left), _BLOCK):
+        last = min(first + _BLOCK, len(left))
+        for k in range(first, last):
+            q[k] = np.clip(np.rint(left[k] / scale), *levels)
+            errors[k] = (left[k] - q[k] * scale) / shares[k, k]
+            left[k + 1 : last] -= errors[k] * shares[k, k + 1 : last]
+        for behind in range(last, len(left), at_once):
+            some = slice(behind, behind + at_once)
+            for k in range(first, last):
+                left[some] -= errors[k] * shares[k, some]
+    return np.ascontiguousarray(np.moveaxis(q, 0, 2))
+
+
+def _taps_first(w: Doubles) -> Doubles:
+    """[K, G, O/G] of [G, O/G, K]."""
+    return np.ascontiguousarray(np.moveaxis(w, 2, 0))
 
 
 def descend(q: Doubles, sums: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> float:
     """One sweep of coordinate descent over integers q and their sums q @ h, in place; how much of the error is gone."""
-    gone = 0.0
+    gone, by_tap, targets = 0.0, _taps_first(q), _taps_first(c)
     for k in range(q.shape[2]):
         power = h[:, None, k, k] * scale
-        step = (scale * sums[:, :, k] - c[:, :, k]) / power
-        better = np.clip(np.rint(q[:, :, k] - step), *levels)
-        delta = better - q[:, :, k]
+        step = (scale * sums[:, :, k] - targets[k]) / power
+        better = np.clip(np.rint(by_tap[k] - step), *levels)
+        delta = better - by_tap[k]
         # Halves come and go without gain: only a real improvement counts.
         gain = np.abs(delta) * (2 * np.abs(step) - np.abs(delta))
         moved = (gain > 1e-9) & (delta * step < 0)
@@ -261,8 +275,9 @@ def descend(q: Doubles, sums: Doubles, scale: Doubles, h: Doubles, c: Doubles, l
             group, row = np.nonzero(moved)
             changes = delta[group, row]
             gone += float((gain * power * scale)[group, row].sum())
-            q[group, row, k] += changes
+            by_tap[k, group, row] += changes
             sums[group, row] += changes[:, None] * h[group, k]
+    q[...] = np.moveaxis(by_tap, 0, 2)
     return gone
 
 

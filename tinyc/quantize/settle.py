@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
@@ -43,6 +43,7 @@ _JUDGE = 3  # one of so many samples judges
 _FEWEST = 12  # samples of which some may be left out
 _RARE = 1.2  # times as far from the mean as the unseen samples
 _MOST_LOST_DB = 0.5
+_AT_ONCE = 2**23  # elements of the largest value: more is new memory for each, which costs more than to compute it
 _STUDENT = {2: 6.31, 4: 2.35, 8: 1.89}  # by parts: 95 % quantiles of Student's t
 
 
@@ -165,7 +166,7 @@ class _Trial:
         else:
             uniform = dict.fromkeys((node.name for node in narrowable(draft.graph)), bits)
             batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
-        outputs = [batch.run(part.inputs, tuple(part.expected)) for part in self.unseen]
+        outputs = _outputs(batch, self.unseen)
         decibels = [part.score_of(each) for part, each in zip(self.unseen, outputs, strict=True)]
         return _Scores(tuple(shares(self.unseen, outputs)), tuple(decibels))
 
@@ -210,6 +211,21 @@ def _rare(graph: Graph, unseen: Calibration) -> Teacher | None:
     """The unseen samples stretched; None of a model that has no value for some of them, as a root beyond its domain."""
     rare = Teacher.of(graph, stretched(unseen.inputs, _RARE))
     return rare if all(np.isfinite(rows).all() for rows in rare.expected.values()) else None
+
+
+def _outputs(batch: Batch, parts: Sequence[Teacher]) -> list[dict[str, Array]]:
+    """What a graph makes of each part of the samples, of all parts together, as many at a time as memory is used
+    again for."""
+    inputs = {name: np.concatenate([part.inputs[name] for part in parts]) for name in parts[0].inputs}
+    count = sum(len(part) for part in parts)
+    at_once = max(1, _AT_ONCE // max(value.elements for value in batch.graph.values.values()))
+    runs = [
+        batch.run({name: array[first : first + at_once] for name, array in inputs.items()}, tuple(parts[0].expected))
+        for first in range(0, count, at_once)
+    ]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    split = {name: np.split(np.concatenate([run[name] for run in runs]), ends) for name in runs[0]}
+    return [{name: arrays[k] for name, arrays in split.items()} for k in range(len(parts))]
 
 
 @dataclass(frozen=True, slots=True)

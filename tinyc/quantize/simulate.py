@@ -26,14 +26,14 @@ _CHUNK = 2**16  # elements that are rounded at once: they stay in the cache
 _DECIMALS = 9  # of decibels
 
 
-def rounded(x: Array, quant: Quant, dtype: str) -> Array:
-    """Reals as the nearest ones that a per-tensor quantization can express; float32."""
+def rounded(x: Array, quant: Quant, dtype: str, out: Array | None = None) -> Array:
+    """Reals as the nearest ones that a per-tensor quantization can express; float32, in `out` if that is given."""
     scale, zero = quant.per_tensor
     lo, hi = INT_RANGE[dtype]
-    reals = np.empty(x.shape, np.float32)
-    at_once = max(1, _CHUNK // max(1, x[:1].size))
-    for first in range(0, len(x), at_once):
-        q = np.multiply(x[first : first + at_once], np.float32(1 / scale), out=reals[first : first + at_once])
+    reals, flat = np.empty(x.shape, np.float32) if out is None else out, x.reshape(-1)
+    for first in range(0, len(flat), _CHUNK):
+        chunk = slice(first, first + _CHUNK)
+        q = np.multiply(flat[chunk], np.float32(1 / scale), out=reals.reshape(-1)[chunk])
         np.rint(q, out=q)
         np.clip(q, np.float32(lo - zero), np.float32(hi - zero), out=q)
         q *= np.float32(scale)
@@ -82,16 +82,18 @@ class Batch:
         """The graph's inputs, and the states that a run begins with, rounded."""
         return {name: self.rounded(name, inputs[name]) for name in self.graph.sources}
 
-    def rounded(self, name: str, x: Array) -> Array:
-        """A value's reals as its integers can express them."""
+    def rounded(self, name: str, x: Array, own: bool = False) -> Array:
+        """A value's reals as its integers can express them. own: nobody else reads the array, which may be changed."""
         quant = self.quants.get(name)
-        return x if quant is None else rounded(x, quant, self.graph.values[name].dtype)
+        out = x if own and x.flags.writeable and x.flags.c_contiguous and x.dtype == np.float32 else None
+        return x if quant is None else rounded(x, quant, self.graph.values[name].dtype, out)
 
     def step(self, node: Node, values: Mapping[str, Array]) -> dict[str, Array]:
         """The node's outputs, rounded."""
         inputs = [(self.consts[n] if n in self.consts else values[n]) if n else None for n in node.inputs]
         results = compute(self.graph, node, inputs, len(next(iter(values.values()))), self._steps(node))
-        return {name: self.rounded(name, y) for name, y in zip(node.outputs, results, strict=True)}
+        own = has_weights(node)  # no view of an input: rounded in place
+        return {name: self.rounded(name, y, own) for name, y in zip(node.outputs, results, strict=True)}
 
     def step_of(self, name: str) -> tuple[float, float]:
         """What a rounded value is integers of, and how large those can be."""
@@ -107,15 +109,17 @@ class Batch:
 
     def run(self, inputs: Mapping[str, Array], keep: Collection[str] = ()) -> dict[str, Array]:
         """Outputs and the values named in `keep`. Others are dropped as soon as nobody reads them."""
-        values = self.start(inputs)
-        names = {*self.graph.outputs, *keep}
+        return self.run_from(self.start(inputs), 0, {*self.graph.outputs, *keep})
+
+    def run_from(self, values: dict[str, Array], first: int, keep: Collection[str]) -> dict[str, Array]:
+        """The values named in `keep`, with the nodes from index `first` on computed of `values`, which is emptied."""
         last = {name: index for index, node in enumerate(self.graph.nodes) for name in node.inputs}
-        for index, node in enumerate(self.graph.nodes):
+        for index, node in enumerate(self.graph.nodes[first:], first):
             values |= self.step(node, values)
             for name in node.inputs:
-                if last[name] == index and name not in names:
+                if last[name] == index and name not in keep:
                     values.pop(name, None)
-        return {name: values[name] for name in names}
+        return {name: values[name] for name in keep}
 
     def resume(self, values: dict[str, Array], first: int) -> dict[str, Array]:
         """Every value, with the nodes from index `first` on computed anew."""
