@@ -41,7 +41,7 @@ _SHOWN = 1.05  # the same of those that are shown
 _SHARING = 2  # the same of those for which it is looked at what code layers share
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
 _PLACED = 24  # cuts that are placed for one question
-_ROUNDS = 10  # of one table, for limits that only a placed library is known to keep
+_ROUNDS = 12  # of one table, for limits that only a placed library is known to keep
 _LEAST_BESIDE = 16  # of a limit: what layers take less, because they share code
 _SHARED = 50  # of a limit of flash one part of so many is what the sharing of code is known to
 
@@ -191,10 +191,17 @@ class _State:
     tried: int = 0
     fits: int = -1
     exceeds: int = NEVER
+    has_gaps: bool = False  # what exceeds is the arena
 
     def plan(self, effort: Effort = "quick") -> Plan:
         """Placed."""
         return self.family.plan(self.table, self.state, effort)
+
+    @property
+    def last(self) -> int:
+        """The last state of the same cut, which so much more flash does not change."""
+        cycles = self.table.cycles
+        return int(np.searchsorted(-cycles, -cycles[self.state], side="right")) - 1
 
     @property
     def table(self) -> CutTable:
@@ -324,10 +331,10 @@ class _Search:
         lies between the states that are known to fit and to exceed; and else, and every other time, the state in their
         middle. (What a table counts is rounded: a state that exceeds may seem to fit.)"""
         best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung), cut.exceeds)
-        if best is None or best[1] == cut.state or cut.tried == _ROUNDS:
+        if best is None or best[1] in (cut.state, cut.fits) or cut.tried == _ROUNDS:
             return
         value, state = best
-        if cut.exceeds != NEVER and (state <= cut.fits or cut.tried % 2):
+        if cut.exceeds != NEVER and (state <= cut.fits or cut.has_gaps or cut.tried % 2):
             state = (cut.fits + cut.exceeds) // 2
         if cut.fits < state < cut.exceeds != NEVER or cut.fits < state == best[1]:
             self._push(value, replace(cut, state=state, tried=cut.tried + 1))
@@ -367,10 +374,10 @@ class _Search:
         if most is not None and plan.lower_bound_bytes <= most < plan.arena_bytes:
             plan = self._smaller(cut, plan)
         if most is not None and plan.arena_bytes > most:
-            self._offer_between(replace(cut, exceeds=cut.state))
+            self._offer_between(replace(cut, exceeds=cut.state, has_gaps=True))
             return
         counted, limit = cut.family.solver.counted(plan.forms), self.limits.flash_bytes
-        flash = counted
+        flash = plan.flash_bytes
         if limit is not None:
             if self.flash_of is not None:
                 if id(plan) not in self._flash:
@@ -380,12 +387,12 @@ class _Search:
             if flash <= limit:  # more layers than said may share their code: what seems a little too large may fit, too
                 beside -= limit // _SHARED
             self.beside[id(cut.family)] = beside
-            fits, exceeds = (cut.state, cut.exceeds) if flash <= limit else (cut.fits, cut.state)
+            fits, exceeds = (cut.last, cut.exceeds) if flash <= limit else (cut.fits, cut.state)
             self._offer_nearer(replace(cut, fits=fits, exceeds=exceeds))
         elif cut.exceeds != NEVER:
-            self._offer_between(replace(cut, fits=cut.state))
+            self._offer_between(replace(cut, fits=cut.last))
         if limit is None or flash <= limit:
-            value = self.worth.of(plan.cycles, counted, plan.arena_bytes)
+            value = self.worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
             self._push(value, _Placed(cut, plan, flash))
 
     def _smaller(self, cut: _State, plan: Plan) -> Plan:
