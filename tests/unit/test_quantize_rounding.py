@@ -30,7 +30,7 @@ from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
-from tinyc.quantize.rounding import Moments, compensated, learn, moments, windows
+from tinyc.quantize.rounding import Moments, compensated, descend, learn, moments, windows
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.settle import parted
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -84,6 +84,33 @@ def test_compensation_by_blocks_is_that_of_one_tap_after_the_other(groups: int, 
         np.testing.assert_array_equal(blocks[:, :, k], q)
         error = (left[:, :, k] - q * scale) / upper[:, None, k, k]
         left[:, :, k:] -= error[:, :, None] * upper[:, None, k, k:]
+
+
+@pytest.mark.parametrize(("groups", "channels", "taps"), [(1, 30, 150), (3, 5, 70), (60, 1, 9)])
+def test_a_sweep_over_moving_taps_is_that_over_one_tap_after_the_other(groups: int, channels: int, taps: int) -> None:
+    rng = np.random.default_rng(taps)
+    rows = rng.standard_normal((groups, 2 * taps, taps))
+    h = rows.transpose(0, 2, 1) @ rows / taps
+    scale, w = rng.uniform(0.1, 0.3, (groups, channels)), rng.standard_normal((groups, channels, taps))
+    c, q = w @ h, np.clip(np.rint(w / scale[:, :, None]), -8, 7)
+    sums = q @ h
+    by_tap, sums_by_tap = q.copy(), sums.copy()
+    for k in range(taps):
+        step = (scale * sums_by_tap[:, :, k] - c[:, :, k]) / (h[:, None, k, k] * scale)
+        delta = np.clip(np.rint(by_tap[:, :, k] - step), -8, 7) - by_tap[:, :, k]
+        delta = np.where((delta * step < 0) & (np.abs(delta) * (2 * np.abs(step) - np.abs(delta)) > 1e-9), delta, 0.0)
+        by_tap[:, :, k] += delta
+        sums_by_tap += delta[:, :, None] * h[:, None, k]
+    before = q.copy()
+    assert descend(q, sums, scale, h, c, (-8, 7))
+    assert (q != before).any()
+    np.testing.assert_array_equal(q, by_tap)
+    np.testing.assert_array_equal(sums, sums_by_tap)
+    while descend(q, sums, scale, h, c, (-8, 7)):
+        pass
+    at_rest = q.copy()
+    assert not descend(q, sums, scale, h, c, (-8, 7))
+    np.testing.assert_array_equal(q, at_rest)
 
 
 def deep_network() -> onnx.ModelProto:

@@ -29,7 +29,7 @@ from tinyc.verify.report import Quality
 from tinyc.verify.task import qualities, rows_of, wants_reals
 
 _LOOKED_AT, _FEWEST = 32, 2  # samples that layers are measured on
-_MOST_ELEMENTS = 2**26  # of all values of these samples
+_MOST_ELEMENTS = 2**25  # of all values of these samples
 _CLIPPED = 1e-3  # a larger share of values beyond the calibrated range is worth a word
 _UNEVEN = 16.0  # largest channel over the median one, from which equalization is worth a try
 

@@ -31,7 +31,7 @@ Doubles = npt.NDArray[np.float64]
 _SWEEPS = 12  # of the coordinate descent, at most; most layers come to rest before
 _CHUNK = 2**21  # elements of the windows that are held at once
 _TOGETHER = 2**18  # elements of H of the groups that are learned at once
-_BLOCK, _CACHED = 32, 2**15  # taps that are rounded before the others make up for it, and weights that do so at once
+_BLOCK, _CACHED = 64, 2**15  # taps that are rounded before the others make up for it, and weights that do so at once
 _ROWS_PER_TAP, _LEAST_ROWS = 48, 4096
 _LEAST_SAMPLES = 64  # that windows are taken from
 _BITS = 20  # of a float beside the integers that it is near
@@ -186,13 +186,13 @@ def _learn(
     # The best real weights for these inputs.
     target = precise_product(precise_product(order.of_taps(c), upper.transpose(0, 2, 1)), upper)
     scale = best_scale(order.back(target), h, levels) if fixed is None else fixed
-    q = order.back(compensated(target, scale, upper, levels))
+    q = np.ascontiguousarray(order.back(compensated(target, scale, upper, levels)))
     sums = product_of_integers(q, h, max(map(abs, levels)))
     for sweep in range(_SWEEPS):
-        gain = descend(q, sums, scale, h, c, levels)
+        moved = descend(q, sums, scale, h, c, levels)
         if fixed is None:
             scale = fitted_scale(q, sums, scale, c)
-        if gain <= 0.0 and sweep:
+        if not moved and sweep:
             break
     integer_means = (scale[:, :, None] * q * m.x_mean[:, None, :]).sum(axis=2)
     float_means = (w * m.f_mean[:, None, :]).sum(axis=2)
@@ -260,25 +260,29 @@ def _taps_first(w: Doubles) -> Doubles:
     return np.ascontiguousarray(np.moveaxis(w, 2, 0))
 
 
-def descend(q: Doubles, sums: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> float:
-    """One sweep of coordinate descent over integers q and their sums q @ h, in place; how much of the error is gone."""
-    gone, by_tap, targets = 0.0, _taps_first(q), _taps_first(c)
-    for k in range(q.shape[2]):
-        power = h[:, None, k, k] * scale
-        step = (scale * sums[:, :, k] - targets[k]) / power
-        better = np.clip(np.rint(by_tap[k] - step), *levels)
-        delta = better - by_tap[k]
-        # Halves come and go without gain: only a real improvement counts.
-        gain = np.abs(delta) * (2 * np.abs(step) - np.abs(delta))
-        moved = (gain > 1e-9) & (delta * step < 0)
-        if moved.any():
-            group, row = np.nonzero(moved)
-            changes = delta[group, row]
-            gone += float((gain * power * scale)[group, row].sum())
-            by_tap[k, group, row] += changes
-            sums[group, row] += changes[:, None] * h[group, k]
-    q[...] = np.moveaxis(by_tap, 0, 2)
-    return gone
+def descend(q: Doubles, sums: Doubles, scale: Doubles, h: Doubles, c: Doubles, levels: tuple[int, int]) -> bool:
+    """One sweep of coordinate descent over integers q and their sums q @ h, in place, both contiguous; whether any
+    moved. Output channels do not see each other: each goes from one of its taps that moves to the next, and few do."""
+    by_row = [each.reshape(-1, q.shape[2]) for each in (q, sums, c)]
+    matrix_of, powers, any_moved = np.repeat(np.arange(len(h)), q.shape[1]), diagonals(h), False
+    for first in range(0, q.shape[2], _BLOCK):
+        block = slice(first, first + _BLOCK)
+        rows, passed = np.arange(len(by_row[0])), np.zeros(len(by_row[0]), np.intp)
+        while rows.size:
+            own, sum_, target = (each[rows, block] for each in by_row)
+            factor = scale.reshape(-1, 1)[rows]
+            step = (factor * sum_ - target) / (powers[matrix_of[rows], block] * factor)
+            delta = np.clip(np.rint(own - step), *levels) - own
+            # Halves come and go without gain: only a real improvement counts.
+            gain = np.abs(delta) * (2 * np.abs(step) - np.abs(delta))
+            moves = (gain > 1e-9) & (delta * step < 0) & (np.arange(own.shape[1]) >= passed[:, None])
+            at = moves.argmax(axis=1)
+            moved = np.flatnonzero(moves[np.arange(len(rows)), at])
+            rows, at, changes = rows[moved], at[moved], delta[moved, at[moved]]
+            by_row[0][rows, first + at] += changes
+            by_row[1][rows] += changes[:, None] * h[matrix_of[rows], first + at]
+            passed, any_moved = at + 1, any_moved or moved.size > 0
+    return any_moved
 
 
 def fitted_scale(q: Doubles, sums: Doubles, scale: Doubles, c: Doubles) -> Doubles:

@@ -52,11 +52,11 @@ def settle(
 ) -> SettledRecipe:
     """The plan with the least output error on calibration samples that nothing was fitted to.
 
-    First the method, with float weights; then whether to equalize, with weights rounded to nearest; then whether to
-    learn the weights, and whether ranges searched for tensor by tensor are better, with the weights that come of it. If
-    some are to be narrow, all but the method is settled with learned weights of 4 bits. What is worse than the plain
-    setting (`hurried`) by the same judges is not taken: other methods are tried in its place, without equalizing too,
-    and then that.
+    First the method, with float weights, of equalized channels; then whether to learn the weights; then whether ranges
+    searched for tensor by tensor are better, with the weights that come of it, if they are so with float weights. If
+    some weights are to be narrow, whether to equalize is settled before, with learned weights of 4 bits. What is worse
+    than the plain setting (`hurried`) by the same judges is not taken: other methods are tried in its place, without
+    equalizing too, and then that.
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
@@ -64,7 +64,9 @@ def settle(
     narrow, biases = recipe.weights != "int8", corrects(recipe, calibration)
     bits = 4 if narrow else 8
     methods = tuple(METHODS) if recipe.method == AUTO else (recipe.method,)
-    equals = (not narrow, narrow) if recipe.equalize is None else (recipe.equalize,)  # weights pay for it
+    # Learned weights of 8 bits make up for what equalizing costs; those of 4 bits pay for it.
+    both = (False, True) if narrow else (True,)
+    equals = both if recipe.equalize is None else (recipe.equalize,)
     learning = (True,) if narrow else (True, False) if recipe.rounding is None else (recipe.rounding == "learned",)
     steps = _Steps(len(equals) + len(learning) + (recipe.method == AUTO), report)
     ways = []
@@ -76,7 +78,7 @@ def settle(
     best = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     if recipe.method == AUTO:
         ranged = searched_ranges(best, draft_of(trial.drafts, best), trial.seen, report)
-        if ranged.searched:
+        if ranged.searched and trial.is_as_good(ranged, best, None):
             best = trial.best([best, ranged], bits, steps)
     method = "minmax" if recipe.method == AUTO else recipe.method
     plain = SettledRecipe(method, bool(recipe.equalize), learning[-1], biases=biases)
@@ -162,7 +164,8 @@ class _Trial:
     def _measured(self, plan: SettledRecipe, bits: int | None) -> _Scores:
         draft = draft_of(self.varied_drafts if plan.learned else self.drafts, plan)
         if bits is None:
-            batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method))
+            quants = assigned_activations(plan, draft)
+            batch = with_float_weights(draft.graph, rounded_to_nearest(draft, plan.method, quants))
         else:
             uniform = dict.fromkeys((node.name for node in narrowable(draft.graph)), bits)
             batch = Batch(carry_out(plan, draft, FittingData(self.fit, self.varied), uniform, memo=Memo(felt=False)))
@@ -186,14 +189,14 @@ class _Trial:
         first = 0 if 0 in _unbeaten(decibels, _CHANCE_DB) else int(np.argmax(np.mean(decibels, axis=1)))
         return plans[left[first]]
 
-    def is_as_good(self, plan: SettledRecipe, plain: SettledRecipe, bits: int) -> bool:
-        """Whether a plan is as good as the one that takes no search, or better, be it by chance."""
+    def is_as_good(self, plan: SettledRecipe, plain: SettledRecipe, bits: int | None) -> bool:
+        """Whether a plan is as good as one that takes less search, or better, be it by chance."""
         scores = [self.measured(each, bits) for each in (plan, plain)]
         means = [(np.mean(each.metric) if each.metric else 0.0, np.mean(each.decibels)) for each in scores]
         return bool(means[0] >= means[1]) and self._endures(plan, plain)
 
     def _endures(self, plan: SettledRecipe, plain: SettledRecipe) -> bool:
-        """Whether rare inputs lose no more than _MOST_LOST_DB against the ranges of the plan that takes no search. Both
+        """Whether rare inputs lose no more than _MOST_LOST_DB against the ranges of a plan that takes less search. Both
         have float weights, and ranges of the same inputs."""
         if self.rare is None or plan == plain:
             return True
