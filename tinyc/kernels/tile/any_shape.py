@@ -6,12 +6,12 @@ begins with the numbers of input and output channels. Taps lie at the bottom of 
 input channels are no multiple of four, the first four taps and those behind them overlap, and a tap's second place has
 weight 0. A last odd pixel is a pair with itself: both write the same outputs.
 
-The turns are a loop, which walks down to the stack pointer, so no register holds its end (`AnyShapeWriter`). Or they
-stand one after the other, and the code is entered where as many are left as there are (`StraightWriter`): addresses
-are immediates, three weights are loaded at once, and registers of the FPU hold the taps of the last steps.
+The turns are a loop, which walks down to the stack pointer, so no register holds its end (`AnyShapeWriter`). Its loads
+are single ones to low registers, so they are short, and of four in a row three take one cycle each. Or the turns stand
+one after the other, and the code is entered where as many are left as there are (`StraightWriter`): addresses are
+immediates, three weights are loaded at once, and registers of the FPU hold the taps of the last steps.
 
-r0 stream, r1-r4 and r5-r8 accumulators, r9 r10 (r11) weights, r11 r12 (r12 r14) taps, r14 taps' place, then outputs.
-What a call keeps in registers of the FPU: `_SPILLED`.
+r0 stream; the others: `Registers`. What a call keeps in registers of the FPU: `_SPILLED`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tinyc.machine.thumb import Asm, Work, fpu_registers
 MOST_TAPS = ANY_TAPS[-1]
 _STEP_BYTES = 8
 _WORDS = ("stream", "x", "n", "in_c", "out_c")
-# Where the last group with fewer channels begins; where the taps end; outputs; from the first pixel's outputs to the
-# second's; the end of the last group, if it is full; the channels of one that is not.
-_SPILLED = ("shorter", "taps_end", "y", "second", "end", "rest")
+# Where the last group with fewer channels begins; the taps of the first turn; outputs of the first pixel and of the
+# second; the end of the last group, if it is full; the channels of one that is not.
+_SPILLED = ("shorter", "turn", "first_y", "second_y", "end", "rest")
 _FPU_REGISTERS, _SCRATCH_FPU = 32, 16  # all, and those that no function need save
 
 
@@ -42,9 +42,21 @@ class AnyShapeWork(PixelWork):
         return self.call + -(-pixels // 2) * self.pair
 
 
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """first, second: sums of the first pixel and of the second. loads: weights and taps, then constants. place: the
+    taps' place, then the first pixel's outputs. All in ascending order."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    loads: tuple[str, str, str, str]
+    place: str
+
+
 class AnyShapeWriter:
     """Writes one function for n >= 1 pixels, whose steps are a loop; `asm` has the code."""
 
+    registers = Registers(("r1", "r2", "r8", "r9"), ("r10", "r11", "r12", "r14"), ("r3", "r4", "r5", "r6"), "r7")
     words: tuple[str, ...] = _WORDS
     saved_fpu = ""
     first_spill = 0  # the register of the FPU with the first of `_SPILLED`
@@ -58,7 +70,7 @@ class AnyShapeWriter:
 
     def write(self) -> AnyShapeWork:
         """All of it; what it executes."""
-        asm, rest = self.asm, self.layer.out_c % GROUP
+        asm, rest, free = self.asm, self.layer.out_c % GROUP, self.registers.loads[-1]
         self._enter()
         with asm.loop("pair", "pair", aligned=False):
             self._gather()
@@ -66,13 +78,14 @@ class AnyShapeWriter:
             with asm.loop("group", self.layer.groups):
                 first = asm.lines
                 self._sums()
-                asm.op("vmov", "r9", self._spill("shorter"))
-                asm.op("cmp", "r9", STREAM)
+                asm.op("vmov", free, self._spill("shorter"))
+                asm.op("cmp", free, STREAM)
                 asm.leave("blo.w", "rest") if rest else asm.branch("blo.w", "rest")
                 self._finish(GROUP)
-                asm.op("vmov", self._spill("y"), "r14")
-                asm.op("vmov", "r9", self._spill("end"))
-                asm.op("cmp", STREAM, "r9")
+                asm.op("vmov", free, self._spill("end"))
+                asm.op("cmp", STREAM, free)
+                asm.op("vmov", self._spill("first_y"), self.registers.place)
+                asm.op("vmov", self._spill("second_y"), self._second_y)
                 asm.branch("bne.w", "group")
                 group_bytes = 4 * (asm.lines - first) - self._skipped_bytes
             asm.branch("b.w", "next")
@@ -80,12 +93,10 @@ class AnyShapeWriter:
             self._finish(GROUP - 1)
             asm.label("next")
             asm.note("the next pair of pixels")
-            asm.op("vmov", "r9", self._spill("second"))
-            asm.op("add", "r14", "r14", "r9")
-            asm.op("vmov", self._spill("y"), "r14")
-            asm.op("ldr", "r9", self.frame.at("n"))
-            asm.op("subs", "r9", "r9", "#2")
-            asm.op("str", "r9", self.frame.at("n"))
+            asm.op("vmov", self._spill("first_y"), self._second_y)
+            asm.op("ldr", free, self.frame.at("n"))
+            asm.op("subs", free, free, "#2")
+            asm.op("str", free, self.frame.at("n"))
             asm.branch("bgt.w", "pair")
         asm.note("return")
         asm.restore()
@@ -93,6 +104,11 @@ class AnyShapeWriter:
 
     def _spill(self, name: str) -> str:
         return f"s{self.first_spill + _SPILLED.index(name)}"
+
+    @property
+    def _second_y(self) -> str:
+        """The register of the second pixel's outputs, once the first channel's constants are used."""
+        return self.registers.loads[0]
 
     @property
     def _skipped_bytes(self) -> int:
@@ -125,13 +141,13 @@ class AnyShapeWriter:
         asm.op("it", "ne")
         asm.op("movne", "r7", "#0")
         asm.op("vmov", self._spill("end"), "r7")
-        asm.op("vmov", self._spill("y"), "r2")
+        asm.op("vmov", self._spill("first_y"), "r2")
 
     def _begin_of_steps(self) -> None:
         """Keeps where the steps begin. r6: bytes of the taps."""
-        self.asm.op("mov", "r7", "sp")
-        self.asm.op("add", "r7", "r7", "r6")
-        self.asm.op("vmov", self._spill("taps_end"), "r7")
+        self.asm.op("add", "r7", "sp", "r6")
+        self.asm.op("sub", "r7", "r7", f"#{_STEP_BYTES * ANY_TURN}")
+        self.asm.op("vmov", self._spill("turn"), "r7")
 
     def _gather(self) -> None:
         """The taps of two pixels to the stack, r9 r10 pixels, r11 taps; of one pixel twice."""
@@ -144,7 +160,9 @@ class AnyShapeWriter:
         asm.op("itt", "eq")
         asm.op("moveq", "r10", "r9")
         asm.op("moveq", "r6", "#0")
-        asm.op("vmov", self._spill("second"), "r6")
+        asm.op("vmov", "r7", self._spill("first_y"))
+        asm.op("add", "r6", "r6", "r7")
+        asm.op("vmov", self._spill("second_y"), "r6")
         asm.op("mov", "r11", "sp")
         self._four()
         asm.op("add", "r12", "r8", "#3")
@@ -177,58 +195,66 @@ class AnyShapeWriter:
         """Eight accumulators over all steps."""
         asm = self.asm
         asm.note("products: two pixels by four channels")
-        asm.load_multiple(STREAM, FIRST)
-        for first, second in zip(FIRST, SECOND, strict=True):
+        asm.load_multiple(STREAM, self.registers.first)
+        for first, second in zip(self.registers.first, self.registers.second, strict=True):
             asm.op("mov", second, first)
         self._steps()
 
     def _steps(self) -> None:
-        asm = self.asm
-        asm.op("vmov", "r14", self._spill("taps_end"))
+        asm, place = self.asm, self.registers.place
+        turn_bytes = f"#{_STEP_BYTES * ANY_TURN}"
+        asm.op("vmov", place, self._spill("turn"))
         with asm.loop("steps", self.layer.steps // ANY_TURN):
-            for _ in range(ANY_TURN):
-                asm.piece(_step)
-            asm.op("cmp", "sp", "r14")
+            for step in range(ANY_TURN):
+                asm.piece(_step, self.registers, _STEP_BYTES * step, _STEP_BYTES * (ANY_TURN - 1 - step))
+            asm.op("adds", STREAM, STREAM, turn_bytes)
+            asm.op("cmp", "sp", place)
+            asm.op("sub.w", place, place, turn_bytes)
             asm.branch("bne.w", "steps")
 
     def _finish(self, channels: int) -> None:
-        """Scales and stores the accumulators, with fewer than four as many as there are; r14: behind the first's."""
-        asm, requant = self.asm, self.layer.requant
-        registers = ("r9", "r10", "r11", "r12")[requant.constants == 3 :]
-        in_turn = requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0])
-        for position, constants in enumerate(in_turn):
+        """Scales and stores the accumulators, with fewer than four as many as there are; registers of outputs: behind
+        those stored. No store stands right behind another."""
+        asm, requant, places = self.asm, self.layer.requant, (self.registers.place, self._second_y)
+        first, second = self.registers.first, self.registers.second
+        loads = self.registers.loads[requant.constants == 3 :]
+        for position, constants in enumerate(requant.constants_in_turn(asm, STREAM, loads, channels, later=first[0])):
             asm.note(f"channel {position} of four: requantize and store")
-            temp = SECOND[0] if position else "r14"
-            for acc in (FIRST, SECOND):
+            temp = second[0] if position else self.registers.place
+            for acc, y in zip((first, second), places, strict=True):
                 below = acc[position + 1] if position + 1 < GROUP else ""
-                free = constants[1] if acc is SECOND and requant.base is None else temp
+                free = constants[1] if acc is second and requant.base is None else temp
                 requant.emit(asm, position, acc[position], below, constants, free)
+                if position:
+                    asm.op("strb", acc[position], f"[{y}], #1")
             if position == 0:
-                asm.op("vmov", "r14", self._spill("y"))
-                asm.op("vmov", "r9", self._spill("second"))
-            asm.op("strb", SECOND[position], "[r14, r9]")
-            asm.op("strb", FIRST[position], "[r14], #1")
+                for acc, y, name in zip((first, second), places, ("first_y", "second_y"), strict=True):
+                    asm.op("vmov", y, self._spill(name))
+                    asm.op("strb", acc[0], f"[{y}], #1")
             if channels < GROUP and position + 1 < channels:
-                asm.op("vmov", "r5", self._spill("rest"))
-                asm.op("cmp", "r5", f"#{position + 1}")
+                asm.op("vmov", second[0], self._spill("rest"))
+                asm.op("cmp", second[0], f"#{position + 1}")
                 asm.branch("beq.w", "next")
 
 
-def _step(asm: Asm) -> None:
-    """Two taps of both pixels times the weights of four channels."""
-    asm.op("ldrd", "r11", "r12", f"[r14, #-{_STEP_BYTES}]!")
-    asm.op("ldrd", "r9", "r10", f"[{STREAM}], #8")
+def _step(asm: Asm, registers: Registers, weights_at: int, taps_at: int) -> None:
+    """Two taps of both pixels times the weights of four channels. weights_at, taps_at: bytes behind their places."""
+    taps, weights = registers.loads[:2], registers.loads[2:]
+    for loaded, base, offset in ((taps, registers.place, taps_at), (weights, STREAM, weights_at)):
+        for register, at in zip(loaded, (offset, offset + 4), strict=True):
+            asm.op("ldr", register, f"[{base}, #{at}]" if at else f"[{base}]")
     for channel in range(GROUP):
-        weights = ("r9", "r10")[channel // 2]
+        w = weights[channel // 2]
         if channel % 2:
-            asm.op("sxtb16", weights, weights)
-        for acc, tap in ((FIRST, "r11"), (SECOND, "r12")):
-            asm.op("smlad", acc[channel], tap, weights, acc[channel])
+            asm.op("sxtb16", w, w)
+        for accs, tap in zip((registers.first, registers.second), taps, strict=True):
+            asm.op("smlad", accs[channel], tap, w, accs[channel])
 
 
 class StraightWriter(AnyShapeWriter):
     """The same with the steps of the most taps one after the other, for as many taps as fit before them."""
 
+    registers = Registers(FIRST, SECOND, ("r9", "r10", "r11", "r12"), "r14")
     words = (*_WORDS, "entry")
     saved_fpu = fpu_registers(_SCRATCH_FPU, _FPU_REGISTERS - _SCRATCH_FPU)
     first_spill = _FPU_REGISTERS - len(_SPILLED)

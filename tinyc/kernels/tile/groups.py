@@ -235,8 +235,7 @@ class GroupWriter:
                 asm.leave("beq.w", shorter)
             if full:
                 self._finish(GROUP, paired, checked=rest == 0)
-                asm.op("str", "r14", self.frame.at("y"))
-                if rest == 0:
+                if rest == 0 and layer.requant.clamp:
                     asm.op("cmp", STREAM, "r9")
                 asm.branch("b.w" if rest else "bne.w", again)
                 self.group_bytes = max(self.group_bytes, 4 * (asm.lines - first))
@@ -280,7 +279,8 @@ class GroupWriter:
                 int4_words.split(asm, acc, register, requant)
 
     def _finish(self, channels: int, paired: bool, checked: bool) -> None:
-        """Scales and stores the first `channels` accumulators; next y to r14; checked: the stream's end to r9."""
+        """Scales and stores the first `channels` accumulators; next y to r14, and of four to the frame. checked: the
+        stream's end to r9, and whether it is reached to the flags, unless a clamp sets them."""
         layer, frame = self.layer, self.frame
         common = frame.common() if layer.requant.common else ()
         both = frame.both("y") if checked else None
@@ -298,20 +298,31 @@ def _outputs(
 ) -> None:
     """`GroupWriter._finish`. out_c: outputs from the first pixel's to the second's; 0: there is one pixel. places:
     registers, and where the next output (and the stream's end) are that go there."""
-    # After the first channel, r9 has the end of the stream, r1 and r5 are free.
+    # After the first channel, r9 has the end of the stream, r5 is free; after the second, r1 too. Flags are set before
+    # the last output, the first pixel's first store comes late, and the frame's early: no store stands behind another.
     registers = ("r9", "r10", "r11", "r12")[requant.constants == 3 :]
     in_turn = requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0], common=common)
+    first_y = f"[r14], #{channels}"  # the first store of the first pixel moves y on
     for position in range(channels):
         asm.note(f"channel {position} of four: requantize and store")
         constants, temp = next(in_turn), SECOND[0] if position else "r14"
+        if position == 2 and channels == GROUP:
+            asm.op("str", "r14", places[1])
         for acc in (FIRST, SECOND) if out_c else (FIRST,):
             last_use = acc is SECOND or not out_c
+            if last_use and position == GROUP - 1 and places[-2].endswith("r9") and not requant.clamp:
+                asm.op("cmp", STREAM, "r9")
             below = acc[position + 1] if position + 1 < GROUP else ""
             free = constants[1] if last_use and not requant.common else temp
             requant.emit(asm, position, acc[position], below, constants, free)
-        for loaded, place in zip(places[::2], places[1::2], strict=True) if position == 0 else ():
-            asm.op("ldrd" if "," in loaded else "ldr", *loaded.split(","), place)
-        moved = channels if position else 0  # the first store moves y on
+            if position == 1 and acc is FIRST and out_c:
+                asm.op("strb", FIRST[0], first_y)
+        if position == 0:
+            for loaded, place in zip(places[::2], places[1::2], strict=True):
+                asm.op("ldrd" if "," in loaded else "ldr", *loaded.split(","), place)
         if out_c:
-            asm.op("strb", SECOND[position], f"[r14, #{out_c + position - moved}]")
-        asm.op("strb", FIRST[position], f"[r14, #{position - moved}]" if position else f"[r14], #{channels}")
+            asm.op("strb", SECOND[position], f"[r14, #{out_c + position - (channels if position else 0)}]")
+        if position:
+            asm.op("strb", FIRST[position], f"[r14, #{position - channels}]")
+        elif not out_c or channels == 1:
+            asm.op("strb", FIRST[0], first_y)
