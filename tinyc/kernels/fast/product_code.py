@@ -15,11 +15,16 @@ from collections.abc import Iterator
 
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.matrix import GROUP
+from tinyc.machine.cores import Core
+from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Asm
 
-ACC = tuple(f"r{i}" for i in range(2, 10))  # four channels of the first tile, then of the second
+ACC = tuple(f"r{i}" for i in range(5, 13))  # four channels of the first tile, then of the second
+VECTOR = "{r5-r12}"  # the same
+TEMPS = ("r2", "r3", "r4", "r14")  # factors, weights, temporaries: low registers, as most short instructions take
 _VECTOR = 4 * len(ACC)
 _STEPS = 32  # of a product without a loop
+_IN_REACH = 16  # steps whose factors and packed weights short loads reach
 _LONGEST = 4  # run of products at stride 2
 # Places at the same distance from sp wherever sp is: what subroutines use. Then three vectors of a column.
 _LOW = {"return": 0, "inner": 4, "turns": 8}
@@ -28,13 +33,22 @@ COLUMN_BYTES = 2 * _VECTOR  # that sp moves down for a column: vectors u and v o
 COLUMNS_ON_STACK = 3
 
 
-def step_instructions(tiles: Tiles) -> int:
-    """Of two input channels of both tiles times four output channels."""
-    return 12 if tiles.requant.packed else 11
+def step_size(tiles: Tiles) -> tuple[int, int]:
+    """Of two input channels of both tiles times four output channels: instructions, bytes of code."""
+    words, others = 2 + tiles.words_per_step, 10 if tiles.requant.packed else 8
+    if not _loads_overlap(tiles.core):
+        return others + words // 2, 4 * (others + words // 2)
+    short = words - tiles.words_per_step // 2  # every second weight goes to the register that short loads do not know
+    return others + words, 4 * (others + words) - 2 * short
+
+
+def _loads_overlap(core: Core) -> bool:
+    """Whether single loads in a row take a cycle each, where one of two words takes three."""
+    return isinstance(core, ThreeStage)
 
 
 class ProductCode:
-    """r0: stream, r1: factors, r2 ... r9: accumulators, r10 ... r14: factors, weights, temporaries.
+    """r0: stream, r1: factors, accumulators in `ACC`, all else in `TEMPS`.
 
     The frame, upwards: places of subroutines and of a column's vectors, [those of columns before], slots, vectors.
     """
@@ -102,13 +116,24 @@ class ProductCode:
         self._called.add(label)
         self.asm.branch("bl", label)
 
-    def _steps(self, fresh: bool = False, first: int = 0) -> None:
-        for step in range(first, self.tiles.steps):
-            self._step("smuad" if fresh and step == 0 else "smlad")
+    def _steps(self, fresh: bool = False, first: int = 0, end: int = 0) -> None:
+        """Those of a product from the first one on. end: behind the last one; 0: behind all."""
+        end = end or self.tiles.steps
+        for step in range(first, end):
+            self._step("smuad" if fresh and step == 0 else "smlad", step)
+            if (step + 1) % _IN_REACH == 0 or step + 1 == end:
+                self._move_on(step % _IN_REACH + 1)
 
-    def _step(self, op: str) -> None:
-        """Two input channels of both tiles times four output channels."""
-        self.asm.piece(_two_channels, op, self.tiles.requant.packed)
+    def _step(self, op: str, number: int = 0) -> None:
+        """Two input channels of both tiles times four output channels, the step of this number of a product."""
+        overlap = _loads_overlap(self.tiles.core)
+        self.asm.piece(_two_channels, op, self.tiles.requant.packed, number % _IN_REACH if overlap else None)
+
+    def _move_on(self, steps: int) -> None:
+        """Where loads are single ones, stream and factors behind so many steps."""
+        if _loads_overlap(self.tiles.core):
+            for base, words in (("r0", self.tiles.words_per_step), ("r1", 2)):
+                self.asm.op("add", base, base, f"#{4 * words * steps}")
 
     # ---- subroutines ----
 
@@ -141,12 +166,11 @@ class ProductCode:
         asm.label("onto", aligned=True)
         asm.op("str", "r14", self._at("inner"))
         if looped:
-            asm.constant("r10", steps // turn)
-            asm.op("str", "r10", self._at("turns"))
+            asm.constant("r2", steps // turn)
+            asm.op("str", "r2", self._at("turns"))
             with asm.loop("turn", steps // turn):
-                for _ in range(turn):
-                    self._step("smlad")
-                asm.count_down("r10", self._at("turns"), "turn")
+                self._steps(end=turn)
+                asm.count_down("r2", self._at("turns"), "turn")
         else:
             self._step("smlad")
             asm.label("rest")
@@ -228,16 +252,17 @@ class ProductCode:
     def _rows(self) -> None:
         """From acc: S, t: m1, u: s, v: m3 to acc: S + 4 s, u: S + s, v: D + 2 d, t: d + 2 D."""
         asm = self.asm
+        a, b, c, d = TEMPS
         for acc, (t, u, v) in self._words("t", "u", "v"):
-            asm.op("rsb", "r10", "r11", "r10", "lsl #1")  # d
-            asm.op("rsb", "r12", acc, "r12", "lsl #1")  # D
-            asm.op("add", "r14", acc, "r11")
-            asm.op("add", acc, acc, "r11", "lsl #2")
-            asm.op("str", "r14", u)
-            asm.op("add", "r11", "r12", "r10", "lsl #1")
-            asm.op("str", "r11", v)
-            asm.op("add", "r10", "r10", "r12", "lsl #1")
-            asm.op("str", "r10", t)
+            asm.op("rsb", a, b, a, "lsl #1")  # d
+            asm.op("rsb", c, acc, c, "lsl #1")  # D
+            asm.op("add", d, acc, b)
+            asm.op("add", acc, acc, b, "lsl #2")
+            asm.op("str", d, u)
+            asm.op("add", b, c, a, "lsl #1")
+            asm.op("str", b, v)
+            asm.op("add", a, a, c, "lsl #1")
+            asm.op("str", a, t)
 
     # ---- vectors of the eight accumulators, in the frame ----
 
@@ -258,52 +283,62 @@ class ProductCode:
         return label
 
     def _store(self, name: str) -> None:
-        self.asm.op("add", "r10", "sp", f"#{self._vector(name)}")
-        self.asm.op("stm", "r10", "{r2-r9}")
+        self.asm.op("add", "r2", "sp", f"#{self._vector(name)}")
+        self.asm.op("stm", "r2", VECTOR)
 
     def _load(self, name: str) -> None:
-        self.asm.op("add", "r10", "sp", f"#{self._vector(name)}")
-        self.asm.op("ldm", "r10", "{r2-r9}")
+        self.asm.op("add", "r2", "sp", f"#{self._vector(name)}")
+        self.asm.op("ldm", "r2", VECTOR)
 
     def _words(self, *names: str) -> Iterator[tuple[str, list[str]]]:
-        """An accumulator and the places of its words in up to three vectors, which are in r10, r11, r12 then."""
+        """An accumulator and the places of its words in up to three vectors, which are in the first `TEMPS` then."""
         for i, acc in enumerate(ACC):
             places = [f"[sp, #{self._vector(name) + 4 * i}]" for name in names]
-            for register, place in zip(("r10", "r11", "r12"), places, strict=False):
+            for register, place in zip(TEMPS, places, strict=False):
                 self.asm.op("ldr", register, place)
             yield acc, places
 
     def _pairs(self, name: str) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Two words of the vector at a time in r10, r11, with the accumulators that they meet."""
+        """Two words of the vector at a time in the first `TEMPS`, with the accumulators that they meet."""
         for i in range(0, len(ACC), 2):
             at = f"[sp, #{self._vector(name) + 4 * i}]"
-            self.asm.op("ldrd", "r10", "r11", at)
+            self.asm.op("ldrd", *TEMPS[:2], at)
             yield at, (ACC[i], ACC[i + 1])
 
     def _add(self, name: str) -> None:
         """acc += vector."""
         for _, accs in self._pairs(name):
-            for acc, held in zip(accs, ("r10", "r11"), strict=True):
+            for acc, held in zip(accs, TEMPS[:2], strict=True):
                 self.asm.op("add", acc, acc, held)
 
     def _sum_difference(self, name: str) -> None:
         """acc, vector = vector + acc, vector - acc."""
         for at, accs in self._pairs(name):
-            for acc, held, new in zip(accs, ("r10", "r11"), ("r12", "r14"), strict=True):
+            for acc, held, new in zip(accs, TEMPS[:2], TEMPS[2:], strict=True):
                 self.asm.op("sub", new, held, acc)
                 self.asm.op("add", acc, acc, held)
-            self.asm.op("strd", "r12", "r14", at)
+            self.asm.op("strd", *TEMPS[2:], at)
 
 
-def _two_channels(asm: Asm, op: str, packed: bool) -> None:
-    """Two input channels of both tiles times four output channels."""
-    asm.op("ldrd", "r10", "r11", "[r1], #8")
+def _two_channels(asm: Asm, op: str, packed: bool, number: int | None) -> None:
+    """Two input channels of both tiles times four output channels. number: of the step, by single loads from there;
+    None: by loads of two words that move on."""
+    words = GROUP // 2 if packed else GROUP
+    _load_two(asm, TEMPS[:2], "r1", None if number is None else 8 * number)
     for channel in range(GROUP):
-        weight = ("r12", "r14")[channel // 2 if packed else channel % 2]
+        weight = TEMPS[2 + (channel // 2 if packed else channel % 2)]
         if channel % (4 if packed else 2) == 0:
-            asm.op("ldrd", "r12", "r14", "[r0], #8")
+            _load_two(asm, TEMPS[2:], "r0", None if number is None else 4 * (words * number + channel))
         if packed and channel % 2:
             asm.op("sxtb16", weight, weight)
-        for tile, x in enumerate(("r10", "r11")):
+        for tile, x in enumerate(TEMPS[:2]):
             acc = ACC[4 * tile + channel]
             asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
+
+
+def _load_two(asm: Asm, registers: tuple[str, ...], base: str, offset: int | None) -> None:
+    if offset is None:
+        asm.op("ldrd", *registers, f"[{base}], #8")
+        return
+    for register, at in zip(registers, (offset, offset + 4), strict=True):
+        asm.op("ldr", register, f"[{base}, #{at}]" if at else f"[{base}]")

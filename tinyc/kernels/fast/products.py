@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyc.kernels.fast.product_code import ACC, ProductCode
+from tinyc.kernels.fast.product_code import ACC, TEMPS, ProductCode
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
@@ -64,16 +64,16 @@ class _Products(ProductCode):
         asm.op("mov", "r1", "r2")
         with asm.loop("group", "group"):
             asm.note("four channels of two tiles: products and their sums")
-            asm.op("ldm", "r0", "{r2-r5}")
-            asm.op("ldm", "r0!", "{r6-r9}")
+            asm.op("ldm", "r0", "{" + ", ".join(ACC[:GROUP]) + "}")
+            asm.op("ldm", "r0!", "{" + ", ".join(ACC[GROUP:]) + "}")
             forms = {"f2": self._f2, "s2": self._s2, "s24": self._s24, "f4": self._f4, "one_row": self._one_row}
             forms[tiles.form.name]()
             asm.note("the next four channels")
-            asm.op("ldr", "r10", self._at("constants"))
-            asm.add("r10", "r10", 4 * tiles.finish_words)
-            asm.op("str", "r10", self._at("constants"))
-            asm.add("r1", "r1", -4 * tiles.factor_words, "r10")
-            asm.count_down("r10", self._at("groups"), "group")
+            asm.op("ldr", "r2", self._at("constants"))
+            asm.add("r2", "r2", 4 * tiles.finish_words)
+            asm.op("str", "r2", self._at("constants"))
+            asm.add("r1", "r1", -4 * tiles.factor_words, "r2")
+            asm.count_down("r2", self._at("groups"), "group")
         asm.note("return")
         asm.restore()
         self._subroutines()
@@ -149,17 +149,17 @@ class _Products(ProductCode):
     def _s24_outer(self, a: int) -> None:
         """From acc: m3 and m1, m2 to acc: m1 + m2 + m3, and what outputs 1, 2, 3 have of them."""
         asm = self.asm
-        last = self._vector(f"{a}, 3")
+        last, (t, u, v, _) = self._vector(f"{a}, 3"), TEMPS
         for i, (acc, (m1, m2)) in enumerate(self._words(f"{a}, 1", f"{a}, 2")):
-            asm.op("add", "r12", "r10", "r11")
-            asm.op("sub", "r10", "r10", "r11")
-            asm.op("add", "r11", "r10", acc, "lsl #1")
-            asm.op("str", "r11", m1)
-            asm.op("add", "r10", "r10", acc, "lsl #3")
-            asm.op("str", "r10", f"[sp, #{last + 4 * i}]")
-            asm.op("add", "r11", "r12", acc, "lsl #2")
-            asm.op("str", "r11", m2)
-            asm.op("add", acc, acc, "r12")
+            asm.op("add", v, t, u)
+            asm.op("sub", t, t, u)
+            asm.op("add", u, t, acc, "lsl #1")
+            asm.op("str", u, m1)
+            asm.op("add", t, t, acc, "lsl #3")
+            asm.op("str", t, f"[sp, #{last + 4 * i}]")
+            asm.op("add", u, v, acc, "lsl #2")
+            asm.op("str", u, m2)
+            asm.op("add", acc, acc, v)
 
     def _f4(self) -> None:
         """Columns are made of their products like the rows of each, the first three wait for the others."""
@@ -213,19 +213,19 @@ class _Products(ProductCode):
 
     def _f4_columns(self, a: int) -> None:
         """From acc: m4 and m1, m2, m3 to acc: s + S, m1: 4 s + S, m2: 2 d + D, m3: d + 2 D."""
-        asm = self.asm
+        asm, (t, u, v, w) = self.asm, TEMPS
         for acc, (m1, m2, m3) in self._words(*(self._row(a, j) for j in (1, 2, 3))):
-            asm.op("sub", "r14", "r10", "r11")  # d
-            asm.op("add", "r10", "r10", "r11")  # s
-            asm.op("sub", "r11", "r12", acc)  # D
-            asm.op("add", "r12", "r12", acc)  # S
-            asm.op("add", acc, "r10", "r12")
-            asm.op("add", "r10", "r12", "r10", "lsl #2")
-            asm.op("str", "r10", m1)
-            asm.op("add", "r12", "r11", "r14", "lsl #1")
-            asm.op("str", "r12", m2)
-            asm.op("add", "r14", "r14", "r11", "lsl #1")
-            asm.op("str", "r14", m3)
+            asm.op("sub", w, t, u)  # d
+            asm.op("add", t, t, u)  # s
+            asm.op("sub", u, v, acc)  # D
+            asm.op("add", v, v, acc)  # S
+            asm.op("add", acc, t, v)
+            asm.op("add", t, v, t, "lsl #2")
+            asm.op("str", t, m1)
+            asm.op("add", v, u, w, "lsl #1")
+            asm.op("str", v, m2)
+            asm.op("add", w, w, u, "lsl #1")
+            asm.op("str", w, m3)
 
     # ---- to int8 ----
 
@@ -235,9 +235,9 @@ class _Products(ProductCode):
         asm.note(f"output ({a}, {b}) of both tiles: requantize and store")
         raised = form.raised[a] + form.across.raised[b]
         if tiles.divided:
-            asm.op("ldr", "r10", self._at("inverse"))
+            asm.op("ldr", "r2", self._at("inverse"))
             for acc in ACC:
-                asm.op("mul", acc, acc, "r10")
+                asm.op("mul", acc, acc, "r2")
         requant, block = tiles.requant, 0
         if raised and tiles.lowers:
             for acc in ACC:
@@ -259,12 +259,12 @@ class _Products(ProductCode):
         asm = self.asm
         if requant.sign:
             asm.op("str", "r1", self._at("factors"))
-        asm.op("ldr", "r12", self._at("constants"))
+        asm.op("ldr", "r4", self._at("constants"))
         for channel in range(GROUP):
             at = 8 * (block * GROUP + channel)
-            asm.op("ldrd", "r10", "r11", f"[r12, #{at}]" if at else "[r12]")
-            for tile, temp in enumerate(("r1", "r11")):
-                self._output(requant, b, tile, channel, ("r10", "r11"), temp)
+            asm.op("ldrd", "r2", "r3", f"[r4, #{at}]" if at else "[r4]")
+            for tile, temp in enumerate(("r1", "r3")):
+                self._output(requant, b, tile, channel, ("r2", "r3"), temp)
         if requant.sign:
             asm.op("ldr", "r1", self._at("factors"))
 
@@ -272,12 +272,12 @@ class _Products(ProductCode):
         """r0 and r1 lend themselves."""
         asm = self.asm
         asm.op("strd", "r0", "r1", self._at("stream"))
-        asm.op("ldr", "r12", self._at("constants"))
-        asm.add("r12", "r12", 12 * block * GROUP)
+        asm.op("ldr", "r4", self._at("constants"))
+        asm.add("r4", "r4", 12 * block * GROUP)
         for channel in range(GROUP):
-            asm.op("ldm", "r12!", "{r1, r10, r11}")
+            asm.op("ldm", "r4!", "{r1, r2, r3}")
             for tile in range(2):
-                self._output(requant, b, tile, channel, ("r1", "r10", "r11"), "r0")
+                self._output(requant, b, tile, channel, ("r1", "r2", "r3"), "r0")
         asm.op("ldrd", "r0", "r1", self._at("stream"))
 
     def _output(

@@ -39,7 +39,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
-from tinyc.kernels.fast.product_code import step_instructions
+from tinyc.kernels.fast.product_code import step_size
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import Parts, geometry_of, layer_function, parts_of
 from tinyc.kernels.fast.tiles import Tiles
@@ -319,8 +319,8 @@ def _fetches(work: TilePlan, pairs: int, readings: int, executed: int) -> Fetche
     data = readings * work.stream.nbytes + pairs * work.constants.nbytes
     steps = 0 if tiles.inline else tiles.products * tiles.steps * tiles.groups * pairs
     products = tiles.products * tiles.groups * pairs
-    each = step_instructions(tiles)
-    looped = (4 * tiles.steps * each, 0 if tiles.inline else products)
+    each, each_bytes = step_size(tiles)
+    looped = (tiles.steps * each_bytes, 0 if tiles.inline else products)
     return Fetches(data, ((4 * (executed - steps * each), 1), looped), (work.stream.nbytes, readings))
 
 
