@@ -4,7 +4,7 @@ words of `weight_words` to the stream of `tc_tiles.h`, each time that the layer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -81,144 +81,83 @@ def _quad(asm: Asm, tiles: Tiles, order: list[tuple[int, int]]) -> None:
     """Four input channels of an output channel, two at a time; r1 goes on to the next four."""
     to = ReachingCursor(asm, "r1", pairs=False)
     form = tiles.form
-    across = _ACROSS[form.across.name]
+    across = dict.fromkeys(step for part in _SUMS[form.across.name] for step in part)
     for half in range(2):
-        for number, down in enumerate(_DOWN[form.name]):
+        for number, down in enumerate(_SUMS[form.name]):
             asm.note("two input channels: taps of each column combined, then of each row")
             if half or number:
                 asm.op("ldr", "r0", _WEIGHTS)
             free = list(_FREE)
-            columns = [_column(asm, tiles, half, down, free) for _ in range(3)]
-            temps = (*free, "r0")
-            for row in columns[0]:
-                x = [column[row] for column in columns]
-                places = [
-                    [16 * (order.index((i, j)) * tiles.steps + half) for i in (row, *_EQUAL.get((form.name, row), ()))]
-                    for j in range(form.across.products)
-                ]
+            columns = [_column(asm, tiles, half, down, free, last=column == 2) for column in range(3)]
+            for row, register in columns[0].items():
+                equal = [i for i, other in columns[0].items() if other == register]
+                if equal[0] != row:
+                    continue
 
-                def store(product: int, register: str, places: list[list[int]] = places) -> None:
-                    for place in places[product]:
+                def store(product: int, register: str, equal: list[int] = equal, half: int = half) -> None:
+                    for i in equal:
+                        place = 16 * (order.index((i, product)) * tiles.steps + half)
                         asm.op("str", register, to.at(place))
 
-                across(asm, x, temps, store)
+                _combine(asm, tuple(across), [column[row] for column in columns], list(free), store)
     to.move(2 * 16)
 
 
-Down = Callable[[Asm, "list[str]", "list[str]"], "dict[int, str]"]
-
-
-def _column(asm: Asm, tiles: Tiles, half: int, down: Down, free: list[str]) -> dict[int, str]:
-    """The registers of the combinations of a column's taps, by number; they are taken from `free`."""
+def _column(asm: Asm, tiles: Tiles, half: int, down: tuple[str, ...], free: list[str], last: bool) -> dict[int, str]:
+    """The registers of the combinations of a column's taps, by number; they are taken from `free`, with the last column
+    from r0 too, which has served."""
     x = [free.pop(0) for _ in range(3)]
     asm.op("ldm", "r0!", "{" + ", ".join(x) + "}")
     for register in x:
         asm.op("sxtb16", register, register, *(("ror #8",) if half else ()))
         for _ in range(tiles.form.narrow_scale - tiles.form.scale):
             asm.op("sadd16", register, register, register)
-    return down(asm, x, free)
+    if last:
+        free.insert(0, "r0")
+    return _combine(asm, down, x, free)
 
 
-def _f2_down(asm: Asm, x: list[str], free: list[str]) -> dict[int, str]:
-    """2 x0; x0 + x1 + x2; x0 - x1 + x2; -2 x2."""
-    x0, x1, x2 = x
-    inner = free.pop(0) if len(free) > 1 else "r0"  # of the last column, for which r0 has served
-    outer = free[-1]
-    asm.op("sadd16", outer, x0, x2)
-    asm.op("sadd16", inner, outer, x1)
-    asm.op("ssub16", x1, outer, x1)
-    asm.op("ssub16", x2, x0, x2)
-    asm.op("sadd16", x0, x0, x0)
-    asm.op("ssub16", x2, x2, outer)
-    return {0: x0, 1: inner, 2: x1, 3: x2}
-
-
-def _f2_across(asm: Asm, x: list[str], temps: Sequence[str], store: Store) -> None:
-    """The same of a row."""
-    (a, b, c), outer = x, temps[0]
-    asm.op("sadd16", outer, a, c)
-    asm.op("ssub16", c, a, c)
-    asm.op("sadd16", a, a, a)
-    store(0, a)
-    asm.op("ssub16", c, c, outer)
-    store(3, c)  # it lies near that of 0
-    asm.op("sadd16", a, outer, b)
-    store(1, a)
-    asm.op("ssub16", b, outer, b)
-    store(2, b)
-
-
-def _f4_outer_down(asm: Asm, x: list[str], free: list[str]) -> dict[int, str]:
-    """6 x0; -x0 - x1 - x2; -x0 + x1 - x2."""
-    (x0, x1, x2), temp = x, free[-1]
-    asm.op("sadd16", temp, x0, x2)
-    asm.op("ssub16", x2, x1, temp)
-    asm.op("sadd16", x1, x1, x1)
-    asm.op("ssub16", x1, x2, x1)
-    asm.op("sadd16", temp, x0, x0)
-    asm.op("sadd16", x0, temp, x0)
-    asm.op("sadd16", x0, x0, x0)
-    return {0: x0, 1: x1, 2: x2}
-
-
-def _f4_inner_down(asm: Asm, x: list[str], free: list[str]) -> dict[int, str]:
-    """x0 + 2 x1 + 4 x2; x0 - 2 x1 + 4 x2; 6 x2."""
-    (x0, x1, x2), temp = x, free[-1]
-    asm.op("sadd16", x2, x2, x2)
-    asm.op("sadd16", temp, x2, x2)
-    asm.op("sadd16", x2, x2, temp)
-    asm.op("sadd16", temp, x0, temp)
-    asm.op("sadd16", x1, x1, x1)
-    asm.op("sadd16", x0, temp, x1)
-    asm.op("ssub16", x1, temp, x1)
-    return {3: x0, 4: x1, 5: x2}
-
-
-def _f4_across(asm: Asm, x: list[str], temps: Sequence[str], store: Store) -> None:
-    """All six of a row."""
-    (a, b, c), (t, u, *_) = x, temps
-    asm.op("sadd16", t, a, c)
-    asm.op("ssub16", t, b, t)
-    store(2, t)
-    asm.op("sadd16", b, b, b)
-    asm.op("ssub16", t, t, b)
-    store(1, t)
-    asm.op("sadd16", u, a, a)
-    asm.op("sadd16", u, u, a)
-    asm.op("sadd16", u, u, u)
-    store(0, u)
-    asm.op("sadd16", c, c, c)
-    asm.op("sadd16", t, c, c)
-    asm.op("sadd16", c, c, t)
-    store(5, c)
-    asm.op("sadd16", t, a, t)
-    asm.op("sadd16", a, t, b)
-    store(3, a)
-    asm.op("ssub16", b, t, b)
-    store(4, b)
-
-
-def _s2_down(asm: Asm, x: list[str], free: list[str]) -> dict[int, str]:
-    """x0; x1; x0 + x2; (x1;) x2."""
-    (x0, x1, x2), both = x, free.pop(0)
-    asm.op("sadd16", both, x0, x2)
-    return {0: x0, 1: x1, 2: both, 4: x2}
-
-
-def _s2_across(asm: Asm, x: list[str], temps: Sequence[str], store: Store) -> None:
-    """x0; x1; x0 + x2; x1; x2."""
-    a, b, c = x
-    store(0, a)
-    asm.op("sadd16", a, a, c)
-    for product, register in ((1, b), (2, a), (3, b), (4, c)):
-        store(product, register)
-
-
-# Combinations of a column that registers hold together; those of a row; rows that are equal to one before.
-_DOWN: dict[str, tuple[Down, ...]] = {
-    "f2": (_f2_down,),
-    "f4": (_f4_outer_down, _f4_inner_down),
-    "s2": (_s2_down,),
+# Combinations of three values a, b, c: of a column's taps in parts that registers hold together, of a row's in all
+# parts at once. Numbers are results, other letters what they are made of.
+_SUMS = {
+    "f2": (("o=a+c", "d=a-c", "0=a+a", "3=d-o", "1=o+b", "2=o-b"),),
+    "f4": (
+        ("s=a+c", "2=b-s", "e=b+b", "1=2-e", "u=a+a", "v=u+a", "0=v+v"),
+        ("f=c+c", "g=f+f", "5=f+g", "t=a+g", "e=b+b", "3=t+e", "4=t-e"),
+    ),
+    "s2": (("0=a", "1=b", "2=a+c", "3=b", "4=c"),),
 }
-_ACROSS = {"f2": _f2_across, "f4": _f4_across, "s2": _s2_across}
-_EQUAL = {("s2", 1): (3,)}
+
+
+def _combine(
+    asm: Asm, steps: tuple[str, ...], x: list[str], free: list[str], store: Store | None = None
+) -> dict[int, str]:
+    """Writes steps of `_SUMS`; the registers of the results by number, which stay unless each goes to `store` at once.
+
+    x: of a, b, c, which are used up; others come from `free`, which has those that are left in the end.
+    """
+    register = dict(zip("abc", x, strict=True))
+    results: dict[int, str] = {}
+    for at, step in enumerate(steps):
+        name, operands = step[0], [letter for letter in step[2:] if letter.isalnum()]
+        later = {letter for other in steps[at + 1 :] for letter in other[2:]}
+        done = [
+            own for own in dict.fromkeys(register[o] for o in operands if o not in later) if own not in results.values()
+        ]
+        if len(operands) == 1:
+            register[name] = register[operands[0]]
+        else:
+            target = done.pop(0) if done else free.pop()
+            left, right = (register[operand] for operand in operands)
+            asm.op("sadd16" if "+" in step else "ssub16", target, left, right)
+            register[name] = target
+            free += done
+        if not name.isdigit():
+            continue
+        if store is None:
+            results[int(name)] = register[name]
+            continue
+        store(int(name), register[name])
+        if name not in later and len(operands) > 1:
+            free.append(register[name])
+    return results
