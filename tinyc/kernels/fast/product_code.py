@@ -15,8 +15,6 @@ from collections.abc import Iterator
 
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.matrix import GROUP
-from tinyc.machine.cores import Core
-from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Asm
 
 ACC = tuple(f"r{i}" for i in range(5, 13))  # four channels of the first tile, then of the second
@@ -36,15 +34,8 @@ COLUMNS_ON_STACK = 3
 def step_size(tiles: Tiles) -> tuple[int, int]:
     """Of two input channels of both tiles times four output channels: instructions, bytes of code."""
     words, others = 2 + tiles.words_per_step, 10 if tiles.requant.packed else 8
-    if not _loads_overlap(tiles.core):
-        return others + words // 2, 4 * (others + words // 2)
     short = words - tiles.words_per_step // 2  # every second weight goes to the register that short loads do not know
     return others + words, 4 * (others + words) - 2 * short
-
-
-def _loads_overlap(core: Core) -> bool:
-    """Whether single loads in a row take a cycle each, where one of two words takes three."""
-    return isinstance(core, ThreeStage)
 
 
 class ProductCode:
@@ -126,14 +117,12 @@ class ProductCode:
 
     def _step(self, op: str, number: int = 0) -> None:
         """Two input channels of both tiles times four output channels, the step of this number of a product."""
-        overlap = _loads_overlap(self.tiles.core)
-        self.asm.piece(_two_channels, op, self.tiles.requant.packed, number % _IN_REACH if overlap else None)
+        self.asm.piece(_two_channels, op, self.tiles.requant.packed, number % _IN_REACH)
 
     def _move_on(self, steps: int) -> None:
-        """Where loads are single ones, stream and factors behind so many steps."""
-        if _loads_overlap(self.tiles.core):
-            for base, words in (("r0", self.tiles.words_per_step), ("r1", 2)):
-                self.asm.op("add", base, base, f"#{4 * words * steps}")
+        """Stream and factors behind so many steps."""
+        for base, words in (("r0", self.tiles.words_per_step), ("r1", 2)):
+            self.asm.op("add", base, base, f"#{4 * words * steps}")
 
     # ---- subroutines ----
 
@@ -320,15 +309,16 @@ class ProductCode:
             self.asm.op("strd", *TEMPS[2:], at)
 
 
-def _two_channels(asm: Asm, op: str, packed: bool, number: int | None) -> None:
-    """Two input channels of both tiles times four output channels. number: of the step, by single loads from there;
-    None: by loads of two words that move on."""
+def _two_channels(asm: Asm, op: str, packed: bool, number: int) -> None:
+    """Two input channels of both tiles times four output channels. number: of the step, from where r0 and r1 are.
+
+    Of single loads in a row all but the first take one cycle on a Cortex-M4, where one of two words takes three."""
     words = GROUP // 2 if packed else GROUP
-    _load_two(asm, TEMPS[:2], "r1", None if number is None else 8 * number)
+    _load_two(asm, TEMPS[:2], "r1", 8 * number)
     for channel in range(GROUP):
         weight = TEMPS[2 + (channel // 2 if packed else channel % 2)]
         if channel % (4 if packed else 2) == 0:
-            _load_two(asm, TEMPS[2:], "r0", None if number is None else 4 * (words * number + channel))
+            _load_two(asm, TEMPS[2:], "r0", 4 * (words * number + channel))
         if packed and channel % 2:
             asm.op("sxtb16", weight, weight)
         for tile, x in enumerate(TEMPS[:2]):
@@ -336,9 +326,6 @@ def _two_channels(asm: Asm, op: str, packed: bool, number: int | None) -> None:
             asm.op(op, acc, x, weight, *((acc,) if op == "smlad" else ()))
 
 
-def _load_two(asm: Asm, registers: tuple[str, ...], base: str, offset: int | None) -> None:
-    if offset is None:
-        asm.op("ldrd", *registers, f"[{base}], #8")
-        return
+def _load_two(asm: Asm, registers: tuple[str, ...], base: str, offset: int) -> None:
     for register, at in zip(registers, (offset, offset + 4), strict=True):
         asm.op("ldr", register, f"[{base}, #{at}]" if at else f"[{base}]")
