@@ -11,7 +11,7 @@ are single ones to low registers, so they are short, and of four in a row three 
 one after the other, and the code is entered where as many are left as there are (`StraightWriter`): addresses are
 immediates, three weights are loaded at once, and registers of the FPU hold the taps of the last steps.
 
-r0 stream; the others: `Registers`. What a call keeps in registers of the FPU: `_SPILLED`.
+r0 stream; the others: `TileRegisters`. What a call keeps in registers of the FPU: `_SPILLED`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AnyShapeWork(PixelWork):
 
 
 @dataclass(frozen=True, slots=True)
-class Registers:
+class TileRegisters:
     """first, second: sums of the first pixel and of the second. loads: weights and taps, then constants. place: the
     taps' place, then the first pixel's outputs. All in ascending order."""
 
@@ -56,7 +56,7 @@ class Registers:
 class AnyShapeWriter:
     """Writes one function for n >= 1 pixels, whose steps are a loop; `asm` has the code."""
 
-    registers = Registers(("r1", "r2", "r8", "r9"), ("r10", "r11", "r12", "r14"), ("r3", "r4", "r5", "r6"), "r7")
+    registers = TileRegisters(("r1", "r2", "r8", "r9"), ("r10", "r11", "r12", "r14"), ("r3", "r4", "r5", "r6"), "r7")
     words: tuple[str, ...] = _WORDS
     saved_fpu = ""
     first_spill = 0  # the register of the FPU with the first of `_SPILLED`
@@ -237,7 +237,7 @@ class AnyShapeWriter:
                 asm.branch("beq.w", "next")
 
 
-def _step(asm: Asm, registers: Registers, weights_at: int, taps_at: int) -> None:
+def _step(asm: Asm, registers: TileRegisters, weights_at: int, taps_at: int) -> None:
     """Two taps of both pixels times the weights of four channels. weights_at, taps_at: bytes behind their places."""
     taps, weights = registers.loads[:2], registers.loads[2:]
     for loaded, base, offset in ((taps, registers.place, taps_at), (weights, STREAM, weights_at)):
@@ -254,7 +254,7 @@ def _step(asm: Asm, registers: Registers, weights_at: int, taps_at: int) -> None
 class StraightWriter(AnyShapeWriter):
     """The same with the steps of the most taps one after the other, for as many taps as fit before them."""
 
-    registers = Registers(FIRST, SECOND, ("r9", "r10", "r11", "r12"), "r14")
+    registers = TileRegisters(FIRST, SECOND, ("r9", "r10", "r11", "r12"), "r14")
     words = (*_WORDS, "entry")
     saved_fpu = fpu_registers(_SCRATCH_FPU, _FPU_REGISTERS - _SCRATCH_FPU)
     first_spill = _FPU_REGISTERS - len(_SPILLED)
