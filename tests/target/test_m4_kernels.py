@@ -137,12 +137,12 @@ def takes(kernel: Kernel, graph: Graph, numerics: Numerics) -> bool:
 
 
 def taken(layers: Mapping[str, Layer], kernel: Kernel, numerics: Numerics) -> dict[str, Layer]:
-    """The layers that the kernel takes: all, (in FPU registers) most, (in a short loop) those with enough taps, (four
-    pixels together) those by fours."""
+    """The layers that the kernel takes: all, (in FPU registers) most, (in a short loop) those with enough taps, (of any
+    shape) those of 1x1 weights, (four pixels together) those by fours."""
     taken_layers = {name: one for name, one in layers.items() if takes(kernel, graph_of(one), numerics)}
-    if "rolled" in kernel.name and not taken_layers:
+    if ("rolled" in kernel.name or "shared" in kernel.name) and not taken_layers:
         pytest.skip("too few taps for a loop")
-    fewer = "fpu" in kernel.name or kernel in input_stationary.KERNELS
+    fewer = "fpu" in kernel.name or "shared" in kernel.name or kernel in input_stationary.KERNELS
     fours = kernel.name == FOUR_PIXELS and len(taken_layers) > 5
     some = "rolled" in kernel.name or fours or (fewer and len(taken_layers) > len(layers) // 4)
     assert len(taken_layers) == len(layers) or some
