@@ -88,6 +88,9 @@ void tc_machine_open(void)
 {
 #if __ARM_ARCH >= 7
     CCR |= 1u << 4; /* a division by zero faults */
+#ifdef __ARM_FEATURE_MVE
+    CCR |= 3u << 18; /* low-overhead loops, which are off after a reset, and branch prediction */
+#endif
 #endif
 #ifdef TC_PERIPHERALS
     tc_board_setup(); /* which may read what the factory wrote, outside of what is allowed later */

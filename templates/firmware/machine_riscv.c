@@ -22,37 +22,37 @@ void Reset_Handler(void) __attribute__((noreturn));
 void tc_machine_open(void);
 void tc_machine_fault(uint32_t sp, uint32_t return_address);
 
-/* The first entry that fits counts: the UART's page, where there is one, before the ranges that refuse the rest. */
+/* The first entry that fits counts: those that allow something, then one that refuses the rest. A range is from the
+ * address of the entry before it, which itself is off, to its own. */
 void tc_machine_open(void)
 {
 #ifdef TC_PERIPHERALS
     tc_board_setup();
 #endif
 #ifndef TC_WITHOUT_PROTECTION
+    uint32_t page = 0, slow = 0, constants = 0;
 #ifdef TC_PERIPHERALS
-    const uint32_t page = LOCKED_PAGE | READ | WRITE;
+    page = LOCKED_PAGE | READ | WRITE;
     TC_WRITE_CSR("pmpaddr0", (TC_UART_BASE & ~(PAGE_BYTES - 1u)) >> 2 | (PAGE_BYTES / 8 - 1u));
-#else
-    const uint32_t page = 0;
 #endif
-    TC_WRITE_CSR("pmpaddr1", 0);
-    TC_WRITE_CSR("pmpaddr2", TC_FLASH_ORIGIN >> 2);
-    TC_WRITE_CSR("pmpaddr3", (TC_FLASH_ORIGIN + TC_FLASH_BYTES) >> 2);
-    TC_WRITE_CSR("pmpaddr4", TC_RAM_ORIGIN >> 2);
-    TC_WRITE_CSR("pmpaddr5", (TC_RAM_ORIGIN + TC_RAM_BYTES) >> 2);
-#ifdef TC_SLOW_ORIGIN /* behind the RAM */
-    TC_WRITE_CSR("pmpaddr6", TC_SLOW_ORIGIN >> 2);
-    TC_WRITE_CSR("pmpaddr7", (TC_SLOW_ORIGIN + TC_SLOW_BYTES) >> 2);
-    TC_WRITE_CSR("pmpaddr8", 0xFFFFFFFFu);
-    TC_WRITE_CSR("pmpcfg2", (uint32_t)LOCKED_RANGE);
-    TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
-                                (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 24);
-#else
-    TC_WRITE_CSR("pmpaddr6", 0xFFFFFFFFu);
-    TC_WRITE_CSR("pmpcfg1", (uint32_t)LOCKED_RANGE | (uint32_t)(LOCKED_RANGE | READ | WRITE) << 8 |
-                                (uint32_t)LOCKED_RANGE << 16);
+    TC_WRITE_CSR("pmpaddr1", TC_FLASH_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr2", (TC_FLASH_ORIGIN + TC_FLASH_BYTES) >> 2);
+    TC_WRITE_CSR("pmpaddr3", TC_RAM_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr4", (TC_RAM_ORIGIN + TC_RAM_BYTES) >> 2);
+#ifdef TC_SLOW_ORIGIN
+    slow = LOCKED_RANGE | READ | WRITE;
+    TC_WRITE_CSR("pmpaddr5", TC_SLOW_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr6", (TC_SLOW_ORIGIN + TC_SLOW_BYTES) >> 2);
 #endif
-    TC_WRITE_CSR("pmpcfg0", page | (uint32_t)LOCKED_RANGE << 16 | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 24);
+#ifdef TC_CONSTANTS_ORIGIN
+    constants = LOCKED_RANGE | READ;
+    TC_WRITE_CSR("pmpaddr7", TC_CONSTANTS_ORIGIN >> 2);
+    TC_WRITE_CSR("pmpaddr8", (TC_CONSTANTS_ORIGIN + TC_FLASH_BYTES) >> 2);
+#endif
+    TC_WRITE_CSR("pmpaddr9", 0xFFFFFFFFu); /* everything */
+    TC_WRITE_CSR("pmpcfg0", page | (uint32_t)(LOCKED_RANGE | READ | EXECUTE) << 16);
+    TC_WRITE_CSR("pmpcfg1", (uint32_t)(LOCKED_RANGE | READ | WRITE) | slow << 16);
+    TC_WRITE_CSR("pmpcfg2", constants | (uint32_t)LOCKED_PAGE << 8);
 #endif
 }
 

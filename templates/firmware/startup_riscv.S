@@ -41,8 +41,9 @@ Reset_Handler:
 5:  j       5b
     .size Reset_Handler, . - Reset_Handler
 
-/* The stack may be what is broken: go on at its top, which nobody needs any more. mtvec wants 4-byte alignment. */
-    .balign 4
+/* The stack may be what is broken: go on at its top, which nobody needs any more. mtvec wants alignment: to 4 bytes, and
+ * to 256 in cores of Espressif, which have the table of interrupts there, with exceptions at its first entry. */
+    .balign 256
     .type tc_fault_entry, @function
 tc_fault_entry:
     mv      a0, sp

@@ -3,7 +3,13 @@
 #include "csr_riscv.h"
 #include "timer.h"
 
-void tc_timer_open(void) {}
+/* Some stop the counter to save power. */
+void tc_timer_open(void)
+{
+#ifdef TC_COUNTER_STANDS
+    TC_WRITE_CSR("mcountinhibit", 0);
+#endif
+}
 
 uint64_t tc_timer_cycles(void)
 {

@@ -47,6 +47,15 @@ def test_an_application_is_written(tmp_path: Path, board: str, plain: bool) -> N
     assert chip.flash[:ORIGIN] == b"\xff" * ORIGIN
 
 
+@pytest.mark.parametrize("board", CHIPS)
+def test_firmware_of_a_build_is_written_to_the_start(tmp_path: Path, board: str) -> None:
+    """Byte by byte: esptool changes no bytes of what has no header."""
+    chip, data = EspChip(board), 2 * bytes.fromhex("1d04dbae") + random.Random(5).randbytes(20_000)
+    assert flashed(tmp_path, chip, data)
+    assert chip.flash[: len(data)] == data
+    assert set(chip.flash[len(data) :]) == {0xFF}
+
+
 def test_flash_that_does_not_keep_its_bytes_is_not_called_good(tmp_path: Path) -> None:
     assert not flashed(tmp_path, EspChip("esp32-c3", worn=range(ORIGIN + 5000, ORIGIN + 5001)), application("esp32-c3"))
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bare core with a board's memories and the model of its UART, the firmware in its flash. Other registers hold what
-is written, and are ready when they are waited for."""
+is written, and have the value that is waited for when a step of the set-up waits. RISC-V: bare_riscv.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from bare_riscv import BareRiscv
 from uart_models import MODELS, SerialLine
 from uarte import LAYOUTS, Uarte
 
@@ -15,20 +16,11 @@ from tinyc.run.unicorn import CPUS
 from tinyc.toolchain.elf import Elf
 
 PAGE = 0x1000
+SYSTEM = 0xE000E000  # registers of a Cortex-M
 LEFT = b"\x5a"  # bytes of registers as something else left them
 MPU_TYPE, MPU_CTRL = 0xE000ED90, 0xE000ED94
 AIRCR = 0xE000ED0C
 IMXRT_GPR = 0x400AC000  # IOMUXC_GPR, which the first steps of an i.MX RT write
-
-
-def ready_bits(board: Board) -> dict[int, tuple[int, int]]:
-    """Of registers that are waited for: the bits, and what they are when everything is ready."""
-    bits_by_address: dict[int, tuple[int, int]] = {}
-    for step in board.setup:
-        if step.op == "wait":
-            bits, value = bits_by_address.get(step.address, (0, 0))
-            bits_by_address[step.address] = bits | step.bits, value | step.value
-    return bits_by_address
 
 
 def factory_pairs(board: Board) -> list[tuple[int, int]]:
@@ -38,26 +30,39 @@ def factory_pairs(board: Board) -> list[tuple[int, int]]:
     return [(page + 0xF00, 0x12345678), (page + 0xF04, 0x9ABCDEF0)]
 
 
-def loaded(board: Board, elf: Elf, pages: set[int]) -> Any:
-    """A bare core with the board's memories, the firmware in them, and these pages of registers. It has no DWT: an
-    access to it faults."""
-    import unicorn  # noqa: PLC0415
-    from unicorn import arm_const  # noqa: PLC0415
+class BareArm:
+    """A core without a DWT: an access to it faults."""
 
-    assert board.memory is not None
-    assert board.unicorn is not None
-    cpu = getattr(arm_const, CPUS[board.unicorn.cpu])
-    engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
-    engine.mem_map(board.memory.flash_origin, board.memory.flash_bytes)
-    engine.mem_map(board.memory.ram_origin, board.memory.ram_bytes)
-    for other in (board.memory.code, board.memory.slow):
-        if other is not None:
-            engine.mem_map(other.origin, other.bytes)
-    for page in {0xE000E000} | pages:
-        engine.mem_map(page, PAGE)
-    for segment in elf.segments:
-        engine.mem_write(segment.load, segment.data)
-    return engine
+    def __init__(self, board: Board, elf: Elf) -> None:
+        import unicorn  # noqa: PLC0415
+        from unicorn import arm_const  # noqa: PLC0415
+
+        assert board.memory is not None
+        assert board.unicorn is not None
+        self.board, self.elf, self.const = board, elf, arm_const
+        cpu = getattr(arm_const, CPUS[board.unicorn.cpu])
+        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB, cpu=cpu)
+        self.engine.mem_map(board.memory.flash_origin, board.memory.flash_bytes)
+        self.engine.mem_map(board.memory.ram_origin, board.memory.ram_bytes)
+        for other in (board.memory.code, board.memory.slow):
+            if other is not None:
+                self.engine.mem_map(other.origin, other.bytes)
+        for segment in elf.segments:
+            self.engine.mem_write(segment.load, segment.data)
+        self.engine.hook_add(unicorn.UC_HOOK_MEM_WRITE, lambda *_: self.engine.emu_stop(), begin=AIRCR, end=AIRCR)
+
+    @property
+    def starts_again(self) -> bool:
+        return self._word(AIRCR) == 0x05FA0004
+
+    def start(self, most: int) -> None:
+        imxrt = self.board.boot2 == "imxrt1060"
+        vectors = imxrt_vectors(self.board, self.engine) if imxrt else self.elf.symbol("tc_vector_table").address
+        self.engine.reg_write(self.const.UC_ARM_REG_SP, self._word(vectors))
+        self.engine.emu_start(self._word(vectors + 4) | 1, 0xDFFFFFFE, count=most)
+
+    def _word(self, address: int) -> int:
+        return int.from_bytes(self.engine.mem_read(address, 4), "little")
 
 
 def imxrt_vectors(board: Board, engine: Any) -> int:
@@ -95,13 +100,17 @@ class BareBoard:
     def __init__(self, board: Board, elf: Elf, requests: bytes = b"", overrun: int | None = None) -> None:
         assert board.uart is not None
         self.board, self.elf = board, elf
-        self.pages = {step.address // PAGE * PAGE for step in board.setup} | {board.uart.base // PAGE * PAGE}
+        addresses = {board.uart.base, *(step.address for step in board.setup if step.op != "pause")}
+        self.pages = {address // PAGE * PAGE for address in addresses}
         self.pages |= {IMXRT_GPR} if board.boot2 == "imxrt1060" else set()
-        self.engine = loaded(board, elf, self.pages)
+        self.core = BareRiscv(board, elf) if board.startup == "riscv" else BareArm(board, elf)
+        self.engine = self.core.engine
+        for page in self.pages | ({SYSTEM} if board.startup == "cortex-m" else set()):
+            self.engine.mem_map(page, PAGE)
         self.unit = unit_of(board, self.engine, requests, overrun)
         self.modelled = range(board.uart.base, board.uart.base + self.unit.SPAN)
-        self.ready = ready_bits(board)
-        self.widths = {step.address: step.width for step in board.setup}
+        self.steps = [step for step in board.setup if step.op not in ("pairs", "pause")]  # that are still to come
+        self.widths = {step.address: step.width for step in self.steps}
         self.written: list[tuple[int, int]] = []
         self._factory()
 
@@ -109,7 +118,8 @@ class BareBoard:
         """Registers and what the factory wrote, before the first instruction."""
         for page in self.pages:
             self.engine.mem_write(page, LEFT * PAGE)
-        self.engine.mem_write(MPU_TYPE, (8 << 8).to_bytes(4, "little"))  # eight regions
+        if self.board.startup == "cortex-m":
+            self.engine.mem_write(MPU_TYPE, (8 << 8).to_bytes(4, "little"))  # eight regions
         for step in self.board.setup:
             if step.op == "pairs":
                 words = [*(word for pair in factory_pairs(self.board) for word in pair), 0xFFFFFFFF]
@@ -119,23 +129,17 @@ class BareBoard:
         """From the reset until `take`, which gets all bytes that have left and clears them, stops the engine, or the
         program asks for a restart; at most so many instructions, 0: without a limit."""
         import unicorn  # noqa: PLC0415
-        from unicorn import arm_const  # noqa: PLC0415
 
         def on_read(uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
             self._read(address, size)
             take(self.unit.sent)
 
         hooks, engine = (unicorn.UC_HOOK_MEM_READ, unicorn.UC_HOOK_MEM_WRITE), self.engine
-        engine.hook_add(hooks[1], lambda *_: engine.emu_stop(), begin=AIRCR, end=AIRCR)
         for page in self.pages:
             engine.hook_add(hooks[0], on_read, begin=page, end=page + PAGE - 1)
             engine.hook_add(hooks[1], self._on_write, begin=page, end=page + PAGE - 1)
         engine.hook_add(hooks[1], self._on_write, begin=MPU_CTRL, end=MPU_CTRL)
-        imxrt = self.board.boot2 == "imxrt1060"
-        vectors = imxrt_vectors(self.board, engine) if imxrt else self.elf.symbol("tc_vector_table").address
-        stack, entry = (self.word(vectors + at) for at in (0, 4))
-        engine.reg_write(arm_const.UC_ARM_REG_SP, stack)
-        engine.emu_start(entry | 1, 0xDFFFFFFE, count=most)
+        self.core.start(most)
 
     def word(self, address: int) -> int:
         return int.from_bytes(self.engine.mem_read(address, 4), "little")
@@ -144,11 +148,11 @@ class BareBoard:
         engine = self.engine
         if address in self.modelled:
             engine.mem_write(address, self.unit.read(address - self.modelled.start, size).to_bytes(size, "little"))
-        elif address in self.ready:
-            assert size == self.widths.get(address, 4), "the register's width"
-            bits, ready = self.ready[address]
+        elif self.steps and self.steps[0].op == "wait" and self.steps[0].address == address:
+            step = self.steps.pop(0)
+            assert size == step.width, "the register's width"
             value = int.from_bytes(engine.mem_read(address, size), "little")
-            engine.mem_write(address, (value & ~bits & (1 << 8 * size) - 1 | ready).to_bytes(size, "little"))
+            engine.mem_write(address, (value & ~step.bits & (1 << 8 * size) - 1 | step.value).to_bytes(size, "little"))
 
     def _on_write(self, uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:
         value &= (1 << 8 * size) - 1
@@ -157,3 +161,5 @@ class BareBoard:
             self.unit.write(address - self.modelled.start, size, value)
         else:
             assert size == self.widths.get(address, 4), "the register's width"
+        if self.steps and self.steps[0].op != "wait" and self.steps[0].address == address:
+            self.steps.pop(0)

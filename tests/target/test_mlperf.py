@@ -424,5 +424,5 @@ def test_mean_square_needs_equal_sizes(tmp_path: Path) -> None:
 
 
 def test_board_without_uart(tmp_path: Path) -> None:
-    with pytest.raises(TinycError, match="no firmware with a UART for esp32-c3"):
-        device(tmp_path, "esp32-c3", None)
+    with pytest.raises(TinycError, match="no firmware with a UART for coral-npu"):
+        device(tmp_path, "coral-npu", None)

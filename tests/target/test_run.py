@@ -197,6 +197,13 @@ def test_helper_functions_belong_to_the_step_that_calls_them(build: Build) -> No
 
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
+def test_an_emulator_measures_no_cycles(build: Build, board: str, emulator: str) -> None:
+    """Whatever its timers count: nothing that is called measured comes of it, in any command."""
+    assert run(build, board, "gcc", emulator).cycles == ()
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_stack_is_measured(build: Build, board: str, emulator: str) -> None:
     small, large = (run(build, board, "gcc", emulator, v).stack_bytes for v in (Variant.NONE, Variant.BIG_STACK))
     assert small is not None

@@ -20,10 +20,11 @@ from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.elf import read_elf
 
 KWS = Path(__file__).resolve().parents[2] / "examples" / "kws"
-QUICK = ("seeed-xiao-samd21", "teensy-4.1")
+QUICK = ("esp32-c3", "seeed-xiao-samd21", "teensy-4.1")
 OTHERS = (
-    "adafruit-feather-m4", "arduino-nano-33-ble", "arduino-uno-r4-minima", "arduino-uno-r4-wifi", "mimxrt1060-evk",
-    "nrf54l15-dk", "nucleo-l4r5zi", "raspberry-pi-pico2", "stm32h747i-disco",
+    "adafruit-feather-m4", "arduino-nano-33-ble", "arduino-portenta-h7", "arduino-uno-r4-minima", "arduino-uno-r4-wifi",
+    "esp32-c6", "mimxrt1060-evk", "nrf54l15-dk", "nucleo-l4r5zi", "raspberry-pi-pico2", "raspberry-pi-pico2-riscv",
+    "seeed-xiao-esp32c3", "stm32h747i-disco",
 )  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("quantized_once")
@@ -89,3 +90,5 @@ def test_a_keyword_spotter_over_the_console(
     assert (result["passed"], result["inferences"], result["mismatches"]) == (True, 3, 0)
     assert result["stack_bytes"] > 0
     assert result["damaged_guards"] == []
+    assert (result["emulated"], result["cycles"], result["mean_cycles"]) == (True, [], None), "no cycles of a board"
+    assert len(result["ticks"]) == 3

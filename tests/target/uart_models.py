@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """UARTs register by register, written from their vendors' descriptions and not from the drivers: SERCOM (Microchip
-DS40001882, DS60001507, and the files ATSAMD21G18A.svd, ATSAMD51J19A.svd), SCI (Renesas R01UH0887, R7FA4M1AB.svd),
+DS40001882, DS60001507, and the files ATSAMD21G18A.svd, ATSAMD51J19A.svd), SCI (Renesas R01UH0887, R7FA4M1AB.svd;
+R01UH0995 and the register file of RA8D1),
 LPUART (NXP IMXRT1060RM, 49), PL011 (Arm DDI 0183), that of the Cortex-M System Design Kit (Arm DDI 0479), USART and
-LPUART of STM32 (RM0090, RM0432), and Nordic's older UART (nRF52840 specification, 6.33). An access that the hardware
-would not take as meant is an error: a wrong width, a register that the mode does not have, one that is locked while
-it is enabled, a byte sent where there is no room.
+LPUART of STM32 (RM0090, RM0432), Nordic's older UART (nRF52840 specification, 6.33), and UART and USB Serial/JTAG of
+Espressif's RISC-V chips (manuals of ESP32-C3 and C6, and the files esp32c3.svd, esp32c6.svd). An access that the
+hardware would not take as meant is an error: a wrong width, a register that the mode does not have, one that is locked
+while it is enabled, a byte sent where there is no room.
 
 Bytes take a number of polls to leave. Where `overrun` says so, an overrun stops the receiver, until the program
 starts it again.
@@ -184,6 +186,59 @@ class Sci(SerialLine):
             bits /= 2 if self.registers[self.SEMR] >> bit & 1 else 1
         assert not self.registers[self.SEMR] & 0x0C, "neither 6 clocks nor a modulated rate"
         return clock_hz / (bits * (self.registers[self.BRR] + 1))
+
+
+class SciB(SerialLine):
+    """Asynchronous, without FIFO. Flags are cleared by ones to CFCLR, RDRF by the program, too; a receiver with an
+    overrun stops until ORER is cleared."""
+
+    SPAN = 0x80
+    RDR, TDR, CCR0, CCR1, CCR2, CCR3, CCR4, CSR, CFCLR = 0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x48, 0x68
+    WIDTHS = dict.fromkeys((RDR, TDR, CCR0, CCR1, CCR2, CCR3, CCR4, CSR, CFCLR), 4)
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.registers.update({self.CCR2: 0xFF00FF04, self.CCR3: 0x1203})
+        self.full = False  # RDRF
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.RDR:
+            assert self.full, "nothing was received"
+            return self.inbox[0]
+        assert offset == self.CSR, f"0x{offset:02X} is not read"
+        self.poll()
+        self.full = bool(self.registers[self.CCR0] & 1) and self.has_byte
+        idle = self.waiting is None and self.shifting is None
+        return self.full << 31 | idle << 30 | (self.waiting is None) << 29 | self.stopped << 24 | 1 << 15
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        enabled = self.registers[self.CCR0] & 0x11
+        if offset == self.TDR:
+            assert enabled & 0x10, "TE"
+            self.put(value & 0x1FF)
+        elif offset == self.CFCLR:
+            assert not value & ~0x9D070010, "reserved"
+            self.stopped &= not value & 1 << 24
+            if value >> 31 and self.full:
+                self.get()
+                self.full = False
+        else:
+            assert offset not in (self.RDR, self.CSR), f"0x{offset:02X} is not written"
+            assert offset == self.CCR0 or not enabled, "locked while it sends or receives"
+            assert offset != self.CCR0 or value & ~0x11 == 0, "no interrupts"
+            assert offset != self.CCR1 or value & ~0x30 == 0, "no parity, no flow control, nothing inverted"
+            assert offset != self.CCR3 or value == 0x1200, "8 bits, the least first, a stop bit, asynchronous, no FIFO"
+            assert offset != self.CCR4 or value == 0
+            self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        value = self.registers[self.CCR2]
+        assert not value >> 16 & 1, "no modulation"
+        assert value >> 24 == 0xFF
+        bits = 6 if value >> 6 & 1 else 32 >> (value >> 4 & 1) >> (value >> 5 & 1)
+        return clock_hz / (bits * 4 ** (value >> 20 & 3) * ((value >> 8 & 0xFF) + 1))
 
 
 class Lpuart(SerialLine):
@@ -416,12 +471,103 @@ class NordicUart(SerialLine):
         return self.registers[self.BAUDRATE] * 16e6 / 2**32
 
 
+class EspUart(SerialLine):
+    """With FIFOs of 128 bytes. The boot ROM has said something, which has not left when the firmware begins; a new rate
+    would damage it."""
+
+    SPAN = 0x84
+    FIFO, CLKDIV, STATUS, CONF0, FSM_STATUS, CLK_CONF = 0x00, 0x14, 0x1C, 0x20, 0x6C, 0x78
+    WIDTHS = dict.fromkeys((FIFO, CLKDIV, STATUS, CONF0, FSM_STATUS, CLK_CONF), 4)
+    ROOM = 128
+    RESETS = 3 << 17  # of the FIFOs
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.queue = deque[int | None]([None] * 5)  # None: of the ROM
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.FIFO:
+            return self.get()
+        assert offset in (self.STATUS, self.FSM_STATUS), f"0x{offset:02X} is not read"
+        self._pass()
+        if offset == self.FSM_STATUS:
+            return (2 << 4 if self.polls else 0) | 3
+        return len(self.queue) << 16 | min(len(self.inbox), self.ROOM) | 0xE000 << 16
+
+    def _pass(self) -> None:
+        """A byte is on its way for a number of polls."""
+        if self.polls:
+            self.polls -= 1
+            if self.polls == 0 and self.shifting is not None:
+                self.sent.append(self.shifting)
+        elif self.queue:
+            self.shifting, self.polls = self.queue.popleft(), POLLS
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        if offset == self.FIFO:
+            assert self.registers[self.CONF0] == 0x1000001C, "8 bits, one stop bit, no parity, with memory"
+            assert len(self.queue) < self.ROOM, "no room"
+            self.queue.append(value & 0xFF)
+            return
+        assert offset in (self.CLKDIV, self.CONF0, self.CLK_CONF), f"0x{offset:02X} is not written"
+        assert not self.queue, "bytes are on their way"
+        assert not self.polls
+        assert offset != self.CLK_CONF or value >> 20 == 0x37, "the crystal, on, for both directions, nothing in reset"
+        assert offset != self.CONF0 or value & ~self.RESETS == 0x1000001C
+        self.registers[offset] = value
+
+    def baud(self, clock_hz: int) -> float:
+        parts = 16 * (self.registers[self.CLKDIV] & 0xFFF) + (self.registers[self.CLKDIV] >> 20 & 15)
+        undivided = (self.registers[self.CLK_CONF] >> 12 & 0xFF) + 1
+        return clock_hz / undivided / (parts / 16)
+
+
+class EspUsb(SerialLine):
+    """Packets: a byte stays where it is until its packet is full or told to go, and there is no room until the computer
+    has it."""
+
+    SPAN = 0x08
+    EP1, CONF = 0x00, 0x04
+    WIDTHS = {EP1: 4, CONF: 4}  # noqa: RUF012
+    MOST = 64
+
+    def __init__(self, inbox: Iterable[int] = (), overrun: int | None = None) -> None:
+        super().__init__(inbox, overrun)
+        self.packet = bytearray()
+
+    def read(self, offset: int, size: int) -> int:
+        self.width(offset, size)
+        if offset == self.EP1:
+            return self.get()
+        if self.polls:
+            self.polls -= 1
+            if self.polls == 0:
+                self.sent += self.packet
+                self.packet.clear()
+        return (not self.polls) << 1 | bool(self.inbox) << 2
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.width(offset, size)
+        assert not self.polls, "the computer has not taken the packet"
+        if offset == self.EP1:
+            self.packet.append(value & 0xFF)
+        else:
+            assert value == 1, "the rest is read only"
+        if offset == self.CONF or len(self.packet) == self.MOST:
+            self.polls = POLLS
+
+
 MODELS: dict[str, type[SerialLine]] = {
     "cmsdk": Cmsdk,
+    "esp32": EspUart,
+    "esp32-usb": EspUsb,
     "imxrt-lpuart": Lpuart,
     "nrf": NordicUart,
     "pl011": Pl011,
     "ra-sci": Sci,
+    "ra-sci-b": SciB,
     "sam-sercom": Sercom,
     "stm32f4": OldUsart,
     "stm32l4": Usart,

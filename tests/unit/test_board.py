@@ -280,7 +280,7 @@ def test_a_ram_for_code_that_cannot_be(tmp_path: Path, old: str, new: str, messa
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(CODE, "'code', which is for the startup 'cortex-m' so far"), (SLOW, "must lie behind the main RAM")],
+    [(CODE, "'code', which is for the startup 'cortex-m' so far")],
 )
 def test_memories_of_riscv(tmp_path: Path, text: str, message: str) -> None:
     board = with_slow(text, board=(paths.boards_dir() / "riscv32imc.toml").read_text())

@@ -59,10 +59,11 @@ def test_real_boards_can_be_flashed() -> None:
     real = {board.name for board in list_boards() if board.flashing is not None}
     assert real == {
         "adafruit-feather-m4", "arduino-nano-33-ble", "arduino-nano-rp2040", "arduino-portenta-h7",
-        "arduino-uno-r4-minima", "arduino-uno-r4-wifi", "b-l475e-iot01a", "b-u585i-iot02a", "esp32-c3",
-        "esp32-c6", "mimxrt1060-evk", "nrf52840-dk", "nrf5340-dk", "nrf54l15-dk", "nucleo-f446re",
+        "arduino-uno-r4-minima", "arduino-uno-r4-wifi", "b-l475e-iot01a", "b-u585i-iot02a", "ek-ra8d1",
+        "esp32-c3", "esp32-c6", "mimxrt1060-evk", "nrf52840-dk", "nrf5340-dk", "nrf54l15-dk", "nucleo-f446re",
         "nucleo-f746zg", "nucleo-f767zi", "nucleo-g474re", "nucleo-h743zi2", "nucleo-l476rg", "nucleo-l4r5zi",
-        "nucleo-u575zi-q", "nucleo-wb55rg", "raspberry-pi-pico", "raspberry-pi-pico2", "seeed-xiao-esp32c3",
+        "nucleo-u575zi-q", "nucleo-wb55rg", "raspberry-pi-pico", "raspberry-pi-pico2",
+        "raspberry-pi-pico2-riscv", "seeed-xiao-esp32c3",
         "seeed-xiao-nrf52840", "seeed-xiao-samd21", "stm32f4-discovery", "stm32f746g-disco", "stm32h747i-disco",
         "teensy-4.1",
     }  # fmt: skip

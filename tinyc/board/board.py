@@ -18,7 +18,7 @@ from tinyc.base.files import read_text
 from tinyc.board.chips import chip_hint
 from tinyc.board.core import core_named
 from tinyc.board.instruction_set import INSTRUCTION_SETS, ISA_WORDS
-from tinyc.board.memories import CodeRam, Memory, SlowRam, read_memory
+from tinyc.board.memories import PAGE, CodeRam, Memory, SlowRam, read_memory
 from tinyc.board.parts import (
     Energy,
     Flashing,
@@ -37,11 +37,12 @@ from tinyc.board.words import read_flags, read_qemu_arguments, read_qemu_program
 
 @dataclass(frozen=True, slots=True)
 class Qemu:
-    """The QEMU machine that stands for the board."""
+    """The QEMU machine that stands for the board. origins: of its flash and RAM, where they are not the board's."""
 
     program: str
     machine: str
     arguments: tuple[str, ...] = ()
+    origins: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Board:
     io: str  # file in templates/firmware
     cflags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # per compiler family (`gcc`, `zig`)
     # What the chip's boot ROM wants beside startup and io: a second stage bootloader (rp2040), a description of the
-    # image (rp2350).
+    # image (rp2350), words that say that it is one (esp32).
     boot2: str = ""
     cores: int = 1  # that are alike and see the same memory
     uart: Uart | None = None  # of firmware on the board itself, as setup and flashing
@@ -109,6 +110,14 @@ class Board:
         return memory.code is not None or data_only_from is None or memory.ram_origin < data_only_from
 
     @property
+    def emulated(self) -> Board:
+        """The board as its emulators have it: its memories are where QEMU's machine has some, if that says so."""
+        if self.memory is None or self.qemu is None or self.qemu.origins is None:
+            return self
+        flash, ram = self.qemu.origins
+        return replace(self, memory=replace(self.memory, flash_origin=flash, ram_origin=ram, constants_origin=0))
+
+    @property
     def code_ram(self) -> CodeRam | None:
         """The RAM for code beside it, None where there is none."""
         return self.memory.code if self.memory else None
@@ -117,7 +126,7 @@ class Board:
 STARTUPS = (*INSTRUCTION_SETS, "host")
 FAMILIES = ("gcc", "zig")
 IOS = ("semihosting", "host")
-BOOT2S = ("imxrt1060", "rp2040", "rp2350")
+BOOT2S = ("esp32", "imxrt1060", "rp2040", "rp2350")
 NO_FPU = "+nofp"  # behind a board's name
 _FLOAT_ABI = (("gcc", "-mfloat-abi=hard", "-mfloat-abi=soft"), ("zig", "-eabihf", "-eabi"))
 _ZIG_FPU = r"\+(vfp|fp_|mve)\w*"  # features of Zig's -mcpu
@@ -321,11 +330,28 @@ def _emulators(table: TomlTable) -> dict[str, Any]:
     emulators: dict[str, Any] = {}
     if (qemu := emulator.table("qemu")) is not None:
         emulators["qemu"] = Qemu(
-            read_qemu_program(qemu, "program"), read_word(qemu, "machine"), read_qemu_arguments(qemu, "arguments")
+            read_qemu_program(qemu, "program"),
+            read_word(qemu, "machine"),
+            read_qemu_arguments(qemu, "arguments"),
+            _origins(qemu),
         )
         qemu.finish()
     if (unicorn := emulator.table("unicorn")) is not None:
         emulators["unicorn"] = Unicorn(read_word(unicorn, "cpu"))
         unicorn.finish()
+    if len(emulators) > 1 and emulators["qemu"].origins is not None:
+        raise emulator.error("unicorn", "has the board's own memories, and qemu others: leave one of them out")
     emulator.finish()
     return emulators
+
+
+def _origins(qemu: TomlTable) -> tuple[int, int] | None:
+    """Where the machine has flash and RAM, in whole pages; None where the board has them there."""
+    keys = ("flash_origin", "ram_origin")
+    if not any(qemu.has(key) for key in keys):
+        return None
+    flash, ram = (qemu.integer(key) for key in keys)
+    for key, origin in zip(keys, (flash, ram), strict=True):
+        if origin % PAGE:
+            raise qemu.error(key, f"must be a multiple of {PAGE}")
+    return flash, ram

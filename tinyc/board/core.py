@@ -35,6 +35,8 @@ class CoreFacts:
     code: str = ""  # the core that the same code is compiled for, where only the pipeline differs
     priority_mask: int = 0xF0  # the bits of an interrupt priority that count
     cached: bool = False  # it has caches that startup code has to switch on
+    defines: tuple[str, ...] = ()  # of firmware for the board, what differs from other cores
+    timer: str = ""  # of firmware for the board: templates/firmware/timer_<this>.c, where it is not the startup's
     data_only_from: int | None = None  # the address of the RAM that it waits for, or cannot fetch code from
 
 
@@ -71,13 +73,18 @@ CORES: Mapping[str, CoreFacts] = MappingProxyType(
             not_in_renode="Renode 1.16 lacks instructions of Armv8.1-M: LSRL and the other shifts of 64 bits",
             data_only_from=_TIGHTLY_COUPLED,
         ),
-        "cortex-m85": CoreFacts(_V81M),
+        "cortex-m85": CoreFacts(_V81M, cached=True),
         "riscv32imc": CoreFacts(renode="rv32imc_zicsr_zifencei"),
         "riscv32imc_zve32x": CoreFacts(not_in_renode=_NO_VECTORS),
         "coral-npu": CoreFacts(frozenset({"rv32f"}), not_in_renode=_NO_VECTORS, code="riscv32imc_zve32x"),
-        "hazard3": CoreFacts(renode="rv32imac_zicsr_zifencei_zba_zbb_zbs", extras=frozenset({"rv32a"})),
-        "esp32-c3": CoreFacts(renode="rv32imc_zicsr_zifencei", code="riscv32imc"),
-        "esp32-c6": CoreFacts(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc"),
+        # As in an RP2350: the memory protection knows no ranges, and the cycle counter stands (data sheet, 3.8).
+        "hazard3": CoreFacts(
+            renode="rv32imac_zicsr_zifencei_zba_zbb_zbs",
+            extras=frozenset({"rv32a"}),
+            defines=("TC_WITHOUT_PROTECTION", "TC_COUNTER_STANDS"),
+        ),
+        "esp32-c3": CoreFacts(renode="rv32imc_zicsr_zifencei", code="riscv32imc", timer="esp32"),
+        "esp32-c6": CoreFacts(frozenset({"rv32a"}), renode="rv32imac_zicsr_zifencei", code="riscv32imc", timer="esp32"),
     }
 )
 UNKNOWN = CoreFacts(_V81M)  # a core that is not in the table may have any instruction

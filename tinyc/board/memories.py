@@ -45,7 +45,9 @@ class CodeRam:
 @dataclass(frozen=True, slots=True)
 class Memory:
     """The memories that firmware may use: addresses and bytes. The stack is the first part of the RAM. slow: a second
-    RAM, where what does not fit the first may lie. code: RAM for code that is not to wait for flash."""
+    RAM, where what does not fit the first may lie. code: RAM for code that is not to wait for flash. constants_origin:
+    where the core reads constants of the flash, of one that cannot read all of them where it fetches code; 0: there.
+    """
 
     flash_origin: int
     flash_bytes: int
@@ -54,6 +56,7 @@ class Memory:
     stack_bytes: int
     slow: SlowRam | None = None
     code: CodeRam | None = None
+    constants_origin: int = 0
 
     def ram_beside(self, has_code: bool) -> int:
         """Bytes of the main RAM, with code in the other one or without."""
@@ -63,6 +66,8 @@ class Memory:
     def spans(self) -> Mapping[str, tuple[int, int]]:
         """(origin, bytes) of each, by the word of messages."""
         spans = {"flash": (self.flash_origin, self.flash_bytes), "RAM": (self.ram_origin, self.ram_bytes)}
+        if self.constants_origin:
+            spans["flash's constants"] = (self.constants_origin, self.flash_bytes)
         return spans | {ram.name: (ram.origin, ram.bytes) for ram in (self.slow, self.code) if ram is not None}
 
 
@@ -84,12 +89,11 @@ def read_memory(table: TomlTable, startup: str) -> Memory | None:
         stack_bytes=memory.integer("stack_bytes", least=512),
         slow=slow,
         code=code,
+        constants_origin=memory.integer("constants_origin", 0),
     )
-    for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes"):
+    for key in ("flash_origin", "flash_bytes", "ram_origin", "ram_bytes", "constants_origin"):
         if getattr(result, key) % PAGE:
             raise memory.error(key, f"must be a multiple of {PAGE}")
-    if startup == "riscv" and slow is not None and slow.origin < result.ram_origin + result.ram_bytes:
-        raise table.error("memories", "must lie behind the main RAM where the startup is 'riscv'")
     inside = range(result.ram_origin + result.stack_bytes, result.ram_origin + result.ram_bytes)
     if code is not None and code.alias and (code.alias % PAGE or code.alias not in inside):
         raise table.error("memories", "has an alias that is no multiple of 1024 in the main RAM, behind the stack")

@@ -12,6 +12,8 @@ from tinyc.board.words import read_label, read_word
 
 UARTS = (
     "cmsdk",
+    "esp32",
+    "esp32-usb",
     "imxrt-lpuart",
     "nrf",
     "nrf-uarte",
@@ -19,6 +21,7 @@ UARTS = (
     "ns16550",
     "pl011",
     "ra-sci",
+    "ra-sci-b",
     "sam-sercom",
     "stm32f4",
     "stm32l4",
@@ -41,8 +44,8 @@ METHODS = (
 )
 BAUD = 115_200
 
-StepKind = Literal["write", "set", "clear", "wait", "pairs"]
-STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait", "pairs")
+StepKind = Literal["write", "set", "clear", "wait", "pairs", "pause"]
+STEP_KINDS: tuple[StepKind, ...] = ("write", "set", "clear", "wait", "pairs", "pause")
 _WIDTHS = (1, 2, 4)  # bytes of a register
 
 
@@ -62,7 +65,8 @@ class Uart:
 class SetupStep:
     """One access of the firmware to a register of `width` bytes before it talks: `write` all of it, `set` the bits to
     the value, `clear` them, or `wait` until `register & bits == value` (for a limited time). `pairs`: for at most
-    `bits` pairs of words from the address on, an address and what is written there, until an address is all ones."""
+    `bits` pairs of words from the address on, an address and what is written there, until an address is all ones.
+    `pause`: `bits` turns of an empty loop, each a cycle at least."""
 
     op: StepKind
     address: int
@@ -196,6 +200,10 @@ def _step(item: TomlTable) -> SetupStep:
     kinds = [kind for kind in STEP_KINDS if item.has(kind)]
     if len(kinds) != 1:
         raise item.error(" or ".join(STEP_KINDS), "must be there once: the register's address")
+    if kinds[0] == "pause":
+        turns = item.integer("pause", least=1)
+        item.finish()
+        return SetupStep("pause", 0, turns)
     address = item.integer(kinds[0])
     width = item.integer("bytes", 4)
     if width not in _WIDTHS:

@@ -2,8 +2,8 @@
 """Costs of kernels on a board whose flash is slower than its core: cycles of waiting, estimated.
 
 What `run/flash_waits.py` finds by running, estimated from what a kernel says that it fetches: every word of constants
-waits, because caches for data are small; code waits each time that it runs, unless it is a loop that the cache for
-instructions holds.
+waits, unless it is of a stream that the cache for data holds from the first reading on; code waits each time that it
+runs, unless it is a loop that the cache for instructions holds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
 from tinyc.board.parts import FlashTiming
+from tinyc.choose.compiled_code import CompiledCode
 from tinyc.kernel.kernel import STREAM, Arg, Call, Const, Copied, Cost, Fetches, Kernel, Offer, Once, RowForm
 from tinyc.machine.work import Work
 
@@ -33,10 +34,12 @@ class RamCode:
 
 @dataclass(frozen=True, slots=True)
 class SlowFlash:
-    """A board's flash, and RAM that code and constants may be copied to; None: there is none for that."""
+    """A board's flash, and RAM that code and constants may be copied to; None: there is none for that. compiled: what
+    the board's compiler makes of C, whose code comes from flash, too; None: it is not counted."""
 
     timing: FlashTiming
     ram: RamCode | None = None
+    compiled: CompiledCode | None = None
 
 
 def slowed(kernel: Kernel, offer: Offer, flash: SlowFlash) -> Offer:
@@ -84,7 +87,7 @@ def _from_scratch(call: Call, at: int, size: int) -> Call:
 
 def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
     """With waits, or, for what is worth a place in RAM, with the price of that: then it is not taken for free."""
-    waits = split_waits(fetched(kernel, cost, whole), flash.timing)
+    waits = split_waits(fetched(kernel, cost, whole, flash.compiled), flash.timing)
     if flash.ram is None:
         both = waits.code + waits.data
         return replace(cost, cycles=cost.cycles + both, waits=both)
@@ -123,16 +126,21 @@ def split_waits(fetches: Fetches, timing: FlashTiming) -> Waits:
     code = sum(size if size <= held else size * turns for size, turns in fetches.loops)
     ahead = timing.word_bytes // _BYTES_PER_CYCLE if timing.prefetch else 0
     next_wait = max(0, timing.wait_states - ahead)
-    data = fetches.data_bytes * timing.data_waits
+    size, readings = fetches.stream
+    again = size * (readings - 1) if 0 < size <= timing.data_lines * timing.line_bytes else 0
+    data = (fetches.data_bytes - again) * timing.data_waits
     both = (data + code * next_wait) // timing.word_bytes
     return Waits(both - data // timing.word_bytes, data // timing.word_bytes)
 
 
-def fetched(kernel: Kernel, cost: Cost, whole: Cost) -> Fetches:
+def fetched(kernel: Kernel, cost: Cost, whole: Cost, compiled: CompiledCode | None) -> Fetches:
     """What the cost says. Else constants are read as for the whole layer, or once; a function written for a layer is
-    straight code, any other a short loop."""
+    one loop, straight code where its size is not known, and what is compiled comes once."""
     if cost.fetches is not None:
         return cost.fetches
-    data = whole.fetches.data_bytes if whole.fetches is not None else cost.flash_bytes
-    straight = kernel.written
-    return Fetches(data, ((_INSTRUCTION_BYTES * cost.instructions, 1),) if straight else ())
+    code = cost.code or whole.code
+    code_bytes = code.size if code is not None else 0
+    data = whole.fetches.data_bytes if whole.fetches is not None else max(cost.flash_bytes - code_bytes, 0)
+    if not kernel.written:
+        return Fetches(data, ((sum(compiled.kernel(kernel.name)), 1),) if compiled is not None else ())
+    return Fetches.around(data, code_bytes or _INSTRUCTION_BYTES * cost.instructions, cost.instructions)

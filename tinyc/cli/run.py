@@ -14,7 +14,7 @@ from tinyc.cli.options import ColorOption, Json, Model, Verbose, with_model_opti
 from tinyc.cli.output import Color, Output, guarded, plural
 from tinyc.cli.running import run_stages
 from tinyc.options.build import Options
-from tinyc.pipeline.device_run import BoardRun, DeviceLine, run_on_board
+from tinyc.pipeline.device_run import BoardRun, DeviceLine, mean, run_on_board
 from tinyc.pipeline.hearing import Heard, Hearing, Listening, hear
 from tinyc.pipeline.looking import Looking, Seen, look
 
@@ -123,17 +123,15 @@ def _show(out: Output, board_run: BoardRun) -> None:
         out.result(f"the library wrote outside its arena: {text}")
     if board_run.stack_bytes is not None:
         out.result(f"stack    {board_run.stack_bytes:,} bytes, measured")
-    mean = board_run.mean_cycles
-    if mean is not None and board_run.emulated:
+    cycles, ticks = board_run.mean_cycles, mean(board_run.ticks)
+    if ticks is not None:
         out.result(
-            f"timer    {mean:,} ticks of what answers at {board_run.port}, a program: no cycles of {board_run.board}"
+            f"timer    {ticks:,} ticks of what answers at {board_run.port}, a program: no cycles of {board_run.board}"
         )
-    elif mean is not None:
-        out.result(f"measured {_cycles(mean, board_run.clock_hz)}")
+    if cycles is not None:
+        out.result(f"measured {_cycles(cycles, board_run.clock_hz)}")
     if board_run.modelled_cycles is not None:
-        ratio = (
-            f"; measured / modelled {mean / board_run.modelled_cycles:.2f}" if mean and not board_run.emulated else ""
-        )
+        ratio = f"; measured / modelled {cycles / board_run.modelled_cycles:.2f}" if cycles else ""
         out.result(
             f"modelled {_cycles(board_run.modelled_cycles, board_run.clock_hz)} ({board_run.cycle_model}){ratio}"
         )

@@ -74,7 +74,8 @@ def _best(pieces: Iterable[_Piece], budget: int, price: float) -> list[_Piece]:
 
 
 def _waits_of(step: Step, timing: FlashTiming) -> Waits:
-    return split_waits(fetched(step.choice.kernel, step.cost, step.choice.offer.cost), timing)
+    choice = step.choice
+    return split_waits(fetched(choice.kernel, step.cost, choice.offer.cost, choice.compiled), timing)
 
 
 def _functions(program: Program, waits: list[Waits]) -> Mapping[str, _Piece]:

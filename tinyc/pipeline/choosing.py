@@ -273,7 +273,8 @@ def _with_copies(
         return choices
 
     def offered(price: float) -> Mapping[str, Sequence[Choice]] | None:
-        own = repriced(choices, SlowFlash(timing, RamCode(price, board.runs_code_from_ram)))
+        ram = RamCode(price, board.runs_code_from_ram)
+        own = repriced(choices, SlowFlash(timing, ram, compiled_code(board.core, board.isa, "speed")))
         taken = sum(choice.cost.ram_code + choice.cost.ram_consts for choice in fastest(own).values())
         return own if taken <= copies.most_bytes else None
 

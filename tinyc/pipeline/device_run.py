@@ -32,8 +32,8 @@ MODELLED_INFERENCES = 4  # an emulator takes its time
 @dataclass(frozen=True, slots=True)
 class BoardRun(Shown):
     """What a board computed, against the integer reference. cycles: measured, one for each inference, empty where the
-    core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator. emulated: the port
-    is that of a program, no board; its timer then counts no cycles of the core."""
+    core counts none. modelled_cycles: of one inference, None without a cycle model or an emulator. ticks: in the place
+    of cycles where the port is that of a program and no board (emulated), whose timer counts no cycles of the core."""
 
     name: str
     board: str
@@ -49,6 +49,7 @@ class BoardRun(Shown):
     modelled_cycles: int | None
     cycle_model: str | None
     emulated: bool = False
+    ticks: tuple[int, ...] = ()
 
     __repr__ = Shown.text
 
@@ -68,7 +69,7 @@ class BoardRun(Shown):
 
     @property
     def mean_cycles(self) -> int | None:
-        return round(sum(self.cycles) / len(self.cycles)) if self.cycles else None
+        return mean(self.cycles)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -88,7 +89,13 @@ class BoardRun(Shown):
             "modelled_cycles": self.modelled_cycles,
             "cycle_model": self.cycle_model,
             "emulated": self.emulated,
+            "ticks": list(self.ticks),
         }
+
+
+def mean(values: tuple[int, ...]) -> int | None:
+    """In whole numbers; None of none."""
+    return round(sum(values) / len(values)) if values else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
             ran = board_target(board, compiled, DeviceLine(port, baud)).run(firmware, inputs)
         with progress.stage("model"):
             modelled, model = _modelled(firmware, board, options, inputs[:MODELLED_INFERENCES])
-    compared = compare(graph, ran.outputs, expected)
+    compared, emulated = compare(graph, ran.outputs, expected), is_of_a_program(port)
     return BoardRun(
         name=program.name,
         board=board.name,
@@ -140,10 +147,11 @@ def run_on_board(path: Path, options: Options, port: str, baud: int | None, prog
         damaged_guards=ran.damaged_guards,
         stack_bytes=ran.stack_bytes,
         clock_hz=board.clock_hz,
-        cycles=ran.cycles,
+        cycles=() if emulated else ran.cycles,
         modelled_cycles=modelled,
         cycle_model=model,
-        emulated=is_of_a_program(port),
+        emulated=emulated,
+        ticks=ran.cycles if emulated else (),
     )
 
 

@@ -112,9 +112,9 @@ def forms_of(model: IntegerModel, board: Board, options: Options, progress: Prog
 def _candidates(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> Candidates:
     with progress.stage("select"):
         timing = board.flash_timing
-        flash = None if timing is None else SlowFlash(timing)
-        core = written_for(board.core, timing is not None)
         compiled = compiled_code(board.core, board.isa, "speed")
+        flash = None if timing is None else SlowFlash(timing, compiled=compiled)
+        core = written_for(board.core, timing is not None)
         choices = candidates(graph, board.isa, numerics, flash=flash, core=core)
         if options.weights_blob:
             choices = {node: _of_one_size(own) for node, own in choices.items()}

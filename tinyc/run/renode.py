@@ -60,6 +60,11 @@ def check_renode_board(board: Board) -> tuple[CoreFacts, Memory]:
             f"tinyc writes no Renode files for {board.name}",
             hint=f"cores: {', '.join(name for name, facts in CORES.items() if facts.renode)}",
         )
+    if board.memory.constants_origin:
+        raise TinycError(
+            f"{board.name} reads constants elsewhere than code, and tinyc's platform for Renode has one flash",
+            hint="another machine proves the library: --emulator qemu",
+        )
     for kind, start, size in _places(board.memory):
         for device, origin, last in (*_TAKEN, its_set.renode_device):
             if start <= last and origin < start + size:
@@ -83,6 +88,7 @@ def write_renode(
 
     library: the library's object. Raises TinycError when Renode has no such core, or the firmware does not fit.
     """
+    board = board.emulated
     check_renode_board(board)
     shown = expected.first(MOST_INFERENCES)
     parts = folder / "parts"

@@ -117,6 +117,7 @@ class RenodeTarget:
 def find_renode(board: Board) -> RenodeTarget | None:
     """Renode for the board, None when renode-test is not on PATH. Raises TinycError for a board whose core tinyc cannot
     describe to Renode."""
+    board = board.emulated
     check_renode_board(board)
     program = shutil.which("renode-test")
     return RenodeTarget(board, program, _version()) if program is not None else None

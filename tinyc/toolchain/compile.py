@@ -172,6 +172,7 @@ def firmware_around(
 ) -> Firmware:
     """`compile_firmware` with a library that is compiled already, for these checks: an object file or an archive.
     Of the sources only the header is read."""
+    board = board.emulated
     out_dir.mkdir(parents=True, exist_ok=True)
     defines = {"TC_MODEL_RUN": f"{sources.name}_run"}
     if checks.dump_steps:
@@ -262,6 +263,7 @@ def _memory_defines(board: Board, ram_code: bool) -> dict[str, str]:
         "TC_FLASH_BYTES": f"{board.memory.flash_bytes}u",
         "TC_RAM_ORIGIN": f"{board.memory.ram_origin}u",
         "TC_RAM_BYTES": f"{board.memory.ram_beside(ram_code)}u",
+        **({"TC_CONSTANTS_ORIGIN": f"{constants}u"} if (constants := board.memory.constants_origin) else {}),
     }
 
 

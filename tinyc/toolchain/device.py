@@ -26,6 +26,7 @@ from tinyc.toolchain.uf2 import uf2
 
 MANIFEST = "device.json"
 DESCRIPTIONS = {  # of the image, for boot ROMs that need no second stage
+    "esp32": "boot_esp32.S",
     "imxrt1060": "boot_imxrt1060.S",
     "rp2350": "image_def_rp2350.S",
 }
@@ -168,6 +169,7 @@ def _uart_harness(
     steps = board.setup if boot2 is not None else ()
     setup.write_text(render("firmware/board_setup.c.j2", {"board": board.name, "steps": steps}), encoding="utf-8")
     source, selecting = uart_driver(uart.kind)
+    core = core_named(board.core)
     generated = [setup]
     if boot2 is not None and board.boot2 in DESCRIPTIONS:
         generated.append(paths.templates_dir() / "firmware" / DESCRIPTIONS[board.boot2])
@@ -180,10 +182,11 @@ def _uart_harness(
         "TC_CORE_HZ": f"{board.clock_hz or 1_000_000}u",
         "TC_PERIPHERALS": "1",
         **selecting,
-        **({"TC_CACHES": "1"} if core_named(board.core).cached and boot2 is not None else {}),
+        **({"TC_CACHES": "1"} if core.cached and boot2 is not None else {}),
+        **dict.fromkeys(core.defines, "1"),
         **defines,
     }
-    timer = f"timer_{board.startup.replace('-', '_')}.c"
+    timer = f"timer_{core.timer or board.startup.replace('-', '_')}.c"
     sources = (main, *(("text.c",) if main != "main.c" else ()), "port_uart.c", source, timer)
     return Harness(sources, all_defines, tuple(generated))
 

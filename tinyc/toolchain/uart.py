@@ -12,9 +12,10 @@ from tinyc.board.parts import Uart
 TOLERANCE = 0.025  # both ends together may be off by half a bit in ten
 _OVERSAMPLING = 16
 _NRF_MOST = 1_000_000
-_SCI_BIT, _SCI_MOST = 8, 256  # clocks of a bit at least; what they can be multiplied by
+_SCI_BIT, _SCI_B_BIT, _SCI_MOST = 8, 6, 256  # clocks of a bit at least; what they can be multiplied by
 _IMXRT_SAMPLES = range(8, 33)  # of a bit
 _IMXRT_MOST = 0x1FFF
+_ESP32_LEAST, _ESP32_MOST = 3 * 16, 0xFFFFF  # its divisor, in 16ths
 _LPUART_LEAST, _LPUART_MOST = 0x300, 0xFFFFF  # its divisor, in 256ths
 _SHARED = {  # kinds without a driver of their own: whose it is, and what it is compiled with
     "nrf54-uarte": ("nrf-uarte", {"TC_UART_NRF54": "1"}),
@@ -87,9 +88,18 @@ def _sam_sercom(clock: int, baud: int) -> float | None:
     return clock * share / most if 1 <= share <= 1 << 16 else None
 
 
-def _ra_sci(clock: int, baud: int) -> float | None:
-    bits = (clock + _SCI_BIT // 2 * baud) // (_SCI_BIT * baud)
-    return clock / (_SCI_BIT * bits) if 1 <= bits <= _SCI_MOST else None
+def _ra_sci(clock: int, baud: int, bit: int = _SCI_BIT) -> float | None:
+    bits = (clock + bit // 2 * baud) // (bit * baud)
+    return clock / (bit * bits) if 1 <= bits <= _SCI_MOST else None
+
+
+def _ra_sci_b(clock: int, baud: int) -> float | None:
+    return _ra_sci(clock, baud, _SCI_B_BIT)
+
+
+def _esp32(clock: int, baud: int) -> float | None:
+    parts = (16 * clock + baud // 2) // baud
+    return 16 * clock / parts if _ESP32_LEAST <= parts <= _ESP32_MOST else None
 
 
 def _imxrt_lpuart(clock: int, baud: int) -> float | None:
@@ -100,11 +110,13 @@ def _imxrt_lpuart(clock: int, baud: int) -> float | None:
 
 _RATES: dict[str, Callable[[int, int], float | None]] = {  # by clock and baud rate
     **dict.fromkeys(("nrf", "nrf-uarte", "nrf54-uarte"), _nrf),
-    "trivial": _trivial,
+    **dict.fromkeys(("trivial", "esp32-usb"), _trivial),
+    "esp32": _esp32,
     "stm32-lpuart": _stm32_lpuart,
     "ns16550": _ns16550,
     "pl011": _pl011,
     "sam-sercom": _sam_sercom,
     "ra-sci": _ra_sci,
+    "ra-sci-b": _ra_sci_b,
     "imxrt-lpuart": _imxrt_lpuart,
 }

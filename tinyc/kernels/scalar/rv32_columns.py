@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.form.function import RV32, LayerFunction
@@ -192,8 +192,10 @@ def _lower(p: ConvParams, channels: Const) -> Call:
 
 def _cost(layer: ColumnLayer) -> Cost:
     asm = _column(layer)
-    flash = (layer.k_h + 16) * layer.channels + asm.code_bytes
-    return Cost(int(asm.work().instructions * ARMV7M_SHARE), flash, 0)
+    constants = (layer.k_h + 16) * layer.channels
+    executed = int(asm.work().instructions * ARMV7M_SHARE)
+    fetches = Fetches.around(constants, asm.code_bytes, executed)
+    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:

@@ -15,7 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, RowForm, SpecializedKernel
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Offer,
+    Once,
+    Out,
+    Refused,
+    RowForm,
+    SpecializedKernel,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.form.function import RV32, LayerFunction
@@ -294,9 +307,10 @@ def _lower(site: Site, p: ConvParams, channels: Const) -> Call:
 def _cost(site: Site, row: DepthwiseRow) -> Cost:
     """On the scale of `rv32_conv.cost`."""
     asm = _row(row)
-    executed = site.y().shape[1] * asm.work().instructions * ARMV7M_SHARE
-    flash = (5 if row.int4 else 9) * row.channels + 16 * row.channels + asm.code_bytes
-    return Cost(int(executed), flash, 0)
+    executed = int(site.y().shape[1] * asm.work().instructions * ARMV7M_SHARE)
+    constants = (5 if row.int4 else 9) * row.channels + 16 * row.channels
+    fetches = Fetches.around(constants, asm.code_bytes, executed)
+    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:

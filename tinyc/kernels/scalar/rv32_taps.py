@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
+from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.form.function import RV32, LayerFunction
@@ -332,9 +332,10 @@ def _lower(site: Site, p: ConvParams, row: TapsRow, channels: Const) -> Call:
 def _cost(site: Site, row: TapsRow) -> Cost:
     """On the scale of `rv32_conv.cost`."""
     asm, (batch, out_h) = _row(row), site.y().shape[:2]
-    executed = batch * out_h * asm.work().instructions * ARMV7M_SHARE
-    flash = row.blocks * row.taps * row.tap_bytes + 17 * row.channels + asm.code_bytes
-    return Cost(int(executed), flash, 0)
+    executed = int(batch * out_h * asm.work().instructions * ARMV7M_SHARE)
+    constants = row.blocks * row.taps * row.tap_bytes + 17 * row.channels
+    fetches = Fetches.around(constants, asm.code_bytes, executed)
+    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:

@@ -15,7 +15,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, SpecializedKernel, Struct, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    SpecializedKernel,
+    Struct,
+    offered,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
@@ -115,8 +128,9 @@ def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     pairs = _across(site, form) * -(-site.y().shape[1] // form.m)
     products = form.products**2 * -(-out_c // 4) * (13 * in_c + 12)
     executed = pairs * (products + in_c * _INPUT[form.name] + out_c * 2 * _OUTPUT[form.name])
-    flash = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[form.name]
-    return Cost(executed, flash, scratch(site, p, form))
+    constants = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c
+    fetches = Fetches.around(constants, _CODE_BYTES[form.name], executed)
+    return Cost(executed, constants + _CODE_BYTES[form.name], scratch(site, p, form), fetches=fetches)
 
 
 def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:
