@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.unit.networks import random_network
 from tests.unit.test_quantize_model import calibrated, samples
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.explain.diagnosis import advice, diagnose
+from tinyc.explain.diagnosis import LayerError, advice, diagnose
 from tinyc.export import as_in_files, save, to_tflite
 from tinyc.ir.graph import Array
 from tinyc.load import load_model
@@ -274,11 +275,21 @@ def test_the_worst_layer_is_found(tmp_path: Path) -> None:
     assert worst.weights_db is not None
     assert worst.weights_db < worst.values_db
     assert "weights" in diagnosis.advice
-    assert "more varied, inputs" in advice(quantized, replace(worst, clipped=0.02))
-    assert "--equalize on" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
-    assert "--weights auto" in advice(quantized, replace(worst, bits=4))
-    assert "--int16-layers '" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0))
-    assert "16 bits already" in advice(quantized, replace(worst, weights_db=60.0, values_db=20.0, value_bits=16))
+
+    def said(layer: LayerError, tried: bool = False) -> str:
+        return advice(replace(quantized, tried_learned=tried), layer, samples(graph, 4))
+
+    assert "more varied, inputs" in said(replace(worst, clipped=0.02))
+    assert "--equalize on" in said(replace(worst, weights_db=60.0, values_db=20.0, uneven=40.0))
+    assert "--weights auto" in said(replace(worst, bits=4))
+    assert "16 bits already" in said(replace(worst, weights_db=60.0, values_db=20.0, value_bits=16))
+    in_16_bits = said(replace(worst, weights_db=60.0, values_db=20.0))
+    assert "--int16-layers '" in in_16_bits
+    (figures,) = re.findall(r"the output ([\d.]+) -> ([\d.]+) dB", in_16_bits)
+    assert float(figures[0]) < float(figures[1])
+    quantized = replace(quantized, plan=replace(quantized.plan, learned=False))
+    assert said(worst).endswith("--rounding learned")
+    assert "did no better" in said(worst, tried=True)
 
 
 def test_labels_decide_what_is_measured(tmp_path: Path) -> None:

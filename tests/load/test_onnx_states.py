@@ -295,3 +295,21 @@ def test_a_quantized_model_is_saved_with_its_states_as_inputs_and_outputs(tmp_pa
     assert report.saved is not None
     assert report.saved.largest_step is not None
     assert [value.name for value in onnx.load(tmp_path / "q.onnx").graph.input] == ["x", "state"]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_a_loop_that_goes_on_is_not_saved_and_what_the_hint_says_works(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(recurrent(kind), path)
+    states = {"h": (1, 1, UNITS)} | ({"c": (1, 1, UNITS)} if kind == "LSTM" else {})
+    np.savez(tmp_path / "x.npz", x=smooth(40, 1, 1, NUMBERS))
+    out = tmp_path / "q.onnx"
+    with pytest.warns(TinycWarning, match="'h' "), pytest.raises(TinycError, match="from run to run") as caught:
+        api.quantize(path, calibration=tmp_path / "x.npz", out=out)
+    assert "--state none" in caught.value.hint
+    given = {name: np.tanh(smooth(40, *shape)) for name, shape in states.items()}
+    np.savez(tmp_path / "all.npz", x=smooth(40, 1, 1, NUMBERS), **given)
+    report = api.quantize(path, calibration=tmp_path / "all.npz", out=out, state=("none",))
+    assert report.saved is not None
+    assert report.saved.largest_step is not None
+    assert report.saved.largest_step <= 1

@@ -147,7 +147,7 @@ class Sequences(nn.Module):
         layers = {
             "group norm": lambda: nn.GroupNorm(2, 6),
             **dict.fromkeys(("gru", "gru backwards"), lambda: nn.GRU(8, 8, batch_first=True)),
-            "heads": lambda: nn.MultiheadAttention(8, 2, batch_first=True),
+            **dict.fromkeys(("heads", "causal heads"), lambda: nn.MultiheadAttention(8, 2, batch_first=True)),
             "layer norm": lambda: nn.LayerNorm(8),
             "lstm": lambda: nn.LSTM(8, 8, batch_first=True),
         }
@@ -158,6 +158,12 @@ class Sequences(nn.Module):
         match self.kind:
             case "attention":
                 y = torch.softmax(x @ x.transpose(1, 2) / 3, -1) @ x
+            case "causal attention":
+                head = x[:, None]  # PyTorch's exporter takes four axes alone
+                y = functional.scaled_dot_product_attention(head, head, head, is_causal=True)[:, 0]
+            case "causal heads":
+                hidden = torch.triu(torch.ones(6, 6, dtype=torch.bool), 1)
+                y = x + self.layer(x, x, x, need_weights=False, attn_mask=hidden)[0]
             case "gelu":
                 y = functional.gelu(x)
             case "heads":

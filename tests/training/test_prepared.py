@@ -17,7 +17,10 @@ import tinyc.torch
 from tinyc.base.errors import TinycError
 
 SEEDS = range(12)
-SEQUENCES = ["attention", "gelu", "group norm", "gru", "gru backwards", "heads", "layer norm", "lstm", "log softmax"]
+SEQUENCES = [
+    *("attention", "causal attention", "heads", "causal heads"),
+    *("gelu", "group norm", "gru", "gru backwards", "layer norm", "lstm", "log softmax"),
+]
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +126,7 @@ def test_layers_over_sequences(torch: Any, tmp_path: Path, kind: str, weights: s
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("kind", ["lstm", "gru", "heads"])
+@pytest.mark.parametrize("kind", ["lstm", "gru", "heads", "causal heads"])
 def test_the_board_runs_samples_one_by_one(torch: Any, tmp_path: Path, kind: str) -> None:
     """The module takes them side by side, the library alone, each from its first step on."""
     from tests.training.random_modules import Sequences  # noqa: PLC0415  needs torch

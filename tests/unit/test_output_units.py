@@ -213,6 +213,17 @@ def test_a_library_says_its_reals(name: str, saved: Path, tmp_path: Path, tinyc)
     assert (errors < 0.08 * sizes).all()
 
 
+def test_numbers_with_scales_of_their_own_are_no_classes(saved: Path, tmp_path: Path) -> None:
+    """Neither `quantize` nor a build states how often the largest of them is the float model's."""
+    path, data = saved / "two.onnx", saved / "two.calib.npz"
+    apart, alike = (api.quantize(path, calibration=data, effort="fast", output_scales=way) for way in ("auto", "one"))
+    assert apart.diagnosis.agreement is None
+    assert alike.diagnosis.agreement is not None
+    report = api.build(path, "host", out=tmp_path, calibration=data, inputs=data, effort="fast").report
+    assert report.accuracy is not None
+    assert report.accuracy.agreement is None
+
+
 @pytest.mark.parametrize("prefer", ["balanced", "ram"])
 def test_it_costs_no_instruction(prefer: str, saved: Path, tmp_path: Path, tinyc) -> None:  # noqa: F811
     counts = []

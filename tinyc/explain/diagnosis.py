@@ -140,16 +140,16 @@ def diagnose(
         for name, array in integer_results(quantized.graph, inputs, test.starts).items()
         if (quant := quants[name]) is not None or name == class_output(graph)
     }
-    chosen = classes(graph, expected), classes(graph, computed)
+    chosen = classes(graph, expected), classes(quantized.graph, computed)
     name = next((name for name in graph.outputs if quants[name] is not None), graph.outputs[0])
     count = min(_LOOKED_AT, max(_FEWEST, _MOST_ELEMENTS // sum(value.elements for value in graph.values.values())))
     few = {key: array[:count] for key, array in inputs.items()}
     layers = layer_errors(quantized, few)
+    worst = min(layers, key=lambda layer: layer.own_db, default=None)
     figures = qualities(graph, inputs, (expected[name], computed[name]), chosen, labels)
     if judge is not None:
         asked = Quality(judge.name, *(judge.figure(outputs, labels, inputs) for outputs in (expected, computed)))
         figures = [asked, *(other for other in figures if other.name != asked.name)]
-    worst = min(layers, key=lambda layer: layer.own_db, default=None)
     return Diagnosis(
         samples=len(expected[name]),
         sqnr_db=None if quants[name] is None else accuracy.sqnr_db(rows_of(expected[name]), rows_of(computed[name])),
@@ -162,7 +162,7 @@ def diagnose(
             if quants[each] is not None
         ),
         worst="" if worst is None else worst.name,
-        advice="" if worst is None else advice(quantized, worst),
+        advice="" if worst is None else advice(quantized, worst, few),
     )
 
 
@@ -273,26 +273,45 @@ def _alone(
     return [teacher.score_of({name: array[part] for name, array in outputs.items()}) for part in parts]
 
 
-def advice(quantized: Quantized, layer: LayerError) -> str:
-    """What may help a layer, in the words of the command line."""
+def advice(quantized: Quantized, layer: LayerError, inputs: Mapping[str, Array]) -> str:
+    """What may help a layer, in the words of the command line. inputs: of some samples, on which it is tried."""
     if layer.clipped > _CLIPPED:
         return (
             f"{layer.clipped:.1%} of its values leave the calibrated range {layer.lo:.3g}..{layer.hi:.3g}: "
             "calibrate with more, or more varied, inputs"
         )
     if layer.weights_db is not None and layer.weights_db < layer.values_db:
-        if layer.bits == 4:
-            return "keep its weights in 8 bits: --weights auto with a larger --flash or a smaller --max-loss"
-        return (
-            "its weights lose more than its values: --rounding learned"
-            if not quantized.plan.learned
-            else ("its weights lose more than its values; 8 bits per output channel can do no better here")
-        )
+        return _for_weights(quantized, layer)
     if layer.uneven > _UNEVEN and not quantized.plan.equalize and layer.value_bits == 8:
         return f"its largest channel is {layer.uneven:.0f} times the median one: --equalize on"
     if layer.value_bits == 16:
         return "its values have 16 bits already: what is lost is lost in the weights"
+    before, after = _in_more_bits(quantized, layer, inputs)
     return (
-        f"its values need more than 8 bits: --int16-layers '{pattern_of(quantized.float_graph, layer.name)}', or "
+        f"its values need more than 8 bits: --int16-layers '{pattern_of(quantized.float_graph, layer.name)}' "
+        f"(the output {before:.1f} -> {after:.1f} dB, if they had any number), or "
         "--activations auto; a narrower range may help too: --calibration-method percentile or mse"
     )
+
+
+def _for_weights(quantized: Quantized, layer: LayerError) -> str:
+    if layer.bits == 4:
+        return "keep its weights in 8 bits: --weights auto with a larger --flash or a smaller --max-loss"
+    if quantized.plan.learned:
+        return "its weights lose more than its values; 8 bits per output channel can do no better here"
+    if quantized.tried_learned:
+        return "its weights lose more than its values; learned, they did no better on inputs that were left out"
+    return "its weights lose more than its values: --rounding learned"
+
+
+def _in_more_bits(quantized: Quantized, layer: LayerError, inputs: Mapping[str, Array]) -> tuple[float, float]:
+    """SQNR in dB of the output as it is, and if the layer's values were not rounded."""
+    teacher = Teacher.of(quantized.float_graph, inputs)
+    decibels = []
+    for is_exact in (False, True):
+        batch = Batch(quantized.graph)
+        for node in quantized.graph.nodes:
+            if is_exact and layer.name in (node.name, node.where.name if node.where is not None else node.name):
+                batch.quants = {name: quant for name, quant in batch.quants.items() if name not in node.outputs}
+        decibels.append(teacher.sqnr_of(batch.run(inputs, tuple(teacher.expected))))
+    return decibels[0], decibels[1]

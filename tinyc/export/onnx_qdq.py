@@ -32,6 +32,7 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
+from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.requantize import Requantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
@@ -43,12 +44,19 @@ from tinyc.ops.transpose import Transpose
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.ops.units import ChannelUnits
 
+_KEPT = (
+    "give the float model to `tinyc build`, which quantizes it the same way; or with --state none its states are inputs"
+    " and outputs, and the calibration file has values of them"
+)
+
 
 def to_onnx(graph: Graph) -> bytes:
     """The file's bytes. TinycError, with the layer, for an operator that this writer does not know."""
     writer = QdqWriter(graph)
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
+        if isinstance(node.attrs, RecurrentKept):
+            raise TinycError("a loop that goes on from run to run cannot be saved as QDQ ONNX", node.where, _KEPT)
         if rule is None:
             raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where)
         rule(writer, node)

@@ -75,6 +75,7 @@ class Quantized:
 
     float_graph: the float model with the weights that were quantized; it computes what the original does, and its
     nodes have the integer graph's names. bits: of each layer's weights. sensitivities: where they were measured.
+    tried_learned: learned weights were measured, whatever was taken then.
     """
 
     graph: Graph
@@ -82,6 +83,7 @@ class Quantized:
     plan: SettledRecipe
     bits: Mapping[str, int]
     sensitivities: tuple[Sensitivity, ...] = field(default=())
+    tried_learned: bool = False
 
     @property
     def activations(self) -> ActivationScales:
@@ -146,7 +148,7 @@ def quantize(
     bits = {node.name: 4 if recipe.weights == "int4" else 8 for node in narrowable(draft.graph)}
     if recipe.weights == "auto":
         sensitivities, bits = _mixed(graph, plan, calibration, recipe, wide, report)
-    return Quantized(learn(bits), draft.graph, plan, bits, sensitivities)
+    return Quantized(learn(bits), draft.graph, plan, bits, sensitivities, tried_learned=recipe.rounding is None)
 
 
 def _in_units(graph: Graph, recipe: Recipe, calibration: Calibration) -> Graph:

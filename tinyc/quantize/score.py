@@ -236,9 +236,12 @@ def before_softmax(graph: Graph) -> tuple[str, ...]:
 
 def decides(graph: Graph) -> bool:
     """Whether the first output that holds reals is a choice between classes: a vector, of another shape than the
-    input. Not what a sigmoid or tanh makes: each of its numbers is an answer of its own."""
+    input. Not what a sigmoid or tanh makes, nor what has scales of its own for each number: each is an answer of its
+    own."""
     scores = _scores(graph)
-    maker = maker_of(graph, scores)
+    last, maker = graph.producer().get(scores), maker_of(graph, scores)
+    if last is not None and isinstance(last.attrs, ChannelUnits):
+        return False
     if maker is not None and isinstance(maker.attrs, Sigmoid | Tanh):
         return False
     shape = graph.values[scores].shape if scores else ()

@@ -24,6 +24,7 @@ from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.batch_matmul import BatchMatmul
+from tinyc.ops.choose import Choose
 from tinyc.ops.clip import Clip
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
@@ -253,7 +254,7 @@ def recurrent(a: Recurrent, x: Tensor, constants: tuple[Tensor, Tensor, Tensor, 
 def check_differentiable(graph: Graph) -> None:
     """TinycError, which names the layer, where one has no form here."""
     for node in graph.nodes:
-        if is_a(node, Trait.MOVES) and not (isinstance(node.attrs, Pad) and node.attrs.value):
+        if moves(graph, node) and not (isinstance(node.attrs, Pad) and node.attrs.value):
             continue
         unnamed = isinstance(node.attrs, Function) and node.attrs.name not in NAMED
         if isinstance(node.attrs, Recurrent):
@@ -266,6 +267,12 @@ def check_differentiable(graph: Graph) -> None:
             raise TinycError(f"tinyc.torch cannot train through {words}", node.where, hint)
         if type(node.attrs) in {*SUMS, Recurrent} and node.inputs[1] not in graph.consts:
             raise TinycError("tinyc.torch cannot train weights that are computed", node.where)
+
+
+def moves(graph: Graph, node: Node) -> bool:
+    """Whether every element of the output is one of the inputs', whatever these are: of a choice, if its mask is
+    constant."""
+    return is_a(node, Trait.MOVES) or (isinstance(node.attrs, Choose) and node.inputs[0] in graph.consts)
 
 
 def places(graph: Graph, node: Node) -> Array:
@@ -285,7 +292,8 @@ def places(graph: Graph, node: Node) -> Array:
 
 def moved(inputs: Sequence[Tensor], index: Tensor, shape: Shape) -> Tensor:
     """The elements of `inputs` [samples, ...] by `places`."""
-    flat = torch.cat([x.flatten(1) for x in inputs], 1) if len(inputs) > 1 else inputs[0].flatten(1)
+    rows = [x.reshape(len(x), -1) for x in inputs]  # a single number has no axis but that of the samples
+    flat = torch.cat(rows, 1) if len(rows) > 1 else rows[0]
     if index.numel() != flat.shape[1] or not torch.equal(index, torch.arange(1, index.numel() + 1)):
         flat = functional.pad(flat, (1, 0)).index_select(1, index)
     return flat.reshape(len(flat), *shape)

@@ -55,6 +55,7 @@ from tinyc.torch.differentiable import (
     exactly,
     learned_step,
     moved,
+    moves,
     places,
     recurrent,
     whole_steps,
@@ -267,7 +268,7 @@ class PreparedModule(torch.nn.Module):
         step = current.steps[y.name]
         if _is_in_units(node):
             return SteppedTensor(tensors[node.inputs[0]].steps, step)
-        if is_a(node, Trait.MOVES):
+        if moves(graph, node):
             inputs = _inputs(graph, node, tensors)
             if node.name not in self._places:
                 self._places[node.name] = torch.from_numpy(places(graph, node).reshape(-1))

@@ -62,7 +62,8 @@ def start_of(model: Any, example_inputs: Any, weights: str | Mapping[str, str]) 
         graph = normalize(load_model(path))
         _check_samples(model, given)
         if graph.states:
-            raise TinycError("tinyc.torch cannot train models that remember from run to run")
+            message = "tinyc.torch cannot train models that remember from run to run"
+            raise TinycError(message, hint="train over whole sequences: states that begin at 0 and are no outputs")
         check_differentiable(graph)
         arrays = [np.asarray(each.detach().cpu().numpy(), np.float32) for each in given]
         shapes = [graph.values[name].shape for name in graph.inputs]
