@@ -200,3 +200,19 @@ def test_every_value_names_what_has_no_int16(tmp_path: Path) -> None:
             assert "--int16-layers" in (caught.value.hint or "")
             return
     raise AssertionError("no network has a sigmoid")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"method": "mse", "activations": "int16"}, "--calibration-method mse with --activations int16"),
+        ({"rounding": "nearest", "weights": "int4"}, "--rounding nearest with --weights int4"),
+        ({"rounding": "nearest", "weights": "auto"}, "--rounding nearest with --weights auto"),
+    ],
+)
+def test_an_option_that_another_one_silences_is_refused(asked: dict[str, str], message: str) -> None:
+    with pytest.raises(TinycError, match=message) as caught:
+        Recipe(**asked)  # type: ignore[arg-type]
+    assert caught.value.hint
+    least = {"method": "minmax"} if "method" in asked else {"rounding": "learned"}
+    assert Recipe(**{**asked, **least})  # type: ignore[arg-type]

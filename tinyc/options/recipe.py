@@ -125,6 +125,11 @@ class Recipe:
                 f"--rounding nearest with --weights {self.weights}: weights of 4 bits are always learned",
                 hint="leave --rounding out, or take --weights int8",
             )
+        if self.activations == "int16" and self.method not in (AUTO, "minmax"):
+            raise TinycError(
+                f"--calibration-method {self.method} with --activations int16: ranges of 16 bits are all that was seen",
+                hint="leave --calibration-method out, or take --activations int8",
+            )
 
 
 def hurried(recipe: Recipe) -> Recipe:
