@@ -44,7 +44,7 @@ from tinyc.ops.transpose import Transpose
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.ops.units import ChannelUnits
 
-_KEPT = (
+_OF_LASTING_LOOPS = (
     "give the float model to `tinyc build`, which quantizes it the same way; or with --state none its states are inputs"
     " and outputs, and the calibration file has values of them"
 )
@@ -56,7 +56,9 @@ def to_onnx(graph: Graph) -> bytes:
     for node in graph.nodes:
         rule = _RULES.get(type(node.attrs))
         if isinstance(node.attrs, RecurrentKept):
-            raise TinycError("a loop that goes on from run to run cannot be saved as QDQ ONNX", node.where, _KEPT)
+            raise TinycError(
+                "a loop that goes on from run to run cannot be saved as QDQ ONNX", node.where, _OF_LASTING_LOOPS
+            )
         if rule is None:
             raise TinycError(f"{node.op} cannot be saved as QDQ ONNX", node.where)
         rule(writer, node)
