@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -40,7 +40,6 @@ class _Blas:
     set_threads: Callable[[int], object]
 
 
-@cache
 def _blas() -> _Blas | None:
     """The library behind numpy; None for one without these functions, such as numpy's own plain loops."""
     try:
@@ -58,24 +57,25 @@ class OneThread:
 
     _lock = threading.Lock()
     _inside = 0
+    _library: _Blas | None = None  # of the first that is inside
     _before = 1
 
     def __enter__(self) -> None:
-        blas, own = _blas(), type(self)
+        own = type(self)
         with own._lock:
             own._inside += 1
-            if blas is not None and own._inside == 1:
-                own._before = blas.threads()
+            if own._inside == 1 and (blas := _blas()) is not None:
+                own._library, own._before = blas, blas.threads()
                 blas.set_threads(1)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        blas, own = _blas(), type(self)
+        own = type(self)
         with own._lock:
             own._inside -= 1
-            if blas is not None and own._inside == 0:
-                blas.set_threads(own._before)
+            if own._library is not None and own._inside == 0:
+                own._library.set_threads(own._before)
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 from collections.abc import Sequence
@@ -51,7 +50,6 @@ def command_class() -> Any:
     return importlib.import_module("tinyc.cli.command").TinycCommand
 
 
-@functools.cache
 def load_command(name: str) -> Any:
     """The command itself, with its options; imports what it needs."""
     own = typer.Typer(add_completion=False, context_settings=_SETTINGS, pretty_exceptions_enable=False)
@@ -103,16 +101,11 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
-@functools.cache
-def _program() -> Any:
-    """What a call of `app` makes each time."""
-    return typer.main.get_command(app)
-
-
 def run_command() -> int:
     """Runs the command that sys.argv names; its exit code."""
     try:
-        return _program()(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
+        command = typer.main.get_command(app)
+        return command(standalone_mode=False) or 0  # typer turns Exit and Ctrl-C into the code that it returns
     except typer.TyperException as usage:
         if len(sys.argv) > 1:
             return _say(importlib.import_module("tinyc.cli.usage").usage_error(usage))

@@ -12,7 +12,6 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 from tinyc.base.dataclass import dataclass
@@ -73,19 +72,17 @@ def explained(message: str) -> MessageText | None:
     """The text that the message of an error has, as the command line printed it (`error: ...`) or as Python has it; of
     a part of a message, the text that shares most of its letters in one piece."""
     said = message.strip()[:_LONGEST].splitlines()[0].removeprefix("error: ").strip() if message.strip() else ""
-    fits = [text for text in _texts() if text.letters >= _LEAST and re.search(text.pattern, said)]
+    texts = _texts()
+    fits = [text for text in texts if text.letters >= _LEAST and re.search(text.pattern, said)]
     if fits:
         return max(fits, key=lambda text: text.letters)
-    shared = {
-        text: max((len(part) for part in text.message.split(GAP) if part in said), default=0) for text in _texts()
-    }
+    shared = {text: max((len(part) for part in text.message.split(GAP) if part in said), default=0) for text in texts}
     best = max(shared, key=lambda text: shared[text])
     return best if shared[best] >= _LEAST_OF_PART else None
 
 
-@cache
-def _texts() -> tuple[MessageText, ...]:
-    return tuple(text for file in sorted(_PACKAGE.rglob("*.py")) for text in _texts_of(file))
+def _texts() -> list[MessageText]:
+    return [text for file in sorted(_PACKAGE.rglob("*.py")) for text in _texts_of(file)]
 
 
 def _texts_of(file: Path) -> Iterator[MessageText]:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
 from tinyc.kernel.site import Site
 
+P = ParamSpec("P")
 T = TypeVar("T")
 W = TypeVar("W")
 STREAM = "stream"  # role of what a kernel reads from its first word to the last
@@ -207,7 +209,7 @@ class SpecializedKernel:
     tile: str = ""  # of its inner loop, in words; empty where it says none
     # What a compiler makes of C that grows with the layer, all that the step needs; 0 of all other, which is measured
     # by kernel.
-    compiled_bytes: int = 0
+    compiled_bytes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +411,20 @@ class Offer:
     row_forms: Once[tuple[RowForm, ...]] = field(default_factory=lambda: Once(tuple))
     copies: bool = False  # the layer runs whole, with constants in its scratch
     split: CoreSplit | None = None  # the layer runs whole, on several cores
+
+
+def writing(write: Callable[P, T], *layer: P.args, **named: P.kwargs) -> T:
+    """What `write` writes for a layer, which follows from its arguments alone. It is written once: several kernels ask
+    for it, and layers that are alike."""
+    if named:
+        raise TypeError("a layer is told of by arguments in order")
+    result: T = _writing(write, layer)
+    return result
+
+
+@lru_cache(maxsize=1 << 12)
+def _writing(write: Callable[..., Any], layer: tuple[Hashable, ...]) -> Any:
+    return write(*layer)
 
 
 Offering = Callable[["Site", Any], Offer | Refused]

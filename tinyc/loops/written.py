@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered
+from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, SpecializedKernel, WrittenCode, offered, writing
 from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction, twin
 from tinyc.kernels.rvv import ISA as VECTORS_ISA
@@ -74,7 +73,7 @@ class LoopCore:
     def code(self, loop: LoopFunction, core: Core) -> Assembly:
         """The assembly of a loop."""
         more = [core] if self.by_core else [size] if (size := self.straight(loop)) else []
-        return _code(self.module(loop.root), loop.root, loop.fields, *more)
+        return writing(_code, self.module(loop.root), loop.root, loop.fields, *more)
 
     def straight(self, loop: LoopFunction) -> int:
         """Elements of a line whose code has no loop, or 0."""
@@ -100,9 +99,7 @@ THUMB2 = LoopCore(
 WORD_CORES: Mapping[str, LoopCore] = MappingProxyType({"mve": HELIUM, "thumb2": THUMB2, "rvv": VECTORS})
 
 
-@lru_cache(maxsize=64)
 def _code(module: ModuleType, root: Node, fields: tuple[str, ...], *more: Core | int) -> Assembly:
-    """Layers of a model often have the same loop, and each asks several kernels for its cost."""
     asm: Assembly = module.code(root, fields, *more)
     return asm
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.machine.instruction import Instruction
@@ -71,7 +72,7 @@ class CortexM33:
 def _m33_cost(op: Decoded, last: Decoded | None) -> int:
     if _pairs_with_branch(op, last):
         return 0
-    waits = last is not None and bool(_late(last) & _needed(op, last))
+    waits = last is not None and bool(_registers(last).late & _needed(op, last))
     if op.kind in (Kind.LOADS, Kind.STORES):
         return waits + max(1, op.words)
     if op.is_memory and op.words > 1:
@@ -81,7 +82,7 @@ def _m33_cost(op: Decoded, last: Decoded | None) -> int:
 
 
 def _m33_lag(first: Decoded, second: Decoded) -> int:
-    return _m33_cost(first, None) + bool(_late(first) & _needed(second, first))
+    return _m33_cost(first, None) + bool(_registers(first).late & _needed(second, first))
 
 
 def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
@@ -90,9 +91,20 @@ def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
     return short and op.kind in (Kind.BRANCH, Kind.IT) and last is not None and not last.leaves
 
 
+class _Registers(NamedTuple):
+    """Of an instruction. late: what it writes that is there a cycle later than of other instructions. added: the
+    accumulator, where it is no factor as well."""
+
+    late: frozenset[str]
+    added: frozenset[str]
+
+
 @functools.lru_cache(maxsize=1 << 14)
+def _registers(op: Decoded) -> _Registers:
+    return _Registers(_late(op), _added(op))
+
+
 def _late(op: Decoded) -> frozenset[str]:
-    """What it writes that is there a cycle later than of other instructions."""
     two_stages = op.is_product or _shifted(op) or _SUMS.fullmatch(op.instruction.mnemonic)
     if op.kind in (Kind.LOAD, Kind.LOADS):
         return op.writes - op.address
@@ -107,13 +119,11 @@ def _needed(op: Decoded, last: Decoded) -> frozenset[str]:
         return op.address
     if op.is_product or _SUMS.fullmatch(op.instruction.mnemonic):
         loaded_sum = last.kind is Kind.LOAD and not op.is_product
-        return op.reads if loaded_sum else op.reads - _added(op)
+        return op.reads if loaded_sum else op.reads - _registers(op).added
     return op.reads
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def _added(op: Decoded) -> frozenset[str]:
-    """The accumulator, where it is no factor as well."""
     if op.row.updates:
         return op.writes - _names(op.operands[2:])
     if op.kind is Kind.MLA or (op.kind is Kind.MUL and len(op.operands) == 4):

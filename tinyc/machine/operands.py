@@ -176,7 +176,6 @@ def _plain(name: str) -> str:
     return _ALIASES.get(name, name)
 
 
-@functools.lru_cache(maxsize=256)
 def _words(name: str) -> tuple[str, ...]:
     if name[:1] in ("d", "q") and name[1:].isdigit():
         count = 2 if name[0] == "d" else 4

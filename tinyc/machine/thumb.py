@@ -45,7 +45,6 @@ def _cycles(core: str, op: Decoded, before: Decoded | None) -> int:
     return round(_CORES[core].costs([op], () if before is None else (before,))[0])
 
 
-@functools.lru_cache(maxsize=1 << 12)
 def _taken(core: str, op: Decoded, before: tuple[Decoded, ...]) -> int:
     return _CORES[core].taken(op, None, before)
 

@@ -17,16 +17,17 @@ Kind = type | Trait  # a class of attributes, or what several operators have in 
 
 
 @cache
-def all_ops() -> dict[str, Op]:
-    """Operators by name, in alphabetical order."""
+def _operators() -> tuple[dict[str, Op], dict[type, Op]]:
+    """By name, in alphabetical order, and by the class of their attributes."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {module.OP.name: module.OP for module in modules if hasattr(module, "OP")}
+    ops = [module.OP for module in modules if hasattr(module, "OP")]
+    return {op.name: op for op in ops}, {op.attrs: op for op in ops}
 
 
-@cache
-def _by_attrs() -> dict[type, Op]:
-    return {op.attrs: op for op in all_ops().values()}
+def all_ops() -> dict[str, Op]:
+    """Operators by name, in alphabetical order."""
+    return _operators()[0]
 
 
 def op_of(node: Node) -> Op:
@@ -41,7 +42,7 @@ def is_a(node: Node, *kinds: Kind) -> bool:
 
 def op_with(attrs: Any) -> Op:
     """The operator whose attributes these are: every operator has a class of its own for them."""
-    return _by_attrs()[type(attrs)]
+    return _operators()[1][type(attrs)]
 
 
 def node_of(

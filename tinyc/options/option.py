@@ -108,7 +108,6 @@ def _short(value: Any) -> str:
     return line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}..."
 
 
-@functools.cache
 def hints_of(kind: type) -> Mapping[str, Any]:
     """The types of its fields by name."""
     return get_type_hints(kind)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import uuid
@@ -116,7 +115,6 @@ def _tool(name: str, version: str, purl: str = "") -> dict[str, Any]:
     return {"type": "application", "name": name, **{key: value for key, value in said.items() if value}}
 
 
-@functools.cache
 def _packages() -> dict[str, str]:
     """Versions of the packages that tinyc compiles and proves with, as far as they are installed; none where tinyc
     itself is not. Each stands in a file of its own."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 import subprocess
@@ -123,7 +122,6 @@ def find_renode(board: Board) -> RenodeTarget | None:
     return RenodeTarget(board, program, _version()) if program is not None else None
 
 
-@functools.cache
 def _version() -> str:
     """Renode's version, "" when it does not say."""
     program = shutil.which("renode")

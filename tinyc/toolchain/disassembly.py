@@ -57,7 +57,6 @@ def _decode_raw(code: bytes, address: int, of: InstructionSet) -> Iterator[Instr
             at += size
 
 
-@functools.cache
 def _engine(constants: tuple[str, ...]) -> Any:
     """capstone's, for an architecture and its modes."""
     capstone = _capstone()

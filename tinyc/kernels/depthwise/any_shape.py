@@ -12,12 +12,22 @@ r0 stream, r1-r4 and r5-r8 accumulators, r9 r10 weights, r11 r12 channels of a c
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Out,
+    SpecializedKernel,
+    WrittenCode,
+    planned,
+    writing,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.depthwise.direct import (
@@ -292,7 +302,6 @@ class _Writer:
             asm.op("strb", first, "[r14], #1")
 
 
-@lru_cache(maxsize=64)
 def _written(layer: AnyDepthwise) -> tuple[Naked, AnyWork]:
     """The function, and what it executes."""
     asm = _Writer(layer).write()
@@ -332,7 +341,7 @@ output row.
     call = f"tc_depthwise_direct_any(&finish, {layer.k_h}, {layer.stride}, stream, x, y);"
     function = LayerFunction(
         contract,
-        _written(layer)[0].text,
+        writing(_written, layer)[0].text,
         twin("@", PARAMETERS, finish, call),
         fpu=True,
         tile=tile_text(2, GROUP, "columns from the rows", WIDE.weights),
@@ -354,7 +363,7 @@ def call(work: AnyPlan, site: Site, p: ConvParams) -> Call:
 
 def cost(work: AnyPlan, site: Site, p: ConvParams) -> Cost:
     """Exact but for the row loop around the calls."""
-    layer, (function, executed) = work.layer, _written(work.layer)
+    layer, (function, executed) = work.layer, writing(_written, work.layer)
     _, out_h, out_w, out_c = site.y().shape
     groups, pairs = -(-out_c // GROUP), -(-out_w // 2)
     whole = out_h * (executed.of(groups, pairs) + ROW_CALL + 4 * layer.k_h)

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from tinyc.kernel.kernel import (
     SpecializedKernel,
     WrittenCode,
     planned,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
@@ -68,23 +69,27 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if narrowest is None:
         return None
     bits, finish = narrowest
-    written = {layer: _written(layer) for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)}
-    if not written:
+    fitting = [layer for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)]
+    if not fitting:
         return None
+    written = {layer: writing(_written, layer) for layer in fitting if not _is_slower(layer, fitting)}
     best = min(written, key=lambda layer: (written[layer][1].cycles, layer.scratch_bytes))
-    return PlanePlan(best, finish, matrix, *_moved(best))
+    return PlanePlan(best, finish, matrix, *writing(_moved, best))
 
 
-@lru_cache(maxsize=512)
+def _is_slower(layer: PlaneLayer, others: Sequence[PlaneLayer]) -> bool:
+    """Whether the bands of another one say so; then nobody needs its text to know."""
+    return any(other.is_quicker_than(layer) and replace(layer, band=other.band) == other for other in others)
+
+
 def _written(layer: PlaneLayer) -> tuple[Asm, Work]:
     asm = function(layer)
     return asm, asm.work()
 
 
-@lru_cache(maxsize=512)
 def _moved(layer: PlaneLayer) -> tuple[Naked, Work]:
     """Of the best of several functions alone instructions move; what a call executes then."""
-    asm, _ = _written(layer)
+    asm, _ = writing(_written, layer)
     asm.reorder()
     return Naked("@", layer.parameters, asm), asm.work()
 
@@ -146,7 +151,7 @@ def cut_in_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     for oriented in (layer, transposed(layer)):
         if oriented.in_h == oriented.k_h == 1 and oriented.pad_left == 0 and oriented.columns <= oriented.in_w:
             layers = [_cut(oriented, rows) for rows in range(2, oriented.out_w // 2 + 1) if oriented.out_w % rows == 0]
-            yield from [one for one in layers if _fits(one) and 4 * _written(one)[0].lines <= _SMALL_CODE]
+            yield from [one for one in layers if _fits(one) and 4 * writing(_written, one)[0].lines <= _SMALL_CODE]
 
 
 def _cut(layer: PlaneLayer, rows: int) -> PlaneLayer:

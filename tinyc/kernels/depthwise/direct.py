@@ -13,13 +13,24 @@ of the first pixel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, WrittenCode, planned
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Out,
+    SpecializedKernel,
+    WrittenCode,
+    planned,
+    writing,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
@@ -291,10 +302,9 @@ def plan(site: Site, p: ConvParams) -> DirectPlan | None:
     reach = ((layer.k_w - 1) * layer.dilation + layer.stride) * layer.in_c
     if edges > _MOST_EDGES or reach > _REACH or layer.out_c + 3 > _REACH:
         return None
-    return DirectPlan(layer, finish, matrix, *_written(layer))
+    return DirectPlan(layer, finish, matrix, *writing(_written, layer))
 
 
-@lru_cache(maxsize=256)
 def _written(layer: DirectLayer) -> tuple[Naked, Work]:
     """The function, and what a call executes."""
     asm = _Writer(layer).write()

@@ -182,7 +182,7 @@ class _Writer(ChannelWriter):
     def _load_band(self) -> None:
         """r14 rows to the planes at r1: from the image, or of zero points above and below it."""
         layer, asm, frame = self.layer, self.asm, self.frame
-        loaded = layer.plane_rows + (layer.bands - 1) * layer.fresh
+        loaded = layer.loaded_rows
         real = min(loaded - layer.pad_top, layer.real_rows)
         asm.note("loads: rows of the image to a plane of int16 for each channel")
         asm.op("ldrd", "r12", "r0", frame.at("row"))

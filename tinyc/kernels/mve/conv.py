@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tinyc.kernel.kernel import (
     Scratch,
     SpecializedKernel,
     planned,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8
@@ -167,10 +168,9 @@ def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, in
 def _written(work: MvePlan) -> Written:
     """The functions of the layer: windows, blocks, sums, and the row function that calls them."""
     together = Together(work.together, work.pixels, replace(work.rows, pad=None)) if work.together > 1 else None
-    return _text(work.dot, work.columns, work.walk, together)
+    return writing(_text, work.dot, work.columns, work.walk, together)
 
 
-@lru_cache(maxsize=512)
 def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together | None) -> Written:
     pieces = along.pieces
     sums, count = (alone_function if dot.alone else pixels_function)("@_pixels", dot)

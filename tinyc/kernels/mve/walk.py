@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
 
 from tinyc.base.dataclass import dataclass
+from tinyc.kernel.kernel import writing
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin, twin
 from tinyc.kernels.mve.dot import STEP
 from tinyc.kernels.mve.planes import (
@@ -89,9 +89,12 @@ class LineFunctions:
         return 4 * self.function.text.count("\\n")
 
 
-@lru_cache(maxsize=512)
 def write(walk: LineWalk) -> LineFunctions:
     """The functions of a layer."""
+    return writing(_functions, walk)
+
+
+def _functions(walk: LineWalk) -> LineFunctions:
     fast, portable = [], []
     kinds = list(dict.fromkeys(walk.lines))
     each_lines = {}

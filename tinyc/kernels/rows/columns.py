@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from tinyc.kernel.kernel import (
     SpecializedKernel,
     WrittenCode,
     planned,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_bytes, row_geometry
@@ -151,7 +151,7 @@ def _pixel_stream(layer: _Layer) -> npt.NDArray[np.int32]:
 def _pixels(layer: _Layer, site: Site, window: Window, rows: Rows) -> RowForm:
     """A row of pixels. A row of as many bytes may be made in place of the topmost of its window."""
     out_w, channels = site.y().shape[2:]
-    function, executed = _pixels_function(layer.column, out_w, window.stride.w)
+    function, executed = writing(_pixels_function, layer.column, out_w, window.stride.w)
     stream = _pixel_stream(layer)
     whole = rows.out_h * (out_w * (executed + _PIXEL) + _CALL)
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1
@@ -199,7 +199,6 @@ def _twin(name: str, parameters: Sequence[str], column: Column, call: str) -> st
     return described_twin(name, parameters, "tc_depthwise_columns_t", fields, call)
 
 
-@lru_cache(maxsize=128)
 def _pixels_function(column: Column, out_w: int, stride: int) -> tuple[LayerFunction, Work]:
     """A row of pixels, `@(stream, x, y)`, and what each pixel executes."""
     fast, executed = pixel_function("@_pixel", column)

@@ -4,12 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Scratch, SpecializedKernel, WrittenCode
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Once,
+    Out,
+    RowForm,
+    Scratch,
+    SpecializedKernel,
+    WrittenCode,
+    writing,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise import depthwise
@@ -93,7 +104,7 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     layer = layer_of(site, p, finish, bits)
     if not layer.fits:
         return ()
-    function, executed = _function(layer)
+    function, executed = writing(_function, layer)
     rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
     stream = _stream(p, layer, matrix, finish)
     words = Const(stream, "stream of tc_depthwise_planes.h", "stream")
@@ -133,7 +144,6 @@ def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArra
     return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
 
 
-@lru_cache(maxsize=128)
 def _function(layer: RowLayer) -> tuple[Naked, Work]:
     """The function `@`, and what a call executes."""
     return row_function("@", layer)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode
+from tinyc.kernel.kernel import Once, SpecializedKernel, WrittenCode, writing
 from tinyc.kernels.fast.text import table_of
 from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.rows.pair_factors import PARAMETERS as PAIR_PARAMETERS
@@ -45,8 +45,8 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], W
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
     variants = tuple(dict.fromkeys(kinds))
-    factors, works = _factors(tiles, variants, row.x_zero)
-    products, work = _products(tiles)
+    factors, works = writing(_factors, tiles, variants, row.x_zero)
+    products, work = writing(_products, tiles)
     executed = _CALL + (_TILE if tiles.rows == 1 else _TILE_OF_PAIR) * len(kinds) + calls * work
     executed += sum((works[variants.index(kind)] for kind in kinds), Work())
     parts = [*factors, products]
@@ -94,7 +94,6 @@ def _part(stem: str, comment: str, code: Naked, twin: Callable[[], str]) -> _Par
 # ---- parts ----
 
 
-@lru_cache(maxsize=64)  # whether outputs are held or not
 def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
@@ -111,7 +110,6 @@ def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tu
     return parts, [work for _, _, work in functions]
 
 
-@lru_cache(maxsize=64)
 def _products(tiles: RowTiles) -> tuple[_Part, Work]:
     code, work = products_function("@", tiles)
     stem = f"{_PART}_{tiles.name}_products_i{tiles.in_c}_o{tiles.out_c}"

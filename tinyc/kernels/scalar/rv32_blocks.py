@@ -10,11 +10,10 @@ C * 2^11. `dot_text` writes the sums to memory.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernel.kernel import SpecializedKernel, writing
 from tinyc.kernels.form.function import RV32, LayerFunction, twin
 from tinyc.machine.frame import Frame
 from tinyc.machine.riscv import SAVED, RiscvAsm
@@ -267,10 +266,13 @@ class TileFunction:
         return self.call + (self.block + firsts + taps + self.extra * odd) * blocks
 
 
-@functools.cache
 def blocks(tile: PixelTile) -> TileFunction:
     """Packed taps x [4 * fours][groups][X1, X2] times w [block][4 * fours][lanes] -> y at `places` [3 * groups], whole
     blocks of channels; p is `plain`."""
+    return writing(_blocks_function, tile)
+
+
+def _blocks_function(tile: PixelTile) -> TileFunction:
     asm = _BlocksWriter(tile).write()
     parameters = (
         *("const int32_t *x", "const int8_t *w", "int32_t fours", "const tc_rv32_out_t *p", "int32_t blocks"),
@@ -289,10 +291,13 @@ def blocks(tile: PixelTile) -> TileFunction:
     return TileFunction(kernel, call, block, extra, (first, middle), (even, odd), asm.code_bytes)
 
 
-@functools.cache
 def dot(tile: PixelTile) -> TileFunction:
     """Packed taps x [4 * fours][groups][X1, X2] times w [4 * fours][lanes] -> p [groups][lanes][P1, P2]; fours > 0. It
     makes one block a call."""
+    return writing(_dot_function, tile)
+
+
+def _dot_function(tile: PixelTile) -> TileFunction:
     asm = _dot(tile)
     kind, weights = ("nibbles", "int32_t") if tile.nibbles else ("dot", "int8_t")
     parameters = ("const int32_t *x", f"const {weights} *w", "int32_t fours", "int32_t *p")

@@ -9,7 +9,6 @@ a segment's dot product may not fit, a part of a weight is taken off and added o
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +30,7 @@ from tinyc.kernel.kernel import (
     Struct,
     offered,
     only_if,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
@@ -270,9 +270,12 @@ class DenseFunction:
     code_bytes: int
 
 
-@functools.cache
 def dense(tile: DenseTile) -> DenseFunction:
     """Inputs times words of weights -> bytes: tc_rv32_dense_t (tc_rv32_dense.h)."""
+    return writing(_dense_function, tile)
+
+
+def _dense_function(tile: DenseTile) -> DenseFunction:
     asm = _DenseWriter(tile).write()
     parameters = (
         *("const int8_t *x", "const int32_t *w", "int32_t segments", "const uint32_t *starts", "int32_t count"),

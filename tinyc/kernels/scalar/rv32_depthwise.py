@@ -8,7 +8,6 @@ three taps is read once. Zero points outside the image are one product, with the
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,6 +27,7 @@ from tinyc.kernel.kernel import (
     Refused,
     RowForm,
     SpecializedKernel,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
@@ -262,7 +262,6 @@ class _RowWriter:
         self.begun.discard(pixel)
 
 
-@functools.lru_cache(maxsize=64)
 def _row(row: DepthwiseRow) -> RiscvAsm:
     return _RowWriter(row).write()
 
@@ -290,7 +289,7 @@ def _special(row: DepthwiseRow) -> SpecializedKernel:
     image = {"in_w": row.in_w, "out_w": row.out_w, "out_c": row.channels, "late": row.in_place and row.pad_left > 0}
     weights = {"lanes": 1, "tap": 1, "block": 10 if row.int4 else 9, "int4": row.int4}
     portable = taps_twin(parameters, ("x", "NULL"), window | image | weights, row.finish)
-    function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
+    function = LayerFunction(contract, writing(_row, row).function("@", parameters), portable, isa=RV32)
     stem = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}"
     return function.named(stem, "tc_rv32.h", HEADER)
 
@@ -306,7 +305,7 @@ def _lower(site: Site, p: ConvParams, channels: Const) -> Call:
 
 def _cost(site: Site, row: DepthwiseRow) -> Cost:
     """On the scale of `rv32_conv.cost`."""
-    asm = _row(row)
+    asm = writing(_row, row)
     executed = int(site.y().shape[1] * asm.work().instructions * ARMV7M_SHARE)
     constants = (5 if row.int4 else 9) * row.channels + 16 * row.channels
     fetches = Fetches.around(constants, asm.code_bytes, executed)

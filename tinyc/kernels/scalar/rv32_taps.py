@@ -9,14 +9,26 @@ pixels share the weights.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    Fetches,
+    In,
+    Kernel,
+    Offer,
+    Once,
+    Out,
+    Refused,
+    SpecializedKernel,
+    writing,
+)
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
 from tinyc.kernels.form.function import RV32, LayerFunction
@@ -279,7 +291,6 @@ class _RowWriter:
         asm.branch("j", "pixels")
 
 
-@functools.lru_cache(maxsize=64)
 def _row(row: TapsRow) -> RiscvAsm:
     """The code that executes less: of one pixel at a time, or of two."""
     codes = [_RowWriter(row, pixels).write() for pixels in _PIXELS if pixels <= row.out_w]
@@ -306,7 +317,7 @@ def _special(row: TapsRow) -> SpecializedKernel:
     tap = row.tap_bytes * (2 if row.int4 else 1)
     weights = {"lanes": row.lanes, "tap": tap, "block": row.taps * tap, "int4": row.int4}
     portable = taps_twin(parameters, ("x", "pad"), window | image | weights, row.finish)
-    function = LayerFunction(contract, _row(row).function("@", parameters), portable, isa=RV32)
+    function = LayerFunction(contract, writing(_row, row).function("@", parameters), portable, isa=RV32)
     stem = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}"
     return function.named(stem, "tc_rv32.h", HEADER)
 
@@ -331,7 +342,7 @@ def _lower(site: Site, p: ConvParams, row: TapsRow, channels: Const) -> Call:
 
 def _cost(site: Site, row: TapsRow) -> Cost:
     """On the scale of `rv32_conv.cost`."""
-    asm, (batch, out_h) = _row(row), site.y().shape[:2]
+    asm, (batch, out_h) = writing(_row, row), site.y().shape[:2]
     executed = int(batch * out_h * asm.work().instructions * ARMV7M_SHARE)
     constants = row.blocks * row.taps * row.tap_bytes + 17 * row.channels
     fetches = Fetches.around(constants, asm.code_bytes, executed)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from tinyc.kernel.kernel import writing
 from tinyc.kernels.tile.any_shape import AnyShapeWriter, StraightWriter
 from tinyc.kernels.tile.four_pixels import FourPixelWriter
 from tinyc.kernels.tile.groups import GroupWriter, PixelWork
@@ -22,9 +21,12 @@ def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
     return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)
 
 
-@lru_cache(maxsize=1024)
 def tile_code(layer: WeightedLayer) -> tuple[GroupWriter | AnyShapeWriter, PixelWork]:
     """The function for as many pixels as the tile has, or more (four pixels: for any number), and what it executes."""
+    return writing(_code, layer)
+
+
+def _code(layer: WeightedLayer) -> tuple[GroupWriter | AnyShapeWriter, PixelWork]:
     writer = _writer(layer)
     work = writer.write()
     if layer.of_most_channels == layer:

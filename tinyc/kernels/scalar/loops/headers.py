@@ -4,7 +4,6 @@ machines. They are part of a library as the files of runtime_c/ are, which inclu
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -316,13 +315,11 @@ _HEADERS: Mapping[str, Callable[[], LoopHeader]] = MappingProxyType(
 NAMES = tuple(_HEADERS)
 
 
-@functools.cache
 def loops_of(name: str) -> LoopHeader:
     """What the header of a name in NAMES has."""
     return _HEADERS[name]()
 
 
-@functools.cache
 def text_of(name: str, cores: frozenset[str] = ALL) -> str:
     """The header of a name in NAMES, with the functions in assembly of these cores."""
     return loops_of(name).text(name, cores)
