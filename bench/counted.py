@@ -26,13 +26,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "target")]
 
+from counted_float_layers import float_layers  # noqa: E402
 from counted_layers import layers  # noqa: E402
+from counted_other_layers import other_layers  # noqa: E402
 from kernel_cases import Together, roomy, together, write_library  # noqa: E402  as tests run all kernels
 
+from tinyc.base.errors import TinycError  # noqa: E402
 from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import Board, load_board  # noqa: E402
 from tinyc.explain.cycles import core_of, model_cycles  # noqa: E402
-from tinyc.ir.graph import Graph  # noqa: E402
 from tinyc.kernel import counted  # noqa: E402
 from tinyc.kernel.kernel import Cost  # noqa: E402
 from tinyc.kernel.site import Site  # noqa: E402
@@ -47,9 +49,11 @@ BOARDS = {
     "thumb2": "cortex-m3",
     "thumb1": "cortex-m0plus",
     "rv32": "riscv32imc",
+    "rv32v": "riscv32-zve32x",
 }
 ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
 ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; their code is the Cortex-M4's
+_VECTORS = "rv32v"
 _PRECISE = 4  # digits of instructions
 
 
@@ -84,11 +88,15 @@ def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
     """By kernel, each layer once that it takes with some numerics. A library has the layers of one kernel, as a model
     may have: of more, compilers inline less."""
     by_kernel: dict[str, dict[str, Layer]] = defaultdict(dict)
+    asked = names or counted_names()
+    if _VECTORS in board.isa:  # of all others a compiler makes what it does without
+        asked = {
+            kernel.name for op in all_ops().values() for kernel in op.every_kernel if _VECTORS in kernel.isa
+        } & asked
+    every = [*layers(), *float_layers(), *other_layers()]
     for numerics in Numerics:
         with recorded() as units:
-            every_layer = together(
-                board.isa, numerics, lambda kernel: kernel.name in (names or counted_names()), layers()
-            )
+            every_layer = together(board.isa, numerics, lambda kernel: kernel.name in asked, every)
             for kernel in sorted(set(every_layer.prefer.values())):
                 network = of_kernel(every_layer, kernel)
                 if any(node.name not in by_kernel[kernel] for node in network.graph.nodes):
@@ -99,19 +107,7 @@ def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
 
 def of_kernel(network: Together, kernel: str) -> Together:
     """The layers that it runs."""
-    nodes = [node for node in network.graph.nodes if network.prefer[node.name] == kernel]
-    graph = network.graph
-    used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
-    own = Graph(
-        "all",
-        tuple(name for name in graph.inputs if name in used),
-        tuple(y for node in nodes for y in node.outputs),
-        tuple(nodes),
-        {name: value for name, value in graph.values.items() if name in used},
-        {name: array for name, array in graph.consts.items() if name in used},
-    )
-    prefer = {node.name: kernel for node in nodes}
-    return Together(own, prefer, {name: network.inputs[name] for name in own.inputs})
+    return network.of(tuple(node for node in network.graph.nodes if network.prefer[node.name] == kernel))
 
 
 class recorded:  # noqa: N801  a context
@@ -128,7 +124,7 @@ class recorded:  # noqa: N801  a context
         self._patches += [
             mock.patch.object(module, "counted", cost)
             for name, module in list(sys.modules.items())
-            if name.startswith("tinyc.ops.") and hasattr(module, "counted")
+            if name.startswith(("tinyc.ops.", "tinyc.kernels.")) and hasattr(module, "counted")
         ]
         for patch in self._patches:
             patch.start()
@@ -161,14 +157,21 @@ def _cost_in(offer: Callable[..., Any]) -> object:
 def run(
     network: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
 ) -> Iterator[tuple[str, Layer]]:
-    """Each node with what was counted."""
+    """Each node with what was counted; what does not fit the machine runs in halves."""
     board = roomy(board)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = write_library(network, folder, board.isa, numerics)
-        firmware = compile_firmware(
-            Sources(folder, "all"), board, find_toolchain(board, "gcc"), "speed", folder / "firmware"
-        )
+        try:
+            firmware = compile_firmware(
+                Sources(folder, "all"), board, find_toolchain(board, "gcc"), "speed", folder / "firmware"
+            )
+        except TinycError as error:
+            if "does not fit the board" not in error.message or len(network.graph.nodes) == 1:
+                raise
+            for half in network.halves():
+                yield from run(half, board, numerics, units)
+            return
         ran = find_target(board, None).run(firmware, network.requests)
         elf = firmware.read_elf()
         modelled = model_cycles(ran, elf, core_of(board.core))

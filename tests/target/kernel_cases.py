@@ -232,9 +232,10 @@ class Together:
     def halves(self) -> tuple[Together, Together]:
         """The first nodes, and the others."""
         nodes = self.graph.nodes
-        return self._of(nodes[: len(nodes) // 2]), self._of(nodes[len(nodes) // 2 :])
+        return self.of(nodes[: len(nodes) // 2]), self.of(nodes[len(nodes) // 2 :])
 
-    def _of(self, nodes: tuple[Node, ...]) -> Together:
+    def of(self, nodes: tuple[Node, ...]) -> Together:
+        """These nodes alone."""
         whole = self.graph
         used = {name for node in nodes for name in (*node.inputs, *node.outputs) if name}
         graph = Graph(

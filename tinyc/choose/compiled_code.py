@@ -9,16 +9,14 @@ kernel: `k alone` where one step of a library calls it and `k shared` where seve
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.board.core import core_named
-from tinyc.kernel.counted import CODE, counts, kind_of
+from tinyc.kernel.counted import CODE, counts, kind_of, measured_table
 from tinyc.options.build import Optimize
 
 TABLE = Path(__file__).with_name("code_bytes.json")
@@ -93,7 +91,6 @@ def table_of(core: str, optimize: Optimize) -> str:
     return f"{core} size" if optimize == "size" else core
 
 
-@cache
 def _measured() -> Mapping[str, Sizes]:
-    sizes: Mapping[str, Sizes] = json.loads(TABLE.read_text(encoding="utf-8"))
+    sizes: Mapping[str, Sizes] = measured_table(TABLE)
     return sizes

@@ -9,12 +9,10 @@ errors.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +23,7 @@ from tinyc.board.core import core_named
 from tinyc.choose.compiled_code import CompiledCode, compiled_code, table_of
 from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
+from tinyc.kernel.counted import measured_table
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import CORES_ERROR, SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
@@ -246,15 +245,6 @@ def cycle_features(step: Step, core: str) -> tuple[float, ...]:
     return (cost.cycles - cost.waits + _CALL_CYCLES if core_named(core).ordered else said, *others)
 
 
-class _File:
-    @cached_property
-    def measured(self) -> MeasuredCosts:
-        return MeasuredCosts(**json.loads(_MEASURED.read_text(encoding="utf-8")))
-
-
-_file = _File()
-
-
 def estimate(
     model: str,
     program: Program,
@@ -266,7 +256,7 @@ def estimate(
 ) -> Estimate:
     """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it.
     ram: bytes that the arena may take, where these are fewer than the board's."""
-    costs = measured or _file.measured
+    costs = measured or MeasuredCosts(**measured_table(_MEASURED))
     compiled = core_named(board.core).code or board.core
     core = core_of(board.core)
     if not isinstance(core, PerInstruction) and compiled not in costs.cycles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,15 +14,19 @@ from typing import Any
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Condition, Cost, Kernel, offered
+from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, offered
 from tinyc.kernel.site import Site
 
 TABLE = Path(__file__).with_name("counted.json")
+_VECTORS = "rv32v"  # a kind for kernels that need RISC-V's vectors; of all others rv32
 CALL, CODE = "call", "code"  # units that all kernels have: a call; bytes of code, once
 # Costs are on one scale, that of ARMv7-M: so many of its instructions are one of another core's, in kernels that both
 # have.
-SCALE: Mapping[str, float] = MappingProxyType({"mve": 1.0, "dsp": 1.0, "thumb2": 1.0, "thumb1": 0.5, "rv32": 0.65})
+SCALE: Mapping[str, float] = MappingProxyType(
+    {"mve": 1.0, "dsp": 1.0, "thumb2": 1.0, "thumb1": 0.5, "rv32": 0.65, _VECTORS: 0.65}
+)
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
+_LOOP_BYTES = 40  # of a loop over products
 
 Units = Mapping[str, int]
 
@@ -43,19 +48,35 @@ class CountedCost:
     kernel: str
     units: Callable[[Site, Any], Units]
     data_bytes: int = 0  # of constants that are no inputs of the node
+    flash: Callable[[Site, Any], int] | None = None  # bytes of constants; None: the node's, and data_bytes
+    fetched: str = ""  # the unit for each of which a small loop fetches a word of these; empty: what is usual
 
     def __call__(self, site: Site, params: Any) -> Cost:
-        return counted(self.kernel, site, self.units(site, params), self.data_bytes)
+        units = self.units(site, params)
+        whole = counted(self.kernel, site, units, self.data_bytes)
+        if self.flash is not None:
+            whole = replace(whole, flash_bytes=self.flash(site, params))
+        if self.fetched and whole.flash_bytes:
+            fetches = Fetches.around(4 * units[self.fetched], _LOOP_BYTES, whole.instructions)
+            whole = replace(whole, fetches=fetches)
+        return whole
 
 
 def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     """What a call of the kernel at the site costs that repeats these. data_bytes: of constants beside the node's."""
-    kind = kind_of(site.isa)
-    each = counts()[kernel][kind]
+    own, kind = counts()[kernel], kind_of(site.isa)
+    kind = kind if kind in own else _VECTORS
+    each = own[kind]
     whole = each[CALL] + sum(each[unit] * count for unit, count in units.items())
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
     return Cost(round(SCALE[kind] * whole), consts + data_bytes, 0)
+
+
+def counted_each(kernel: str, unit: str, site: Site) -> float:
+    """Instructions of ARMv7-M that one of the units takes."""
+    kind = kind_of(site.isa)
+    return SCALE[kind] * counts()[kernel][kind][unit]
 
 
 def counted_kernel(
@@ -69,13 +90,23 @@ def counted_kernel(
     return Kernel(name, offered(lower, cost=CountedCost(name, units)), when=when, inplace=inplace)
 
 
-@cache
 def counts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     """The table: kernel, kind of core, unit -> instructions."""
-    table: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    table: Mapping[str, Mapping[str, Mapping[str, float]]] = measured_table(TABLE)
     return table
+
+
+@cache
+def measured_table(table: Path) -> Any:
+    """What a file of the package has that a run of bench/ measured; it is read once."""
+    return json.loads(table.read_text(encoding="utf-8"))
 
 
 def of_elements(site: Site, params: Any) -> Units:
     """What takes the same for each element of the output."""
     return {"element": site.y().elements}
+
+
+def of_last_axis(site: Site, params: Any) -> Units:
+    """Elements, and the lines along the last axis in which they lie."""
+    return {"element": site.x(0).elements, "line": site.x(0).elements // site.x(0).shape[-1]}

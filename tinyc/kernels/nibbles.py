@@ -8,15 +8,17 @@ A layer with int4 weights is only run by kernels that keep them so: flash is why
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
 
-_PER_TAP, _PER_OUTPUT = 18, 30  # estimates for the portable kernels
 _LAYOUT = "two in a byte, low half first"
 
 
@@ -71,19 +73,22 @@ def lower_dense(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out()), struct)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for the portable kernels."""
-    taps = p.w.size // len(p.bias)
-    executed = site.y().elements * (_PER_TAP * taps + _PER_OUTPUT)
-    return Cost(executed, -(-p.w.size // 2) + 9 * len(p.bias), 0)
+def of_products(site: Site, p: ConvParams) -> Units:
+    """Products, and sums of them."""
+    outputs = site.y().elements
+    return {"product": outputs * (p.w.size // len(p.bias)), "element": outputs}
 
 
-CONV2D = (Kernel("tc_conv2d_s8_w4", offered(lower_conv2d, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),)
-DEPTHWISE = (
-    Kernel(
-        "tc_depthwise_conv2d_s8_w4", offered(lower_depthwise, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)
-    ),
-)
-DENSE = (
-    Kernel("tc_fully_connected_s8_w4", offered(lower_dense, cost=cost), when=(is_s8_w4,), includes=("tc_nibbles.h",)),
-)
+def weight_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return -(-p.w.size // 2) + 9 * len(p.bias)
+
+
+def _kernel(name: str, lower: Callable[[Site, ConvParams], Call]) -> Kernel:
+    offer = offered(lower, cost=CountedCost(name, of_products, flash=weight_bytes))
+    return Kernel(name, offer, when=(is_s8_w4,), includes=("tc_nibbles.h",))
+
+
+CONV2D = (_kernel("tc_conv2d_s8_w4", lower_conv2d),)
+DEPTHWISE = (_kernel("tc_depthwise_conv2d_s8_w4", lower_depthwise),)
+DENSE = (_kernel("tc_fully_connected_s8_w4", lower_dense),)

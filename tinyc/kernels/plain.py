@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyc.ir.graph import DType
-from tinyc.kernel.kernel import Cost, SpecializedKernel
+from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.form.function import LayerFunction
 
 CTYPES: dict[DType, str] = {
@@ -20,7 +20,6 @@ CTYPES: dict[DType, str] = {
     "bool": "uint8_t",
 }
 LOOPS = 6  # one within the other
-_PER_ELEMENT, _FLASH = 9, 60
 
 
 def pairwise(
@@ -51,8 +50,3 @@ def each(says: str, types: Sequence[DType], count: int, expression: str) -> Spec
     }}
 }}"""
     return LayerFunction(f"/* {says} */", driver=text).named("tc_convert", "tc_math.h")
-
-
-def pairwise_cost(elements: int) -> Cost:
-    """An estimate."""
-    return Cost(_PER_ELEMENT * elements + 20, _FLASH, 0)

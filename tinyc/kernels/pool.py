@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from math import ceil
+from typing import NamedTuple
+
+from tinyc.kernel.counted import Units, counted_each
 from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel
+from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
 _TURN = 8  # pixels per turn of the loop, or less
-_FINISH_CALL = 3  # instructions around each finish
 _PAIR_REACH = 255  # bytes that a load moves its pointer on: of LDR, and what LDRD is used for
 
 
@@ -35,13 +39,33 @@ def global_pool_call() -> Call:
     return Call((In(0), Out()))
 
 
-def global_pool_cost(pixels: int, channels: int, per_channel: int, core: Core) -> Cost:
-    """per_channel: instructions of the finish, an estimate."""
+class GlobalSums(NamedTuple):
+    """What an average of an image executes. summed: all calls of the assembly. units: that, and what the C around it
+    repeats, whose instructions are counted."""
+
+    summed: Work
+    units: Units
+    code_bytes: int
+
+    def cost(self, whole: Cost) -> Cost:
+        """whole: what was counted; the cycles of the assembly are its own."""
+        cycles = self.summed.cycles + (whole.instructions - self.summed.instructions) * 3 // 2
+        fetches = Fetches.around(0, self.code_bytes, whole.instructions)
+        return Cost(whole.instructions, self.code_bytes, 0, max(cycles, whole.instructions), fetches)
+
+
+def finish_work(family: str, site: Site) -> Work:
+    """Of the C that makes an output of a sum, as it was counted of the family."""
+    each = ceil(counted_each(family, "channel", site))
+    return Work(each, each * 3 // 2)
+
+
+def sums_of(pixels: int, channels: int, core: Core) -> GlobalSums:
+    """Of the function `global_pool`."""
     function, executed = _function(pixels, channels, "", core)
-    single = channels % 8 * pixels * 4
-    whole = channels // 8 * (executed + 10) + single + channels * (per_channel + _FINISH_CALL)
-    code = 4 * function.text.count("\\n") + 120
-    return Cost(whole.instructions, code, 0, whole.cycles, Fetches.around(0, code, whole.instructions))
+    summed, single = channels // 8 * executed, channels % 8
+    units = {"summed": summed.instructions, "single": single * pixels, "channel": channels}
+    return GlobalSums(summed, units, 4 * function.text.count("\\n") + 120)
 
 
 def _function(pixels: int, channels: int, finish: str, core: Core) -> tuple[LayerFunction, Work]:

@@ -11,10 +11,11 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.counted import CountedCost, counted, counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, SpecializedKernel, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
-from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, pool_params, pool_s16
+from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, of_windows, pool_params, pool_s16
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool
@@ -72,12 +73,6 @@ def lower_rows(site: Site, p: PoolParams) -> Call:
     return lower_pool(site, p, "tc_avg_pool2d_s8_t", extra)
 
 
-def cost_rows(site: Site, p: PoolParams) -> Cost:
-    """An estimate from measured layers: per tap and per output."""
-    taps = p.attrs.kernel.h * p.attrs.kernel.w
-    return Cost(site.y().elements * (4 * taps + 40), 400, 0)
-
-
 def halves_away(site: Site) -> bool:
     """halves rounded away from zero"""
     return not site.attrs.halves_up
@@ -123,7 +118,7 @@ def specialize(site: Site, p: PoolParams) -> SpecializedKernel:
 def global_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
     """The average of the whole image, a row per call."""
     _, in_h, in_w, channels = site.x().shape
-    return global_pool_rows(_GLOBAL, (in_h, in_w, channels), _finish(p), ("tc_dsp.h",), 15, site.core)
+    return global_pool_rows(_GLOBAL, (in_h, in_w, channels), _finish(p), ("tc_dsp.h",), site)
 
 
 def lower_global(site: Site, p: PoolParams) -> Call:
@@ -132,8 +127,8 @@ def lower_global(site: Site, p: PoolParams) -> Call:
 
 
 def cost_global(site: Site, p: PoolParams) -> Cost:
-    """Exact but for the division of each sum."""
-    return pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20, site.core)
+    sums = pool.sums_of(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], site.core)
+    return sums.cost(counted("tc_avg_pool2d_s8_asm", site, sums.units))
 
 
 def specialize_helium(site: Site, p: PoolParams) -> SpecializedKernel:
@@ -145,12 +140,12 @@ def specialize_helium(site: Site, p: PoolParams) -> SpecializedKernel:
 def helium_rows(site: Site, p: PoolParams) -> tuple[RowForm, ...]:
     """The average of the whole image, a row per call, with Helium."""
     _, in_h, in_w, channels = site.x().shape
-    return mve_pool.global_pool_rows(_HELIUM, (in_h, in_w, channels), _finish(p), 15)
+    return mve_pool.global_pool_rows(_HELIUM, (in_h, in_w, channels), _finish(p), site)
 
 
 def cost_helium(site: Site, p: PoolParams) -> Cost:
-    """Exact but for the division of each sum."""
-    return mve_pool.global_pool_cost(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3], 20)
+    sums = mve_pool.sums_of(p.attrs.kernel.h * p.attrs.kernel.w, site.x().shape[3])
+    return sums.cost(counted("tc_avg_pool2d_s8_sums_mve", site, sums.units))
 
 
 def forward(a: AvgPool2D, x: Array) -> Array:
@@ -196,14 +191,10 @@ OP = Op(
         replace(windows_pool.AVERAGE, when=(*windows_pool.AVERAGE.when, halves_away)),
         Kernel(
             "tc_avg_pool2d_s8",
-            offered(lower_rows, cost=cost_rows, row_forms=row_sums.avg_pool_rows),
+            offered(lower_rows, cost=CountedCost("tc_avg_pool2d_s8", of_windows), row_forms=row_sums.avg_pool_rows),
             when=(s8_to_s8, halves_away),
         ),
-        Kernel(
-            "tc_avg_pool2d_u8",
-            offered(lower_unsigned_rows, cost=cost_rows),
-            when=(s8_to_s8, halves_up),
-        ),
+        counted_kernel("tc_avg_pool2d_u8", lower_unsigned_rows, of_windows, when=(s8_to_s8, halves_up)),
         pool_s16(average=True),
         pools.AVG_POOL,
     ),

@@ -13,6 +13,7 @@ from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
+from tinyc.kernel.counted import CountedCost, Units, counted_kernel
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
@@ -232,26 +233,14 @@ def lower_wide(site: Site, p: WideMatmulParams) -> Call:
     return Call(arguments(site), Struct("tc_batch_matmul_s16_t", fields))
 
 
-def cost_wide(site: Site, p: WideMatmulParams) -> Cost:
-    """An estimate: sums of 64 bits, one product at a time."""
-    outputs = site.y().elements
-    return Cost(macs(site) * 7 + 40 * outputs, 350, 0, macs(site) * 9 + 55 * outputs)
-
-
 def lower_float(site: Site, p: BatchMatmul) -> Call:
     """tc_batch_matmul_f32: all matrices."""
     return Call(arguments(site), Struct("tc_batch_matmul_f32_t", _geometry(site, p)))
 
 
-def cost_float(site: Site, p: BatchMatmul) -> Cost:
-    """An estimate of portable C on a core with VFMA."""
-    return weighted_f32.cost_of_macs(2 * macs(site), site.y().elements, 0)
-
-
-def cost(site: Site, p: MatmulParams) -> Cost:
-    """An estimate: four products at a time, and what each output takes besides."""
-    outputs = site.y().elements
-    return Cost(macs(site) * 11 // 4 + 36 * outputs, 420, 0, macs(site) * 15 // 4 + 50 * outputs)
+def of_products(site: Site, p: object) -> Units:
+    """Products, and sums of them."""
+    return {"product": macs(site), "element": site.y().elements}
 
 
 OP = Op(
@@ -279,9 +268,14 @@ OP = Op(
             asks=matmul.ASKS,
         ),
         # gcc joins the loads and stores of four columns.
-        Kernel("tc_batch_matmul_s8", offered(lower, cost=cost), when=(is_s8, few_batches), anywhere=True),
-        Kernel("tc_batch_matmul_s16", offered(lower_wide, cost=cost_wide), when=(is_s16, few_batches)),
-        Kernel("tc_batch_matmul_f32", offered(lower_float, cost=cost_float), when=(in_float32, few_batches)),
+        Kernel(
+            "tc_batch_matmul_s8",
+            offered(lower, cost=CountedCost("tc_batch_matmul_s8", of_products)),
+            when=(is_s8, few_batches),
+            anywhere=True,
+        ),
+        counted_kernel("tc_batch_matmul_s16", lower_wide, of_products, when=(is_s16, few_batches)),
+        counted_kernel("tc_batch_matmul_f32", lower_float, of_products, when=(in_float32, few_batches)),
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_SCALES, Trait.ALL_AT_ONCE, Trait.INT16}),

@@ -73,7 +73,7 @@ OP = Op(
             of_elements,
             when=(s16_to_s16,),
         ),
-        elementwise_f32.unary("clip", 9),
+        elementwise_f32.unary("clip"),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.FUSES_CLIP, Trait.ANY_SCALES, Trait.INT16}),

@@ -14,7 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.counted import counted_kernel
+from tinyc.kernel.counted import CountedCost, counted_kernel
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, Struct, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
@@ -185,7 +185,7 @@ OP = Op(
         counted_kernel("tc_compare_f32", lower_float, of_pairs, when=(is_f32, few_loops)),
         Kernel(
             "tc_compare_plain",
-            offered(lower_plain, cost=lambda site, p: plain.pairwise_cost(site.y().elements), specialize=specialize),
+            offered(lower_plain, cost=CountedCost("tc_compare_plain", of_pairs), specialize=specialize),
             when=(is_whole, any_loops),
             written=True,
         ),

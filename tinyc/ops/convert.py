@@ -15,6 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
@@ -100,6 +101,12 @@ def specialize(site: Site, p: Convert | Counted) -> SpecializedKernel:
     return plain.each(f"{types[0]} to {types[1]}", types, site.x(0).elements, expression)
 
 
+def of_numbers(site: Site, p: Convert | Counted) -> Units:
+    """Elements, apart those that are, or become, float32."""
+    is_float = "f32" in (site.x(0).dtype, site.y().dtype)
+    return {"float" if is_float else "element": site.x(0).elements}
+
+
 def lower(site: Site, p: Convert | Counted) -> Call:
     """The function written for the layer."""
     return Call((In(0), Out()))
@@ -117,7 +124,7 @@ OP = Op(
     kernels=(
         Kernel(
             "tc_convert",
-            offered(lower, cost=lambda site, p: plain.pairwise_cost(site.y().elements), specialize=specialize),
+            offered(lower, cost=CountedCost("tc_convert", of_numbers), specialize=specialize),
             written=True,
         ),
     ),

@@ -14,6 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import along_rows
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -25,10 +26,10 @@ from tinyc.kernel.kernel import (
     Kernel,
     Out,
     Params,
+    RowForm,
     Scratch,
     Struct,
     Tiled,
-    no_scratch,
     offered,
 )
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
@@ -159,6 +160,19 @@ def _pack(p: ConvParams) -> npt.NDArray[np.int32]:
 def dsp_scratch(site: Site, p: ConvParams) -> int:
     """Pointers to the taps of one pixel, eight bytes each on the widest host."""
     return 2 * _pairs(p) * 8
+
+
+def of_products(site: Site, p: ConvParams) -> Units:
+    """Products, and sums of them."""
+    return {"product": macs(site), "element": site.y().elements}
+
+
+def portable_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
+    """tc_depthwise_conv2d_rows_s8: one input row per call."""
+    return row_sums.depthwise_rows(site, p, PORTABLE_COST(site, p))
+
+
+PORTABLE_COST = CountedCost("tc_depthwise_conv2d_s8", of_products)
 
 
 def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
@@ -350,7 +364,7 @@ OP = Op(
         *depthwise_taps.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_s8",
-            offered(lower_rows, cost=shared_cost(14, 25, 300, no_scratch), row_forms=row_sums.depthwise_rows),
+            offered(lower_rows, cost=PORTABLE_COST, row_forms=portable_rows),
             when=(is_s8,),
             for_size=_ANY_FOR_SIZE,
         ),

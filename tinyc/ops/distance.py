@@ -14,8 +14,9 @@ from tinyc.base import float32
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Observed, Op
@@ -70,9 +71,9 @@ def lower(site: Site, p: Distance) -> Call:
     return Call((Params(), In(0), tensor_argument(site, 1), Out()), Struct("tc_distance_f32_t", fields))
 
 
-def cost(site: Site, p: Distance) -> Cost:
-    """An estimate: per number of the table, and per output."""
-    return Cost(6 * macs(site) + 14 * site.y().elements, 100, 0)
+def of_differences(site: Site, p: Distance) -> Units:
+    """Differences, and sums of them."""
+    return {"product": macs(site), "element": site.y().elements}
 
 
 OP = Op(
@@ -84,7 +85,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_distance_f32", offered(lower, cost=cost), when=(in_float32,)),),
+    kernels=(counted_kernel("tc_distance_f32", lower, of_differences, when=(in_float32,)),),
     macs=macs,
     float32=Float32(exact_float),
 )

@@ -164,7 +164,6 @@ EXACT: Mapping[str, Callable[[Floats, np.float32], Array]] = MappingProxyType(
         "thresholded_relu": lambda x, alpha: np.where(x > alpha, x, np.float32(0)),
     }
 )
-_EACH = 50  # instructions, an estimate
 
 
 def exact_float(a: Function, x: Array) -> tuple[Array, ...]:
@@ -181,7 +180,7 @@ def _is(name: str) -> Condition:
     return condition
 
 
-FLOAT_KERNELS = tuple(elementwise_f32.unary(name, _EACH, _is(name)) for name in EXACT)
+FLOAT_KERNELS = tuple(elementwise_f32.unary(name, _is(name)) for name in EXACT)
 
 
 def prepare(site: Site) -> Table | Interpolated:

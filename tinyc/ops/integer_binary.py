@@ -16,6 +16,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.kernels import plain
@@ -130,6 +131,12 @@ def specialize(site: Site, p: IntegerBinary) -> SpecializedKernel:
     return plain.pairwise(f"tc_integer_{p.kind}", f"{p.kind} of {types[0]}", types, nested, expression)
 
 
+def of_pairs(site: Site, p: IntegerBinary) -> Units:
+    """Elements, by what is done with them, and lines."""
+    nested = loops(site.x(0).shape, site.x(1).shape)
+    return {p.kind: site.y().elements, "line": site.y().elements // (nested[-1].size if nested else 1)}
+
+
 def lower(site: Site, p: IntegerBinary) -> Call:
     """The function written for the layer."""
     return Call((tensor_argument(site, 0), tensor_argument(site, 1), Out()))
@@ -147,7 +154,7 @@ OP = Op(
     kernels=(
         Kernel(
             "tc_integer_binary",
-            offered(lower, cost=lambda site, p: plain.pairwise_cost(site.y().elements), specialize=specialize),
+            offered(lower, cost=CountedCost("tc_integer_binary", of_pairs), specialize=specialize),
             when=(few_loops,),
             written=True,
         ),

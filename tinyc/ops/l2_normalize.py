@@ -15,8 +15,9 @@ from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.counted import counted_kernel, of_last_axis
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.tables import need_scale
@@ -100,12 +101,6 @@ def lower(site: Site, p: Normalized) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_l2_normalize_s8_t", fields))
 
 
-def cost(site: Site, p: Normalized | L2Normalize) -> Cost:
-    """An estimate: per element and per row."""
-    x = site.x(0)
-    return Cost(30 * x.elements + 320 * x.elements // x.shape[-1], 0, 0)
-
-
 OP = Op(
     name="l2_normalize",
     attrs=L2Normalize,
@@ -116,8 +111,8 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0),),
     kernels=(
-        Kernel("tc_l2_normalize_s8", offered(lower, cost=cost), when=(s8_to_s8,), inplace=(0,)),
-        Kernel("tc_l2_normalize_f32", offered(lower_float, cost=cost), when=(in_float32,), inplace=(0,)),
+        counted_kernel("tc_l2_normalize_s8", lower, of_last_axis, when=(s8_to_s8,), inplace=(0,)),
+        counted_kernel("tc_l2_normalize_f32", lower_float, of_last_axis, when=(in_float32,), inplace=(0,)),
     ),
     traits=frozenset({Trait.LAST_AXIS}),
     float32=Float32(exact_float),

@@ -160,7 +160,7 @@ OP = Op(
             when=(s16_to_s16,),
             inplace=(0,),
         ),
-        elementwise_f32.unary("leaky_relu", 7),
+        elementwise_f32.unary("leaky_relu"),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),

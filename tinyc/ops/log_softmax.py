@@ -16,8 +16,9 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8
+from tinyc.kernel.counted import CountedCost, of_last_axis
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
@@ -108,10 +109,9 @@ def lower(site: Site, p: FixedLogSoftmax) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_log_softmax_s8_t", fields))
 
 
-def cost(site: Site, p: FixedLogSoftmax) -> Cost:
-    """An estimate: per element and per row."""
-    x = site.x(0)
-    return Cost(45 * x.elements + 260 * x.elements // x.shape[-1], 4 * len(p.exps), 0)
+def table_bytes(site: Site, p: FixedLogSoftmax) -> int:
+    """Of the exponentials."""
+    return 4 * len(p.exps)
 
 
 OP = Op(
@@ -124,7 +124,12 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 16, 127),),
     kernels=(
-        Kernel("tc_log_softmax_s8", offered(lower, cost=cost), when=(s8_to_s8, is_fixed), inplace=(0,)),
+        Kernel(
+            "tc_log_softmax_s8",
+            offered(lower, cost=CountedCost("tc_log_softmax_s8", of_last_axis, flash=table_bytes)),
+            when=(s8_to_s8, is_fixed),
+            inplace=(0,),
+        ),
         pools.LOG_SOFTMAX,
     ),
     traits=frozenset({Trait.LAST_AXIS}),

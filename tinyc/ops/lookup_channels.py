@@ -10,7 +10,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import counted_kernel, of_last_axis
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.loops.expression import Element, TableEntry
 from tinyc.loops.lines import LoopLines
@@ -46,11 +47,6 @@ def lower(site: Site, p: Table) -> Call:
     table = Const(p.lut, "[channels][256] by the input's unsigned byte", "lut")
     x = site.x(0)
     return Call((table, In(0), Out(), x.elements // x.shape[-1], x.shape[-1]))
-
-
-def cost(site: Site, p: Table) -> Cost:
-    """An estimate: by elements."""
-    return Cost(6 * site.x(0).elements + 20, p.lut.nbytes + 60, 0)
 
 
 def is_s8_to_s8(site: Site) -> bool:
@@ -96,7 +92,7 @@ OP = Op(
     quant_out=(Unquantized(),),
     kernels=(
         *(_in_words(ending, on) for ending, on in WORD_CORES.items()),
-        Kernel("tc_lut_channels_s8", offered(lower, cost=cost), when=(is_byte_to_byte,), inplace=(0,)),
+        counted_kernel("tc_lut_channels_s8", lower, of_last_axis, when=(is_byte_to_byte,), inplace=(0,)),
     ),
     rowwise=elementwise,
 )

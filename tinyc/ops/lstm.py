@@ -23,6 +23,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import pack, pad_taps
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -310,11 +311,15 @@ def lower_dsp(site: Site, p: LstmParams) -> Call:
     return Call(_ARGUMENTS, Struct("tc_lstm_s8_dsp_t", fields))
 
 
-def cost_dsp(site: Site, p: LstmParams) -> Cost:
-    """An estimate: each product, each gate, each unit."""
-    steps, units = _steps(site), p.w.shape[1]
-    executed = macs(site) * 11 // 10 + steps * units * 500
-    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units, scratch_dsp(site, p))
+def of_units(site: Site, p: LstmParams) -> Units:
+    """Products, units and steps in time."""
+    steps = _steps(site)
+    return {"product": macs(site), "unit": steps * p.w.shape[1], "step": steps}
+
+
+def weight_bytes(site: Site, p: LstmParams) -> int:
+    """Of weights and biases."""
+    return p.w.nbytes + p.r.nbytes + 32 * p.w.shape[1]
 
 
 def rounds_twice(site: Site) -> bool:
@@ -361,13 +366,6 @@ def special_mve(work: mve.LstmLayer, site: Site, p: LstmParams) -> SpecializedKe
     return mve.special(work, _steps(site))
 
 
-def cost(site: Site, p: LstmParams) -> Cost:
-    """An estimate: each product, each gate, each unit."""
-    steps, units = _steps(site), p.w.shape[1]
-    executed = 11 * macs(site) // 4 + steps * units * 550
-    return Cost(executed, p.w.nbytes + p.r.nbytes + 32 * units, scratch(site, p))
-
-
 _WEIGHTS = (Observed(symmetric=True),) * 8
 
 OP = Op(
@@ -390,11 +388,15 @@ OP = Op(
         ),
         Kernel(
             "tc_lstm_s8_dsp",
-            offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),
+            offered(lower_dsp, scratch=scratch_dsp, cost=CountedCost("tc_lstm_s8_dsp", of_units, flash=weight_bytes)),
             isa=frozenset({"dsp"}),
             when=(is_s8, fits_dots),
         ),
-        Kernel("tc_lstm_s8", offered(lower, scratch=scratch, cost=cost), when=(is_s8,)),
+        Kernel(
+            "tc_lstm_s8",
+            offered(lower, scratch=scratch, cost=CountedCost("tc_lstm_s8", of_units, flash=weight_bytes)),
+            when=(is_s8,),
+        ),
         recurrent.LSTM,
     ),
     macs=macs,

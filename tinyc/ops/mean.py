@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
-from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.counted import CountedCost, Units, counted
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Call,
@@ -176,7 +176,7 @@ def by_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
         "y_zero": p.y_zero,
         "rounds": p.rounding.code,
     }
-    return row_sums.mean_rows(site, fields)
+    return row_sums.mean_rows(site, fields, CountedCost(f"tc_mean_{site.x().dtype}", of_lines)(site, p))
 
 
 def over_pixels(site: Site) -> bool:
@@ -204,10 +204,11 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
         parts = split(site.attrs, site.x().shape)
         assert parts is not None
         counts = {"mean": float(parts[1]), "sum": 1.0}
-        return row_sums.mean_rows(site, {"count": counts[name]}) if name in counts else ()
+        return row_sums.mean_rows(site, {"count": counts[name]}, cost(site, p)) if name in counts else ()
 
     kernel = f"tc_{name}_f32"
-    offer = offered(lower, cost=CountedCost(kernel, of_lines), row_forms=rows)
+    cost = CountedCost(kernel, of_lines)
+    offer = offered(lower, cost=cost, row_forms=rows)
     return Kernel(kernel, offer, when=(in_float32, adjacent, *when))
 
 
@@ -245,7 +246,7 @@ def global_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
     shape = site.x().shape
     if len(shape) != 4 or shape[0] != 1 or p.n != shape[1] * shape[2]:
         return ()
-    return global_pool_rows(_GLOBAL, shape[1:], _finish(p), ("tc_dsp.h",), 20, site.core)
+    return global_pool_rows(_GLOBAL, shape[1:], _finish(p), ("tc_dsp.h",), site)
 
 
 def lower_global(site: Site, p: MeanParams) -> Call:
@@ -254,8 +255,8 @@ def lower_global(site: Site, p: MeanParams) -> Call:
 
 
 def cost_global(site: Site, p: MeanParams) -> Cost:
-    """Exact but for the scaling of each sum."""
-    return pool.global_pool_cost(p.n, site.x().elements // p.n, 25, site.core)
+    sums = pool.sums_of(p.n, site.x().elements // p.n, site.core)
+    return sums.cost(counted("tc_mean_s8_asm", site, sums.units))
 
 
 def specialize_helium(site: Site, p: MeanParams) -> SpecializedKernel:
@@ -268,12 +269,12 @@ def helium_rows(site: Site, p: MeanParams) -> tuple[RowForm, ...]:
     shape = site.x().shape
     if len(shape) != 4 or shape[0] != 1 or p.n != shape[1] * shape[2]:
         return ()
-    return mve_pool.global_pool_rows(_HELIUM, shape[1:], _finish(p), 20)
+    return mve_pool.global_pool_rows(_HELIUM, shape[1:], _finish(p), site)
 
 
 def cost_helium(site: Site, p: MeanParams) -> Cost:
-    """Exact but for the scaling of each sum."""
-    return mve_pool.global_pool_cost(p.n, site.x().elements // p.n, 25)
+    sums = mve_pool.sums_of(p.n, site.x().elements // p.n)
+    return sums.cost(counted("tc_mean_s8_mve", site, sums.units))
 
 
 def channels(a: Reduction, x: Value, y: Value) -> Channels | None:

@@ -18,8 +18,9 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.float32 import Floats, clip, fma, sigmoid
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Observed, Op
@@ -111,9 +112,9 @@ def lower(site: Site, p: PairCoupling) -> Call:
     )
 
 
-def cost(site: Site, p: PairCoupling) -> Cost:
-    """An estimate, of the turns that are usual."""
-    return Cost(_USUAL_TURNS * 60 * p.classes * p.classes, 500, scratch(site, p))
+def of_classes(site: Site, p: PairCoupling) -> Units:
+    """Products of the matrix, in as many turns as are usual."""
+    return {"product": _USUAL_TURNS * p.classes * p.classes}
 
 
 OP = Op(
@@ -125,6 +126,12 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_pair_coupling_f32", offered(lower, scratch=scratch, cost=cost), when=(in_float32,)),),
+    kernels=(
+        Kernel(
+            "tc_pair_coupling_f32",
+            offered(lower, scratch=scratch, cost=CountedCost("tc_pair_coupling_f32", of_classes)),
+            when=(in_float32,),
+        ),
+    ),
     float32=Float32(exact_float),
 )

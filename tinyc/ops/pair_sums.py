@@ -17,8 +17,9 @@ from tinyc.base import float32
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import Units, counted_kernel
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Observed, Op
@@ -99,9 +100,9 @@ def lower(site: Site, p: PairSums) -> Call:
     )
 
 
-def cost(site: Site, p: PairSums) -> Cost:
-    """An estimate: per weight, and per vector."""
-    return Cost(9 * macs(site) + 16 * site.x(0).elements, 180, 0)
+def of_weights(site: Site, p: PairSums) -> Units:
+    """Weights, and vectors that they are for."""
+    return {"product": macs(site), "vector": site.x(0).elements}
 
 
 OP = Op(
@@ -113,7 +114,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Observed(), Observed()),
     quant_out=(Observed(),),
-    kernels=(Kernel("tc_pair_sums_f32", offered(lower, cost=cost), when=(in_float32,)),),
+    kernels=(counted_kernel("tc_pair_sums_f32", lower, of_weights, when=(in_float32,)),),
     macs=macs,
     float32=Float32(exact_float),
 )

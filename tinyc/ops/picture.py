@@ -18,9 +18,11 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Arg,
     Call,
+    Condition,
     Const,
     Cost,
     In,
@@ -47,7 +49,6 @@ FORMATS = (*BYTES, *RGB565, *YUV422, *BAYER)
 FULL = (0, 65536, 91881, 22553, 46802, 116130)  # black's Y; factors of Y, of V in R, of U and V in G, of U in B
 VIDEO = (16, 76309, 104597, 25675, 53279, 132201)
 _MOST = 32767  # rows or columns
-_PER_PIXEL = {"bytes": 10, "rgb565": 13, "yuv422": 18, "bayer": 36}  # instructions, estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +238,25 @@ def _fields(site: Site, p: Picture) -> dict[str, int]:
     return dict(zip(names, (luma, u, v, black, factor, r_v, g_u, g_v, b_u), strict=True))
 
 
+def of_pixels(site: Site, p: Picture) -> Units:
+    """Elements, pixels and rows."""
+    pixels = len(p.rows) * len(p.columns)
+    return {"element": p.channels * pixels, "pixel": pixels, "line": len(p.rows)}
+
+
+def table_bytes(site: Site, p: Picture) -> int:
+    """Of what says which rows and columns are taken."""
+    return 2 * len(p.rows) + (0 if p.columns[-1] - p.columns[0] + 1 == len(p.columns) else 2 * len(p.columns))
+
+
 def cost(site: Site, p: Picture) -> Cost:
-    """An estimate: by pixels."""
-    tables = 2 * len(p.rows) + (0 if p.columns[-1] - p.columns[0] + 1 == len(p.columns) else 2 * len(p.columns))
-    return Cost(_PER_PIXEL[family(p.format)] * len(p.rows) * len(p.columns) + 40 * len(p.rows), tables + 300, 0)
+    return _COSTS[family(p.format)](site, p)
+
+
+_COSTS = {
+    kind: CountedCost(f"tc_picture_{kind}", of_pixels, flash=table_bytes)
+    for kind in ("bytes", "rgb565", "yuv422", "bayer")
+}
 
 
 def row_forms(site: Site, p: Picture) -> tuple[RowForm, ...]:
@@ -261,7 +277,11 @@ def row_forms(site: Site, p: Picture) -> tuple[RowForm, ...]:
     return (RowForm(call, 0, form_cost, direct=window == 1, function=name, includes=(f"{name}.h",)),)
 
 
-_OFFER = offered(lower, cost=cost, row_forms=row_forms)
+def _kernel(kind: str, is_kind: Condition, *, anywhere: bool = False) -> Kernel:
+    offer = offered(lower, cost=_COSTS[kind], row_forms=row_forms)
+    return Kernel(f"tc_picture_{kind}", offer, when=(is_kind,), anywhere=anywhere)
+
+
 OP = Op(
     name="picture",
     attrs=Picture,
@@ -272,12 +292,10 @@ OP = Op(
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
     kernels=(
-        Kernel(
-            "tc_picture_bytes", _OFFER, when=(has_whole_bytes,), anywhere=True
-        ),  # gcc joins two equal channels of grey
-        Kernel("tc_picture_rgb565", _OFFER, when=(has_16_bits,)),
-        Kernel("tc_picture_yuv422", _OFFER, when=(shares_color,)),
-        Kernel("tc_picture_bayer", _OFFER, when=(is_mosaic,)),
+        _kernel("bytes", has_whole_bytes, anywhere=True),  # gcc joins two equal channels of grey
+        _kernel("rgb565", has_16_bits),
+        _kernel("yuv422", shares_color),
+        _kernel("bayer", is_mosaic),
     ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

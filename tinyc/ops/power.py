@@ -18,8 +18,9 @@ from tinyc.base.fixedpoint import inverse_root
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
+from tinyc.kernel.counted import Units, counted_kernel, of_elements
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Out, Params, Struct
 from tinyc.kernel.site import Site, elementwise
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
@@ -61,9 +62,13 @@ def lower_float(site: Site, p: Power) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_power_f32_t", fields))
 
 
-def cost_float(site: Site, p: Power) -> Cost:
-    """An estimate: per element."""
-    return Cost(60 * site.y().elements, 400, 0)
+def of_powers(site: Site, p: Power) -> Units:
+    """Elements, by how they are computed: factors of all of them, square roots, or by logarithm and exponential."""
+    n, e = site.y().elements, p.exponent
+    if abs(e) == 0.5:
+        return {"root": n}
+    whole = float(e).is_integer() and abs(e) <= float32.MOST_FACTORS
+    return {"element": n, "factor": n * abs(int(e))} if whole else {"any": n}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,6 @@ def lower_root(site: Site, p: WideRoot) -> Call:
     """tc_root_s16: element by element."""
     fields: dict[str, int | float | str | Const] = {"mult": p.mult, "shift": p.shift, "n": site.x(0).elements}
     return Call((Params(), In(0), Out()), Struct("tc_root_s16_t", fields))
-
-
-def cost_root(site: Site, p: WideRoot) -> Cost:
-    """An estimate: a turn for each of 16 bits."""
-    return Cost(130 * site.x(0).elements, 120, 0)
 
 
 def prepare(site: Site) -> Table | Interpolated | WideRoot:
@@ -159,8 +159,8 @@ OP = Op(
     kernels=(
         *TABLE_KERNELS,
         replace(TABLE16_KERNEL, when=(is_other_s16,)),
-        Kernel("tc_root_s16", offered(lower_root, cost=cost_root), when=(is_root_s16,), inplace=(0,)),
-        Kernel("tc_power_f32", offered(lower_float, cost=cost_float), when=(in_float32,), inplace=(0,)),
+        counted_kernel("tc_root_s16", lower_root, of_elements, when=(is_root_s16,), inplace=(0,)),
+        counted_kernel("tc_power_f32", lower_float, of_powers, when=(in_float32,), inplace=(0,)),
     ),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.INT16}),

@@ -19,7 +19,7 @@ cells for what is inside.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array, DType, Quant, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -72,7 +73,6 @@ _LIFTED = (0, 2)  # those of an LSTM; of a GRU the first
 _PACKED: Mapping[DType, int] = {"s8": 2**23, "s4": 2**19}  # sums of products that packed words can take
 _LEVELS: Mapping[DType, tuple[int, int]] = {"s8": (-127, 127), "s4": (-8, 7)}
 _LEAST_POWER, _MOST_POWER = 24, 42  # what leaves 13 bits between places, and shifts below 32
-_PER_MAC, _W4_PER_MAC = 2.75, 4.25  # instructions of the portable loops, about
 _STRUCT = 184  # bytes of the parameters
 _INT32 = 2**31
 _SAME_STEP = 1 / 256  # by which steps may differ: half a step of 127 and less
@@ -653,11 +653,10 @@ def constant_bytes(site: Site, p: RecurrentParams) -> int:
     return weights + _starts(p).nbytes + 8 * p.sums.r.shape[1] + 512 + _STRUCT
 
 
-def cost(site: Site, p: RecurrentParams) -> Cost:
-    """An estimate: each product, each unit."""
-    per_mac = _W4_PER_MAC if weights_are(site, "s4") else _PER_MAC
-    executed = int(per_mac * macs(site)) + site.x(_X).shape[0] * 240 * p.sums.r.shape[1]
-    return Cost(executed, constant_bytes(site, p) + 1900, scratch(site, p))
+def of_units(site: Site, p: RecurrentParams) -> Units:
+    """Products, units and steps in time."""
+    steps = site.x(_X).shape[0]
+    return {"product": macs(site), "unit": steps * p.sums.r.shape[1], "step": steps}
 
 
 def cost_asm(site: Site, p: RecurrentParams) -> Cost:
@@ -687,18 +686,28 @@ def special(site: Site, p: RecurrentParams) -> SpecializedKernel:
 
 
 def loops(
-    is_s8: Condition, is_s4: Condition, with_helium: Offering, with_dsp: Offering, portable: Offering
+    is_s8: Condition,
+    is_s4: Condition,
+    with_helium: Offering,
+    with_dsp: Offering,
+    portable: Callable[[str], Offering],
 ) -> Iterator[Kernel]:
-    """The kernels of both cells, of weights of 8 and of 4 bits."""
+    """The kernels of both cells, of weights of 8 and of 4 bits. portable: by the name of the kernel, whose cost was
+    counted."""
     for bits, kind in (("", is_s8), ("_w4", is_s4)):
-        for isa, offer in (("mve", with_helium), ("dsp", with_dsp), ("", portable)):
-            for cell, is_cell in (("lstm", is_lstm), ("gru", is_gru)):
-                name = f"tc_{cell}_loop{bits}" + {"mve": "_mve", "dsp": "_asm", "": ""}[isa]
-                needs = frozenset({isa} if isa else ())
-                yield Kernel(name, offer, isa=needs, when=(kind, is_cell), written=isa == "dsp")
+        cells = ((f"tc_lstm_loop{bits}", is_lstm), (f"tc_gru_loop{bits}", is_gru))
+        for name, is_cell in cells:
+            yield Kernel(f"{name}_mve", with_helium, isa=frozenset({"mve"}), when=(kind, is_cell))
+        for name, is_cell in cells:
+            yield Kernel(f"{name}_asm", with_dsp, isa=frozenset({"dsp"}), when=(kind, is_cell), written=True)
+        for name, is_cell in cells:
+            yield Kernel(name, portable(name), when=(kind, is_cell))
 
 
-_PORTABLE = offered(lower, scratch=scratch, cost=cost)
+def _portable(name: str) -> Offering:
+    return offered(lower, scratch=scratch, cost=CountedCost(name, of_units, flash=constant_bytes))
+
+
 _MVE = offered(lower_mve, scratch=scratch_mve, cost=cost_mve)
 _ASM = offered(lower_asm, scratch=scratch, cost=cost_asm, specialize=special)
 
@@ -712,10 +721,10 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Unquantized(), Observed(), Observed()),
     quant_out=(Observed(),),
     kernels=(
-        *loops(is_integer, is_narrow, _MVE, _ASM, _PORTABLE),
+        *loops(is_integer, is_narrow, _MVE, _ASM, _portable),
         Kernel(
             "tc_recurrent_f32",
-            offered(loop_f32.lower, scratch=loop_f32.scratch, cost=loop_f32.cost),
+            offered(loop_f32.lower, scratch=loop_f32.scratch, cost=loop_f32.cost("tc_recurrent_f32")),
             when=(in_float32,),
         ),
     ),

@@ -18,8 +18,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, DType, Value
+from tinyc.kernel.counted import CountedCost
 from tinyc.kernel.float32 import Float32, in_float32
-from tinyc.kernel.kernel import Arg, Call, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import Arg, Call, Condition, In, Kernel, Offering, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.ops import recurrent as loop
@@ -188,9 +189,15 @@ def _fields(p: StatefulParams) -> Fields:
     }
 
 
-_PORTABLE = offered(
-    lower, scratch=lambda site, p: loop.scratch(site, p.loop), cost=lambda site, p: loop.cost(site, p.loop)
-)
+def _portable(name: str) -> Offering:
+    cost = CountedCost(
+        name,
+        lambda site, p: loop.of_units(site, p.loop),
+        flash=lambda site, p: loop.constant_bytes(site, p.loop),
+    )
+    return offered(lower, scratch=lambda site, p: loop.scratch(site, p.loop), cost=cost)
+
+
 _MVE = offered(
     lower_mve,
     scratch=lambda site, p: loop.scratch_mve(site, p.loop),
@@ -202,7 +209,12 @@ _ASM = offered(
     cost=lambda site, p: loop.cost_asm(site, p.loop),
     specialize=lambda site, p: loop.special(site, p.loop),
 )
-_F32 = offered(lower_f32, scratch=loop_f32.scratch, cost=loop_f32.cost)
+
+
+def _f32_kernel(name: str, *when: Condition) -> Kernel:
+    offer = offered(lower_f32, scratch=loop_f32.scratch, cost=loop_f32.cost(name))
+    return Kernel(name, offer, when=(in_float32, *when))
+
 
 OP = Op(
     name="recurrent_kept",
@@ -214,9 +226,9 @@ OP = Op(
     quant_in=(Observed(), ROWS_OF_W, Bias(), ROWS_OF_R, Unquantized(), Observed(), Observed()),
     quant_out=(Observed(), Observed(), Observed()),
     kernels=(
-        *loop.loops(is_stateful, is_narrow, _MVE, _ASM, _PORTABLE),
-        Kernel("tc_lstm_kept_f32", _F32, when=(in_float32, is_lstm, unclipped)),
-        Kernel("tc_gru_kept_f32", _F32, when=(in_float32, is_gru)),
+        *loop.loops(is_stateful, is_narrow, _MVE, _ASM, _portable),
+        _f32_kernel("tc_lstm_kept_f32", is_lstm, unclipped),
+        _f32_kernel("tc_gru_kept_f32", is_gru),
     ),
     macs=loop.macs,
     updates=((1, _HIDDEN), (2, _CELL)),

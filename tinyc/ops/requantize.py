@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
 from tinyc.kernel.counted import counted_kernel, of_elements
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.batched import Batched
 from tinyc.ops.dequantize import DequantizeParams
@@ -120,11 +120,6 @@ def lower_flip(site: Site, p: Table | Wide) -> Call:
     return Call((In(0), Out(), site.x(0).elements))
 
 
-def cost_flip(site: Site, p: Table | Wide) -> Cost:
-    """An estimate: load, turn, store, count."""
-    return Cost(4 * site.x(0).elements, 24, 0)
-
-
 def is_wide(site: Site) -> bool:
     """int8, int16 or int32, one of them wider than a byte; from int32 only to int8 and int16 of a larger scale"""
     x, y = site.x(0), site.y()
@@ -161,7 +156,7 @@ OP = Op(
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(own=True),),
     kernels=(
-        Kernel("tc_flip_s8", offered(lower_flip, cost=cost_flip), when=(is_flip,), inplace=(0,)),
+        counted_kernel("tc_flip_s8", lower_flip, of_elements, when=(is_flip,), inplace=(0,)),
         *TABLE_KERNELS,
         counted_kernel("tc_requantize_wide", lower_wide, of_elements, when=(is_wide,)),
     ),

@@ -15,7 +15,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, RowForm, Rows, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import need_one_quant
@@ -24,7 +25,6 @@ from tinyc.ops.signals import need, no_reals
 
 BITS = 22
 _SLACK = 1 << 13  # what weights may sum up to beyond 1: no sum leaves [-128, 127] then
-_PER_TAP, _PER_OUTPUT = 9, 18  # instructions for three channels, estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,19 @@ def _call(site: Site, p: ResampleColumns, height: int, geometry: Rows | None = N
     return Call((Params(), In(0), Out()), Struct("tc_resample_columns_s8_t", fields), geometry)
 
 
-def cost(site: Site, p: ResampleColumns) -> Cost:
-    """An estimate: by taps and outputs."""
+def of_taps(site: Site, p: ResampleColumns) -> Units:
+    """Taps of all elements, elements, pixels and rows."""
     _, height, _, channels = site.x().shape
-    taps, outputs = sum(map(len, p.taps.weights)), len(p.taps.firsts)
-    work = (_PER_TAP * taps + _PER_OUTPUT * outputs) * max(channels, 2) // 3
-    return Cost(height * (work + 20), 4 * taps + 12 * outputs + 200, 0)
+    taps, pixels = height * sum(map(len, p.taps.weights)), height * len(p.taps.firsts)
+    return {"tap": taps * channels, "element": pixels * channels, "pixel": pixels, "line": height}
+
+
+def table_bytes(site: Site, p: ResampleColumns) -> int:
+    """Of the weights, and of what says where each pixel begins."""
+    return 4 * sum(map(len, p.taps.weights)) + 12 * len(p.taps.firsts)
+
+
+cost = CountedCost("tc_resample_columns_s8", of_taps, flash=table_bytes)
 
 
 def row_forms(site: Site, p: ResampleColumns) -> tuple[RowForm, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -39,8 +40,6 @@ from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Op, SameAs, Unquantized
 from tinyc.ops.resample_columns import BITS, Taps, check_taps, resampled
 from tinyc.ops.signals import need, no_reals
-
-_PER_TAP, _PER_ELEMENT, _PER_ROW = 13, 5, 60  # instructions of four elements, of one, of a row: estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +91,18 @@ def _call(site: Site, p: ResampleRows, args: tuple[Arg, ...], geometry: Rows | N
     return Call(args, Struct("tc_resample_rows_s8_t", fields), geometry)
 
 
-def cost(site: Site, p: ResampleRows) -> Cost:
-    """An estimate: by taps and elements."""
-    outputs, most, n = len(p.taps.firsts), p.taps.most, row_bytes(site.x())
-    work = _PER_TAP * most * n // 4 + _PER_ELEMENT * n + _PER_ROW
-    return Cost(outputs * work, outputs * (4 * most + 6) + 300, 0)
+def of_taps(site: Site, p: ResampleRows) -> Units:
+    """Taps of all elements, elements, and rows."""
+    rows, n = len(p.taps.firsts), row_bytes(site.x())
+    return {"tap": rows * n * p.taps.most, "element": rows * n, "line": rows}
+
+
+def table_bytes(site: Site, p: ResampleRows) -> int:
+    """Of weights, biases, and where each window begins."""
+    return len(p.taps.firsts) * (4 * p.taps.most + 6)
+
+
+cost = CountedCost("tc_resample_rows_s8", of_taps, flash=table_bytes)
 
 
 def row_forms(site: Site, p: ResampleRows) -> tuple[RowForm, ...]:

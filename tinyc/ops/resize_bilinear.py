@@ -14,6 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -37,7 +38,6 @@ from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 ONE = 1024  # of integers weights are in 1 / ONE
 FINE = 1 << 24  # and of models in float32 in 1 / FINE
-_PER_ELEMENT = 20  # an estimate
 Tap = tuple[int, int, int]
 
 
@@ -152,10 +152,17 @@ def _call(site: Site, p: ResizeBilinear, args: tuple[Arg, ...], geometry: Rows |
     return Call(args, Struct(f"tc_resize_bilinear_{site.x(0).dtype}_t", fields), geometry)
 
 
-def cost(site: Site, p: ResizeBilinear) -> Cost:
-    """An estimate: per element."""
-    tables = (8 if site.x(0).dtype == "f32" else 6) * (len(p.rows) + len(p.columns))
-    return Cost(_PER_ELEMENT * site.y().elements, tables, 0)
+def of_pixels(site: Site, p: ResizeBilinear) -> Units:
+    """Elements, and pixels."""
+    return {"element": site.y().elements, "pixel": len(p.rows) * len(p.columns)}
+
+
+def table_bytes(site: Site, p: ResizeBilinear) -> int:
+    """Of what says which rows and columns each one lies between."""
+    return (8 if site.x(0).dtype == "f32" else 6) * (len(p.rows) + len(p.columns))
+
+
+COSTS = {kind: CountedCost(f"tc_resize_bilinear_{kind}", of_pixels, flash=table_bytes) for kind in ("s8", "s16", "f32")}
 
 
 def row_forms(site: Site, p: ResizeBilinear) -> tuple[RowForm, ...]:
@@ -167,7 +174,7 @@ def row_forms(site: Site, p: ResizeBilinear) -> tuple[RowForm, ...]:
     starts = Const(np.array([first for first, _, _ in plain], np.int16), "[out_h] the upper row", "starts")
     rows = Rows(in_h, out_h, 2, 1, 0, 1, row_bytes(site.x(0)), row_bytes(site.y()), None, starts=starts)
     name = "tc_resize_bilinear_row_s8"
-    whole = cost(site, p)
+    whole = COSTS["s8"](site, p)
     return (
         RowForm(
             _call(site, ResizeBilinear(plain, p.columns), (Params(), In(0), RowIndex(), Out()), rows),
@@ -189,9 +196,9 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(SameAs(0),),
     kernels=(
-        Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=cost, row_forms=row_forms), when=(s8_to_s8,)),
-        Kernel("tc_resize_bilinear_s16", offered(lower_resize, cost=cost), when=(s16_to_s16,)),
-        Kernel("tc_resize_bilinear_f32", offered(lower_float, cost=cost), when=(in_float32,)),
+        Kernel("tc_resize_bilinear_s8", offered(lower_resize, cost=COSTS["s8"], row_forms=row_forms), when=(s8_to_s8,)),
+        Kernel("tc_resize_bilinear_s16", offered(lower_resize, cost=COSTS["s16"]), when=(s16_to_s16,)),
+        Kernel("tc_resize_bilinear_f32", offered(lower_float, cost=COSTS["f32"]), when=(in_float32,)),
     ),
     traits=frozenset({Trait.ONE_SCALE, Trait.INT16}),
     float32=Float32(exact_float),

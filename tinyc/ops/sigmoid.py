@@ -75,7 +75,7 @@ OP = Op(
     int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128, at_output=_AT_OUTPUT),),
-    kernels=(*TABLE_KERNELS, logistic_kernel("sigmoid"), elementwise_f32.unary("sigmoid", 55)),
+    kernels=(*TABLE_KERNELS, logistic_kernel("sigmoid"), elementwise_f32.unary("sigmoid")),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16}),
     channels=same_channels,

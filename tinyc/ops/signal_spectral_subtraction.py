@@ -7,7 +7,7 @@ x uint32 [C], state uint32 [C] -> y uint32 [C], the estimate after the update ui
     state = (up * smoothing + state * one_minus) >> bits
     y     = max((up - min(state, up)) >> smoothing_bits, x * least >> bits)
 
-Even and odd channels have a smoothing each. With `clamps` an estimate above `up` is stored as `up`.
+Even and odd channels have a smoothing each. With `clamps` a state above `up` becomes `up`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tinyc.base.requantize import (
 )
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
-from tinyc.kernel.counted import counted_kernel
+from tinyc.kernel.counted import counted_kernel, of_last_axis
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Call,
@@ -44,7 +44,7 @@ from tinyc.kernels.float32 import pools
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax16 import KERNEL as WIDE_KERNEL
-from tinyc.ops.softmax16 import WideSoftmax, of_lines, prepare_wide
+from tinyc.ops.softmax16 import WideSoftmax, prepare_wide
 from tinyc.ops.tables import is_ours, need_scale
 
 _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
@@ -285,12 +285,12 @@ OP = Op(
         counted_kernel(
             "tc_softmax_f32_s8",
             lower_float,
-            of_lines,
+            of_last_axis,
             when=(s8_to_s8, is_float),
             inplace=(0,),
         ),
         WIDE_KERNEL,
-        counted_kernel("tc_softmax_s8_s16", lower_fixed, of_lines, when=(is_widened,)),
+        counted_kernel("tc_softmax_s8_s16", lower_fixed, of_last_axis, when=(is_widened,)),
         pools.SOFTMAX,
     ),
     rowwise=along_channels,

@@ -13,7 +13,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
 from tinyc.kernel.conditions import s16_to_s16
-from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.counted import CountedCost, of_last_axis
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.ops.tables import need_scale
@@ -98,14 +98,9 @@ def lower_wide(site: Site, p: WideSoftmax) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_softmax_s16_t", fields))
 
 
-def of_lines(site: Site, p: object) -> Units:
-    """Elements, and lines of them that sum up to 1."""
-    return {"element": site.x(0).elements, "line": site.x(0).elements // site.x(0).shape[-1]}
-
-
 KERNEL = Kernel(
     "tc_softmax_s16",
-    offered(lower_wide, scratch=_scratch, cost=CountedCost("tc_softmax_s16", of_lines)),
+    offered(lower_wide, scratch=_scratch, cost=CountedCost("tc_softmax_s16", of_last_axis)),
     when=(s16_to_s16,),
     inplace=(0,),
 )

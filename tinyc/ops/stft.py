@@ -18,8 +18,9 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Unquantized
 from tinyc.ops.transform import Fields, Transform, check_transform, mixed_fields, spectrum_of
@@ -152,10 +153,15 @@ def scratch(site: Site, p: StftParams) -> int:
     return 4 * (p.window.size + 2)
 
 
-def cost(site: Site, p: StftParams) -> Cost:
-    """An estimate."""
+def of_frames(site: Site, p: StftParams) -> Units:
+    """Products of all transforms, samples of all frames, and frames."""
     t, frames = Transform(p.window.size), site.y().elements // (p.window.size + 2)
-    return Cost(frames * (t.instructions() + 30 * t.length), 16 * t.length + 1500, scratch(site, p))
+    return {"product": frames * t.macs(), "sample": frames * t.length, "frame": frames}
+
+
+def table_bytes(site: Site, p: StftParams) -> int:
+    """Of the window, and of the turns."""
+    return 16 * p.window.size
 
 
 def is_power_of_two(site: Site) -> bool:
@@ -178,8 +184,17 @@ OP = Op(
     quant_in=(Unquantized(), Unquantized()),
     quant_out=(Unquantized(),),
     kernels=(
-        Kernel("tc_stft_f32", offered(lower, scratch=scratch, cost=cost), when=(is_power_of_two,)),
-        Kernel("tc_stft_mixed_f32", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),
+        *(
+            Kernel(
+                name,
+                offered(lowered, scratch=scratch, cost=CountedCost(name, of_frames, flash=table_bytes)),
+                when=(has_length,),
+            )
+            for name, lowered, has_length in (
+                ("tc_stft_f32", lower, is_power_of_two),
+                ("tc_stft_mixed_f32", lower_mixed, is_mixed),
+            )
+        ),
     ),
     float32=Float32(exact_float, prepare_float),
 )

@@ -23,6 +23,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import narrow_weights, pack, pad_taps
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -242,12 +243,16 @@ def lower_dsp(site: Site, p: SvdfParams) -> Call:
     return Call((Params(), In(0), In(4), Out(0), Out(1), Scratch()), Struct("tc_svdf_s8_dsp_t", fields))
 
 
-def cost_dsp(site: Site, p: SvdfParams) -> Cost:
-    """An estimate: each product, each moved number, each output."""
+def of_filters(site: Site, p: SvdfParams) -> Units:
+    """Products with the input, numbers of the state, filters and units."""
     filters = len(p.times)
-    executed = 11 * p.w.size // 10 + 8 * p.times.size + 60 * filters
-    flash = p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank
-    return Cost(executed, flash, scratch_dsp(site, p))
+    return {"product": p.w.size, "moved": p.times.size, "filter": filters, "unit": filters // p.rank}
+
+
+def weight_bytes(site: Site, p: SvdfParams) -> int:
+    """Of weights and biases."""
+    filters = len(p.times)
+    return p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank
 
 
 def is_vectored(site: Site) -> bool:
@@ -286,13 +291,6 @@ def special_mve(work: mve.SvdfLayer, site: Site, p: SvdfParams) -> SpecializedKe
     return mve.special(work)
 
 
-def cost(site: Site, p: SvdfParams) -> Cost:
-    """An estimate: each product, each moved number, each output."""
-    filters = len(p.times)
-    executed = 11 * p.w.size // 4 + 8 * p.times.size + 60 * filters
-    return Cost(executed, p.w.nbytes + p.times.nbytes + 4 * filters + 4 * filters // p.rank, 0)
-
-
 OP = Op(
     name="svdf",
     attrs=Svdf,
@@ -313,12 +311,14 @@ OP = Op(
         ),
         Kernel(
             "tc_svdf_s8_dsp",
-            offered(lower_dsp, scratch=scratch_dsp, cost=cost_dsp),
+            offered(lower_dsp, scratch=scratch_dsp, cost=CountedCost("tc_svdf_s8_dsp", of_filters, flash=weight_bytes)),
             isa=frozenset({"dsp"}),
             when=(has_wide_state, fits_dots),
         ),
-        Kernel("tc_svdf_s8", offered(lower, cost=cost), when=(has_wide_state,)),
-        Kernel("tc_svdf_s8_s8", offered(lower, cost=cost), when=(has_byte_state,)),
+        *(
+            Kernel(name, offered(lower, cost=CountedCost(name, of_filters, flash=weight_bytes)), when=(has_state,))
+            for name, has_state in (("tc_svdf_s8", has_wide_state), ("tc_svdf_s8_s8", has_byte_state))
+        ),
         recurrent.SVDF,
     ),
     macs=macs,

@@ -13,7 +13,8 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.requantize import round_half_away
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import counted_kernel, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Site
 from tinyc.ops.gates import logistic_at, logistic_table, tanh_at
 from tinyc.ops.tables import Table, need_scale
@@ -21,8 +22,6 @@ from tinyc.ops.tables import Table, need_scale
 _INTERVALS = 512
 _BEYOND = 4.0  # times the output's range: what is outside of that saturates all the same
 _STEPS_OF_X = 3 * 4096.0  # places per unit of x, in TensorFlow Lite's tables
-_EACH = 14  # instructions of portable C, estimates
-_EACH_LOGISTIC = 24
 
 
 def is_s16(site: Site) -> bool:
@@ -72,11 +71,7 @@ def lower_interpolated(site: Site, p: Interpolated) -> Call:
     return Call((table, In(0), Out(), site.x(0).elements))
 
 
-def _cost(site: Site, p: object) -> Cost:
-    return Cost(_EACH * site.x(0).elements, 100, 0)
-
-
-TABLE16_KERNEL = Kernel("tc_lut_s16", offered(lower_interpolated, cost=_cost), when=(is_s16,), inplace=(0,))
+TABLE16_KERNEL = counted_kernel("tc_lut_s16", lower_interpolated, of_elements, when=(is_s16,), inplace=(0,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +123,9 @@ def _lower_logistic(site: Site, p: Logistic) -> Call:
     return Call((Params(), In(0), Out()), Struct(f"tc_{'tanh' if p.is_tanh else 'sigmoid'}_s16_t", fields))
 
 
-def _cost_logistic(site: Site, p: object) -> Cost:
-    return Cost(_EACH_LOGISTIC * site.x(0).elements, 200, 0)
-
-
 def logistic_kernel(name: str) -> Kernel:
     """tc_<name>_s16."""
-    return Kernel(f"tc_{name}_s16", offered(_lower_logistic, cost=_cost_logistic), when=(is_s16,), inplace=(0,))
+    return counted_kernel(f"tc_{name}_s16", _lower_logistic, of_elements, when=(is_s16,), inplace=(0,))
 
 
 def look_up_wide(p: Table | Interpolated | Logistic, x: Array) -> tuple[Array, ...]:

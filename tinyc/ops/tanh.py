@@ -71,7 +71,7 @@ OP = Op(
     int_ref=look_up_wide,
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 128, 0, at_output=_AT_OUTPUT),),
-    kernels=(*TABLE_KERNELS, logistic_kernel("tanh"), elementwise_f32.unary("tanh", 50)),
+    kernels=(*TABLE_KERNELS, logistic_kernel("tanh"), elementwise_f32.unary("tanh")),
     rowwise=elementwise,
     traits=frozenset({Trait.ELEMENTWISE, Trait.MONOTONE, Trait.INT16}),
     channels=same_channels,

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import Units, counted_kernel
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.argmax import is_f32, is_s8, is_s32
 from tinyc.ops.movement import normal_axis
@@ -74,9 +75,9 @@ def lower(site: Site, p: TopK) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_top_k_t", fields))
 
 
-def cost(site: Site, p: TopK) -> Cost:
-    """An estimate: per element, and for each of the best that are held some moves."""
-    return Cost(12 * site.x(0).elements + 20 * p.k * site.y().elements, 180, 0)
+def of_axis(site: Site, p: TopK) -> Units:
+    """Elements that are looked at, those that are the best, and what is moved to make room for them."""
+    return {"taken": site.x(0).elements, "element": site.y().elements, "move": p.k * site.y().elements}
 
 
 OP = Op(
@@ -89,7 +90,7 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Unquantized(own=True),),
     kernels=tuple(
-        Kernel(f"tc_top_k_{dtype}", offered(lower, cost=cost), when=(condition,))
+        counted_kernel(f"tc_top_k_{dtype}", lower, of_axis, when=(condition,))
         for dtype, condition in (("f32", is_f32), ("s32", is_s32), ("s8", is_s8))
     ),
     traits=frozenset({Trait.ANY_TYPE}),

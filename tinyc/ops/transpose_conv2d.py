@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.counted import Units, counted_kernel
+from tinyc.kernel.counted import CountedCost, Units, counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -35,8 +35,6 @@ from tinyc.kernel.wide import Runtimes, WideParams, is_s16, scaling_fields, wide
 from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
-
-_PER_OUTPUT, _PER_TAP, _PER_PRODUCT = 50, 15, 6  # estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +122,19 @@ def _call(site: Site, p: ConvParams | WideParams, args: tuple[Arg, ...], rows: R
     return Call(args, Struct(f"tc_transpose_conv2d_{kind}_t", fields), rows)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """An estimate: per product that stays inside the image, per tap, per output."""
-    out_c, k_h, k_w, in_c = p.w.shape
-    met = -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
-    executed = site.y().elements * (_PER_OUTPUT + met * (_PER_TAP + _PER_PRODUCT * in_c))
-    return Cost(executed, p.w.size + 9 * out_c, 0)
+def of_taps(site: Site, p: ConvParams | WideParams) -> Units:
+    """Outputs, taps of all of them that meet the image, and products of these."""
+    _, k_h, k_w, in_c = p.w.shape
+    taps = site.y().elements * -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
+    return {"element": site.y().elements, "tap": taps, "product": taps * in_c}
+
+
+def weight_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return p.w.size + 9 * len(p.w)
+
+
+cost = CountedCost("tc_transpose_conv2d_s8", of_taps, flash=weight_bytes)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -156,13 +161,6 @@ def _output_fields(p: ConvParams | WideParams) -> dict[str, int | float | str | 
     if isinstance(p, ConvParams):
         return p.struct_fields()
     return scaling_fields(p)
-
-
-def of_taps(site: Site, p: WideParams) -> Units:
-    """Outputs, taps of all of them that meet the image, and products of these."""
-    _, k_h, k_w, in_c = p.w.shape
-    taps = site.y().elements * -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
-    return {"element": site.y().elements, "tap": taps, "product": taps * in_c}
 
 
 OP = Op(

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Call, Condition, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Condition, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Act, Site
 
 
-def unary(name: str, each: int, *when: Condition) -> Kernel:
-    """tc_<name>_f32 for every element; each: instructions of one, an estimate."""
+def unary(name: str, *when: Condition) -> Kernel:
+    """tc_<name>_f32 for every element."""
 
     def lower(site: Site, p: Any) -> Call:
         act = site.attrs.act if isinstance(getattr(site.attrs, "act", None), Act) else Act()
@@ -19,7 +20,4 @@ def unary(name: str, each: int, *when: Condition) -> Kernel:
         fields["alpha"] = float(getattr(site.attrs, "alpha", 0.0))
         return Call((Params(), In(0), Out()), Struct("tc_unary_f32_t", fields))
 
-    def cost(site: Site, p: Any) -> Cost:
-        return Cost(each * site.y().elements, 0, 0)
-
-    return Kernel(f"tc_{name}_f32", offered(lower, cost=cost), when=(in_float32, *when), inplace=(0,))
+    return counted_kernel(f"tc_{name}_f32", lower, of_elements, when=(in_float32, *when), inplace=(0,))

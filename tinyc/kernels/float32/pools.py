@@ -10,10 +10,11 @@ import numpy as np
 from tinyc.base import float32
 from tinyc.base.float32 import Floats, clip
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import counted_kernel, of_last_axis
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import Window, row_geometry, window_fields
+from tinyc.kernel.windows import Window, of_windows, row_geometry, window_fields
 
 
 def running_sum(x: Array, axis: int) -> Floats:
@@ -63,13 +64,8 @@ def lower_pool(site: Site, p: Any) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_pool2d_f32_t", fields), row_geometry(site, window, None))
 
 
-def cost_pool(site: Site, p: Any) -> Cost:
-    """An estimate: per tap and per output."""
-    return Cost(site.y().elements * (6 * site.attrs.kernel.h * site.attrs.kernel.w + 12), 350, 0)
-
-
-AVG_POOL = Kernel("tc_avg_pool2d_f32", offered(lower_pool, cost=cost_pool), when=(in_float32,))
-MAX_POOL = Kernel("tc_max_pool2d_f32", offered(lower_pool, cost=cost_pool), when=(in_float32,))
+AVG_POOL = counted_kernel("tc_avg_pool2d_f32", lower_pool, of_windows, when=(in_float32,))
+MAX_POOL = counted_kernel("tc_max_pool2d_f32", lower_pool, of_windows, when=(in_float32,))
 
 
 def softmax_ref(a: Any, x: Array) -> tuple[Array, ...]:
@@ -101,12 +97,5 @@ def _over_rows(site: Site, struct: str, more: dict[str, float]) -> Call:
     )
 
 
-def cost_softmax(site: Site, p: Any) -> Cost:
-    """An estimate: per element."""
-    return Cost(60 * site.x(0).elements, 500, 0)
-
-
-SOFTMAX = Kernel("tc_softmax_f32", offered(lower_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,))
-LOG_SOFTMAX = Kernel(
-    "tc_log_softmax_f32", offered(lower_log_softmax, cost=cost_softmax), when=(in_float32,), inplace=(0,)
-)
+SOFTMAX = counted_kernel("tc_softmax_f32", lower_softmax, of_last_axis, when=(in_float32,), inplace=(0,))
+LOG_SOFTMAX = counted_kernel("tc_log_softmax_f32", lower_log_softmax, of_last_axis, when=(in_float32,), inplace=(0,))

@@ -10,14 +10,13 @@ import numpy as np
 from tinyc.base import float32
 from tinyc.base.float32 import Floats, fma
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernels.float32.weighted import cost_of_macs
 
 # Inputs of an LSTM node: x, 4 weights, 4 recurrent weights, 4 biases, the states.
 _X, _W, _R, _B, _HIDDEN, _CELL = 0, 1, 5, 9, 13, 14
-_PER_UNIT = 400  # instructions of four gates, an estimate
 
 
 def lstm_ref(a: Any, x: Array, *rest: Array | None) -> tuple[Array, ...]:
@@ -85,13 +84,17 @@ def scratch_lstm(site: Site, p: Any) -> int:
     return 16 * site.x(_W).shape[0]
 
 
-def cost_lstm(site: Site, p: Any) -> Cost:
-    """An estimate of portable C on a core with VFMA."""
+def of_units(site: Site, p: Any) -> Units:
+    """Products, units and steps in time of an LSTM."""
     units, in_c = site.x(_W).shape
     steps = site.x(_X).elements // in_c
-    macs, flash = 4 * units * (in_c + units), 16 * units * (in_c + units + 1)
-    whole = cost_of_macs(steps * macs, steps * units * _PER_UNIT // 20, flash)
-    return Cost(whole.instructions, whole.flash_bytes, scratch_lstm(site, p), whole.cycles, whole.fetches)
+    return {"product": 4 * steps * units * (in_c + units), "unit": steps * units, "step": steps}
+
+
+def lstm_bytes(site: Site, p: Any) -> int:
+    """Of weights and biases."""
+    units, in_c = site.x(_W).shape
+    return 16 * units * (in_c + units + 1)
 
 
 def lower_svdf(site: Site, p: Any) -> Call:
@@ -111,10 +114,14 @@ def lower_svdf(site: Site, p: Any) -> Call:
     return Call((Params(), In(0), In(4), Out(0), Out(1)), Struct("tc_svdf_f32_t", fields))
 
 
-def cost_svdf(site: Site, p: Any) -> Cost:
-    """An estimate of portable C on a core with VFMA."""
-    products = site.x(1).elements + 2 * site.x(2).elements
-    return cost_of_macs(2 * products, site.y().elements, site.const(1).nbytes + site.const(2).nbytes)
+def of_filters(site: Site, p: Any) -> Units:
+    """Products with the input and with the state, and outputs, of an SVDF."""
+    return {"product": site.x(1).elements, "moved": site.x(2).elements, "element": site.y().elements}
+
+
+def svdf_bytes(site: Site, p: Any) -> int:
+    """Of weights."""
+    return site.const(1).nbytes + site.const(2).nbytes
 
 
 def has_lstm_weights(site: Site) -> bool:
@@ -129,7 +136,15 @@ def has_svdf_weights(site: Site) -> bool:
 
 LSTM = Kernel(
     "tc_lstm_f32",
-    offered(lower_lstm, scratch=scratch_lstm, cost=cost_lstm),
+    offered(
+        lower_lstm,
+        scratch=scratch_lstm,
+        cost=CountedCost("tc_lstm_f32", of_units, flash=lstm_bytes, fetched="product"),
+    ),
     when=(in_float32, has_lstm_weights),
 )
-SVDF = Kernel("tc_svdf_f32", offered(lower_svdf, cost=cost_svdf), when=(in_float32, has_svdf_weights))
+SVDF = Kernel(
+    "tc_svdf_f32",
+    offered(lower_svdf, cost=CountedCost("tc_svdf_f32", of_filters, flash=svdf_bytes, fetched="product")),
+    when=(in_float32, has_svdf_weights),
+)

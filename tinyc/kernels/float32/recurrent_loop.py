@@ -15,14 +15,13 @@ import numpy as np
 from tinyc.base import float32
 from tinyc.base.float32 import Floats
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Arg, Call, Const, Cost, In, Out, Params, Scratch, Struct
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Arg, Call, Const, In, Out, Params, Scratch, Struct
 from tinyc.kernel.site import Site
-from tinyc.kernels.float32.weighted import cost_of_macs
 
 T = TypeVar("T")
 
 _X, _W, _B, _R, _LATE, _HIDDEN, _CELL = range(7)
-_PER_UNIT = 60  # products that take as long as the gates of a unit
 
 
 def with_absent(rest: Sequence[T | None]) -> list[T | None]:
@@ -122,14 +121,16 @@ def struct(site: Site) -> Struct:
     return Struct("tc_recurrent_f32_t", fields)
 
 
-def cost(site: Site, p: Any) -> Cost:
+def of_units(site: Site, p: Any) -> Units:
+    """Products, units and steps in time."""
     steps, units = site.x(_X).shape[0], site.x(_R).shape[1]
-    products = site.x(_W).elements + site.x(_R).elements + _PER_UNIT * units
-    products_cost = cost_of_macs(steps * products, steps * units, site.const(_W).nbytes + site.const(_R).nbytes)
-    return Cost(
-        products_cost.instructions,
-        products_cost.flash_bytes,
-        scratch(site, p),
-        products_cost.cycles,
-        products_cost.fetches,
-    )
+    return {"product": steps * (site.x(_W).elements + site.x(_R).elements), "unit": steps * units, "step": steps}
+
+
+def weight_bytes(site: Site, p: Any) -> int:
+    return site.const(_W).nbytes + site.const(_R).nbytes
+
+
+def cost(name: str) -> CountedCost:
+    """Of the kernel of that name."""
+    return CountedCost(name, of_units, flash=weight_bytes, fetched="product")

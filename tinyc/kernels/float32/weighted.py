@@ -6,21 +6,20 @@ The order of the chain is that of the weights, [k_h][k_w][in_c]; taps outside th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tinyc.base.float32 import Floats, clip, fma
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site
 from tinyc.kernel.windows import Window, row_geometry, window_fields
 
 _BLOCK = 4  # output channels that a portable kernel computes at a time
-_LOOP_BYTES = 40  # of the inner loop
-_PER_MAC, _PER_OUTPUT = 2.6, 20  # estimates for cores with VFMA
 
 
 def _bias(bias: Array | None, out_c: int) -> Floats:
@@ -111,16 +110,20 @@ def transposed_ref(a: Any, x: Array, w: Array, b: Array | None = None) -> tuple[
     return (clip(y, a.act.lo, a.act.hi),)
 
 
-def cost_of_macs(macs: float, outputs: int, const_bytes: int) -> Cost:
-    """An estimate of portable C on a core with VFMA. A weight is fetched for every product."""
-    instructions = int(_PER_MAC * macs + _PER_OUTPUT * outputs)
-    fetches = Fetches.around(int(4 * macs) if const_bytes else 0, _LOOP_BYTES, instructions)
-    return Cost(instructions, const_bytes, 0, 2 * instructions, fetches)
+def _kernel(name: str, lower: Callable[[Site, Any], Call], taps: Callable[[Site], int]) -> Kernel:
+    """taps: products of an output. A weight is fetched for each."""
+
+    def of_products(site: Site, p: Any) -> Units:
+        outputs = site.y().elements
+        return {"product": outputs * taps(site), "element": outputs, "pixel": outputs // site.y().shape[-1]}
+
+    cost = CountedCost(name, of_products, flash=const_bytes, fetched="product")
+    return Kernel(name, offered(lower, cost=cost), when=(in_float32, has_weights))
 
 
-def _cost(site: Site, taps: int) -> Cost:
-    consts = sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
-    return cost_of_macs(site.y().elements * taps, site.y().elements, consts)
+def const_bytes(site: Site, p: Any) -> int:
+    """Of weights and bias."""
+    return sum(site.const(i).nbytes for i in range(len(site.node.inputs)) if site.is_const(i))
 
 
 def has_weights(site: Site) -> bool:
@@ -201,18 +204,7 @@ def lower_transposed(site: Site, p: Any) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_transpose_conv2d_f32_t", fields))
 
 
-_WHEN = (in_float32, has_weights)
-CONV = Kernel(
-    "tc_conv2d_f32", offered(lower_conv, cost=lambda s, p: _cost(s, s.x(1).elements // s.x(1).shape[0])), when=_WHEN
-)
-DEPTHWISE = Kernel(
-    "tc_depthwise_conv2d_f32",
-    offered(lower_depthwise, cost=lambda s, p: _cost(s, 2 * s.x(1).elements // s.x(1).shape[2])),
-    when=_WHEN,
-)
-DENSE = Kernel("tc_fully_connected_f32", offered(lower_dense, cost=lambda s, p: _cost(s, s.x(1).shape[1])), when=_WHEN)
-TRANSPOSED = Kernel(
-    "tc_transpose_conv2d_f32",
-    offered(lower_transposed, cost=lambda s, p: _cost(s, s.x(1).elements // s.x(1).shape[0])),
-    when=_WHEN,
-)
+CONV = _kernel("tc_conv2d_f32", lower_conv, lambda site: site.x(1).elements // site.x(1).shape[0])
+DEPTHWISE = _kernel("tc_depthwise_conv2d_f32", lower_depthwise, lambda site: site.x(1).shape[0] * site.x(1).shape[1])
+DENSE = _kernel("tc_fully_connected_f32", lower_dense, lambda site: site.x(1).shape[1])
+TRANSPOSED = _kernel("tc_transpose_conv2d_f32", lower_transposed, lambda site: site.x(1).elements // site.x(1).shape[0])

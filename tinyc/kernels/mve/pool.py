@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, SpecializedKernel
+from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import MVE, LayerFunction
 from tinyc.kernels.mve.dot import BYTE_REACH
-from tinyc.kernels.pool import finish_text, sums_fit
+from tinyc.kernels.pool import GlobalSums, finish_text, finish_work, sums_fit
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -51,14 +52,15 @@ static void @(const int8_t *x, int8_t *y)
     return function.named(f"{family}_{pixels}x{channels}", *_INCLUDES)
 
 
-def global_pool_cost(pixels: int, channels: int, per_channel: int) -> Cost:
-    """per_channel: instructions of the finish, an estimate."""
+def sums_of(pixels: int, channels: int) -> GlobalSums:
+    """Of the function `global_pool`."""
     text, executed = _sums_function(pixels, channels)
-    whole = -(-channels // _LANES) * (executed + _CALL) + channels * (per_channel + 4)
-    return Cost(whole.instructions, 4 * text.count("\\n") + 120, 0, whole.cycles)
+    calls = -(-channels // _LANES)
+    units = {"summed": calls * executed.instructions, "channel": channels}
+    return GlobalSums(calls * executed, units, 4 * text.count("\\n") + 120)
 
 
-def global_pool_rows(family: str, image: tuple[int, int, int], finish: str, per_channel: int) -> tuple[RowForm, ...]:
+def global_pool_rows(family: str, image: tuple[int, int, int], finish: str, site: Site) -> tuple[RowForm, ...]:
     """Row forms of the average of image (rows, columns, channels), with sums that are kept between calls; empty where
     int16 sums or the code do not do."""
     rows, columns, channels = image
@@ -96,7 +98,7 @@ static void @(const int8_t *x, void *kept, int32_t row, int8_t *y)
     }}
 }}"""
     function = LayerFunction(contract, fast, twin, driver, MVE)
-    whole = rows * (executed + _CALL) + channels * (per_channel + 8)
+    whole = rows * (executed + _CALL) + channels * finish_work(family, site)
     return (
         RowForm(
             call=Call(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
+
 from tinyc.kernel.conditions import s8_to_s8
-from tinyc.kernel.kernel import Call, Cost, Kernel, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import PoolParams, lower_pool
 from tinyc.kernels.rows import sums as row_sums
@@ -29,25 +32,26 @@ def lower_average(site: Site, p: PoolParams) -> Call:
     return lower_pool(site, p, "tc_mve_pool_t", extra)
 
 
-def _cost(site: Site, lanes: int, last: int) -> Cost:
-    """An estimate: for each window its taps are found; then so many lanes at a time, six instructions a tap and
-    `last`."""
+def of_vectors(site: Site, lanes: int) -> Units:
+    """For each window its taps are found; then so many lanes at a time come from a vector of each tap."""
     _, out_h, out_w, channels = site.y().shape
-    k_h, k_w = site.attrs.kernel
-    each = 6 * k_h * k_w + last
-    instructions = out_h * out_w * (-(-channels // lanes) * each + k_h * (6 + 9 * k_w) + 30)
-    return Cost(instructions, 0, 0, 2 * instructions)
+    windows, taps, vectors = out_h * out_w, math.prod(site.attrs.kernel), -(-channels // lanes)
+    return {"window": windows, "tap": windows * taps, "vector": windows * vectors, "taken": windows * vectors * taps}
 
 
 MAX = Kernel(
     "tc_max_pool2d_s8_mve",
-    offered(lower_max, cost=lambda site, p: _cost(site, 16, 18)),
+    offered(lower_max, cost=CountedCost("tc_max_pool2d_s8_mve", lambda site, p: of_vectors(site, 16))),
     isa=_ISA,
     when=(s8_to_s8, few_taps),
 )
 AVERAGE = Kernel(
     "tc_avg_pool2d_s8_mve",
-    offered(lower_average, cost=lambda site, p: _cost(site, 8, 38), row_forms=row_sums.avg_pool_rows),
+    offered(
+        lower_average,
+        cost=CountedCost("tc_avg_pool2d_s8_mve", lambda site, p: of_vectors(site, 8)),
+        row_forms=row_sums.avg_pool_rows,
+    ),
     isa=_ISA,
     when=(s8_to_s8, few_taps),
 )

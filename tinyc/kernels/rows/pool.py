@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows
+from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction
-from tinyc.kernels.pool import finish_text, sums_fit
+from tinyc.kernels.pool import finish_text, finish_work, sums_fit
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -15,18 +16,18 @@ _CALL = Work(20, 30)  # around a call
 
 
 def global_pool_rows(
-    family: str, image: tuple[int, int, int], finish: str, includes: tuple[str, ...], per_channel: int, core: Core
+    family: str, image: tuple[int, int, int], finish: str, includes: tuple[str, ...], site: Site
 ) -> tuple[RowForm, ...]:
     """Row forms of the average of image (rows, columns, channels); empty where int16 sums or the code do not do.
 
-    finish: C statements that turn int32_t `sum` into the output value, in `sum`; per_channel: what it executes.
+    finish: C statements that turn int32_t `sum` into the output value, in `sum`.
     """
     rows, columns, channels = image
     if rows < 2 or not sums_fit(rows * columns) or columns > _MOST_COLUMNS or columns * channels > _REACH:
         return ()
-    function, executed = _function(image, finish, core)
+    function, executed = _function(image, finish, site.core)
     single = channels % 4 * columns * 6
-    whole = rows * (executed + single + _CALL) + channels * (per_channel + 8)
+    whole = rows * (executed + single + _CALL) + channels * finish_work(family, site)
     accumulator = 2 * channels + channels % 2 * 2
     form = RowForm(
         call=Call(

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from tinyc.kernel.conditions import s8_to_s8
-from tinyc.kernel.kernel import Call, Cost, Kernel, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import PoolParams, lower_pool
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import ISA
-from tinyc.kernels.rvv.costs import bytes_cost
 
 _MOST = 255  # taps of an average
 
@@ -29,24 +29,27 @@ def lower_average(site: Site, p: PoolParams) -> Call:
     return lower_pool(site, p, "tc_rvv_pool_t", {"count_pad": int(p.attrs.count_pad), "x_zero": p.x_zero})
 
 
-def _cost(site: Site, lanes: int, last: int) -> Cost:
-    """An estimate: for each window so many lanes at a time, its taps, and `last`."""
+def of_vectors(site: Site, lanes: int) -> Units:
+    """For each window so many lanes at a time come from a vector of each of its taps."""
     _, out_h, out_w, channels = site.y().shape
-    k_h, k_w = site.attrs.kernel
-    each = k_h * (6 + 5 * k_w) + last
-    return bytes_cost(out_h * out_w * (-(-channels // lanes) * each + 45), 0)
+    vectors, (k_h, k_w) = out_h * out_w * -(-channels // lanes), site.attrs.kernel
+    return {"window": out_h * out_w, "vector": vectors, "row": vectors * k_h, "taken": vectors * k_h * k_w}
 
 
 MAX = Kernel(
     "tc_max_pool2d_s8_rvv",
-    offered(lower_max, cost=lambda site, p: _cost(site, 128, 12)),
+    offered(lower_max, cost=CountedCost("tc_max_pool2d_s8_rvv", lambda site, p: of_vectors(site, 128))),
     isa=ISA,
     when=(s8_to_s8,),
     includes=("tc_rvv_pool.h",),
 )
 AVERAGE = Kernel(
     "tc_avg_pool2d_s8_rvv",
-    offered(lower_average, cost=lambda site, p: _cost(site, 64, 26), row_forms=row_sums.avg_pool_rows),
+    offered(
+        lower_average,
+        cost=CountedCost("tc_avg_pool2d_s8_rvv", lambda site, p: of_vectors(site, 64)),
+        row_forms=row_sums.avg_pool_rows,
+    ),
     isa=ISA,
     when=(s8_to_s8, few_taps),
     includes=("tc_rvv_pool.h",),

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import with_spare
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Scratch, offered
 from tinyc.kernel.site import Site
@@ -23,7 +24,7 @@ from tinyc.kernels.scalar.conv import ends, scale_fields, segment_of
 
 _MOST_TAPS = 1 << 16  # a sum of so many products of int8, and a multiple of the sum of the inputs, fit int32
 _SUMS, _ADD = 6, 7  # instructions on ARMv7-M: of the sum of a tap's three pixels, of the offset for an output
-_ADD_DENSE, _ADD_TAP = 4, 1.2  # likewise
+_ADD_DENSE = 4  # likewise
 _HELD, _HELD_SUMS = 64, 64  # inputs and sums on the stack
 _WIDEN, _SUM, _ADD_PART, _CALL = 6, 1, 16, 20  # of an input, of it in a sum; of four sums of a part of the inputs
 _RUNNING, _ADD_ROW = 8, 7  # of a column's running sum, and of the difference of two
@@ -118,10 +119,12 @@ def depthwise_scratch(site: Site, p: ConvParams) -> int:
     return taps.scratch(site, _stored(p))
 
 
-def depthwise_cost(site: Site, p: ConvParams) -> Cost:
-    """On the scale of taps.py."""
-    own = taps.cost(site, _stored(p))
-    return _slower(own, int(_ADD_TAP * site.y().elements * _stored_taps(p).shape[1]))
+def of_taps(site: Site, p: ConvParams) -> Units:
+    return taps.of_taps(site, _stored(p))
+
+
+def taps_bytes(site: Site, p: ConvParams) -> int:
+    return taps.weight_bytes(site, _stored(p))
 
 
 def lower_3x3(site: Site, p: ConvParams) -> Call:
@@ -163,7 +166,11 @@ DEPTHWISE_3X3 = Kernel(
 )
 DEPTHWISE = Kernel(
     "tc_depthwise_conv2d_s8_offset_taps",
-    offered(lower_depthwise, scratch=depthwise_scratch, cost=depthwise_cost),
+    offered(
+        lower_depthwise,
+        scratch=depthwise_scratch,
+        cost=CountedCost("tc_depthwise_conv2d_s8_offset_taps", of_taps, flash=taps_bytes),
+    ),
     when=(has_wide_weights, one_offset, taps.takes),
     includes=(*_INCLUDES, "tc_depthwise_conv2d_s8_taps.h"),
 )

@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import with_spare
 from tinyc.kernel.kernel import (
     Call,
+    Condition,
     Const,
-    Cost,
     In,
     Kernel,
     Out,
@@ -24,7 +25,6 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
-_PER_TAP, _PER_OUTPUT = 5.6, 35  # estimates for ARMv7-M, on the scale of conv.py
 _POINTER_BYTES = 8  # on the widest host
 _FIELDS = ("in_w", "out_w", "k_h", "k_w", "stride_w", "pad_left", "dilation_w")
 
@@ -69,28 +69,27 @@ def scratch(site: Site, p: ConvParams) -> int:
     return _POINTER_BYTES * int(_taps(site, p).shape[1])
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of conv.py."""
-    taps, pixels = _taps(site, p).shape[1], site.y().elements // len(p.bias)
-    executed = pixels * (12 * taps + len(p.bias) * (_PER_TAP * taps + _PER_OUTPUT))
-    weights = sum(const.data.nbytes for const in _weights(site, p).values())
-    return Cost(int(executed), weights + CHANNEL_BYTES * len(p.bias), scratch(site, p))
+def of_taps(site: Site, p: ConvParams) -> Units:
+    """Products, taps of pixels, outputs and pixels."""
+    taps, outputs = _taps(site, p).shape[1], site.y().elements
+    pixels = outputs // len(p.bias)
+    return {"product": outputs * taps, "tap": pixels * taps, "element": outputs, "pixel": pixels}
+
+
+def weight_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return sum(const.data.nbytes for const in _weights(site, p).values()) + CHANNEL_BYTES * len(p.bias)
 
 
 _INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")
+
+
+def _kernel(name: str, is_kind: Condition, includes: tuple[str, ...]) -> Kernel:
+    offer = offered(lower, scratch=scratch, cost=CountedCost(name, of_taps, flash=weight_bytes))
+    return Kernel(name, offer, when=(is_kind, takes), includes=includes)
+
+
 KERNELS = (
-    Kernel(
-        "tc_depthwise_conv2d_s8_taps",
-        offered(lower, scratch=scratch, cost=cost),
-        isa=frozenset(),
-        when=(is_s8, takes),
-        includes=_INCLUDES[:1],
-    ),
-    Kernel(
-        "tc_depthwise_conv2d_s8_w4_taps",
-        offered(lower, scratch=scratch, cost=cost),
-        isa=frozenset(),
-        when=(is_s8_w4, takes),
-        includes=_INCLUDES,
-    ),
+    _kernel("tc_depthwise_conv2d_s8_taps", is_s8, _INCLUDES[:1]),
+    _kernel("tc_depthwise_conv2d_s8_w4_taps", is_s8_w4, _INCLUDES),
 )

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Call,
-    Cost,
     In,
     Kernel,
     Out,
@@ -30,14 +30,13 @@ from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.trees import keys
 from tinyc.kernels.trees.code_size import Codes, bytes_on, counts_of
 from tinyc.kernels.trees.forest import Forest, Node
-from tinyc.kernels.trees.table import scratch, sums_bytes, sums_fields, sums_work
+from tinyc.kernels.trees.table import of_sums, of_visits, scratch, sums_bytes, sums_fields
 
 ASKS = "trees of at most 100 levels"
 ASKS_BITS = "trees of at most 100 levels; features of which NaN goes one way alone"
 _MOST_DEPTH = 100  # clang takes brackets up to 256 deep
 _INDENTED = 12  # levels that are shown by indenting
 _CTYPES = {"u8": "uint8_t", "s16": "int16_t", "s32": "int32_t", "bits": "tc_feature_bits_t"}
-_PER_VISIT, _PER_TREE, _PER_TREE_IN_PLACE = 4, 5, 1  # measured on Cortex-M4
 _FEW_COLUMNS = 4  # that are added in line
 _MOST_IN_PLACE = 2000  # nodes of one function
 
@@ -47,7 +46,9 @@ def branches_kernel(codes: Codes) -> Kernel:
     offer = offered(
         partial(_lower, codes=codes),
         scratch=partial(_scratch, codes=codes),
-        cost=partial(_cost, codes=codes),
+        cost=CountedCost(
+            f"tc_tree_branches_{codes}", partial(_of_branches, codes=codes), flash=partial(_flash_bytes, codes=codes)
+        ),
         specialize=partial(_specialize, codes=codes),
     )
     asks = ASKS_BITS if codes == "bits" else f"{ASKS}{keys.asks(codes)}"
@@ -82,17 +83,21 @@ def _lower(site: Site, p: Forest, codes: Codes) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_tree_branches_t", {**coding, **sums}))
 
 
-def _cost(site: Site, p: Forest, codes: Codes) -> Cost:
-    """An estimate: as if every comparison held for half of the inputs."""
-    coding, coded = (keys.bits_cost(site, p), 0) if codes == "bits" else keys.cost_of(p, keys.codes_of(p, codes))
-    each, adding = (_PER_TREE_IN_PLACE, 0) if _in_place(p) else (_PER_TREE, sums_work(p))
-    work = coding + _PER_VISIT * p.visits + each * len(p.roots) + adding
-    data = coded + sums_bytes(p) * p.has_table
-    return Cost(int(work), _code_bytes(site, p, codes) + data, _scratch(site, p, codes))
+def _of_branches(site: Site, p: Forest, codes: Codes) -> Units:
+    coding = keys.of_bits(site, p) if codes == "bits" else keys.of_codes(p, keys.codes_of(p, codes))
+    visits = of_visits(p)
+    rest = {"visit": visits["visit"]} if _in_place(p) else {**visits, **of_sums(p)}
+    return {**coding, **rest}
+
+
+def _flash_bytes(site: Site, p: Forest, codes: Codes) -> int:
+    coded = 0 if codes == "bits" else keys.code_bytes(p, keys.codes_of(p, codes))
+    return _code_bytes(site, p, codes) + coded + sums_bytes(p) * p.has_table
 
 
 def _code_bytes(site: Site, p: Forest, codes: Codes) -> int:
-    """What compilers make of the branches and of the functions of tc_trees.h that they need, an estimate."""
+    """What a compiler makes of the branches and of the functions of tc_trees.h that they need, as `code_size.py`
+    has measured it."""
     counts = counts_of(_nodes(p, codes), p.roots, partial(_said, p))
     is_float = site.x(0).dtype == "f32"
     return bytes_on(site.isa).of(counts, codes, is_float=is_float, in_place=_in_place(p))

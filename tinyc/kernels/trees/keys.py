@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
+from tinyc.kernel.counted import Units
 from tinyc.kernel.kernel import Const
 from tinyc.kernel.site import Site
 from tinyc.kernels.trees.forest import Forest, Node
 
 MOST_CUTS = {"u8": 255, "s16": 32767}  # of a feature
 NO_NUMBER = 2**31 - 1  # the key of NaN that exceeds every cut
-_PER_FEATURE, _PER_HALVING = {"u8": 22, "s16": 22, "s32": 13}, 8  # measured on Cortex-M4
 
 
 def keys_of(x: Array) -> npt.NDArray[np.int32]:
@@ -99,13 +99,17 @@ def fields(site: Site, p: Forest, codes: Codes) -> dict[str, int | float | str |
     return {f"codes.{name}": field for name, field in entries.items()}
 
 
-def cost_of(p: Forest, codes: Codes) -> tuple[int, int]:
-    """(instructions, bytes of constants), an estimate: a search by halves for each feature."""
-    halvings = int(np.ceil(np.log2(codes.counts + 1)).sum())
+def of_codes(p: Forest, codes: Codes) -> Units:
+    """Features, and halvings of their cuts until the code is there."""
+    return {"feature": len(p.features), "halving": int(np.ceil(np.log2(codes.counts + 1)).sum())}
+
+
+def code_bytes(p: Forest, codes: Codes) -> int:
+    """Of what codes are made by."""
     per_code = 2 if codes.dtype == "s32" else 4
     data = per_code * len(p.features) + codes.cuts.nbytes
     data += 4 * len(p.features) if (p.features[:, 1] != NO_NUMBER).any() else 0
-    return _PER_FEATURE[codes.dtype] * len(p.features) + _PER_HALVING * halvings, data
+    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,11 @@ def bits_fields(site: Site, p: Forest) -> dict[str, int | float | str | Const]:
     return fields
 
 
-def bits_cost(site: Site, p: Forest) -> int:
-    """Instructions, an estimate: what finds a NaN."""
+def of_bits(site: Site, p: Forest) -> Units:
+    """Features among which a NaN is looked for, by whether their sign counts."""
     if site.x(0).dtype != "f32":
-        return 0
-    return int((2.75 if _not_negative(p) else 4.75) * bits_count(p))
+        return {}
+    return {"positive" if _not_negative(p) else "signed": bits_count(p)}
 
 
 def _not_negative(p: Forest) -> bool:

@@ -14,7 +14,8 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, DType
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered, only_if
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered, only_if
 from tinyc.kernel.site import Site
 from tinyc.kernels.trees import keys
 from tinyc.kernels.trees.forest import Forest, Node
@@ -24,8 +25,6 @@ _MOST_NODES, _MOST_REF = 1 << 16, 1 << 14
 _BELOW_IS_LEAF, _ABOVE_IS_LEAF = 1, 2  # bits 0 and 1 of a node's `ref`
 _NODE_BYTES = {"u8": 4, "s16": 6, "s32": 8}
 _STEP_NODE_BYTES = {8: 4, 16: 6}
-_PER_VISIT, _PER_STEP, _PER_TREE, _FLASH = 10, 1, 10, 220  # measured on Cortex-M4
-_PER_VOTE, _PER_ROW, _PER_ENTRY, _PER_COLUMN = 4, 8, 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,10 @@ class Entry:
 
 def table_kernel(dtype: DType) -> Kernel:
     """The kernel that walks a table of nodes which compare codes of that type."""
-    offer = offered(
-        partial(_lower, dtype=dtype), scratch=partial(scratch, dtype=dtype), cost=partial(_cost, dtype=dtype)
+    cost = CountedCost(
+        f"tc_tree_ensemble_{dtype}", partial(_of_walks, dtype=dtype), flash=partial(_table_bytes, dtype=dtype)
     )
+    offer = offered(partial(_lower, dtype=dtype), scratch=partial(scratch, dtype=dtype), cost=cost)
     asks = f"{ASKS}{keys.asks(dtype)}"
     return Kernel(f"tc_tree_ensemble_{dtype}", only_if(partial(_fits, dtype=dtype), asks, offer), asks=asks)
 
@@ -126,13 +126,19 @@ def sums_bytes(p: Forest) -> int:
     return 4 * p.columns + (p.entries.nbytes if p.entries is not None else p.rows.nbytes)
 
 
-def sums_work(p: Forest) -> int:
-    """Instructions that add the leaves of all trees, an estimate."""
+def of_sums(p: Forest) -> Units:
+    """Rows that are added, of as many trees, and numbers of them; a vote is neither."""
+    trees = len(p.roots)
     if p.vote is not None or p.columns == 1:
-        return _PER_VOTE * len(p.roots)
+        return {"vote": trees}
     if p.entries is not None:
-        return int(len(p.roots) * (_PER_ROW + _PER_ENTRY * len(p.entries.words) / len(p.rows)))
-    return len(p.roots) * (_PER_ROW + _PER_COLUMN * p.columns)
+        return {"row": trees, "entry": trees * len(p.entries.words) // len(p.rows)}
+    return {"row": trees, "column": trees * p.columns}
+
+
+def of_visits(p: Forest) -> Units:
+    """Comparisons, as if each held for half of the inputs, and trees."""
+    return {"visit": round(p.visits), "tree": len(p.roots)}
 
 
 def _nodes_fields(p: Forest, nodes: Sequence[Node], node_bytes: int) -> dict[str, int | float | str | Const]:
@@ -155,24 +161,26 @@ def _lower(site: Site, p: Forest, dtype: DType) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_{dtype}_t", fields))
 
 
-def _cost(site: Site, p: Forest, dtype: DType) -> Cost:
-    codes = keys.codes_of(p, dtype)
-    coding, coded = keys.cost_of(p, codes)
-    return _walked(p, coding, coded, _NODE_BYTES[dtype], scratch(site, p, dtype))
+def _of_walks(site: Site, p: Forest, dtype: DType) -> Units:
+    return {**keys.of_codes(p, keys.codes_of(p, dtype)), **of_visits(p), **of_sums(p)}
 
 
-def _walked(p: Forest, coding: float, coded: int, node_bytes: int, scratch_bytes: int) -> Cost:
-    """An estimate: as if every comparison held for half of the inputs."""
-    data = coded + node_bytes * p.inner + 2 * len(p.roots) + sums_bytes(p)
-    work = coding + _PER_VISIT * p.visits + _PER_TREE * len(p.roots) + sums_work(p)
-    return Cost(int(work), data + _FLASH, scratch_bytes)
+def _table_bytes(site: Site, p: Forest, dtype: DType) -> int:
+    return keys.code_bytes(p, keys.codes_of(p, dtype)) + _walked_bytes(p, _NODE_BYTES[dtype])
+
+
+def _walked_bytes(p: Forest, node_bytes: int) -> int:
+    """Of nodes, roots and leaves."""
+    return node_bytes * p.inner + 2 * len(p.roots) + sums_bytes(p)
 
 
 def steps_kernel(bits: int) -> Kernel:
     """The kernel that walks a table of nodes which compare features as they lie with cuts of so many bits."""
-    offer = offered(partial(_lower_steps, bits=bits), scratch=_scratch_steps, cost=partial(_cost_steps, bits=bits))
+    name = f"tc_tree_ensemble_bits_u{bits}"
+    cost = CountedCost(name, _of_steps, flash=lambda site, p: _walked_bytes(p, _STEP_NODE_BYTES[bits]))
+    offer = offered(partial(_lower_steps, bits=bits), scratch=_scratch_steps, cost=cost)
     asks = f"{ASKS}; features of which NaN goes one way alone; thresholds, as bits, of {bits} bits and a shift"
-    return Kernel(f"tc_tree_ensemble_bits_u{bits}", only_if(partial(_fits_steps, bits=bits), asks, offer), asks=asks)
+    return Kernel(name, only_if(partial(_fits_steps, bits=bits), asks, offer), asks=asks)
 
 
 def _fits_steps(site: Site, p: Forest, bits: int) -> bool:
@@ -203,6 +211,5 @@ def _lower_steps(site: Site, p: Forest, bits: int) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_tree_ensemble_bits_u{bits}_t", fields))
 
 
-def _cost_steps(site: Site, p: Forest, bits: int) -> Cost:
-    coding = keys.bits_cost(site, p) + _PER_STEP * p.visits
-    return _walked(p, coding, 0, _STEP_NODE_BYTES[bits], keys.bits_scratch(site, p))
+def _of_steps(site: Site, p: Forest) -> Units:
+    return {**keys.of_bits(site, p), **of_visits(p), **of_sums(p)}

@@ -216,7 +216,8 @@ def _flow(work: WeightedPlan) -> Rows:
 
 
 def cost(work: WeightedPlan, *_: Any) -> Cost:
-    """Exact but for the instructions of the row loop, an estimate."""
+    """Exact but for the row loop around the calls, of which at most 10 instructions a row and 8 a kernel row more are
+    said than were counted on Cortex-M4 and M7 with GCC -O3."""
     count = work.code[1]
     copies = sum((block.work for block in work.walk.blocks), Work())
     pieces = sum((count.of(piece.pixels) for piece in work.walk.pieces), Work())
