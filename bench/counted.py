@@ -34,14 +34,16 @@ from kernel_cases import Together, roomy, together, write_library  # noqa: E402 
 from tinyc.base.errors import TinycError  # noqa: E402
 from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import Board, load_board  # noqa: E402
+from tinyc.board.core import core_named  # noqa: E402
 from tinyc.explain.cycles import core_of, model_cycles  # noqa: E402
 from tinyc.kernel import counted  # noqa: E402
 from tinyc.kernel.kernel import Cost  # noqa: E402
 from tinyc.kernel.site import Site  # noqa: E402
 from tinyc.ops import all_ops  # noqa: E402
-from tinyc.run import find_target  # noqa: E402
+from tinyc.run import RunResult, find_target  # noqa: E402
 from tinyc.toolchain.compile import Sources, compile_firmware  # noqa: E402
 from tinyc.toolchain.compilers import find_toolchain  # noqa: E402
+from tinyc.toolchain.elf import Elf  # noqa: E402
 
 BOARDS = {
     "mve": "cortex-m55",
@@ -52,17 +54,18 @@ BOARDS = {
     "rv32v": "riscv32-zve32x",
 }
 ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
-ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; their code is the Cortex-M4's
+ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; they run the Cortex-M4's code
 _VECTORS = "rv32v"
 _PRECISE = 4  # digits of instructions
 
 
 class Layer(NamedTuple):
-    """What a kernel repeats in a layer, and what was counted: instructions, modelled cycles, bytes of its code."""
+    """What a kernel repeats in a layer, and what was counted: instructions, modelled cycles by core, bytes of its
+    code."""
 
     units: Mapping[str, int]
     instructions: int
-    cycles: int
+    cycles: Mapping[str, int]
     code: int
 
 
@@ -174,15 +177,34 @@ def run(
             return
         ran = find_target(board, None).run(firmware, network.requests)
         elf = firmware.read_elf()
-        modelled = model_cycles(ran, elf, core_of(board.core))
-        cycles: dict[int, int] = defaultdict(int)
-        for line in modelled.lines if modelled else ():
-            cycles[line.step] += line.cycles
+        cycles = {core: _cycles_of(ran, elf, core) for core in estimated_by(board.core)}
         functions, sizes = elf.step_functions("all"), {one.name: one.size for one in elf.symbols}
         for step in program.steps:
             kernel, node = step.choice.kernel.name, step.node.name
             code = functions[step.index].size + sizes.get(kernel, 0)
-            yield node, Layer(units[kernel, node], ran.counts[0].steps[step.index], cycles[step.index], code)
+            yield (
+                node,
+                Layer(
+                    units[kernel, node],
+                    ran.counts[0].steps[step.index],
+                    {core: of_step[step.index] for core, of_step in cycles.items()},
+                    code,
+                ),
+            )
+
+
+def estimated_by(core: str) -> tuple[str, ...]:
+    """Cores whose estimates are made by what is counted on this one."""
+    return (core, *ESTIMATED) if core == "cortex-m4" else (core,)
+
+
+def _cycles_of(ran: RunResult, elf: Elf, core: str) -> Mapping[int, int]:
+    """By step, as the rules of a core have them."""
+    modelled = model_cycles(ran, elf, core_of(core))
+    cycles: dict[int, int] = defaultdict(int)
+    for line in modelled.lines if modelled else ():
+        cycles[line.step] += line.cycles
+    return cycles
 
 
 def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
@@ -205,10 +227,10 @@ def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
 
 def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer], scale: float) -> None:
     """Lines of estimates that build on the kernel's cost take it as it is."""
-    cores = (core, *ESTIMATED) if core == "cortex-m4" else (core,)
-    per_instruction = float(np.median([layer.cycles / layer.instructions for layer in own])) / 1.5  # Cost's cycles
-    for name in cores:
-        for part, factor in (("kernels", 1.0), ("cycles", per_instruction)):
+    for name in estimated_by(core):
+        per_instruction = float(np.median([layer.cycles[name] / layer.instructions for layer in own]))
+        said = 1.5 if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
+        for part, factor in (("kernels", 1.0), ("cycles", per_instruction / said)):
             lines = estimates[part].get(name, {})
             for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:
                 lines[key] = [round(factor / scale, 5)]
