@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "target")]
@@ -57,6 +58,9 @@ ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
 ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; they run the Cortex-M4's code
 _VECTORS = "rv32v"
 _PRECISE = 4  # digits of instructions
+_NO_GAIN, _TURNS = 1e-9, 9
+
+Floats = npt.NDArray[np.float64]
 
 
 class Layer(NamedTuple):
@@ -212,17 +216,37 @@ def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
     names = [*dict.fromkeys(unit for layer in own for unit in layer.units), counted.CALL]
     counts = np.array([layer.instructions for layer in own], np.float64)
     terms = np.array([[{**layer.units, counted.CALL: 1}.get(unit, 0) for unit in names] for layer in own], np.float64)
-    active = list(range(len(names)))
-    while True:
-        factors = np.linalg.lstsq(terms[:, active] / counts[:, None], np.ones(len(own)), rcond=None)[0]
-        if (factors >= 0).all() or len(active) == 1:
-            break
-        active.pop(int(np.argmin(factors)))
-    each = dict.fromkeys(names, 0.0) | {
-        names[at]: float(f"{max(factor, 0.0):.{_PRECISE}g}") for at, factor in zip(active, factors, strict=True)
-    }
+    factors = not_negative(terms / counts[:, None], np.ones(len(own)))
+    each = {name: float(f"{factor:.{_PRECISE}g}") for name, factor in zip(names, factors, strict=True)}
     missed = np.abs(terms @ [each[name] for name in names] / counts - 1).max()
     return each | {counted.CODE: min(layer.code for layer in own)}, float(missed)
+
+
+def not_negative(terms: Floats, targets: Floats) -> Floats:
+    """The factors, none below 0, that miss least: Lawson's and Hanson's way to them."""
+    scale = np.abs(terms).max(axis=0)
+    terms = terms / np.where(scale > 0, scale, 1)
+    factors, active = np.zeros(terms.shape[1]), np.zeros(terms.shape[1], bool)
+    for _ in range(_TURNS * len(factors)):
+        gain = np.where(active, 0, terms.T @ (targets - terms @ factors))
+        if gain.max() <= _NO_GAIN:
+            break
+        active[int(gain.argmax())] = True
+        while (best := _solved(terms, targets, active))[active].min() <= 0:
+            below = active & (best <= 0)
+            step = (factors[below] / (factors[below] - best[below])).min()
+            factors = factors + step * (best - factors)
+            active &= factors > _NO_GAIN
+            factors[~active] = 0
+        factors = best
+    return factors / np.where(scale > 0, scale, 1)
+
+
+def _solved(terms: Floats, targets: Floats, active: npt.NDArray[np.bool_]) -> Floats:
+    """The best factors of the active terms; 0 of all others."""
+    factors = np.zeros(terms.shape[1])
+    factors[active] = np.linalg.lstsq(terms[:, active], targets, rcond=None)[0]
+    return factors
 
 
 def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer], scale: float) -> None:
@@ -232,7 +256,7 @@ def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer]
         said = 1.5 if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
         for part, factor in (("kernels", 1.0), ("cycles", per_instruction / said)):
             lines = estimates[part].get(name, {})
-            for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:
+            for key in [key for key in lines if key.partition(" ")[0] == kernel]:
                 lines[key] = [round(factor / scale, 5)]
 
 

@@ -125,7 +125,7 @@ def _others() -> Iterator[Graph]:
 
 
 def _recurrent() -> Iterator[Graph]:
-    for units, in_c, steps in ((4, 3, 3), (16, 8, 5), (8, 30, 2), (24, 4, 4)):
+    for units, in_c, steps in ((4, 3, 3), (16, 8, 5), (8, 30, 2), (24, 4, 4), (12, 28, 3), (4, 80, 2)):
         for cell in ("lstm", "gru"):
             rows = GATES[cell] * units
             yield layer(Recurrent(cell), [(steps, in_c), (rows, in_c), (rows,), (rows, units)])

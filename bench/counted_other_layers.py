@@ -111,6 +111,9 @@ def _weighted() -> Iterator[Graph]:
         ((1, 6, 5, 8), 4, 4, 2),
         ((1, 3, 3, 40), 10, 3, 2),
         ((1, 9, 4, 1), 3, 2, 2),
+        ((1, 6, 7, 12), 12, 5, 2),
+        ((1, 8, 8, 8), 5, 3, 1),
+        ((1, 4, 9, 24), 16, 2, 2),
     )
     for shape, out_c, k, stride in transposed:
         size = Pair(shape[1] * stride, shape[2] * stride)
@@ -165,7 +168,7 @@ def _pictures() -> Iterator[Graph]:
 
 
 def _stateful() -> Iterator[Graph]:
-    for units, in_c, steps in ((5, 3, 2), (16, 8, 5), (8, 40, 2), (32, 4, 3)):
+    for units, in_c, steps in ((5, 3, 2), (16, 8, 5), (8, 40, 2), (32, 4, 3), (20, 28, 4), (4, 100, 3), (12, 64, 2)):
         yield lstm(units, in_c, steps)
         for cell in ("lstm", "gru"):
             for narrow in (False, True):

@@ -123,10 +123,19 @@ def _call(site: Site, p: ConvParams | WideParams, args: tuple[Arg, ...], rows: R
 
 
 def of_taps(site: Site, p: ConvParams | WideParams) -> Units:
-    """Outputs, taps of all of them that meet the image, and products of these."""
-    _, k_h, k_w, in_c = p.w.shape
-    taps = site.y().elements * -(-k_h // site.attrs.stride.h) * -(-k_w // site.attrs.stride.w)
-    return {"element": site.y().elements, "tap": taps, "product": taps * in_c}
+    """Outputs, rows of taps that meet the image, taps of these that do, and products."""
+    a, (out_c, k_h, k_w, in_c), (_, in_h, in_w, _) = site.attrs, p.w.shape, site.x(0).shape
+    rows = _met(range(a.pad.h, a.pad.h + a.size.h), k_h, a.stride.h, in_h)
+    columns = _met(range(a.pad.w, a.pad.w + a.size.w), k_w, a.stride.w, in_w)
+    taps = rows * columns * out_c
+    runs = rows * a.size.w * out_c
+    return {"element": site.y().elements, "run": runs, "tap": taps, "product": taps * in_c}
+
+
+def _met(places: range, taps: int, stride: int, size: int) -> int:
+    """How often a tap of a place meets one of `size` inputs, which are `stride` places apart."""
+    starts = range(0, size * stride, stride)
+    return sum(place - tap in starts for place in places for tap in range(taps))
 
 
 def weight_bytes(site: Site, p: ConvParams) -> int:

@@ -6,6 +6,7 @@ The order of the chain is that of the weights, [k_h][k_w][in_c]; taps outside th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -110,12 +111,12 @@ def transposed_ref(a: Any, x: Array, w: Array, b: Array | None = None) -> tuple[
     return (clip(y, a.act.lo, a.act.hi),)
 
 
-def _kernel(name: str, lower: Callable[[Site, Any], Call], taps: Callable[[Site], int]) -> Kernel:
-    """taps: products of an output. A weight is fetched for each."""
+def _kernel(name: str, lower: Callable[[Site, Any], Call], products: Callable[[Site], int]) -> Kernel:
+    """products: of the layer. A weight is fetched for each."""
 
     def of_products(site: Site, p: Any) -> Units:
         outputs = site.y().elements
-        return {"product": outputs * taps(site), "element": outputs, "pixel": outputs // site.y().shape[-1]}
+        return {"product": products(site), "element": outputs, "pixel": outputs // site.y().shape[-1]}
 
     cost = CountedCost(name, of_products, flash=const_bytes, fetched="product")
     return Kernel(name, offered(lower, cost=cost), when=(in_float32, has_weights))
@@ -204,7 +205,13 @@ def lower_transposed(site: Site, p: Any) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_transpose_conv2d_f32_t", fields))
 
 
-CONV = _kernel("tc_conv2d_f32", lower_conv, lambda site: site.x(1).elements // site.x(1).shape[0])
-DEPTHWISE = _kernel("tc_depthwise_conv2d_f32", lower_depthwise, lambda site: site.x(1).shape[0] * site.x(1).shape[1])
-DENSE = _kernel("tc_fully_connected_f32", lower_dense, lambda site: site.x(1).shape[1])
-TRANSPOSED = _kernel("tc_transpose_conv2d_f32", lower_transposed, lambda site: site.x(1).elements // site.x(1).shape[0])
+CONV = _kernel("tc_conv2d_f32", lower_conv, lambda site: site.y().elements * site.x(1).elements // site.x(1).shape[0])
+DEPTHWISE = _kernel(
+    "tc_depthwise_conv2d_f32", lower_depthwise, lambda site: site.y().elements * math.prod(site.x(1).shape[:2])
+)
+DENSE = _kernel("tc_fully_connected_f32", lower_dense, lambda site: site.y().elements * site.x(1).shape[1])
+TRANSPOSED = _kernel(
+    "tc_transpose_conv2d_f32",
+    lower_transposed,
+    lambda site: site.x(0).elements * site.x(1).elements // site.x(0).channels,
+)
