@@ -256,7 +256,7 @@ def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer]
         said = 1.5 if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
         for part, factor in (("kernels", 1.0), ("cycles", per_instruction / said)):
             lines = estimates[part].get(name, {})
-            for key in [key for key in lines if key.partition(" ")[0] == kernel]:
+            for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:
                 lines[key] = [round(factor / scale, 5)]
 
 
