@@ -57,8 +57,7 @@ from tinyc.explain.estimate import (
     kernel_keys,
 )
 from tinyc.ir.graph import Graph, Node
-from tinyc.machine.cores import PerInstruction
-from tinyc.machine.target import written_for
+from tinyc.machine.cores import PerInstruction, written_for
 from tinyc.options.build import Options, Precision, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.integers import make_integers

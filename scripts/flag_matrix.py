@@ -42,7 +42,7 @@ from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import load_board  # noqa: E402
 from tinyc.emit.library import Info, emit_library  # noqa: E402
 from tinyc.emit.program import Program  # noqa: E402
-from tinyc.machine.target import written_for  # noqa: E402
+from tinyc.machine.cores import written_for  # noqa: E402
 from tinyc.options.build import Options, Prefer  # noqa: E402
 from tinyc.pipeline.compiling import compile_model  # noqa: E402
 from tinyc.pipeline.progress import Progress  # noqa: E402

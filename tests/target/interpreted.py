@@ -19,6 +19,7 @@ from tinyc.choose.select import ask
 from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Refused
 from tinyc.kernel.site import Site
+from tinyc.machine.cores import written_for
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.interpret import Code, Program
 from tinyc.machine.lines import emitted
@@ -33,7 +34,6 @@ from tinyc.machine.listing import (
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.riscv import BITS
 from tinyc.machine.rv32_table import parse_riscv
-from tinyc.machine.target import written_for
 from tinyc.ops import all_ops
 from tinyc.toolchain.compilers import Toolchain
 from tinyc.toolchain.disassembly import disassemble

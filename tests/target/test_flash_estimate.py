@@ -18,7 +18,7 @@ from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.explain.estimate import library_flash
 from tinyc.kernel.site import RELU, Padding
-from tinyc.machine.target import written_for
+from tinyc.machine.cores import written_for
 from tinyc.ops.conv2d import Conv2D
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model

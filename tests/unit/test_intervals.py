@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinyc.plan.intervals import joined
+from tinyc.plan.blocks import joined
 
 
 def test_the_distance_between_two_forbidden_ones_stays_allowed() -> None:

@@ -13,7 +13,7 @@ from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
 from tinyc.choose.select import candidates
-from tinyc.machine.cores import CORES
+from tinyc.machine.cores import CORES, written_for
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.interpret import Machine
 from tinyc.machine.lines import Line, line_of
@@ -23,7 +23,6 @@ from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
 from tinyc.machine.schedule import apart
 from tinyc.machine.single_loads import single_loads
-from tinyc.machine.target import written_for
 from tinyc.machine.thumb import Asm
 from tinyc.ops.conv2d import Conv2D
 

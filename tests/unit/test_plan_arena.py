@@ -14,10 +14,9 @@ from tests.unit.plan_problems import (
     random_problem,
     rectangles,
 )
-from tinyc.plan.arena import greedy_by_size, height, place
+from tinyc.plan.arena import FirstFit, greedy_by_size, height, place
 from tinyc.plan.blocks import Block, Layout, Member, conflicts
 from tinyc.plan.disjunctions import none_within
-from tinyc.plan.first_fit import FirstFit
 from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order

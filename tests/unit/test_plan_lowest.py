@@ -8,10 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from tinyc.plan.blocks import Block, Layout, Member, conflicts
+from tinyc.plan.blocks import Block, Layout, Member, conflicts, joined
 from tinyc.plan.ceiling import CeilingFit
 from tinyc.plan.instances import crowded
-from tinyc.plan.intervals import joined
 from tinyc.plan.lowest import Places, lowest_of, lowest_of_many
 
 

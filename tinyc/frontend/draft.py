@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from tinyc.ir.graph import Array, DType, Graph, Node, Quant, State, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, DType, Graph, Node, Quant, State, Value, free_name, read_only
 from tinyc.ops import node_of, op_with
 from tinyc.ops.signals import COUNT
 

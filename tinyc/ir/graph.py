@@ -8,7 +8,7 @@ Producers and consumers are computed from the nodes, never stored.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -193,3 +193,15 @@ def read_only(array: Array) -> Array:
         fixed = array.copy()
     fixed.setflags(write=False)
     return fixed
+
+
+# ---- names of values and nodes that are made beside those of the model ----
+
+
+def free_name(preferred: str, taken: Collection[str]) -> str:
+    """The name, or the name with the first number from 2 on that nothing is called by."""
+    name, number = preferred, 1
+    while name in taken:
+        number += 1
+        name = f"{preferred}#{number}"
+    return name

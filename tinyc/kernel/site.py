@@ -140,3 +140,16 @@ def elementwise(site: Site) -> bool:
 def along_channels(site: Site) -> bool:
     """`Op.rowwise` of operators along the last axis: the channels of each pixel."""
     return len(site.x().shape) == 4
+
+
+# ---- conditions of kernels, which say what the user reads ----
+
+
+def s8_to_s8(site: Site) -> bool:
+    """int8 input and output"""
+    return (site.x().dtype, site.y().dtype) == ("s8", "s8")
+
+
+def s16_to_s16(site: Site) -> bool:
+    """int16 input and output"""
+    return (site.x().dtype, site.y().dtype) == ("s16", "s16")

@@ -18,10 +18,9 @@ from tinyc.base.limits import check_shape
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multipliers, requantize
 from tinyc.ir.graph import INT_RANGE, Array, Shape, Value
-from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Rows, Struct, offered
-from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type, s16_to_s16
 
 Int64s = npt.NDArray[np.int64]
 T = TypeVar("T")

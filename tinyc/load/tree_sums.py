@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Quant, Value, free_name, read_only
 from tinyc.load.forests import MOST_NODES, integer_leaves
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.add import Add

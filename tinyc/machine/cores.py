@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from tinyc.base.dataclass import dataclass
+from tinyc.board.core import core_named
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded
@@ -137,3 +138,13 @@ def rules_in_words(core: Core) -> str:
 def core_of(name: str) -> Core | None:
     """The timing rules for a board's `core`; None where there are none (ESP32-C3, the host)."""
     return CORES.get(name)
+
+
+# ---- whose rules a core's functions follow ----
+
+
+def written_for(core: str, slow_flash: bool = False) -> Core:
+    """Whose rules functions follow on the core of a board's file: its own, or those of the M4. slow_flash: cycles
+    wait, which is known to 40 % only; the fewer instructions are fetched, the less is left to that."""
+    own = CORES[core] if core_named(core).ordered else ABOUT_M4
+    return ABOUT_M4 if slow_flash and own == CORTEX_M4 else own

@@ -10,11 +10,10 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.counted import CountedCost, counted, counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, Kernel, RowForm, SpecializedKernel, offered
-from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.site import Act, Padding, Pair, Site, Type, s8_to_s8
 from tinyc.kernel.windows import PoolParams, Window, infer_pool, lower_pool, of_windows, pool_params, pool_s16
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools

@@ -16,10 +16,9 @@ from tinyc.base import float32
 from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array
-from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.site import RELU6, Act, Site, elementwise
+from tinyc.kernel.site import RELU6, Act, Site, elementwise, s16_to_s16
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, active
 from tinyc.ops.op import Observed, Op, SameAs, Trait, same_channels

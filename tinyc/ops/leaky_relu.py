@@ -14,11 +14,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.counted import counted_kernel, of_elements
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
-from tinyc.kernel.site import Site, elementwise
+from tinyc.kernel.site import Site, elementwise, s16_to_s16
 from tinyc.kernels.float32 import elementwise as elementwise_f32
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Observed, Op, Trait, same_channels

@@ -15,11 +15,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, rounding_divide_by_pot
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.counted import CountedCost, of_last_axis
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
-from tinyc.kernel.site import Site, Type
+from tinyc.kernel.site import Site, Type, s8_to_s8
 from tinyc.kernels.float32 import pools
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.softmax import fixed_exps

@@ -14,7 +14,6 @@ from tinyc.base.float32 import Floats
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
-from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.counted import CountedCost, Units, counted
 from tinyc.kernel.float32 import Float32, in_float32
 from tinyc.kernel.kernel import (
@@ -31,7 +30,7 @@ from tinyc.kernel.kernel import (
     Struct,
     offered,
 )
-from tinyc.kernel.site import Site
+from tinyc.kernel.site import Site, s8_to_s8, s16_to_s16
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool

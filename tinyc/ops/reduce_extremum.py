@@ -10,11 +10,10 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array
-from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.counted import counted_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, SpecializedKernel, Struct, offered
-from tinyc.kernel.site import Site
+from tinyc.kernel.site import Site, s8_to_s8
 from tinyc.kernels.float32 import pools
 from tinyc.loops.expression import Element, Extreme
 from tinyc.loops.lines import LoopLines

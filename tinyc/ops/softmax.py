@@ -21,7 +21,6 @@ from tinyc.base.requantize import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.conditions import s8_to_s8, s16_to_s16
 from tinyc.kernel.counted import counted_kernel, of_last_axis
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
@@ -39,7 +38,7 @@ from tinyc.kernel.kernel import (
     Struct,
     offered,
 )
-from tinyc.kernel.site import Site, Type, along_channels
+from tinyc.kernel.site import Site, Type, along_channels, s8_to_s8, s16_to_s16
 from tinyc.kernels.float32 import pools
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.op import Fixed, Observed, Op, Trait

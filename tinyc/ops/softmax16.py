@@ -12,10 +12,9 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize, round_half_away
 from tinyc.ir.graph import Array
-from tinyc.kernel.conditions import s16_to_s16
 from tinyc.kernel.counted import CountedCost, of_last_axis
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
-from tinyc.kernel.site import Site
+from tinyc.kernel.site import Site, s16_to_s16
 from tinyc.ops.tables import need_scale
 
 _INTERVALS = 512

@@ -30,8 +30,37 @@ from tinyc.ops import is_a, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
-from tinyc.passes.integer_constants import compute_constants
+from tinyc.passes.constants import constant_for, is_stored
+from tinyc.passes.rewrite import Rewrite, View, rewrite, rule
 from tinyc.passes.weights import has_weights, weights_of
+
+
+def compute_constants(graph: Graph, numerics: Numerics) -> Graph:
+    """The same integer function, with what it computes of constants alone as constants."""
+
+    @rule()
+    def constant_node(view: View, node: Node) -> Rewrite | None:
+        given = [name for name in node.inputs if name]
+        integers = all(view.value(name).quant is not None for name in given)
+        if not integers or not given or not all(view.is_const(name) for name in given):
+            return None
+        if len(node.outputs) != 1 or is_stored(view, node):
+            return None
+        alone = Graph(
+            "known",
+            (),
+            node.outputs,
+            (node,),
+            {name: view.value(name) for name in (*given, *node.outputs)},
+            {name: view.const(name) for name in given},
+        )
+        op = op_of(node)
+        params = op.prepare(Site(alone, node, numerics))
+        (array,) = op.int_ref(params, *(view.const(name) if name else None for name in node.inputs))
+        return constant_for(view, node, array, "known")
+
+    return rewrite(graph, (constant_node,))
+
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

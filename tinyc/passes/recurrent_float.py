@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyc.ir.graph import Array, Graph, Node, Shape, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, Graph, Node, Shape, free_name, read_only
 from tinyc.ops import node_of
 from tinyc.ops.lstm import Lstm
 from tinyc.ops.recurrent_kept import RecurrentKept

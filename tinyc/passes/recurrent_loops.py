@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyc.ir.graph import Array, Graph, Node, Shape, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, Graph, Node, Shape, free_name, read_only
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.concat import Concat
 from tinyc.ops.recurrent import Recurrent

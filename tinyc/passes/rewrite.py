@@ -13,8 +13,7 @@ from typing import Any
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
-from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, free_name, read_only
 from tinyc.ops import Kind, is_a, node_of
 
 

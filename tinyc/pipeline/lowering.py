@@ -21,20 +21,45 @@ from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
-from tinyc.explain.estimate import library_flash
+from tinyc.explain.estimate import FlashEstimate, library_flash
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.machine.target import written_for
+from tinyc.machine.cores import written_for
 from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
 from tinyc.pipeline.choosing import Candidates, Offers, copies_of, lay_out
-from tinyc.pipeline.flash_limit import check_flash, with_reserve
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import find_blob
 from tinyc.plan.answer import Plan
+
+# What is left for what a compiler makes more of C than estimated: one part of so many of the code, and of the library.
+_OF_CODE, _OF_ALL = 16, 100
+_ERROR = 20  # the size of compiled code is estimated to one part of so many of a library; what is compiled says
+
+
+def with_reserve(taken: FlashEstimate, options: Options) -> int:
+    """Bytes that a library takes at most, but for compilers that make much more of C than estimated."""
+    if options.flash_reserve is not None:
+        return taken.total + options.flash_reserve
+    return taken.total + max(taken.code_bytes // _OF_CODE, taken.total // _OF_ALL)
+
+
+def check_flash(program: Program, taken: int, asked: int) -> None:
+    """Raises TinycError (exit code 1) where a library is estimated to take more bytes of flash than asked for, beyond
+    what the estimate may be wrong by, with the layer that weighs most."""
+    if taken <= asked + asked // _ERROR:
+        return
+    layer = max(program.steps, key=lambda step: step.const_bytes)
+    raise TinycError(
+        f"the smallest library found takes about {taken:,} bytes of flash, --flash is {asked:,}: "
+        f"{taken - asked:,} too few",
+        layer.node.where,
+        f"`--prefer flash --flash {taken}` builds it; this layer has the most constants, {layer.const_bytes:,} bytes",
+        exit_code=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ is shorter (`slide.py`).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
 
@@ -18,7 +18,26 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.plan.intervals import Interval, joined
+
+Interval = tuple[int, int]  # (low, high); of what is forbidden without its ends, of bytes half-open
+
+
+def joined(intervals: Iterable[Interval], touching: bool = False) -> list[Interval]:
+    """The same numbers as fewest intervals, ascending; empty ones are left out.
+
+    Those that only touch are one with `touching`, as bytes are; distances stay apart, since the one between two that
+    are forbidden is allowed.
+    """
+    spans: list[Interval] = []
+    for low, high in sorted(intervals):
+        if low >= high:
+            continue
+        if spans and low < spans[-1][1] + touching:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], high))
+        else:
+            spans.append((low, high))
+    return spans
+
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,8 +14,7 @@ from typing import Literal
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Group, Partition
-from tinyc.plan.blocks import Block, Layout, Member, check_rows, conflicts
-from tinyc.plan.intervals import Interval
+from tinyc.plan.blocks import Block, Interval, Layout, Member, check_rows, conflicts
 from tinyc.plan.liveness import Lives, dying_rows
 from tinyc.plan.problem import WHOLE, Form, Layer, Problem, Turn
 from tinyc.plan.slide import slide_of

@@ -16,8 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tinyc.base.dataclass import dataclass
-from tinyc.plan.blocks import Block, Layout
-from tinyc.plan.intervals import Interval, joined
+from tinyc.plan.blocks import Block, Interval, Layout, joined
 
 _FEW = 4  # rows of another size that have places of their own
 _LONG = 4  # blocks that live for a fourth of the turns lie below the slots

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from tinyc.base.dataclass import dataclass
 from tinyc.base.extras import load_extra
 from tinyc.plan.arena import height
-from tinyc.plan.blocks import Layout
-from tinyc.plan.intervals import Interval
+from tinyc.plan.blocks import Interval, Layout
 
 EFFORT = 5.0  # the solver's deterministic seconds
 

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from tinyc.base.dataclass import dataclass
-from tinyc.plan.blocks import Block
-from tinyc.plan.intervals import joined
+from tinyc.plan.blocks import Block, joined
 from tinyc.plan.problem import Layer, Problem
 from tinyc.plan.slide import slide_of
 

@@ -26,7 +26,7 @@ from itertools import pairwise
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Across, Rows
-from tinyc.plan.intervals import Interval, joined
+from tinyc.plan.blocks import Interval, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Array, Graph, Node, Quant
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, Graph, Node, Quant, free_name
 from tinyc.ops import node_of
 from tinyc.ops.choose import HIDDEN, Choose
 from tinyc.ops.op import Fixed, InUnits, SameAs, Unquantized

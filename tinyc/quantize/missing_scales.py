@@ -16,8 +16,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.ir.graph import DType, Graph, Node, Quant
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import DType, Graph, Node, Quant, free_name
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.op import Fixed, Trait

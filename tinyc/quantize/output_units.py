@@ -18,8 +18,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import Array, Graph, Node, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, Graph, Node, Value, free_name, read_only
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.add import Add
 from tinyc.ops.concat import Concat

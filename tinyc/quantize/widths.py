@@ -15,8 +15,7 @@ from fnmatch import fnmatchcase
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.names import some_of
-from tinyc.ir.graph import DType, Graph, Node, Value
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import DType, Graph, Node, Value, free_name
 from tinyc.ops import is_a, node_of, op_of
 from tinyc.ops.compare import Compare
 from tinyc.ops.op import Trait

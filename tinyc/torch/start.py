@@ -15,8 +15,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.names import some_of
 from tinyc.export import as_in_files
-from tinyc.ir.graph import Array, Graph, Node, Quant, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, Graph, Node, Quant, Value, free_name, read_only
 from tinyc.kernel.site import Act
 from tinyc.load import load_model
 from tinyc.load.in_memory import for_inference, model_file

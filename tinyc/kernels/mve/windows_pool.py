@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 
-from tinyc.kernel.conditions import s8_to_s8
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Kernel, offered
-from tinyc.kernel.site import Site
+from tinyc.kernel.site import Site, s8_to_s8
 from tinyc.kernel.windows import PoolParams, lower_pool
 from tinyc.kernels.rows import sums as row_sums
 

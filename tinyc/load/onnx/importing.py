@@ -20,8 +20,7 @@ from onnx import TensorProto
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.limits import Constants, check_shape
 from tinyc.ir.check import check_value
-from tinyc.ir.graph import Array, DType, Graph, Labels, Node, Quant, Shape, Value, read_only
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Array, DType, Graph, Labels, Node, Quant, Shape, Value, free_name, read_only
 from tinyc.load.onnx.file import FLOATS, MICROSOFT, ML_DOMAIN, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
 from tinyc.load.onnx.ports import is_quantized, quant_of_input

@@ -13,8 +13,7 @@ from typing import Any
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
-from tinyc.ir.graph import Graph, Node, State, Value
-from tinyc.ir.names import free_name
+from tinyc.ir.graph import Graph, Node, State, Value, free_name
 from tinyc.ops import node_of, op_of
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.signal_history import SignalHistory
